@@ -1,8 +1,39 @@
 from __future__ import annotations
 
-import pytest
+import ast
+import json
+import pickle
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-from crowdveil.errors import counted, rows_named, rows_that
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from serving import Within
+
+import crowdveil
+from crowdveil.errors import (
+    CrowdveilError,
+    InputError,
+    MissingExtraError,
+    Name,
+    Option,
+    ParameterError,
+    TimeStepError,
+    as_command_line,
+    as_json,
+    counted,
+    from_json,
+    parts_of,
+    render,
+    rows_named,
+    rows_that,
+)
+from crowdveil.registry import find_method
+from crowdveil.server.app import make_app
+from crowdveil.server.settings import Settings
 
 
 @pytest.mark.parametrize(
@@ -26,3 +57,140 @@ def test_verbs_agree_with_numbers() -> None:
 
 def test_counted() -> None:
     assert counted(1, "row") == "1 row" and counted(2, "trajectory", "trajectories") == "2 trajectories"
+
+
+class TestReferences:
+    error = InputError(
+        Path("a=b/{k}.csv"), f"too few rows; allow more with {Option('suppress')}, or {Option('step', '1h')}."
+    )
+
+    def test_each_interface_has_its_own_names(self) -> None:
+        assert str(self.error) == 'a=b/{k}.csv: too few rows; allow more with suppress=, or step="1h".'
+        assert render(self.error.text, as_command_line) == (
+            "a=b/{k}.csv: too few rows; allow more with --suppress, or --step 1h."
+        )
+        assert self.error.message == "a=b/{k}.csv: too few rows; allow more with suppress, or step 1h."
+
+    def test_a_wrong_argument_is_named_without_its_sign(self) -> None:
+        error = ParameterError(Option("min_tiles"), "wanted a number of at least 1.")
+        assert str(error) == "min_tiles: wanted a number of at least 1."
+        assert render(error.text, as_command_line) == "--min-tiles: wanted a number of at least 1."
+        assert render(f"name another with {Option('output')}", as_command_line) == "name another with -o"
+
+    def test_subject_and_reason_are_data(self) -> None:
+        assert self.error.subject == Name("a=b/{k}.csv") and self.error.code == "bad_input"
+        assert self.error.refers_to("suppress") and not self.error.refers_to("k")
+        assert InputError("release: no subject").subject is None and InputError("").subject is None
+        assert InputError(f"{Option('step')} needs times.").subject is None
+
+    @pytest.mark.parametrize(
+        "error",
+        [
+            error,
+            ParameterError("joint", Option("k"), "bad."),
+            MissingExtraError("x", "y", "z"),
+            TimeStepError(2, 7, error.text),
+        ],
+    )
+    def test_it_crosses_processes_and_the_api_as_it_was(self, error: CrowdveilError) -> None:
+        pickled = pickle.loads(pickle.dumps(error))
+        assert type(pickled) is type(error) and pickled.text == error.text and pickled.subject == error.subject
+        sent = from_json(json.loads(json.dumps(as_json(error.code, error.text))))
+        assert isinstance(error, type(sent)) and sent.text == error.text and sent.subject == error.subject
+
+    def test_a_message_of_another_server_is_read_too(self) -> None:
+        assert str(from_json({"code": "new", "message": "k: wrong."})) == "k: wrong."
+
+    @given(st.text())
+    def test_no_text_breaks_it(self, text: str) -> None:
+        assert "".join(map(str, parts_of(text))) == text
+        assert InputError.from_text(InputError(text, text).text).text == InputError(text, text).text
+
+
+def test_the_same_error_in_python_on_the_command_line_and_in_the_api(
+    command: Callable[..., Any], tmp_path: Path
+) -> None:
+    data = tmp_path / "trips.csv"
+    data.write_text("origin,destination,time\na,b,2020-01-01T00:00\n")
+    with pytest.raises(ParameterError) as raised:
+        find_method("joint").params.checked({"min_tiles": 0})
+    reason = "wanted a number of at least 1, but got 0."
+    assert str(raised.value) == f"min_tiles: {reason}"
+    ran = command("anonymize", "joint", data, "--min-tiles", "0", "-o", tmp_path / "out")
+    assert ran.code == 2 and ran.sentence == f"crowdveil: --min-tiles: {reason}"
+    (tmp_path / "service").mkdir()
+    with Settings(tmp_path / "service").open() as service:
+        answer = Within(make_app(service)).post(
+            "/methods/joint/jobs",
+            data={"parameters": json.dumps({"min_tiles": 0})},
+            files={"data": ("trips.csv", data.read_bytes())},
+        )
+    error = answer.json()["error"]
+    subject = {"kind": "option", "name": "min_tiles", "value": ""}
+    assert (answer.status_code, error["code"], error["subject"]) == (422, "bad_parameter", subject)
+    assert error["message"] == f"min_tiles: {reason}" and error["parts"] == [subject, f": {reason}"]
+
+
+SOURCES = sorted((Path(crowdveil.__file__).parent).rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_no_code_parses_the_sentence_of_an_error(path: Path) -> None:
+    """The text of an exception is shown, stored or sent; it is never split, searched, replaced or compared."""
+    names = {"error", "err", "exc", "again", "problem"}
+    foreign = {
+        "io/od_grouping.py",
+        "io/source.py",
+        "engine/error_marshalling.py",
+    }  # sentences of DuckDB, Arrow and Spark
+    if path.relative_to(Path(crowdveil.__file__).parent).as_posix() in foreign:
+        return
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        read: list[ast.expr] = []
+        if isinstance(node, ast.Compare):
+            read = [node.left, *node.comparators]
+        elif isinstance(node, ast.Subscript):
+            read = [node.value]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            read = [node.func.value]
+            if (isinstance(node.func.value, ast.Name) and node.func.value.id == "re") or node.func.attr in (
+                "sub",
+                "match",
+            ):
+                read = [*read, *node.args]
+        for expression in read:
+            text = expression
+            if isinstance(text, ast.Call) and isinstance(text.func, ast.Name) and text.func.id == "str" and text.args:
+                text = text.args[0]
+            elif isinstance(text, ast.Attribute) and text.attr in ("text", "message", "reason"):
+                text = text.value
+            else:
+                continue
+            assert not (isinstance(text, ast.Name) and text.id in names), f"{path.name} reads a sentence"
+
+
+def test_the_page_parses_no_sentence() -> None:
+    words = (Path(__file__).parents[1] / "web" / "page" / "words.ts").read_text(encoding="utf-8")
+    rendering = words[words.index("function sentence") :]
+    assert not re.search(r"\.(test|replace|match|split|startsWith)\(", rendering[: rendering.index("\n}")])
+
+
+def test_no_message_spells_an_option() -> None:
+    """An option in a message is a reference, since only the command line spells it with dashes."""
+    classes, found = (
+        {"InputError", "ParameterError", "OutputError", "GuaranteeViolatedError", "ApiError", "StepError"},
+        [],
+    )
+    for path in SOURCES:
+        if "cli" in path.parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in classes:
+                texts = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+                # A whole command, such as "crowdveil filter --bbox", is one to type.
+                found += [
+                    f"{path.name}: {t}"
+                    for t in texts
+                    if re.search(r"(?<![\w-])--[a-z]", re.sub(r"crowdveil [a-z]+ --", "", t))
+                ]
+    assert found == []

@@ -49,7 +49,7 @@ class Worded(Params):
     [
         ({"word": "A"}, "word: wanted text of the pattern '^[a-z]+$', but got 'A'."),
         ({"word": "abcd"}, "word: wanted at most 3 characters, but got 'abcd'."),
-        ({"word": "a", "many": []}, "many: wanted at least 1 item."),
+        ({"word": "a", "many": []}, "many: wanted a list of 1 or more."),
         ({}, "word: wanted a value; give it."),
     ],
 )

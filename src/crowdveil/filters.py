@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.errors import ParameterError, counted
+from crowdveil.errors import Option, ParameterError, counted
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import open_source
@@ -100,7 +100,7 @@ def check_filters(filters: Sequence[Filter], tz: str = "UTC") -> None:
     """Raise unless there is a filter, and all filters are valid; needs no data."""
     if not filters:
         raise ParameterError(
-            f"wanted at least one filter; give one of --{', --'.join(FILTER_NAMES).replace('_', '-')}."
+            f"wanted at least one filter; give one of {', '.join(map(str, map(Option, FILTER_NAMES)))}."
         )
     none, ids = np.zeros(0), np.zeros(0, object)
     nothing = Trajectories(none, none, np.zeros(0, np.int64), np.zeros(1, np.int64), ids, np.zeros(0, np.int64), ids)
@@ -133,19 +133,21 @@ def _every_point(data: Trajectories, holds: Mask) -> Mask:
 def _min_locations(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
     minimum = _number("min_locations", values, "a whole number of points, at least 1")
     if minimum < 1 or minimum != int(minimum):
-        raise ParameterError("min_locations: wanted a whole number of points, at least 1.")
+        raise ParameterError(Option("min_locations"), "wanted a whole number of points, at least 1.")
     return np.diff(data.offsets) >= minimum
 
 
 def _max_speed(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
     limit = _number("max_speed", values, "a speed in km/h, above 0")
     if not limit > 0:
-        raise ParameterError("max_speed: wanted a speed in km/h, above 0.")
+        raise ParameterError(Option("max_speed"), "wanted a speed in km/h, above 0.")
     return _every_point(data, leg_speeds_kmh(data) <= limit)
 
 
 def _bbox(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
-    wanted = "bbox: wanted west,south,east,north in degrees, west before east (or across the date line) and south before north."
+    wanted = (
+        "wanted west,south,east,north in degrees, west before east (or across the date line) and south before north."
+    )
     try:
         west, south, east, north = (float(v) for v in values)
     except ValueError:
@@ -153,7 +155,7 @@ def _bbox(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
     # As in GeoJSON, west is above east where a box crosses the date line; a box around the globe is a mistake.
     across = east < west and east + 360 - west <= 180
     if not (-180 <= west <= 180 and -180 <= east <= 180 and (west < east or across) and -90 <= south < north <= 90):
-        raise ParameterError(wanted)
+        raise ParameterError(Option("bbox"), wanted)
     lon_inside = (data.lon >= west) | (data.lon <= east) if across else (data.lon >= west) & (data.lon <= east)
     inside = lon_inside & (data.lat >= south) & (data.lat <= north)
     return _every_point(data, inside)
@@ -162,15 +164,15 @@ def _bbox(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
 def _time_window(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
     import pyarrow as pa
 
-    wanted = "time_window: wanted two times, the first before the second, such as 2008-06-08T07:00,2008-06-08T07:15."
+    wanted = "wanted two times, the first before the second, such as 2008-06-08T07:00,2008-06-08T07:15."
     if len(values) != 2:
-        raise ParameterError(wanted)
+        raise ParameterError(Option("time_window"), wanted)
     times = read_seconds(pa.array(list(values)), "time_window")
     if times.bad.any():
-        raise ParameterError(wanted)
+        raise ParameterError(Option("time_window"), wanted)
     start, end = (times.values if times.instants else Clock(tz).to_utc(times.values)).tolist()
     if start >= end:
-        raise ParameterError(wanted)
+        raise ParameterError(Option("time_window"), wanted)
     return _every_point(data, (data.t >= start) & (data.t < end))
 
 
@@ -178,9 +180,9 @@ def _number(name: str, values: tuple[str, ...], wanted: str) -> float:
     try:
         (value,) = (float(v) for v in values)
     except ValueError:
-        raise ParameterError(f"{name}: wanted {wanted}.") from None
+        raise ParameterError(Option(name), f"wanted {wanted}.") from None
     if not np.isfinite(value):
-        raise ParameterError(f"{name}: wanted {wanted}.")
+        raise ParameterError(Option(name), f"wanted {wanted}.")
     return value
 
 

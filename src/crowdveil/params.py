@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable
 from decimal import Decimal
@@ -10,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from crowdveil.errors import ParameterError
+from crowdveil.errors import Option, ParameterError
 from crowdveil.model.flows import trips_within
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.trajectory.distances import DISTANCES, DistanceName
@@ -29,7 +28,7 @@ class Params(BaseModel):
         try:
             return cls(**values)
         except ValidationError as error:
-            raise ParameterError(_sentence(error, list(cls.model_fields))) from None
+            raise _error(error, list(cls.model_fields)) from None
 
 
 def named_parameters(text: str, example: str) -> tuple[str, dict[str, str]]:
@@ -39,7 +38,7 @@ def named_parameters(text: str, example: str) -> tuple[str, dict[str, str]]:
     for part in given:
         key, equals, value = (x.strip() for x in part.partition("="))
         if not key or not equals or not value:
-            raise ParameterError(f"{text}: wanted parameters as in {example}, but got {part!r}.")
+            raise ParameterError(text, f"wanted parameters as in {example}, but got {part!r}.")
         values[key.replace("-", "_")] = value
     return name, values
 
@@ -65,7 +64,7 @@ class FlowParams(Params):
         return Reporting(self.aggregate_small, self.include_empty)
 
 
-_A_SHARE = "a share such as 10% or 0.1 (a number of trips has its own option, suppress_trips or --suppress-trips)"
+_A_SHARE = f"a share such as 10% or 0.1 (a number of trips is given with {Option('suppress_trips')})"
 
 
 def read_share(value: Any) -> Any:
@@ -107,7 +106,8 @@ class Budgeted(Params):
             return values
         if values.get("suppress") is not None:
             raise ValueError(
-                "either suppress (a share) or suppress_trips (a number of trips), but got both; leave one out"
+                f"either {Option('suppress')} (a share) or {Option('suppress_trips')} (a number of trips), "
+                "but got both; leave one out"
             )
         return {**values, "suppress": None}
 
@@ -123,24 +123,49 @@ class Budgeted(Params):
         return {"suppress": "100%" if self.suppress == 1 else self.suppress}
 
 
-def reason_in(said: str) -> str:
-    """Return pydantic's reason for rejecting a value, as it follows the word "wanted"."""
-    said = said.removeprefix("Value error, ").removeprefix("Input should be ").rstrip(".")
-    said = re.sub(r"^String should match pattern ", "text of the pattern ", said)
-    said = re.sub(r"^(String|List) should have (.*?)( after validation)?(, not \d+)?$", r"\2", said)
-    return "a value; give it" if said == "Field required" else said
+_EXPECTED = {
+    "missing": "a value; give it",
+    "greater_than": "a number above {gt}",
+    "greater_than_equal": "a number of at least {ge}",
+    "less_than": "a number below {lt}",
+    "less_than_equal": "a number of at most {le}",
+    "finite_number": "a finite number",
+    "literal_error": "{expected}",
+    "value_error": "{error}",
+    "string_pattern_mismatch": "text of the pattern '{pattern}'",
+    "string_too_short": "{min_length} or more characters",
+    "string_too_long": "at most {max_length} characters",
+    "too_short": "a list of {min_length} or more",
+    "too_long": "a list of at most {max_length}",
+}
+"""What is expected of a value, by the type of pydantic's error, with the bounds that come with it."""
+_TYPES = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "string": "text",
+    "list": "a list",
+    "dict": "names and values",
+    "json": "valid JSON",
+}
 
 
-def _sentence(error: ValidationError, known: list[str]) -> str:
+def expected(error: Any) -> str:
+    """Return what is expected of a value, from one of pydantic's errors."""
+    kind = str(error["type"])
+    fallback = next((words for name, words in _TYPES.items() if kind.startswith(f"{name}_")), "another value")
+    return _EXPECTED.get(kind, fallback).format_map(error.get("ctx", {}))
+
+
+def _error(error: ValidationError, known: list[str]) -> ParameterError:
     first = error.errors(include_url=False)[0]
     # The rest of the location names the type of a union that was tried, which is no help to the user.
-    name = str(first["loc"][0]) if first["loc"] else "parameters"
+    subject = Option(str(first["loc"][0])) if first["loc"] else "parameters"
     if first["type"] == "extra_forbidden":
-        return f"{name}: there is no such parameter; known are {', '.join(known) or 'none'}."
-    reason = reason_in(first["msg"])
+        return ParameterError(subject, f"there is no such parameter; known are {', '.join(known) or 'none'}.")
     got = first["input"]
     shown = f", but got {got!r}" if isinstance(got, bool | int | float | str) and len(repr(got)) < 60 else ""
-    return f"{name}: wanted {reason}{shown}."
+    return ParameterError(subject, f"wanted {expected(first)}{shown}.")
 
 
 def _word_or_number(words: tuple[str, ...], fits: Callable[[float], bool], wanted: str) -> Callable[[Any], Any]:

@@ -19,22 +19,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from crowdveil.errors import CrowdveilError, GuaranteeViolatedError, InputError, ParameterError
+from crowdveil.errors import CrowdveilError, InputError, Name, Option, ParameterError, from_json
 from crowdveil.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     import httpx  # takes 0.2 s to import, so it waits until a server is asked
 
+LOCAL_SERVER = "http://127.0.0.1:8000"
 CHUNK = 1 << 18
 PATIENCE_S = 60.0
 """How long a server may be unreachable (it may be restarting) while a job is followed or a result is fetched."""
 TIMEOUT_S = 120.0
 RETRIES = 2
 AGAIN_S = 0.5
-LOCAL_SERVER = "http://127.0.0.1:8000"
-"""The address of `crowdveil serve` with its defaults."""
 PARTIAL_CONTENT, BAD_REQUEST = 206, 400
-_ERRORS: dict[str, type[CrowdveilError]] = {"guarantee_broken": GuaranteeViolatedError, "bad_input": InputError}
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -61,26 +59,27 @@ class Remote:
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ParameterError(
-                "server: wanted an address such as https://crowdveil.example.org or http://127.0.0.1:8000."
+                Option("server"), "wanted an address such as https://crowdveil.example.org or http://127.0.0.1:8000."
             )
         if parts.scheme == "http" and not _is_here(parts.hostname) and not os.environ.get("CROWDVEIL_INSECURE"):
             raise ParameterError(
-                "server: data must not be sent over http:// to another machine; use https://, or set CROWDVEIL_INSECURE=1 "
-                "where the way is safe by other means."
+                Option("server"),
+                "data must not be sent over http:// to another machine; use https://, or set CROWDVEIL_INSECURE=1 "
+                "where the way is safe by other means.",
             )
 
     # What can be asked
 
     def start(
         self,
-        room: str,
+        collection: str,
         name: str,
         parameters: dict[str, Any],
         files: Mapping[str, Path],
         progress: Progress = no_progress,
     ) -> dict[str, Any]:
         """Upload files, and put a job into the queue."""
-        path = f"/{quote(room)}/{quote(name, safe='')}/jobs"
+        path = f"/{quote(collection)}/{quote(name, safe='')}/jobs"
         job: dict[str, Any] = self.send(path, {"parameters": json.dumps(parameters)}, files, progress)
         return job
 
@@ -146,7 +145,9 @@ class Remote:
                 self.cancel(job)
             raise
         if seen["state"] == "failed":
-            raise _error(seen["error"], seen["files"])
+            failed = from_json(seen["error"])
+            failed.files = seen["files"]  # type: ignore[attr-defined]
+            raise failed
         if seen["state"] != "done":
             raise ServerError(f"the job {job} is {seen['state']}; there is no result.")
         return seen
@@ -205,16 +206,16 @@ class Remote:
         try:
             with self._client.stream(method, path, **request) as answer:
                 if answer.status_code >= BAD_REQUEST:
-                    raise _error(_error_in(answer.read(), answer.status_code))
+                    raise _error_in(answer.read(), answer.status_code)
                 yield answer
         except httpx.LocalProtocolError:
             raise InputError("a file changed its size while it was sent; send it again.") from None
         except httpx.TransportError as error:
             if _caused_by_tls(error):
                 raise ServerError(
-                    f"{self.url}: the server's certificate cannot be trusted, or it does not use TLS; check the address."
+                    self.url, "the server's certificate cannot be trusted, or it does not use TLS; check the address."
                 ) from None
-            raise ServerError(f"{self.url}: the server does not answer; check the address, and that it runs.") from None
+            raise ServerError(self.url, "the server does not answer; check the address, and that it runs.") from None
 
     @cached_property
     def _client(self) -> httpx.Client:
@@ -269,17 +270,17 @@ def _is_here(host: str) -> bool:
 
 def _checked_id(job: str) -> str:
     if not _ID.fullmatch(job):
-        raise ParameterError("task: wanted the id of a job, 32 signs from 0 to 9 and a to f.")
+        raise ParameterError("task", "wanted the id of a job, 32 signs from 0 to 9 and a to f.")
     return job
 
 
 def _size(path: Path) -> int:
     if path.is_dir():
-        raise InputError(f"{path}: wanted a file, but this is a folder.")
+        raise InputError(path, "wanted a file, but this is a folder.")
     try:
         return path.stat().st_size
     except OSError:
-        raise InputError(f"{path}: there is no such file.") from None
+        raise InputError(path, "there is no such file.") from None
 
 
 def _plain(filename: str) -> str:
@@ -297,34 +298,26 @@ def _json(answer: httpx.Response) -> dict[str, Any]:
     return found
 
 
-def _error_in(text: bytes, status: int) -> dict[str, str]:
+def _error_in(text: bytes, status: int) -> CrowdveilError:
     try:
-        error = json.loads(text)["error"]
-        return {"code": str(error["code"]), "message": str(error["message"])}
-    except (ValueError, KeyError, TypeError):
-        return {"code": "server", "message": f"the server refuses ({status}), and does not say why."}
-
-
-def _error(error: dict[str, str], files: Mapping[str, str] | None = None) -> CrowdveilError:
-    """What the server says, as if it had happened here."""
-    found = _ERRORS.get(error["code"], ParameterError)(error["message"])
-    found.files, found.code = dict(files or {}), error["code"]  # type: ignore[attr-defined]
-    return found
+        return from_json(json.loads(text)["error"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return ServerError(f"the server refused the request (status {status}) and gave no reason.")
 
 
 @contextmanager
 def with_paths(given: Mapping[str, Any]) -> Iterator[None]:
-    """Have sentences about files name them as the user did: the server knows them by their names alone."""
+    """Name files in errors by the user's paths: the server names a file by its file name, and a folder by its field."""
     try:
         yield
     except CrowdveilError as error:
-        names = {**{f: Path(str(p)).name for f, p in given.items()}, **getattr(error, "files", {})}
-        for name, path in given.items():
-            # What is sent as a folder is called by its field there; a sentence about a parameter of that name is left as it is.
-            for called in (names[name], *(() if getattr(error, "code", "") == "bad_parameter" else (name,))):
-                if str(error).startswith(f"{called}: "):
-                    raise type(error)(str(path) + str(error)[len(called) :]) from None
-        raise
+        stored = getattr(error, "files", {})
+        paths = {
+            called: path for field, path in given.items() for called in (field, stored.get(field, Path(path).name))
+        }
+        if not isinstance(error.subject, Name) or error.subject.name not in paths:
+            raise
+        raise type(error).from_text(f"{Name(str(paths[error.subject.name]))}: {error.reason}") from None
 
 
 def remote(url: str) -> Remote:

@@ -76,9 +76,9 @@ def test_a_folder_gets_all_three_and_endings_one(found: HeatMap, tmp_path: Path)
         if name != "png":
             assert (tmp_path / f"one.{name}").read_bytes() == (tmp_path / "map" / f"heatmap.{name}").read_bytes()
     assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(OutputError, match="--overwrite"):
+    with pytest.raises(OutputError, match="overwrite="):
         found.write(tmp_path / "map")
-    with pytest.raises(OutputError, match="--overwrite"):
+    with pytest.raises(OutputError, match="overwrite="):
         found.write(tmp_path / "one.html")
     found.write(tmp_path / "map", overwrite=True)
     found.write(tmp_path / "one.html", overwrite=True)

@@ -216,7 +216,7 @@ def test_the_release_alone_is_enough(city: Path, tmp_path: Path) -> None:
         (["reconstruct", "{out}", "-o", "a.xlsx"], "ends in .csv or .parquet"),
         (["reconstruct", "{out}", "--plot", "a.pdf"], "ends in .png"),
         (["reconstruct", "{city}"], "no manifest.json"),
-        (["reconstruct", "{out}", "--min-volume", "-1"], "min_volume"),
+        (["reconstruct", "{out}", "--min-volume", "-1"], "--min-volume: "),
         (["reconstruct", "{out}", "--to-zones", "{city}/nowhere.geojson"], "no such file"),
         (["reconstruct", "{out}", "--to-grid", "0m"], "side of a tile"),
         (["reconstruct", "{out}", "--zones", "{city}/quarters.geojson"], "not the file"),

@@ -81,7 +81,7 @@ def test_sweep_prints_and_writes(command: Any, made: Path) -> None:
         (("compare", "flows.csv", "--methods", "joint:a=1"), "no such parameter"),
         (("compare", "flows.csv", "--methods", "joint", "--k", "9999", "--zones", "zones.csv"), "smaller k"),
         (("compare", "flows.csv", "--suppress", "x"), "suppress: wanted a share"),
-        (("compare", "flows.csv", "--suppress", "10"), "10% or 0.1 (a number of trips has its own option"),
+        (("compare", "flows.csv", "--suppress", "10"), "10% or 0.1 (a number of trips is given with --suppress-trips"),
         (("compare", "flows.csv", "--suppress", "10%", "--suppress-trips", "10"), "got both"),
         (("compare", "flows.csv", "--k", "5,10"), "name some with --methods"),
         (("compare", "flows.csv", "--methods", "joint", "--k", "5,x"), "k: wanted"),

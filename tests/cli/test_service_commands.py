@@ -82,7 +82,7 @@ def test_addresses_that_cannot_be_used(command: Command, tmp_path: Path) -> None
     assert "is no data directory of Crowdveil" in command("token", "list", "--data-dir", tmp_path / "file").sentence
     made = ("token", "create", "anna", "--data-dir", tmp_path / "new", "--database-url")
     assert "wanted postgresql://" in command(*made, "mysql://x").sentence
-    assert "the database does not answer" in command(*made, "postgresql://127.0.0.1:9/x").sentence
+    assert "database unavailable" in command(*made, "postgresql://127.0.0.1:9/x").sentence
 
 
 def test_workers_of_their_own_on_a_data_base_that_is_shared(tmp_path: Path, database_url: str) -> None:

@@ -108,7 +108,7 @@ def test_spoiled_ids_are_refused_and_not_replaced_by_another_column(frame: gpd.G
     repeated, gap = frame.assign(zone_id=[1, 1, 2], OBJECTID=[5.0, 6.0, 7.0]), frame.assign(zone_id=["a", None, "b"])
     for spoiled in (repeated, gap):
         with pytest.raises(
-            InputError, match=r"1 row \(row 2\) has a missing or repeated id in column zone_id.*--zone-id"
+            InputError, match=r"1 row \(row 2\) has a missing or repeated id in column zone_id.*zone_id="
         ):
             read_zones(spoiled)
     assert read_zones(repeated, zone_id="OBJECTID").ids.tolist() == ["5", "6", "7"]

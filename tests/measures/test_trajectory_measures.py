@@ -302,7 +302,7 @@ def test_without_a_pairing_some_are_left_out_or_refused() -> None:
     release = replace(compared.release, source=None)
     found = measured(compared.original, release, named_measures(None, Trajectories), all_of_them=True)
     assert set(found.left_out) == {"rmse", "rmse-document", "normalized-rmse", "record-linkage"}
-    with pytest.raises(InputError, match="--pairing"):
+    with pytest.raises(InputError, match="pairing="):
         measured(compared.original, release, named_measures(["rmse"], Trajectories))
     with pytest.raises(InputError, match="does not have"):
         measured(compared.original, replace(release, source=np.array([3])), named_measures(["rmse"], Trajectories))

@@ -248,5 +248,5 @@ def test_outlines_are_what_is_known() -> None:
 
 
 def test_points_cannot_be_found_in_zones_that_are_nowhere() -> None:
-    with pytest.raises(InputError, match="give --zones FILE"):
+    with pytest.raises(InputError, match="give zones="):
         locate(Zones.from_ids(["a"]), np.array([1.0]), np.array([1.0]))

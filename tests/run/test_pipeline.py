@@ -145,7 +145,7 @@ def test_what_cannot_be_verified(trips: Path, tmp_path: Path, damage: str) -> No
 def test_an_earlier_release_is_replaced_only_when_asked(trips: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     run(Request("suppression", trips, out, {"k": 10}))
-    with pytest.raises(OutputError, match="--overwrite"):
+    with pytest.raises(OutputError, match="overwrite="):
         run(Request("suppression", trips, out, {"k": 11}))
     run(Request("suppression", trips, out, {"k": 11}, options={"overwrite": True}))
     assert json.loads((out / "manifest.json").read_text())["method"]["parameters"]["k"] == 11

@@ -11,11 +11,13 @@ import pytest
 import sqlalchemy as sa
 from serving import Within, starter_here
 
+from crowdveil.errors import OutputError
 from crowdveil.server.app import make_app
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.base import JobRequest, Task
+from crowdveil.server.queue.job import NewJob, new_id
 from crowdveil.server.queue.schema import jobs
-from crowdveil.server.queue.store import NewJob, Store, new_id
+from crowdveil.server.queue.store import Store
 from crowdveil.server.sentences import without_paths
 from crowdveil.server.settings import Settings
 from crowdveil.server.workers.child import _outcome
@@ -79,7 +81,8 @@ def test_a_job_that_cannot_write_tells_no_path(store: Store, tmp_path: Path, mon
     found = store.get(job.id)
     assert (
         found is not None
-        and found.error == "x.csv: the disk is full, so nothing was written; free some space and run again."
+        and found.error
+        == OutputError("x.csv", "the disk is full, so nothing was written; free some space and run again.").text
     )
 
 

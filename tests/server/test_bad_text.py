@@ -19,8 +19,10 @@ from crowdveil.server.answers import ApiError
 from crowdveil.server.app import make_app
 from crowdveil.server.edge import _check_scope
 from crowdveil.server.queue.files import Files
+from crowdveil.server.queue.job import NewJob, QueuedJob, new_id
+from crowdveil.server.queue.leases import CRASHES_MOST
 from crowdveil.server.queue.schema import jobs
-from crowdveil.server.queue.store import CRASHES_MOST, NewJob, QueuedJob, Store, new_id
+from crowdveil.server.queue.store import Store
 from crowdveil.server.settings import Service, Settings
 from crowdveil.server.workers.crew import Crew
 from crowdveil.server.workers.worker import Worker

@@ -37,7 +37,7 @@ def test_without_tokens_what_is_forwarded_is_refused(tmp_path: Path, headers: di
         for path in OPEN:
             assert client.get(path).status_code in (200, 503), path
             answer = client.get(path, headers=headers)
-            assert answer.status_code == 403 and answer.json()["error"]["code"] == "elsewhere", path
+            assert answer.status_code == 403 and answer.json()["error"]["code"] == "foreign", path
         token = service.tokens.create("anna")
         service.needs_tokens()
         allowed = Within(make_app(service), Authorization=f"Bearer {token}", **headers)

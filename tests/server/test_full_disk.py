@@ -15,7 +15,7 @@ from serving import Within, cabs, post
 from crowdveil.server.app import make_app
 from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.queue.disk import PIECES, RESERVE_BYTES, DiskSpace
-from crowdveil.server.queue.store import NewJob, new_id
+from crowdveil.server.queue.job import NewJob, new_id
 from crowdveil.server.settings import Service, Settings
 
 
@@ -78,7 +78,7 @@ def test_delete_and_expiry_on_a_full_disk(small: Path) -> None:
         with ThreadPoolExecutor(1) as pool, pytest.raises(DatabaseUnavailableError):  # a database that cannot write
             pool.submit(service.store.say, "anna", "x" * (1 << 20)).result()
         answer = post(client, "/filter/trajectories/jobs", {"data": ("a.csv", cabs())})
-        assert answer.status_code == 507 and answer.json()["error"]["code"] == "no_room"
+        assert answer.status_code == 507 and answer.json()["error"]["code"] == "no_space"
         assert client.request("DELETE", f"/jobs/{jobs[0]}").json()["state"] == "expired"
         assert not service.files.job(jobs[0]).exists() and reserved(service) < RESERVE_BYTES
         filled(service.files.root, "more")  # the reserve and the job's room are gone, too
@@ -106,7 +106,7 @@ def test_no_room_for_the_folder_of_an_upload(tmp_path: Path, monkeypatch: pytest
         client = Within(make_app(service))
         for path in ("/filter/trajectories/jobs", "/preview"):
             answer = post(client, path, {"data": ("a.csv", cabs())})
-            assert answer.status_code == 507 and answer.json()["error"]["code"] == "no_room", answer.text
+            assert answer.status_code == 507 and answer.json()["error"]["code"] == "no_space", answer.text
 
 
 def test_a_step_of_tidying_that_fails_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

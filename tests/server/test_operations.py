@@ -20,8 +20,8 @@ from crowdveil.errors import InputError
 from crowdveil.server import logs
 from crowdveil.server.app import make_app
 from crowdveil.server.queue.database import DatabaseUnavailableError
+from crowdveil.server.queue.job import NewJob, new_id
 from crowdveil.server.queue.schema import jobs
-from crowdveil.server.queue.store import NewJob, new_id
 from crowdveil.server.settings import Service, Settings
 from crowdveil.server.workers.heartbeat import Heartbeat
 
@@ -63,7 +63,7 @@ def test_ready_names_what_is_missing(service: Service, monkeypatch: pytest.Monke
     monkeypatch.setattr(service.space, "min_free", 1 << 60)
     assert client.get("/ready").json()["checks"]["disk"] == "too little room"
     upload = post(client, GENERALIZE, {"data": ("a.csv", cabs())})
-    assert upload.status_code == 507 and upload.json()["error"]["code"] == "no_room"
+    assert upload.status_code == 507 and upload.json()["error"]["code"] == "no_space"
     assert list(service.files.incoming.iterdir()) == []
 
     def away() -> Any:

@@ -14,7 +14,7 @@ import pytest
 from serving import Within
 
 from crowdveil.server.app import make_app
-from crowdveil.server.queue.store import NewJob, new_id
+from crowdveil.server.queue.job import NewJob, new_id
 from crowdveil.server.settings import Service, Settings
 from crowdveil.server.tokens import SCOPES, USUAL
 

@@ -9,7 +9,7 @@ import pytest
 from crowdveil.server import page_types
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.page_types import main
-from crowdveil.server.queue.store import STATES
+from crowdveil.server.queue.job import STATES
 from crowdveil.server.views import JobView
 
 

@@ -104,7 +104,7 @@ def test_the_files_of_a_token_have_a_limit(service: Service) -> None:
     assert service.store.disk() >= 1 << 20
     refused = post(anna, GENERALIZE, {"data": ("a.csv", MIB)})
     assert told(refused) == (
-        429, "no_room", "the files of your jobs may take 2 MiB; remove results that you do not need.",
+        429, "no_space", "the files of your jobs may take 2 MiB; remove results that you do not need.",
     ) and refused.headers["retry-after"] == "60"  # fmt: skip
     assert told(post(anna, GENERALIZE, {"data": ("a.csv", MIB * 3)}))[:2] == (413, "too_large")
     put(bert, GENERALIZE, {"data": ("a.csv", MIB)})
@@ -117,7 +117,7 @@ def test_all_files_together_have_a_limit(service: Service) -> None:
     bert = asking(service, "bert")
     put(bert, GENERALIZE, {"data": ("a.csv", MIB * 3)})
     for path in (GENERALIZE, "/preview"):
-        assert told(bert.post(path, files={"data": ("a.csv", MIB * 2)}))[:2] == (507, "no_room")
+        assert told(bert.post(path, files={"data": ("a.csv", MIB * 2)}))[:2] == (507, "no_space")
     assert list(service.files.incoming.iterdir()) == [] and len(list(service.files.jobs.iterdir())) == 1
 
 

@@ -13,7 +13,7 @@ import pytest
 from serving import Within, cabs, put
 
 from crowdveil.server.app import make_app
-from crowdveil.server.queue.store import NewJob, new_id
+from crowdveil.server.queue.job import NewJob, new_id
 from crowdveil.server.settings import Service, Settings
 
 DATA = "lat,lon\n1,2\n"

@@ -21,7 +21,8 @@ from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.base import JobRequest, Task
 from crowdveil.server.queue.database import open_database
 from crowdveil.server.queue.files import Files
-from crowdveil.server.queue.store import NewJob, Store, new_id
+from crowdveil.server.queue.job import NewJob, new_id
+from crowdveil.server.queue.store import Store
 from crowdveil.server.workers.process import check_rows, default_memory
 from crowdveil.server.workers.sandbox import confine, trial
 from crowdveil.server.workers.sandbox.confine import Offered, clean_environment, installed, offered

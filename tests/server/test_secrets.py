@@ -34,12 +34,18 @@ def starters(service: Running) -> tuple[int, int, list[int]]:
     """The crew, its launcher, and the starters that it forked."""
     assert service.process is not None
 
+    def starts(process: int) -> bool:
+        try:
+            return b"workers.starter" in Path(f"/proc/{process}/cmdline").read_bytes()
+        except OSError:  # it ended
+            return False
+
     def found() -> tuple[int, int, list[int]] | None:
         assert service.process is not None
         for crew in children(service.process.pid):
-            for one in children(crew):
-                if b"server.starter" in Path(f"/proc/{one}/cmdline").read_bytes() and children(one):
-                    return crew, one, children(one)
+            for one in filter(starts, children(crew)):
+                if forked := [process for process in children(one) if starts(process)]:
+                    return crew, one, forked
         return None
 
     seen: tuple[int, int, list[int]] = until(found, SLOW_S)

@@ -97,7 +97,7 @@ def test_what_is_wrong_with_the_data_is_told_by_the_job(running: Running) -> Non
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"k": 1}, "k: wanted greater than or equal to 2, but got 1."),
+        ({"k": 1}, "k: wanted a number of at least 2, but got 1."),
         ({"no": 1}, "no: there is no such parameter; known are "),
         (
             {"zones": "/etc/passwd"},
@@ -105,7 +105,7 @@ def test_what_is_wrong_with_the_data_is_told_by_the_job(running: Running) -> Non
         ),
         ({"zones": "../x"}, "zones: wanted a file in the field zones"),
         ({"zones": ["a"]}, "zones: wanted a file in the field zones"),
-        ({"seed": -1}, "seed: wanted greater than or equal to 0"),
+        ({"seed": -1}, "seed: wanted a number of at least 0"),
         ({"format": "exe"}, "format: wanted 'parquet' or 'csv', but got 'exe'."),
         ({"data_name": "../../x.csv"}, "data_name: wanted"),
         ({"resume": "kept"}, "resume: there is no such parameter"),

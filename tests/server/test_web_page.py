@@ -185,7 +185,7 @@ def test_the_whole_job_for_trajectories_and_two_side_by_side(
             page.check(f".jobs li:has(a[href='#/jobs/{job}']) input")
         page.click("button:has-text('Compare two results')")
         page.wait_for_selector(".two")
-        assert page.locator(".two tr.differs th").all_inner_texts().count("Smallest crowd (k)") == 1
+        assert page.locator(".two tr.differs th").all_inner_texts().count("Smallest group (k)") == 1
         page.locator("iframe").nth(1).wait_for()
         assert page.locator("iframe").count() == 2 and visit.wrong == []
 
@@ -221,7 +221,7 @@ def test_what_is_wrong_is_said_where_it_is_seen(browser: Any, busy: Running, fil
         page.wait_for_selector(".badge.failed")
         assert (
             visit.told()
-            == "Smallest crowd (k): wanted at most the people in the data, 2, but got 9; choose a smaller k."
+            == "Smallest group (k): wanted at most the people in the data, 2, but got 9; choose a smaller k."
         )
         assert [w for w in visit.wrong if "422" not in w] == [], "the browser itself notes that an answer was an error"
 
@@ -294,7 +294,7 @@ def test_who_may_not_come_in_sees_nothing(browser: Any, busy: Running) -> None:
     with Visit(browser, busy.url) as visit:
         visit.sign_in("cv_guess")
         visit.page.wait_for_selector("[role=alert]")
-        assert visit.told() == "The token is not known, or it was revoked; ask whoever runs the server for one."
+        assert visit.told() == "The token is not known, or it was revoked; ask the operator of the server for one."
         assert visit.page.evaluate("sessionStorage.length") == 0 and visit.page.locator("nav").count() == 0
         assert {w for w in visit.wrong if "401" not in w} == set()
     with inside(browser, busy, "bert") as visit:

@@ -15,7 +15,8 @@ import pytest
 from serving import children, until
 
 from crowdveil.server.queue.files import Files, safe_name
-from crowdveil.server.queue.store import NewJob, QueuedJob, Store, new_id
+from crowdveil.server.queue.job import NewJob, QueuedJob, new_id
+from crowdveil.server.queue.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -101,7 +102,7 @@ def test_jobs_end_as_they_should(store: Store, files: Files, start: Start) -> No
     wrong = ended(store, fault)
     assert (wrong.error_code, wrong.error) == (
         "fault",
-        "This is a fault of ours (KeyError); tell whoever runs the server.",
+        "internal error (KeyError); please report it to the operator of the server.",
     )
     late = ended(store, long)
     assert late.error_code == "too_long" and nothing_left(files, long)

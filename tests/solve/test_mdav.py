@@ -57,7 +57,7 @@ def _going(way: Way) -> Iterator[None]:
         patch.object(
             Grouping, "_is_small", lambda self, part: way == "compiled" and isinstance(self.distance, SpatioTemporal)
         ),
-        patch.object(mdav.os, "cpu_count", lambda: 3),
+        patch.object(mdav, "thread_count", lambda: 3),
     ):
         yield
 

@@ -134,7 +134,7 @@ def test_any_number_of_threads_gives_the_same_clusters(path: PivotPath) -> None:
     clustering = Clustering(FrechetManhattan(Paths.of(data), resampled=True), data.person, 3, 5, path)
     found = []
     for threads in (1, 4):
-        with patch.object(pivots.os, "cpu_count", lambda threads=threads: threads):
+        with patch.object(pivots, "thread_count", lambda threads=threads: threads):
             found.append(_clusters(clustering, "join").cluster)
     assert np.array_equal(*found) and found[0].min() == 0
 

@@ -131,16 +131,16 @@ def sandbox_overhead_ms(times: int) -> float:
     from types import SimpleNamespace
 
     from crowdveil.kernels import cached
-    from crowdveil.server.workers.child import Room, _enter
+    from crowdveil.server.workers.child import Confinement, _enter
     from crowdveil.server.workers.sandbox.confine import installed, tasks_of_user
     from crowdveil.server.workers.starter import preload
 
     preload()
     installed()
-    room = Room(4 << 30, tasks_of_user(), tuple(cached.folders()))
+    confinement = Confinement(4 << 30, tasks_of_user(), tuple(cached.folders()))
     limits = {"max_seconds": 3600, "upload_bytes": 1 << 31}
 
-    def entered(given: Room | None) -> float:
+    def entered(given: Confinement | None) -> float:
         with tempfile.TemporaryDirectory() as made:
             inputs, run = Path(made, "inputs"), Path(made, "run")
             inputs.mkdir()
@@ -161,5 +161,5 @@ def sandbox_overhead_ms(times: int) -> float:
             os.close(read)
             return 1000 * float(said)
 
-    confined, free = ([entered(given) for _ in range(times)] for given in (room, None))
+    confined, free = ([entered(given) for _ in range(times)] for given in (confinement, None))
     return statistics.median(confined) - statistics.median(free)

@@ -1,6 +1,7 @@
 // The service as the page sees it; the types of jobs are generated from its models. The token lives in this tab's session storage and in no other place.
 
-import type { JobView as Job, ReviewView as Review } from "./views";
+import type { ErrorView, JobView as Job, ReviewView as Review } from "./views";
+import { sentence } from "./words";
 
 export interface Field {
   name: string; kind: "int" | "float" | "bool" | "text" | "choice" | "share" | "file"; default: unknown; required: boolean; choices: string[];
@@ -23,8 +24,8 @@ export interface Reviewed {
 }
 export interface Seen {
   columns: { name: string; type: string }[]; rows: (string | null)[][]; looks_like: Takes | null; takes: Takes;
-  roles: Record<string, string>; counts: Record<string, number>; crowd_of?: string; notes: string[];
-  problems: { message: string; rows: number }[]; error: string | null; part: boolean;
+  roles: Record<string, string>; counts: Record<string, number>; crowd_of?: string; notes: ErrorView[];
+  problems: { message: string; rows: number }[]; error: ErrorView | null; part: boolean;
 }
 export type { JobView as Job } from "./views";
 export interface Manifest {
@@ -33,8 +34,8 @@ export interface Manifest {
   risk?: Record<string, unknown>[]; files: Record<string, { name: string; sha256: string }>;
 }
 
-/** What the service says is wrong, in its own sentence. */
-export class Wrong extends Error {
+/** An error that the service answered with; its message names the fields of this page. */
+export class ServiceError extends Error {
   constructor(readonly status: number, readonly code: string, message: string) { super(message); }
 }
 
@@ -52,18 +53,18 @@ function headers(): Record<string, string> {
   return known === null ? {} : { Authorization: `Bearer ${known}` };
 }
 
-async function wrong(status: number, text: string): Promise<Wrong> {
-  let error: { code: string; message: string } = { code: "fault", message: `The service answered with ${status} and no reason; try again.` };
+async function wrong(status: number, text: string): Promise<ServiceError> {
+  let error: Pick<ErrorView, "code" | "parts"> = { code: "fault", parts: [`The service answered with ${status} and no reason; try again.`] };
   try { error = JSON.parse(text).error ?? error; } catch { /* no JSON: something between us and the service answered */ }
   if (status === 401 && token() !== null) refused();
-  return new Wrong(status, error.code, error.message);
+  return new ServiceError(status, error.code, sentence(error));
 }
 
 async function asked(path: string, how: RequestInit = {}): Promise<Response> {
   let answer: Response;
   try { answer = await fetch(path, { ...how, headers: { ...headers(), ...(typeof how.body === "string" ? { "Content-Type": "application/json" } : {}) }, cache: "no-store" }); } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new Wrong(0, "away", AWAY);
+    throw new ServiceError(0, "away", AWAY);
   }
   if (!answer.ok) throw await wrong(answer.status, await answer.text());
   return answer;
@@ -76,17 +77,17 @@ export const decide = (id: string, decision: "approve" | "reject", comment: stri
 export const remove = (id: string): Promise<Job> => json<Job>(`/jobs/${id}`, { method: "DELETE" });
 
 /** Send a form with files; they are read from the disk as they are sent, never whole into memory. */
-export function send<T>(path: string, form: FormData, told: (share: number) => void, signal?: AbortSignal): Promise<T> {
+export function send<T>(path: string, form: FormData, progress: (share: number) => void, signal?: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open("POST", path);
     for (const [name, value] of Object.entries(headers())) request.setRequestHeader(name, value);
-    request.upload.onprogress = (event) => { if (event.lengthComputable) told(event.loaded / event.total); };
+    request.upload.onprogress = (event) => { if (event.lengthComputable) progress(event.loaded / event.total); };
     request.onload = async () => {
       if (request.status < 300) resolve(JSON.parse(request.responseText) as T);
       else reject(await wrong(request.status, request.responseText));
     };
-    request.onerror = () => reject(new Wrong(0, "away", AWAY));
+    request.onerror = () => reject(new ServiceError(0, "away", AWAY));
     request.onabort = () => reject(new DOMException("ended", "AbortError"));
     signal?.addEventListener("abort", () => request.abort());
     request.send(form);

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { type Job, json, said } from "./api";
 import { Alert, ReportFrame, Title } from "./parts";
 import { costs, type Found, found, verdict } from "./result";
-import { label, moment, shown, told } from "./words";
+import { label, moment, shown } from "./words";
 
 interface Side { job: Job; found: Found }
 const side = async (id: string): Promise<Side> => ({ job: await json<Job>(`/jobs/${id}`), found: await found(id) });
@@ -20,7 +20,7 @@ const parameters = ({ found: { manifest } }: Side): [string, string][] =>
 export function Compare({ ids }: { ids: [string, string] }) {
   const [sides, setSides] = useState<[Side, Side] | null>(null), [error, setError] = useState("");
   useEffect(() => { Promise.all([side(ids[0]), side(ids[1])]).then(setSides, (problem) => setError(said(problem))); }, [ids.join()]);
-  if (error) return <><Title>Two results side by side</Title><Alert>{told(error)}</Alert><p><a href="#/jobs">To your jobs</a></p></>;
+  if (error) return <><Title>Two results side by side</Title><Alert>{error}</Alert><p><a href="#/jobs">To your jobs</a></p></>;
   if (!sides) return <><Title>Two results side by side</Title><p role="status">Asking for both…</p></>;
   const [a, b] = sides;
   const table = (caption: string, rows: [string, string, string][]) => <div class="wide" role="region" aria-label={caption} tabIndex={0}><table class="two"><caption>{caption}</caption>

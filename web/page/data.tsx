@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { blob, said } from "./api";
 import { Alert } from "./parts";
-import { size, told } from "./words";
+import { size } from "./words";
 
 const MAP = /\.(geojson|json|gpkg|geoparquet)$/i;
 
@@ -43,10 +43,10 @@ export function DataChoice({ data, endings, choose }: { data: File | null; endin
       <input type="file" id="data" multiple accept={[...endings, ".geojson", ".gpkg", ".geoparquet"].join(",")} aria-describedby="data-hint" onChange={(event) => taken(event.currentTarget.files)} />
       <p class="hint" id="data-hint">Trips, flows or trajectories as CSV or Parquet, or matrices as OMX.</p>
     </div>
-    <div class="trial"><span>No file at hand? Try it with a made-up city:</span>
+    <div class="trial"><span>No file yet? Try it with a synthetic city:</span>
       <button type="button" onClick={() => trial("trips")} disabled={wait !== ""}>{wait === "trips" ? "Making it…" : "Trips"}</button>
       <button type="button" onClick={() => trial("drives")} disabled={wait !== ""}>{wait === "drives" ? "Making it…" : "Trajectories"}</button>
     </div>
-    {error && <Alert>{told(error)}</Alert>}
+    {error && <Alert>{error}</Alert>}
   </>;
 }

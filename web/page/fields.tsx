@@ -1,4 +1,4 @@
-// Controls that are drawn from what the service tells of its parameters.
+// Controls that are drawn from the parameters that the service describes.
 import type { Field, Preset } from "./api";
 import { INSTEAD, label, size } from "./words";
 
@@ -10,7 +10,7 @@ function hint(field: Field): string {
   const bounds = field.most !== undefined && field.most > SAFE ? field.bounds.split(",")[0] : field.bounds;
   const limits = [bounds, field.unit && `in ${field.unit}`].filter(Boolean).join(", ");
   if (limits) parts.push(`${limits.charAt(0).toUpperCase()}${limits.slice(1)}.`);
-  return parts.join(" ").replace(/; not used where tiles are given with --zones/, "; not used where a file of zones is given");
+  return parts.join(" ");
 }
 
 /** Time zones that the browser knows, its own first. */
@@ -64,12 +64,12 @@ export function More({ title, fields, values, change }: { title: string; fields:
   return <details class="more"><summary>{title}</summary><Controls fields={fields} values={values} change={change} /></details>;
 }
 
-/** The size of the crowd, with those that somebody asks for. */
+/** The group size k, with presets. */
 export function Crowd({ field, given, change, presets }: { field: Field; given: string | boolean | undefined; change: Change; presets: Preset[] }) {
   const k = Number(given ?? field.default);
   const meant = presets.filter((p) => p.k === k);
   return <fieldset class="crowd">
-    <legend>How large must a crowd be?</legend>
+    <legend>How large must a group be?</legend>
     <Control field={field} given={given} change={change} />
     <div class="presets" role="group" aria-label="Sizes in use">
       {presets.map((p) => <button key={p.name} type="button" aria-pressed={p.k === k} onClick={() => change(field.name, String(p.k))}>{p.name} <b>{p.k}</b></button>)}

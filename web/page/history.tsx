@@ -1,9 +1,9 @@
-// All jobs of whoever asks, and choosing two of them.
+// All jobs of the user, and choosing two of them.
 import { useEffect, useState } from "preact/hooks";
 import { type Job, json, said } from "./api";
 import { Action, Alert, Badge, Title } from "./parts";
 import { go } from "./router";
-import { duration, moment, REVIEW_WORDS, STATE_WORDS, told } from "./words";
+import { duration, moment, REVIEW_WORDS, STATE_WORDS } from "./words";
 
 const MANY = 50;
 
@@ -19,7 +19,7 @@ export function History() {
   const choose = (id: string, on: boolean) => setChosen(on ? [...chosen, id].slice(-2) : chosen.filter((c) => c !== id));
   return <>
     <Title>Your jobs</Title>
-    {error && <Alert>{told(error)}</Alert>}
+    {error && <Alert>{error}</Alert>}
     {jobs?.length === 0 && <p>There are none yet. <a href="#/new">Begin with a file</a>, or try a made-up city.</p>}
     {jobs && jobs.length > 0 && <>
       <p class="compare-bar"><button type="button" class="main" disabled={chosen.length !== 2} onClick={() => go(`/compare/${chosen.join("/")}`)}>Compare two results</button>

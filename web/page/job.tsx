@@ -1,9 +1,9 @@
 // One job: how far it is while it runs, what went wrong if it failed, and its result.
 import { useEffect, useState } from "preact/hooks";
-import { type Job, json, remove, type Review, said, Wrong } from "./api";
+import { type Job, json, remove, type Review, said, ServiceError } from "./api";
 import { Action, Alert, Asked, Badge, Title } from "./parts";
 import { Result } from "./result";
-import { duration, moment, REVIEW_WORDS, spoken, STAGE_WORDS, STATE_WORDS, told } from "./words";
+import { duration, moment, REVIEW_WORDS, spoken, STAGE_WORDS, STATE_WORDS, sentence } from "./words";
 
 const [SOON_MS, LATER_MS, AWAY_MS] = [400, 2000, 4000];
 const under = (job: Job): boolean => job.state === "queued" || job.state === "running";
@@ -22,7 +22,7 @@ function useJob(id: string): { job: Job | null; error: string; away: boolean; ag
       } catch (problem) {
         if (gone) return;
         // A service that is started again comes back; a job that is not ours does not.
-        if (problem instanceof Wrong && (problem.status === 0 || problem.status >= 500)) { setAway(true); timer = window.setTimeout(ask, AWAY_MS); }
+        if (problem instanceof ServiceError && (problem.status === 0 || problem.status >= 500)) { setAway(true); timer = window.setTimeout(ask, AWAY_MS); }
         else setError(said(problem));
       }
     };
@@ -34,7 +34,7 @@ function useJob(id: string): { job: Job | null; error: string; away: boolean; ag
 
 export function JobPage({ id, reuse }: { id: string; reuse: (job: Job) => void }) {
   const { job, error, away, again } = useJob(id);
-  if (error) return <><Title>No such job</Title><Alert>{told(error)}</Alert><p><a href="#/jobs">To your jobs</a></p></>;
+  if (error) return <><Title>No such job</Title><Alert>{error}</Alert><p><a href="#/jobs">To your jobs</a></p></>;
   if (!job) return <p role="status">Asking for the job…</p>;
   const cancel = async () => { await remove(id); again(); };
   return <>
@@ -47,7 +47,7 @@ export function JobPage({ id, reuse }: { id: string; reuse: (job: Job) => void }
     {away && <Alert>The service does not answer just now; the job goes on, and this page asks again.</Alert>}
     {under(job) && <><Progress job={job} /><Action act={cancel} busy="Cancelling…">Cancel</Action></>}
     {job.state === "failed" && <>
-      <Alert>{told(job.error?.message ?? "The job failed.")}</Alert>
+      <Alert>{job.error ? sentence(job.error) : "The job failed."}</Alert>
       <p><button type="button" onClick={() => reuse(job)}>Back to the form</button></p>
       <Asked job={job} /></>}
     {(job.state === "cancelled" || job.state === "expired") && <><p>Its files were removed.</p>{job.kind === "anonymize" && <p><button type="button" onClick={() => reuse(job)}>Back to the form</button></p>}</>}
@@ -62,7 +62,7 @@ function ReviewNote({ review }: { review: Review }) {
 
 function Progress({ job }: { job: Job }) {
   const { stage, done, total } = job.progress;
-  const asked = STAGE_WORDS.filter(([name]) => name !== "reporting for the house" || job.parameters.before_after === true);
+  const asked = STAGE_WORDS.filter(([name]) => name !== "confidential report" || job.parameters.before_after === true);
   const at = asked.findIndex(([name]) => name === stage);
   const words = job.state === "queued" ? "Waiting for its turn" : (asked[at]?.[1] ?? "Beginning");
   return <div class="progress">

@@ -2,7 +2,7 @@
 import type { Field, Seen, Takes } from "./api";
 import { Control, type Change } from "./fields";
 import { Alert } from "./parts";
-import { number, ROLE_WORDS, ROLES, TAKES_WORDS, told } from "./words";
+import { number, ROLE_WORDS, ROLES, TAKES_WORDS, sentence } from "./words";
 
 const COUNT_WORDS: Record<string, [string, string]> = {
   trips: ["trip", "trips"], flows: ["flow", "flows"], zones: ["zone", "zones"], steps: ["time step", "time steps"],
@@ -57,16 +57,16 @@ export function Columns({ seen, takes, named, map }: { seen: Seen; takes: Takes;
 export function Findings({ seen, dropping, drop, change }: { seen: Seen; dropping: boolean; drop: Field | undefined; change: Change }) {
   const rows = seen.problems.length > 0;
   return <div class="findings" aria-live="polite">
-    {seen.error && !rows && <Alert>{told(seen.error)}</Alert>}
+    {seen.error && !rows && <Alert>{sentence(seen.error)}</Alert>}
     {rows && <div class={dropping ? "problem settled" : "problem"} role={dropping ? undefined : "alert"}>
       <p><b>{dropping ? "These rows are left out:" : "Some rows cannot be used:"}</b></p>
       <ul>{seen.problems.map((p) => <li key={p.message}>{p.message}</li>)}</ul>
-      {!dropping && seen.error && <p class="hint">{told(seen.error)}</p>}
+      {!dropping && seen.error && <p class="hint">{sentence(seen.error)}</p>}
       {drop && <Control field={drop} given={dropping} change={change} />}
     </div>}
     {!seen.error && !rows && <p class="fine">Every row {seen.part ? "that was looked at " : ""}can be used.</p>}
     <Counts seen={seen} />
     {seen.part && <p class="hint">The file is large: its first 20 MB were looked at, and the numbers are theirs. The job reads all of it.</p>}
-    {seen.notes.length > 0 && <details class="more"><summary>What was guessed ({seen.notes.length})</summary><ul>{seen.notes.map((n) => <li key={n}>{told(n)}</li>)}</ul></details>}
+    {seen.notes.length > 0 && <details class="more"><summary>What was guessed ({seen.notes.length})</summary><ul>{seen.notes.map((n) => <li key={n.message}>{sentence(n)}</li>)}</ul></details>}
   </div>;
 }

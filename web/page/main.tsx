@@ -1,7 +1,7 @@
 // The page of the service: who asks, which page is shown, and what all pages share.
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { type Form, json, remember, said, type Session, token, whenRefused, Wrong } from "./api";
+import { type Form, json, remember, said, type Session, token, whenRefused, ServiceError } from "./api";
 import { again } from "./draft";
 import { Compare } from "./compare";
 import { History } from "./history";
@@ -11,24 +11,23 @@ import { Alert, Title } from "./parts";
 import { go, route } from "./router";
 import { ReviewPage, Reviews } from "./review";
 import { SignIn } from "./signin";
-import { told } from "./words";
 
 interface Inside { form: Form; session: Session }
 const may = (inside: Inside, scope: string): boolean => inside.session.scopes.includes(scope);
 
 function App() {
   const [at, setAt] = useState(route()), [inside, setInside] = useState<Inside | null>(null), [work, setWork] = useState(newWork());
-  const [door, setDoor] = useState<"asking" | "closed" | "open">("asking"), [error, setError] = useState("");
+  const [access, setAccess] = useState<"asking" | "closed" | "open">("asking"), [error, setError] = useState("");
   const enter = async () => {
     const [session, form] = await Promise.all([json<Session>("/session"), json<Form>("/form")]);
     setInside({ session, form });
-    setDoor("open");
+    setAccess("open");
   };
   const leave = () => {
     remember(null);
     setInside(null);
-    setWork(newWork()); // nothing of the data stays for whoever comes next
-    setDoor("closed");
+    setWork(newWork()); // nothing of the data stays for the next user
+    setAccess("closed");
   };
   useEffect(() => {
     const moved = () => setAt(route());
@@ -36,9 +35,9 @@ function App() {
     // A file that misses its place must not take the page away.
     for (const kind of ["dragover", "drop"]) window.addEventListener(kind, (event) => event.preventDefault());
     whenRefused(leave);
-    json<{ token_needed: boolean }>("/door")
-      .then(({ token_needed }) => (token_needed && token() === null ? setDoor("closed") : enter()))
-      .catch((problem) => (problem instanceof Wrong && problem.status === 401 ? undefined : setError(said(problem))));
+    json<{ token_needed: boolean }>("/auth")
+      .then(({ token_needed }) => (token_needed && token() === null ? setAccess("closed") : enter()))
+      .catch((problem) => (problem instanceof ServiceError && problem.status === 401 ? undefined : setError(said(problem))));
     return () => window.removeEventListener("hashchange", moved);
   }, []);
   return <>
@@ -53,11 +52,11 @@ function App() {
       {inside && token() !== null && <span class="who"><span>{inside.session.name}</span><button type="button" class="quiet" onClick={leave}>Sign out</button></span>}
     </div></header>
     <main id="main" tabIndex={-1}>
-      {error && <Alert>{told(error)}</Alert>}
-      {door === "closed" && <SignIn enter={enter} />}
+      {error && <Alert>{error}</Alert>}
+      {access === "closed" && <SignIn enter={enter} />}
       {inside && <Page at={at} inside={inside} work={work} setWork={setWork} />}
     </main>
-    <footer><p>Uploads are removed when a job ends, results {inside ? `after ${hours(inside.session.keep_hours)}` : "after a while"}. This page asks nobody but this server for anything.</p></footer>
+    <footer><p>Uploads are removed when a job ends, results {inside ? `after ${hours(inside.session.keep_hours)}` : "after a while"}. This page sends requests to this server only.</p></footer>
   </>;
 }
 

@@ -1,13 +1,13 @@
 // The page on which a job is prepared.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type Field, type Form, type Job, said, type Seen, send, stopped, type Takes, Wrong } from "./api";
+import { type Field, type Form, type Job, said, type Seen, send, stopped, type Takes, ServiceError } from "./api";
 import { DataChoice, type Chosen } from "./data";
 import { bare, type Draft, empty, jobForm, light, lookForm, method, reading } from "./draft";
 import { Control, Controls, Crowd, FileField, More } from "./fields";
 import { Columns, Findings, Kind } from "./look";
 import { Alert, Title } from "./parts";
 import { go } from "./router";
-import { label, ROLES, STATUS_WORDS, told } from "./words";
+import { label, ROLES, STATUS_WORDS } from "./words";
 
 export interface Work { draft: Draft; seen: Seen | null; seenFor: string }
 export const newWork = (): Work => ({ draft: empty(), seen: null, seenFor: "" });
@@ -48,7 +48,7 @@ function useLook(form: Form, work: Work, change: (work: Work) => void) {
         if (stopped(problem)) return;
         setError(said(problem));
         // What takes too long to be looked at can be run all the same.
-        const now = latest.current, takes = now.draft.takes ?? "flows", long = problem instanceof Wrong && problem.code === "too_long";
+        const now = latest.current, takes = now.draft.takes ?? "flows", long = problem instanceof ServiceError && problem.code === "too_long";
         if (long) change({ draft: { ...now.draft, takes }, seen: unseen(takes), seenFor: lookKey(form, { ...now.draft, takes }) });
         else change({ ...now, seen: null, seenFor: key });
       }
@@ -110,7 +110,7 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
         <DataChoice data={draft.data} endings={form.files.data} choose={choose} />
         {!draft.data && draft.files.zones && <p class="hint">{draft.files.zones.name} is kept as the file of zones. Now choose the data.</p>}
         <p role="status" class="status">{look.share === null ? "" : look.share < 1 ? `Sending the file to look at it: ${Math.round(100 * look.share)} %` : "Looking at the file…"}</p>
-        {look.error && <Alert>{told(look.error)}</Alert>}
+        {look.error && <Alert>{look.error}</Alert>}
         {seen && takes && <>
           <Kind takes={takes} guess={seen.looks_like} choose={(one) => change({ ...work, draft: { ...draft, takes: one, roles: {} } })} />
           <Columns seen={seen} takes={takes} named={draft.roles} map={map} />
@@ -119,8 +119,8 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
         </>}
       </section>
       {!draft.data && <dl class="about">
-        <div><dt>Look</dt><dd>The server reads the file, tells what each column means and what is wrong with it, and forgets it.</dd></div>
-        <div><dt>Choose</dt><dd>A method, and how large a crowd must be. Every parameter says what it does.</dd></div>
+        <div><dt>Look</dt><dd>The server reads the file, shows what each column means and what is wrong with it, and forgets it.</dd></div>
+        <div><dt>Choose</dt><dd>A method, and how large a group must be. Every parameter says what it does.</dd></div>
         <div><dt>Check</dt><dd>Guarantees are checked on the written files, and some attacks are tried, before you get them. A report shows what was lost, and what could not be checked.</dd></div>
       </dl>}
       {seen && takes && <>
@@ -128,8 +128,8 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
         <MethodChoice form={form} draft={draft} takes={takes} set={set} edit={edit} />
         <section aria-labelledby="s-run"><h2 id="s-run"><span class="n" aria-hidden="true">4</span> Run</h2>
           {form.run.filter((f) => f.name === "before_after").map((f) => <Control key={f.name} field={f} given={draft.values[f.name]} change={set} />)}
-          <More title="Seed, form of the files, attacks" fields={form.run.filter((f) => f.name !== "before_after")} values={draft.values} change={set} />
-          {error && <Alert>{told(error)}</Alert>}
+          <More title="Advanced: random seed, file format, attacks" fields={form.run.filter((f) => f.name !== "before_after")} values={draft.values} change={set} />
+          {error && <Alert>{error}</Alert>}
           <p class="go"><button type="submit" class="main" disabled={sending !== null}>{sending === null ? "Anonymize" : "Sending…"}</button>
             {sending !== null && <button type="button" onClick={() => stop.current.abort()}>Stop</button>}
             <span role="status">{sending === null ? "" : `${Math.round(100 * sending)} % sent`}</span></p>

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { blob, download, type Job, said } from "./api";
-import { label, shown, spoken, told } from "./words";
+import { label, shown, spoken } from "./words";
 
 /** The heading of a page; it takes the focus when the page changes, so that a screen reader says where one is. */
 export function Title({ children, above }: { children: ComponentChildren; above?: ComponentChildren }) {
@@ -35,7 +35,7 @@ export function Action({ act, children, kind = "", busy = "…" }: { act: () => 
   };
   return <>
     <button type="button" class={kind} onClick={click} disabled={wait}>{wait ? busy : children}</button>
-    {error && <Alert>{told(error)}</Alert>}
+    {error && <Alert>{error}</Alert>}
   </>;
 }
 
@@ -69,7 +69,7 @@ export function Tabs({ label, tabs }: { label: string; tabs: { id: string; title
   </>;
 }
 
-/** A report in a frame of its own: it may run its one script, and speaks for nobody. */
+/** A report in a frame of its own: it may run its one script, and has no access to the page. */
 export function ReportFrame({ path, title, at = "" }: { path: string; title: string; at?: string }) {
   const [address, setAddress] = useState(""), [error, setError] = useState("");
   const stage = useRef<HTMLDivElement>(null);
@@ -83,7 +83,7 @@ export function ReportFrame({ path, title, at = "" }: { path: string; title: str
     }, (problem) => setError(said(problem)));
     return () => { gone = true; URL.revokeObjectURL(made); };
   }, [path]);
-  if (error) return <Alert>{told(error)}</Alert>;
+  if (error) return <Alert>{error}</Alert>;
   return <div class="frame" ref={stage}>
     <div class="bar"><span>{title}</span><button type="button" class="quiet" onClick={() => {
       if (document.fullscreenElement) void document.exitFullscreen();
@@ -97,5 +97,5 @@ export function ReportFrame({ path, title, at = "" }: { path: string; title: str
 export function Asked({ job }: { job: Job }) {
   const rows = Object.entries(job.parameters).map(([name, value]): [string, string] => [label({ name }), shown(value)]);
   const files = Object.entries(job.files).map(([name, file]): [string, string] => [spoken(name), file]);
-  return <Pairs caption="What was asked for; all else is as it usually is" rows={[["Method", job.name], ...files, ...rows]} />;
+  return <Pairs caption="What was asked for; other options have their defaults" rows={[["Method", job.name], ...files, ...rows]} />;
 }

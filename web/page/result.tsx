@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { type Job, json, type Manifest, remove, said } from "./api";
 import { Action, Alert, Asked, Download, Pairs, ReportFrame, Tabs } from "./parts";
-import { number, RISKS, shown, size, spoken, told } from "./words";
+import { number, RISKS, shown, size, spoken } from "./words";
 
 export interface Found { manifest: Manifest; files: { name: string; bytes: number }[] }
 
@@ -40,7 +40,7 @@ export function Result({ job, removed, reuse }: { job: Job; removed: () => void;
   useEffect(() => { if (packed) found(job.id).then(setResult, (problem) => setError(said(problem))); }, [job.id]);
   return <>
     {result && <Verdict manifest={result.manifest} />}
-    {error && <Alert>{told(error)}</Alert>}
+    {error && <Alert>{error}</Alert>}
     <div class="actions">
       {given && <Download path={`/jobs/${job.id}/result`} name={job.result?.name ?? "result"} kind="main">
         Download {packed ? "the release" : "the result"} <small>({size(job.result?.bytes ?? 0)})</small></Download>}
@@ -76,12 +76,12 @@ function Views({ job, result }: { job: Job; result: Found }) {
 
 function Before({ id }: { id: string }) {
   return <>
-    <p class="warn">Not for release: this shows the original beside what is published. It is in no download of the release, and is removed with the result.</p>
+    <p class="warn">Not for release: this shows the original next to what is published. It is in no download of the release, and is removed with the result.</p>
     <div class="pair">
       <ReportFrame path={`/jobs/${id}/before-after`} title="Before: the original" at="#before" />
       <ReportFrame path={`/jobs/${id}/before-after`} title="After: the release" at="#map" />
     </div>
-    <Download path={`/jobs/${id}/before-after`} name="not-for-release.html">Save this report for the house</Download>
+    <Download path={`/jobs/${id}/before-after`} name="not-for-release.html">Save confidential report</Download>
   </>;
 }
 
@@ -104,8 +104,8 @@ function Measures({ job, manifest }: { job: Job; manifest: Manifest }) {
 function Said({ job }: { job: Job }) {
   const { notes = [], lines = [] } = job.summary ?? {};
   return <>
-    {notes.length > 0 && <><h3>Worth knowing</h3><ul>{notes.map((n) => <li key={n}>{told(n)}</li>)}</ul></>}
-    {lines.length > 0 && <><h3>In exact figures, which stay in the house</h3><pre class="lines" tabIndex={0} aria-label="Exact figures">{lines.join("\n")}</pre></>}
+    {notes.length > 0 && <><h3>Worth knowing</h3><ul>{notes.map((n) => <li key={n}>{n}</li>)}</ul></>}
+    {lines.length > 0 && <><h3>Exact figures (confidential, do not publish)</h3><pre class="lines" tabIndex={0} aria-label="Exact figures">{lines.join("\n")}</pre></>}
   </>;
 }
 

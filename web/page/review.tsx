@@ -2,14 +2,14 @@
 import { useEffect, useState } from "preact/hooks";
 import { decide, json, type Reviewed, said } from "./api";
 import { Action, Alert, Badge, Pairs, ReportFrame, Title } from "./parts";
-import { moment, REVIEW_WORDS, size, told } from "./words";
+import { moment, REVIEW_WORDS, size } from "./words";
 
 export function Reviews() {
   const [waiting, setWaiting] = useState<Reviewed[] | null>(null), [error, setError] = useState("");
   useEffect(() => { json<{ reviews: Reviewed[] }>("/reviews").then(({ reviews }) => setWaiting(reviews), (problem) => setError(said(problem))); }, []);
   return <>
     <Title>Reviews</Title>
-    {error && <Alert>{told(error)}</Alert>}
+    {error && <Alert>{error}</Alert>}
     {waiting?.length === 0 && <p>No result awaits review.</p>}
     {waiting && waiting.length > 0 && <ul class="jobs">{waiting.map((one) => <li key={one.id}>
       <span class="pick" />
@@ -23,7 +23,7 @@ export function Reviews() {
 export function ReviewPage({ id }: { id: string }) {
   const [one, setOne] = useState<Reviewed | null>(null), [error, setError] = useState(""), [comment, setComment] = useState("");
   useEffect(() => { json<Reviewed>(`/reviews/${id}`).then(setOne, (problem) => setError(said(problem))); }, [id]);
-  if (error) return <><Title>No such result</Title><Alert>{told(error)}</Alert><p><a href="#/reviews">To the reviews</a></p></>;
+  if (error) return <><Title>No such result</Title><Alert>{error}</Alert><p><a href="#/reviews">To the reviews</a></p></>;
   if (!one) return <p role="status">Asking for the result…</p>;
   const choose = (decision: "approve" | "reject") => async () => setOne(await decide(id, decision, comment));
   return <>

@@ -2,7 +2,6 @@
 import { useState } from "preact/hooks";
 import { remember, said } from "./api";
 import { Alert, Title } from "./parts";
-import { told } from "./words";
 
 export function SignIn({ enter }: { enter: () => Promise<void> }) {
   const [given, setGiven] = useState(""), [wait, setWait] = useState(false), [error, setError] = useState("");
@@ -20,12 +19,12 @@ export function SignIn({ enter }: { enter: () => Promise<void> }) {
   };
   return <div class="signin">
     <Title>Sign in</Title>
-    <p>Whoever runs this server gives tokens. Yours is kept in this tab alone, and forgotten when you close it.</p>
+    <p>The operator of this server gives tokens. Yours is kept in this tab alone, and forgotten when you close it.</p>
     <form onSubmit={submit}>
       <div class="field"><label for="token">Token</label>
         <input id="token" type="password" autocomplete="off" spellcheck={false} value={given} aria-describedby="token-hint" onInput={(event) => setGiven(event.currentTarget.value)} />
         <p class="hint" id="token-hint">It begins with cv_</p></div>
-      {error && <Alert>{told(error)}</Alert>}
+      {error && <Alert>{error}</Alert>}
       <p class="go"><button type="submit" class="main" disabled={wait}>{wait ? "Asking…" : "Sign in"}</button></p>
     </form>
   </div>;

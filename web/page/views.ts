@@ -2,10 +2,14 @@
 
 /** The reason why a job failed. */
 export interface ErrorView {
-  /** A word for programs. */
+  /** The kind of error, for programs. */
   code: string;
-  /** One sentence for people, as on the command line. */
+  /** The parameter or file that is wrong. */
+  subject: ReferenceView | null;
+  /** One sentence, which names fields as the API does. */
   message: string;
+  /** The sentence with its references apart, for forms with labels. */
+  parts: (string | ReferenceView)[];
 }
 
 /** Jobs, newest first. */
@@ -47,6 +51,13 @@ export interface ProgressView {
   stage: string | null;
   done: number;
   total: number;
+}
+
+/** A reference to a parameter, with its value where one is meant, or to a file, column or method. */
+export interface ReferenceView {
+  kind: "option" | "name";
+  name: string;
+  value: string;
 }
 
 /** The file that a job made. */

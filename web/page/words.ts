@@ -1,14 +1,15 @@
-// What things are called on the page.
+// Labels and texts of the page.
 import type { Field, Takes } from "./api";
+import type { ErrorView, ReferenceView } from "./views";
 
 const LABELS: Record<string, string> = {
-  k: "Smallest crowd (k)", suppress: "Share that may be suppressed", suppress_trips: "Trips that may be suppressed", min_tiles: "Least tiles of an area", min_inhabited_tiles: "Least visited tiles of an area",
-  max_area_km2: "Largest area", v_target: "Target volume of an origin", epsilon: "Epsilon", aggregate_small: "Report small volumes together",
-  include_empty: "Include empty places", count_trajectories: "Count trajectories, not people", tile_size_m: "Side of tiles",
-  zones: "File of zones", zone_id: "Id of a zone", tz: "Time zone", time_format: "Form of the times", drop_invalid: "Leave out rows that cannot be used",
+  k: "Smallest group (k)", suppress: "Share that may be suppressed", suppress_trips: "Trips that may be suppressed", min_tiles: "Minimum tiles of an area", min_inhabited_tiles: "Minimum visited tiles of an area",
+  max_area_km2: "Largest area", v_target: "Target volume of an origin", epsilon: "Epsilon", aggregate_small: "Aggregate small flows",
+  include_empty: "Include empty tiles", count_trajectories: "Count trajectories, not people", tile_size_m: "Tile size",
+  zones: "Zones file", zone_id: "Zone id column", tz: "Time zone", time_format: "Time format", drop_invalid: "Leave out rows that cannot be used",
   grid: "Squares", h3: "H3 cells", voronoi: "Voronoi cells", matrix: "Matrix", hierarchy: "Tree over the zones",
-  destination_hierarchy: "Tree of destinations", step: "Length of a time step", seed: "Seed", format: "Form of the tables",
-  data_name: "Name of the data file", attack: "Attack the release first", report: "Write the report", before_after: "Before and after, for my eyes only",
+  destination_hierarchy: "Tree of destinations", step: "Length of a time step", seed: "Random seed", format: "File format",
+  data_name: "Name of the data file", attack: "Attack the release first", report: "Write the report", before_after: "Before and after (confidential)",
 };
 
 export const ROLE_WORDS: Record<string, string> = {
@@ -32,7 +33,7 @@ export const STATE_WORDS: Record<string, string> = {
 export const REVIEW_WORDS: Record<string, string> = { awaiting: "Awaiting review", approved: "Approved", rejected: "Rejected" };
 export const STAGE_WORDS: [string, string][] = [
   ["reading", "Reading"], ["anonymizing", "Anonymizing"], ["writing", "Writing"], ["verifying", "Verifying"], ["attacking", "Attacking"],
-  ["reporting", "Reporting"], ["reporting for the house", "Before and after"], ["packing", "Packing"],
+  ["reporting", "Reporting"], ["confidential report", "Before and after"], ["packing", "Packing"],
 ];
 
 /** What stands in an empty control. */
@@ -49,11 +50,12 @@ export function spoken(name: string): string {
   return upper(name.replace(/[_-]/g, " "));
 }
 
-/** A sentence of the command line with its options as they are called here. */
-export function told(sentence: string): string {
-  const file = /^\S+\.\w+: /.test(sentence); // it begins with the name of a file, which stays as it is
-  const about = sentence.replace(/^([a-z][a-z0-9_]*)(?=: )/, (name) => label({ name }));
-  return (file ? sentence : upper(about)).replace(/--([a-z][a-z0-9-]*)/g, (_, option: string) => `“${label({ name: option.replace(/-/g, "_") })}”`);
+/** An error as one sentence: parameters have the labels of their fields, and files keep their names. */
+export function sentence({ parts }: Pick<ErrorView, "parts">): string {
+  const named = (part: string | ReferenceView, at: number): string =>
+    typeof part === "string" ? part : part.kind === "name" ? part.name : at === 0 ? label(part) : `“${label(part)}”`;
+  const text = parts.map(named).join(""), first = parts[0];
+  return typeof first === "object" && first.kind === "name" ? text : upper(text);
 }
 
 export const number = (value: number): string => value.toLocaleString("en");

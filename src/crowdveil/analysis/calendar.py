@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from crowdveil.analysis.estimates import Groups
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.io.time_steps import TimeSteps
 from crowdveil.io.times import Clock
 from crowdveil.model.arrays import Floats, Ints
@@ -50,12 +50,14 @@ class Slots:
         """Return the slots of one release, or of several with equal time steps."""
         first = releases[0]
         if first.step_s is None or not any(len(r.t) for r in releases):
-            raise InputError("hours need time steps, but the release has none; make one with times and --step 1h.")
+            raise InputError(
+                f"hours need time steps, but the release has none; make one with times and {Option('step', '1h')}."
+            )
         slot_s = max(first.step_s, HOUR_S)
         if DAY_S % slot_s or slot_s % first.step_s or (period == "day" and slot_s == DAY_S):
             raise InputError(
                 f"hours of a {period} need time steps that divide an hour or a {'day' if period == 'day' else 'week'}, "
-                f"but those of the release have {first.step_s:,} seconds; make one with --step 1h."
+                f"but those of the release have {first.step_s:,} seconds; make one with {Option('step', '1h')}."
             )
         t = np.concatenate([r.t for r in releases])
         count = (DAY_S if period == "day" else 7 * DAY_S) // slot_s

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil import __version__
-from crowdveil.errors import GuaranteeViolatedError, InputError
+from crowdveil.errors import GuaranteeViolatedError, InputError, Option
 from crowdveil.guarantees import Finding, SectorGuarantee, guarantee_from_manifest
 from crowdveil.guarantees.sectors import DisjointSectors, EveryLocationCounted, SectorKAnonymity, WellFormedSectors
 from crowdveil.io.sectors import ABOUT, WrittenSectors, read_sectors
@@ -97,7 +97,8 @@ def verify_heat_map(path: Path, original: Trajectories | None = None) -> tuple[S
     guarantees = _guarantees_of(path, written, stated)
     if original is not None and original.k_unit != written.counts:
         raise InputError(
-            f"the original counts {original.k_unit}, but the heat map counts {written.counts}; give the same --user as for "
+            f"the original counts {original.k_unit}, but the heat map counts {written.counts}; give the same "
+            f"{Option('user')} as for "
             "the map."
         )
     return check_sectors(guarantees, written, original), written.counts
@@ -107,8 +108,9 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST_FILE
     if not path.is_file():
         raise InputError(
-            f"{folder}: wanted a heat map with its {MANIFEST_FILE}, but there is none; make the map again, or verify {GEOJSON} "
-            "alone."
+            folder,
+            f"wanted a heat map with its {MANIFEST_FILE}, but there is none; make the map again, or verify {GEOJSON} "
+            "alone.",
         )
     try:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -117,26 +119,22 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         if {role: entry["name"] for role, entry in manifest["files"].items()} != _FILES:
             raise ValueError
     except (ValueError, RecursionError):
-        raise InputError(
-            f"{path}: the manifest is broken, so the heat map cannot be verified; make it again."
-        ) from None
+        raise InputError(path, "the manifest is broken, so the heat map cannot be verified; make it again.") from None
     return manifest
 
 
 def _refuse_changed(folder: Path, manifest: dict[str, Any]) -> None:
     gone = [name for name in _FILES.values() if not (folder / name).is_file()]
     if gone:
-        raise InputError(f"{folder}: the heat map lacks {', '.join(gone)}, so it cannot be verified; make it again.")
+        raise InputError(folder, f"the heat map lacks {', '.join(gone)}, so it cannot be verified; make it again.")
     changed = [e["name"] for e in manifest["files"].values() if file_hash(folder / e["name"]) != e["sha256"]]
     if changed:
-        raise GuaranteeViolatedError(
-            f"{folder}: {', '.join(changed)} changed since the map was made; do not publish it."
-        )
+        raise GuaranteeViolatedError(folder, f"{', '.join(changed)} changed since the map was made; do not publish it.")
 
 
 def _read_map(path: Path) -> WrittenSectors:
     """Read an untrusted map."""
-    wrong = InputError(f"{path}: wanted a heat map written by crowdveil; give such a file.")
+    wrong = InputError(path, "wanted a heat map written by crowdveil; give such a file.")
     try:
         SectorFile.model_validate(json.loads(path.read_text(encoding="utf-8")))
         written = read_sectors(path)
@@ -157,8 +155,9 @@ def _guarantees_of(path: Path, written: WrittenSectors, stated: list[dict[str, A
     complete = [type(guarantee) for guarantee in within] == list(_EVERY)
     if not complete or k != {written.k} or (stated is not None and _parse_guarantees(stated) != within):
         raise GuaranteeViolatedError(
-            f"{path}: it lacks guarantees of a heat map, or its {MANIFEST_FILE}, its {ABOUT} member and its k contradict one "
-            "another; do not publish it."
+            path,
+            f"it lacks guarantees of a heat map, or its {MANIFEST_FILE}, its {ABOUT} member and its k contradict one "
+            "another; do not publish it.",
         )
     return within
 

@@ -45,7 +45,7 @@ from crowdveil.analysis.calendar import Period, Slots
 from crowdveil.analysis.profiles import shown, trips_a_day, zone_profiles
 from crowdveil.analysis.reconstruction import align_rows
 from crowdveil.analysis.study import Study, StudySide
-from crowdveil.errors import InputError, MissingExtraError, counted
+from crowdveil.errors import InputError, MissingExtraError, Option, counted
 from crowdveil.io.table_writer import open_table_writer
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.zones import Zones
@@ -252,8 +252,9 @@ def run(study: Study, params: LandUseParams, progress: Progress) -> LandUse:
     fewest = params.clusters or params.least_clusters
     if len(grouped) <= fewest:
         raise InputError(
-            f"least_trips: wanted more than {counted(fewest, 'zone')} with at least {params.least_trips:g} trips a day, but "
-            f"got {len(grouped):,}; lower --least-trips, or choose larger zones."
+            Option("least_trips"),
+            f"wanted more than {counted(fewest, 'zone')} with at least {params.least_trips:g} trips a day, but "
+            f"got {len(grouped):,}; lower {Option('least_trips')}, or choose larger zones.",
         )
     released = _best(found[0][0][grouped], params, progress)
     if study.original is None:

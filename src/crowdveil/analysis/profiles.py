@@ -46,7 +46,7 @@ from crowdveil.analysis.calendar import DAY_S, GAPS, Period, Slots
 from crowdveil.analysis.estimates import ANYWHERE, Estimates, Groups, estimates
 from crowdveil.analysis.reconstruction import align_rows
 from crowdveil.analysis.study import Study, StudySide
-from crowdveil.errors import ParameterError, counted
+from crowdveil.errors import Option, ParameterError, counted
 from crowdveil.io.table_writer import open_table_writer
 from crowdveil.measures.base import ratio
 from crowdveil.model.arrays import Floats, Ints, Mask
@@ -347,8 +347,9 @@ def _ends(zones: Zones, word: str) -> list[tuple[int, int]]:
         if min(pair) >= 0:
             return [pair]
     raise ParameterError(
-        f"select: wanted ids of zones such as 74, or two with a colon such as 74:75, but {word!r} names none; the first "
-        f"zones are {', '.join(map(str, zones.ids[:5]))}."
+        Option("select"),
+        f"wanted ids of zones such as 74, or two with a colon such as 74:75, but {word!r} names none; the first "
+        f"zones are {', '.join(map(str, zones.ids[:5]))}.",
     )
 
 

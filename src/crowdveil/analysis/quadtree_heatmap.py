@@ -60,7 +60,7 @@ from crowdveil.analysis.heatmap_manifest import (
     stated_guarantee,
     write_heatmap_manifest,
 )
-from crowdveil.errors import InputError, OutputError
+from crowdveil.errors import InputError, Option, OutputError
 from crowdveil.guarantees.base import require_checked
 from crowdveil.guarantees.sectors import (
     DisjointSectors,
@@ -215,7 +215,8 @@ def check_output(path: Path, *, overwrite: bool) -> None:
         check_target(path.absolute(), overwrite=overwrite, mark_file=GEOJSON)
     elif path.suffix.lower() not in ENDINGS:
         raise OutputError(
-            f"{path}: wanted a folder, or a name that ends in {' or '.join(ENDINGS)}; name another with -o."
+            path,
+            f"wanted a folder, or a name that ends in {' or '.join(ENDINGS)}; name another with {Option('output')}.",
         )
     else:
         check_file(path.absolute(), overwrite=overwrite)
@@ -234,7 +235,8 @@ def run(data: Trajectories, params: HeatMapParams, progress: Progress = no_progr
     people = len(np.unique(data.person))
     if people < params.min_k:
         raise InputError(
-            f"min_k: wanted at most the {data.k_unit} in the data, {people:,}, but got {params.min_k:,}; choose a smaller one."
+            Option("min_k"),
+            f"wanted at most the {data.k_unit} in the data, {people:,}, but got {params.min_k:,}; choose a smaller one.",
         )
     sectors = k_anonymous_sectors(
         data, params.min_k, params.min_sector_length_m, params.split_above,

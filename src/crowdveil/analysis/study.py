@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from crowdveil.errors import InputError, ParameterError, counted
+from crowdveil.errors import InputError, Option, ParameterError, counted
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_reader import load_flow_release, load_flow_release_alone
 from crowdveil.io.tiling import parse_meters
@@ -250,7 +250,7 @@ def _shapes(release: OpenedRelease) -> Labels:
         return outlines(areas.zones, np.unique(areas.tiles))
     known = release.outlines[[shape is not None for shape in release.outlines]]
     if not len(known):
-        raise InputError("the release has no outlines; give its zones with --zones.")
+        raise InputError(f"the release has no outlines; give its zones with {Option('zones')}.")
     return known
 
 
@@ -272,7 +272,8 @@ def _shares(
         return in_zones(areas, tiles, weight)
     if weight is not None:
         raise InputError(
-            "weight: weights of tiles need their outlines, which the release lacks; give them with --zones."
+            Option("weight"),
+            f"weights of tiles need their outlines, which the release lacks; give them with {Option('zones')}.",
         )
     return overlaps(release.outlines, targets), 0
 
@@ -291,7 +292,9 @@ def _weight(areas: Areas, reading: StudyReading, notes: ReadNotes) -> Floats | N
         if not tiles.located and (reading.to_zones, reading.to_grid, reading.to_h3) != (None, None, None):
             return None  # areas are spread evenly over their surface
         if not np.all(np.isfinite(tiles.area_m2)):
-            raise InputError("weight: the surface of tiles needs their outlines; give them with --zones.")
+            raise InputError(
+                Option("weight"), f"the surface of tiles needs their outlines; give them with {Option('zones')}."
+            )
         return tiles.area_m2
     if not isinstance(reading.weight, str | Path) or Path(reading.weight).exists():
         weight = read_tile_values(reading.weight, reading.weight_column, tiles, notes=notes)
@@ -299,11 +302,13 @@ def _weight(areas: Areas, reading: StudyReading, notes: ReadNotes) -> Floats | N
         weight = read_tile_values(reading.zones, str(reading.weight), tiles, zone_id=reading.zone_id, notes=notes)
     else:
         raise InputError(
-            f"weight: there is no file {reading.weight}, and no such column of --zones; give a file, a column, area, or release."
+            Option("weight"),
+            f"there is no file {reading.weight}, and no such column of {Option('zones')}; give a file, a column, area, "
+            "or release.",
         )
     missing = int(np.isnan(weight[used]).sum())
     if missing:
-        raise InputError(f"weight: wanted one for every tile of the release, but {counted(missing, 'tile')} of "
+        raise InputError(Option("weight"), f"wanted one for every tile of the release, but {counted(missing, 'tile')} of "
                          f"{len(used):,} {'has' if missing == 1 else 'have'} none; add them.")  # fmt: skip
     return weight
 

@@ -38,7 +38,7 @@ from crowdveil.analysis.calendar import Slots
 from crowdveil.analysis.estimates import Groups, estimate_chunks
 from crowdveil.analysis.reconstruction import align_rows
 from crowdveil.analysis.study import Study, StudySide
-from crowdveil.errors import InputError, MissingExtraError, counted
+from crowdveil.errors import InputError, MissingExtraError, Option, counted
 from crowdveil.io.table_writer import open_table_writer
 from crowdveil.io.times import time_column
 from crowdveil.model.arrays import Floats, Ints, Labels
@@ -203,7 +203,9 @@ def run(study: Study, params: TopicParams, progress: Progress) -> Topics:
     release = study.released.release
     slots = None if params.documents == "step" else Slots.of([release], params.documents)
     if slots is None and release.step_s is None:
-        raise InputError("topics need time steps, but the release has none; make one with times and --step 1h.")
+        raise InputError(
+            f"topics need time steps, but the release has none; make one with times and {Option('step', '1h')}."
+        )
     groups = Groups.steps(release) if slots is None else slots.groups(release)
     side, names, places = _places(study, params)
     keys, volume = _largest(side, params.most_flows)

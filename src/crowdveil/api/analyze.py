@@ -110,7 +110,7 @@ def analyze(
     of_reading, parameters = split_options(options, StudyReading)
     params, reading = analysis.params.checked(parameters), StudyReading.checked(of_reading)
     if original is not None and not analysis.compares:
-        raise ParameterError(f"original: {name} reads the release alone; leave it out.")
+        raise ParameterError("original", f"{name} reads the release alone; leave it out.")
     with ExitStack() as files:
         check_outputs(output, plot)
         table, picture = (
@@ -174,7 +174,7 @@ def _study(release: str | Path | FlowRelease, original: Any, reading: StudyReadi
         return build_study(OpenedRelease(release), reading, flows, notes)
     manifest, written = releases.sound_release(Path(release))
     if not written.is_flows:
-        raise InputError(f"{release}: it holds trajectories, and analyses are of flows.")
+        raise InputError(release, "it holds trajectories, and analyses are of flows.")
     given = {n: getattr(reading, n) for n in ("zones", "zone_id", "voronoi") if getattr(reading, n) is not None}
     before, known = dict[str, Any](), isinstance(original, Flows)
     if given or (original is not None and not known):

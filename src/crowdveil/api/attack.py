@@ -9,7 +9,7 @@ from typing import Any
 
 from crowdveil.api.opened import published_numbers, row_semantics_of, split_options
 from crowdveil.attacks.od.published import Published
-from crowdveil.errors import InputError, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.guarantees import FlowKAnonymity
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
@@ -66,13 +66,15 @@ def attack(
     if takes is FlowRelease:
         if release is not None or pairing is not None:
             raise ParameterError(
-                "release: an attack on flows reads one release alone; give its folder in place of the input."
+                "release", "an attack on flows reads one release alone; give its folder in place of the input."
             )
         reading, parameters = dict[str, Any](), options
     else:
         reading, parameters = split_options(options, TrajectoryReading)
         if pairing is not None and release is None:
-            raise ParameterError("pairing: it gives the originals of published trajectories; give the release too.")
+            raise ParameterError(
+                Option("pairing"), "it gives the originals of published trajectories; give the release too."
+            )
     params = attack_params(attacks, name, parameters)
     with ExitStack() as files:
         file = None
@@ -107,11 +109,12 @@ def _published(data: Any) -> Published:
     if isinstance(data, FlowRelease):
         return Published(data)
     if not isinstance(data, str | Path):
-        raise InputError("input: wanted the folder of a release of flows; give that.")
+        raise InputError("input", "wanted the folder of a release of flows; give that.")
     manifest, written = releases.sound_release(Path(data))
     if not written.is_flows:
         raise InputError(
-            f"{data}: it holds trajectories; give the original trajectories, and this with --release, to attack them."
+            data,
+            f"it holds trajectories; give the original trajectories, and this with {Option('release')}, to attack them.",
         )
     k = next((p["parameters"]["k"] for p in manifest["guarantees"] if p["name"] == FlowKAnonymity.name), None)
     release = load_flow_release_alone(written, Zones.from_ids(written.tile_names), None, "UTC")

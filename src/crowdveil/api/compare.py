@@ -24,7 +24,7 @@ from crowdveil.comparison.trajectories import (
     sample_trajectories,
     trajectory_candidates,
 )
-from crowdveil.errors import ParameterError
+from crowdveil.errors import Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
@@ -71,14 +71,14 @@ def compare(
     other = Flows if takes is Trajectories else Trajectories
     if isinstance(data, other):
         wanted, got = KINDS[other][0], KINDS[takes][0]
-        raise ParameterError(f"methods: wanted those for {wanted}, but got ones for {got}; name others.")
+        raise ParameterError(Option("methods"), f"wanted those for {wanted}, but got ones for {got}; name others.")
     said = notes if notes is not None else ReadNotes()
     found: FlowComparison | TrajectoryMethodComparison
     if takes is Trajectories:
         if suppress is not None or suppress_trips is not None:
             raise ParameterError(
-                f"{'suppress' if suppress_trips is None else 'suppress_trips'}: it is a budget of trips, and these methods are "
-                "for trajectories; leave it out."
+                Option("suppress" if suppress_trips is None else "suppress_trips"),
+                "it is a budget of trips, and these methods are for trajectories; leave it out.",
             )
         values = {**options, "sample": sample, "seed": seed}
         asked = {n: v for n, v in values.items() if n in TrajectoryComparisonParams.model_fields}
@@ -112,7 +112,9 @@ def _compare_flows(
 ) -> FlowComparison:
     if len(ks) > 1:
         if methods is None:
-            raise ParameterError("k: several values were given, but no methods; name some with --methods.")
+            raise ParameterError(
+                Option("k"), f"several values were given, but no methods; name some with {Option('methods')}."
+            )
         methods = with_each_k(methods, [str(k) for k in ks])
     stage("reading")
     flows = sample_matrices(_flows(data, options, notes), shared.sample, shared.k)

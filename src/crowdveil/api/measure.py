@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from crowdveil.api.opened import published_numbers
-from crowdveil.errors import ParameterError
+from crowdveil.errors import Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import pairing_by_ids, read_pairing
 from crowdveil.io.release_reader import load_flow_release, load_trajectory_release, wrap_trajectories
@@ -75,10 +75,12 @@ def _measure_on_spark(
     from crowdveil.run.spark.release_measures import measure_on_spark
 
     if pairing is not None:
-        raise ParameterError("pairing: trajectories are measured without Spark; leave it, or --engine, out.")
+        raise ParameterError(
+            Option("pairing"), f"trajectories are measured without Spark; leave it, or {Option('engine')}, out."
+        )
     if not isinstance(release, str | Path):
         raise ParameterError(
-            f"release: wanted the folder of one, but got {type(release).__name__}; give it, or measure without Spark."
+            "release", f"wanted the folder of one, but got {type(release).__name__}; give it, or measure without Spark."
         )
     stage("starting Spark")
     with spark_engine(spark, master) as engine:
@@ -95,7 +97,7 @@ def _read_both(
     of_flows = written.is_flows if written is not None else isinstance(release, FlowRelease)
     takes: type = Flows if of_flows else Trajectories
     if pairing is not None and of_flows:
-        raise ParameterError("pairing: the release holds flows, which have none; leave it out.")
+        raise ParameterError(Option("pairing"), "the release holds flows, which have none; leave it out.")
     if written is not None and not isinstance(original, takes):
         options = original_input_options(manifest, options)
     data = read(takes, original, READINGS[takes].checked(options), notes)

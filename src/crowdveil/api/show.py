@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from crowdveil.errors import OutputError, ParameterError
+from crowdveil.errors import Option, OutputError, ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.run import releases
 
@@ -31,10 +31,14 @@ def write_report(
     """
     if private_report is None:
         if original is not None or options:
-            raise ParameterError("original: the report in a release does not show it; name a file with private_report.")
+            raise ParameterError(
+                "original", "the report in a release does not show it; name a file with private_report."
+            )
         return releases.report_again(Path(folder))
     if original is None:
-        raise ParameterError("private_report: the original is needed for it; give it with --original.")
+        raise ParameterError(
+            Option("private_report"), f"the original is needed for it; give it with {Option('original')}."
+        )
     releases.report_of_original(Path(folder), Path(private_report), original, options, overwrite=overwrite)
     return Path(private_report)
 
@@ -58,9 +62,9 @@ def plot(
     from crowdveil.report.release_plots import PlotOptions, draw, pareto
 
     if kind not in PLOTS:
-        raise ParameterError(f"kind: wanted one of {', '.join(PLOTS)}, but got {kind!r}.")
+        raise ParameterError("kind", f"wanted one of {', '.join(PLOTS)}, but got {kind!r}.")
     if Path(output).suffix.lower() not in (".png", ".svg"):
-        raise OutputError(f"{output}: wanted a name that ends in .png or .svg; name another with -o.")
+        raise OutputError(output, f"wanted a name that ends in .png or .svg; name another with {Option('output')}.")
     with new_file(Path(output), overwrite=overwrite) as file:
         if kind == "pareto":
             pareto(Path(folder), file)

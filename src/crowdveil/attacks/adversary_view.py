@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.model.arrays import Floats, Ints, distinct, row_slices, take_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
@@ -175,7 +175,8 @@ class AttackScenario:
             return targets, None
         if linked and release.person is None:
             raise InputError(
-                "units: the release does not link the trajectories of a person; set units to trajectories, or leave it out."
+                Option("units"),
+                "the release does not link the trajectories of a person; set units to trajectories, or leave it out.",
             )
         label = None if release.source is None else whose[release.source]
         person = release.person if linked else None

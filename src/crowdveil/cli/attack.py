@@ -14,7 +14,7 @@ from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.options import given, options_of
 from crowdveil.cli.remote_jobs import RemoteTarget, check_target_of, form_of, put_file, remote_target, server_options
 from crowdveil.comparison.candidates import CONFIDENTIAL
-from crowdveil.errors import ParameterError
+from crowdveil.errors import Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
@@ -102,7 +102,8 @@ def _run_remotely(
     form, shown = form_of(output, "json"), list[str]()
     if as_json and form != "json":
         raise ParameterError(
-            "json: a server makes one form of a result; give --json or another form with -o, not both."
+            Option("json"),
+            f"a server makes one form of a result; give {Option('json')} or another form with {Option('output')}, not both.",
         )
 
     def take(_job: dict[str, Any], result: Path) -> None:

@@ -59,7 +59,7 @@ def verify(data_dir: Path | None, database_url: str | None, earlier: Path | None
         try:
             kept = audit.parsed(earlier.read_text(encoding="utf-8").splitlines(), str(earlier))
         except (OSError, UnicodeDecodeError):
-            raise InputError(f"{earlier}: cannot be read; give a file of crowdveil audit export.") from None
+            raise InputError(earlier, "cannot be read; give a file of crowdveil audit export.") from None
         wrong = audit.missing_from(lines, kept)
     if wrong is not None:
         raise InputError(f"the audit log is not whole: {wrong}; compare it with earlier exports.")

@@ -13,7 +13,7 @@ from crowdveil.comparison.candidates import CONFIDENTIAL, data_kind_of
 from crowdveil.comparison.flows import FlowComparisonParams
 from crowdveil.comparison.tables import SUMMARY_FILE, check_folder, write_comparison
 from crowdveil.comparison.trajectories import K, TrajectoryComparisonParams
-from crowdveil.errors import ParameterError
+from crowdveil.errors import Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
@@ -34,7 +34,7 @@ def _call(
     check_folder(output, SUMMARY_FILE, overwrite=overwrite)
     of_trajectories = data_kind_of(names, Trajectories if trajectories else Flows) is Trajectories
     if trajectories and not of_trajectories:
-        raise ParameterError("trajectories: the methods that were named are for flows; leave it out.")
+        raise ParameterError(Option("trajectories"), "the methods that were named are for flows; leave it out.")
     settings, reading = _SETTINGS[of_trajectories]
     _nothing_else(values, settings, reading)
     notes = ReadNotes()
@@ -60,14 +60,14 @@ def _nothing_else(values: dict[str, Any], settings: type[Params], reading: type[
     for name, value in values.items():
         if value is not None and name not in known:
             kind = "flows" if settings is TrajectoryComparisonParams else "trajectories"
-            raise ParameterError(f"{name}: it is an option for {kind}, and the methods are not; leave it out.")
+            raise ParameterError(name, f"it is an option for {kind}, and the methods are not; leave it out.")
 
 
 def crowds(text: str) -> list[int]:
     """Return the values of k between commas, each once."""
     checked = [FlowComparisonParams.checked({"k": each}).k for each in listed(text)]
     if not checked:
-        raise ParameterError("k: wanted a number, or several with commas between, but got none.")
+        raise ParameterError(Option("k"), "wanted a number, or several with commas between, but got none.")
     return list(dict.fromkeys(checked))
 
 

@@ -11,7 +11,7 @@ import click
 
 from crowdveil import __version__
 from crowdveil.cli.stopping import SENTENCE, end_now, interrupted, prompt_stop, threads_left
-from crowdveil.errors import CrowdveilError, MissingExtraError
+from crowdveil.errors import CrowdveilError, MissingExtraError, as_command_line, render
 
 ANALYSES = "crowdveil.cli.analyses"
 """The module that makes the command of an analysis from its record."""
@@ -103,10 +103,23 @@ def _show_version(ctx: click.Context, _option: Any, wanted: bool) -> None:
         ctx.exit()
 
 
+def _set_threads(_ctx: click.Context, _option: Any, threads: int | None) -> None:
+    """Set the number of threads before a library starts its own."""
+    if threads is not None:
+        from crowdveil.threads import VARIABLE, environment_for
+
+        os.environ[VARIABLE] = str(threads)
+        os.environ.update(environment_for(1))
+
+
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
 )
+@click.option(
+    "--threads", type=click.IntRange(1, 4096), expose_value=False, callback=_set_threads, metavar="N",
+    help="Threads to compute on. [CROWDVEIL_THREADS, or the processors that this process may use]",
+)  # fmt: skip
 def cli() -> None:
     """Anonymize mobility data for publication: OD matrices and trajectories.
 
@@ -139,7 +152,7 @@ def _main() -> None:
     except StoppedError:
         raise
     except CrowdveilError as error:
-        _stop(str(error), error.exit_code)
+        _stop(render(error.text, as_command_line), error.exit_code)
     except click.ClickException as error:
         error.show()
         sys.exit(2)

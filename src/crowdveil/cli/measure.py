@@ -25,7 +25,7 @@ from crowdveil.cli.remote_jobs import (
     split_files,
 )
 from crowdveil.compat.mobidatalab.runfiles import read_measure_file
-from crowdveil.errors import ParameterError
+from crowdveil.errors import Option, ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.measures.base import MeasureRequest
@@ -53,7 +53,9 @@ def _call(
     server, notes = remote_target(values), ReadNotes()
     options = given(FlowReading, values) | given(TrajectoryReading, values)
     if server is not None and engine == "spark":
-        raise ParameterError("wanted a server or an engine, but got both; give --server or --engine.")
+        raise ParameterError(
+            f"wanted a server or an engine, but got both; give {Option('server')} or {Option('engine')}."
+        )
     if server is not None:
         uploads = {"original": original, "release": release, **({} if pairing is None else {"pairing": pairing})}
         _run_remotely(server, uploads, names, as_json, output, plot, overwrite, options)
@@ -85,7 +87,8 @@ def _run_remotely(
     form = form_of(output, "json")
     if as_json and form != "json":
         raise ParameterError(
-            "json: a server makes one form of a result; give --json or another form with -o, not both."
+            Option("json"),
+            f"a server makes one form of a result; give {Option('json')} or another form with {Option('output')}, not both.",
         )
     for target in (output, plot):
         check_target_of(target, overwrite=overwrite)

@@ -17,7 +17,7 @@ import click
 
 from crowdveil.analysis.heatmap_manifest import is_heat_map
 from crowdveil.cli.console import progress_bar, show_sentences
-from crowdveil.errors import ParameterError
+from crowdveil.errors import Option, ParameterError
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.archive import pack, unpack
 from crowdveil.io.atomic import check_file, check_target, new_file, new_folder, scratch_folder
@@ -115,7 +115,9 @@ def remote_target(values: dict[str, Any]) -> RemoteTarget | None:
     url, detach = values.pop("server", None), values.pop("detach", False)
     if not url:
         if detach:
-            raise ParameterError("detach: wanted a server to leave the job to; name it with --server.")
+            raise ParameterError(
+                Option("detach"), f"wanted a server to leave the job to; name it with {Option('server')}."
+            )
         return None
     return RemoteTarget(remote(url), detach)
 
@@ -152,12 +154,10 @@ def anonymize(server: RemoteTarget, request: pipeline.Request, reading: type[Par
     """Run a request on a server; the release is verified here again before it gets its name."""
     run_options = RunOptions.checked(request.options)
     if run_options.resume is not None:
-        raise ParameterError("resume: a server keeps jobs by itself; leave it out, or run it here.")
+        raise ParameterError(Option("resume"), "a server keeps jobs by itself; leave it out, or run it here.")
     for private in ("pairing", "private_report"):
         if getattr(run_options, private) is not None:
-            raise ParameterError(
-                f"{private}: this private file must not lie on a server; leave it out, or run it here."
-            )
+            raise ParameterError(private, "this private file must not lie on a server; leave it out, or run it here.")
     check_target(Path(request.output).absolute(), overwrite=run_options.overwrite, mark_file=MANIFEST_FILE)
     options, files = split_files(reading, request.reading)
     named = {} if request.data_name is None else {"data_name": request.data_name}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,10 +10,11 @@ from typing import Any
 import click
 
 from crowdveil.cli.options import given, options_of
-from crowdveil.errors import ParameterError
+from crowdveil.errors import Option, ParameterError
 from crowdveil.server.limits import ClientLimits
 from crowdveil.server.settings import Settings, default_folder
 from crowdveil.server.tokens import Limits
+from crowdveil.threads import processors
 
 
 def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -68,7 +68,7 @@ def print_checks(require: bool) -> None:
     "--host", default="127.0.0.1", help="Address to listen on; others than this machine need tokens. [127.0.0.1]"
 )
 @click.option("--port", default=8000, type=click.IntRange(0, 65535), metavar="N", help="Port to listen on. [8000]")
-@click.option("--workers", default=max(1, os.cpu_count() or 1), type=click.IntRange(0, 256), metavar="N",
+@click.option("--workers", default=processors(), type=click.IntRange(0, 256), metavar="N",
               help="Jobs that run at once on this machine. [one for each core]")  # fmt: skip
 @click.option("--keep-hours", default=24.0, type=click.FloatRange(min=0, min_open=True), metavar="X",
               help="Hours that results are kept; uploads go as soon as a job ends. [24]")  # fmt: skip
@@ -166,5 +166,5 @@ def _add_mobidatalab_routes(app: Any) -> None:
 
 def _mode(text: str) -> int:
     if not re.fullmatch("0?[0-7]{3}", text):
-        raise ParameterError("socket-mode: wanted three digits as for chmod, such as 660.")
+        raise ParameterError(Option("socket_mode"), "wanted three digits as for chmod, such as 660.")
     return int(text, 8)

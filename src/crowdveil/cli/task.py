@@ -9,7 +9,7 @@ import click
 
 from crowdveil.cli.console import progress_bar, show_sentences
 from crowdveil.cli.remote_jobs import fetched, put_file, put_folder, put_release
-from crowdveil.errors import ParameterError
+from crowdveil.errors import Option, ParameterError
 from crowdveil.remote import LOCAL_SERVER, Remote, remote
 
 
@@ -32,7 +32,7 @@ def command(task: str, output: str | None, overwrite: bool, cancel: bool, server
     client = remote(server)
     if cancel:
         if output is not None:
-            raise ParameterError("cancel: a job that is ended has no result; leave out -o.")
+            raise ParameterError(Option("cancel"), "a job that is ended has no result; leave out -o.")
         click.echo(f"{task}: {client.cancel(task)['state']}")
     elif output is None:
         click.echo("\n".join(_lines_of(client.job(task))))

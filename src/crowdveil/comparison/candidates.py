@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import ParameterError
+from crowdveil.errors import Option, ParameterError
 from crowdveil.method import Method
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
@@ -51,7 +51,7 @@ class Candidate:
         try:
             return cls(label, method, method.params.checked({**values, **given}))
         except ParameterError as error:
-            raise ParameterError(f"{method.name}: {error}") from None
+            raise ParameterError(method.name, error.text) from None
 
     @property
     def k(self) -> int | None:
@@ -64,7 +64,7 @@ class Candidate:
         begin = time.process_time()
         release = self.method.run(data, self.params, np.random.default_rng(seed), progress)
         if not isinstance(release, wanted):
-            raise ParameterError(f"{self.method.name}: wanted a method that releases {kind}; name another method.")
+            raise ParameterError(self.method.name, f"wanted a method that releases {kind}; name another method.")
         return time.process_time() - begin, release
 
 
@@ -76,13 +76,14 @@ def data_kind_of(names: Sequence[str] | None, otherwise: type = Flows) -> type:
     if names is None:
         return otherwise
     if not [name for name in names if name.strip()]:
-        raise ParameterError("methods: wanted at least one, but got none; omit the option for all of them.")
+        raise ParameterError(Option("methods"), "wanted at least one, but got none; omit the option for all of them.")
     first, *others = [Candidate.named(name, {}).method for name in names]
     for other in others:
         if other.takes is not first.takes:
             raise ParameterError(
-                f"methods: {first.name} is for {KINDS[first.takes][0]} and {other.name} for {KINDS[other.takes][0]}; "
-                "compare them in two runs."
+                Option("methods"),
+                f"{first.name} is for {KINDS[first.takes][0]} and {other.name} for {KINDS[other.takes][0]}; "
+                "compare them in two runs.",
             )
     return first.takes
 

@@ -154,7 +154,7 @@ def sample_matrices(flows: Flows, wanted: int | None, k: int) -> Flows:
     Time steps of fewer than k people are fully suppressed by every method, so they are not taken.
     """
     if len(flows) == 0:
-        raise InputError("input: there is no flow; wanted at least one.")
+        raise InputError("input", "there is no flow; wanted at least one.")
     held = np.flatnonzero(slice_sums(flows.offsets, flows.people) >= k)
     steps = held[spread_evenly(len(held), wanted)] if len(held) else np.arange(flows.steps)
     taken = flows if len(steps) == flows.steps else flows.at_steps(steps)

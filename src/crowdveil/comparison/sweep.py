@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from crowdveil.comparison.candidates import Candidate, Stage, align_columns, numbers_or_null
 from crowdveil.comparison.flows import SYMBOLS, MethodResult, run_candidate, shown
-from crowdveil.errors import CrowdveilError, InputError, ParameterError
+from crowdveil.errors import CrowdveilError, InputError, Option, ParameterError
 from crowdveil.model.flows import Flows
 from crowdveil.params import Budgeted
 from crowdveil.progress import Progress, no_progress
@@ -158,24 +158,26 @@ def sweep_candidates(
     plain = Candidate.named(method, {})
     if plain.method.takes is not Flows:
         raise ParameterError(
-            f"{plain.method.name}: wanted a method for flows, but this one is for trajectories; name another method."
+            plain.method.name, "wanted a method for flows, but this one is for trajectories; name another method."
         )
     if "k" not in plain.method.params.model_fields:
-        raise ParameterError(f"{plain.method.name}: it has no k, so there is nothing to sweep; name another method.")
+        raise ParameterError(plain.method.name, "it has no k, so there is nothing to sweep; name another method.")
     budgets = {"suppress": suppress, "suppress_trips": suppress_trips}
     has_budget = issubclass(plain.method.params, Budgeted)
     for name, values in budgets.items():
         if values is not None and not has_budget:
-            raise ParameterError(f"{plain.method.name}: it has no budget; omit {name}, or name another method.")
+            raise ParameterError(plain.method.name, f"it has no budget; omit {name}, or name another method.")
     if suppress is not None and suppress_trips is not None:
-        raise ParameterError("suppress: wanted shares or numbers of trips (suppress_trips), but got both; omit one.")
+        raise ParameterError(
+            Option("suppress"), "wanted shares or numbers of trips (suppress_trips), but got both; omit one."
+        )
     for name in ("k", *budgets):
         if f":{name}=" in method.replace(" ", "").replace("-", "_"):
             option = name.replace("_", "-")
-            raise ParameterError(f"{method}: {name} is swept; give its values with --{option} instead.")
+            raise ParameterError(method, f"{name} is swept; give its values with --{option} instead.")
     for name, values in {"k": k, **budgets}.items():
         if values is not None and not list(values):
-            raise ParameterError(f"{name}: wanted values separated by commas, but got none; give at least one.")
+            raise ParameterError(name, "wanted values separated by commas, but got none; give at least one.")
     wanted: list[dict[str, Any]] = [{}]
     if has_budget and suppress_trips is not None:
         wanted = [{"suppress_trips": n} for n in suppress_trips]

@@ -156,7 +156,7 @@ def trajectory_candidates(names: Sequence[str] | None, ks: Sequence[int]) -> lis
 def sample_trajectories(data: Trajectories, wanted: int | None, seed: int) -> Trajectories:
     """Return a random sample of trajectories, or all of them."""
     if len(data) == 0:
-        raise InputError("input: there is no trajectory; wanted at least one.")
+        raise InputError("input", "there is no trajectory; wanted at least one.")
     if wanted is None or wanted >= len(data):
         return data
     keep = np.zeros(len(data), np.bool_)

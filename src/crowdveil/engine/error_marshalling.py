@@ -1,4 +1,4 @@
-"""Errors that cross from executors to the driver as data: type, message and fields, in JSON."""
+"""Errors that cross from executors to the driver as data: code and text with references, in JSON."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from crowdveil import errors
-from crowdveil.errors import CrowdveilError, InputError, ParameterError
+from crowdveil.errors import ERRORS, CrowdveilError, InputError, Option, ParameterError
 
 T = TypeVar("T")
 _MARK = "crowdveil-error:"
@@ -18,8 +17,7 @@ def marshal_errors(function: Callable[[Any], T], argument: Any) -> T:
     try:
         return function(argument)
     except CrowdveilError as error:
-        content = {"type": type(error).__name__, "message": str(error), "fields": vars(error)}
-        raise RuntimeError(_MARK + json.dumps(content, default=str)) from None
+        raise RuntimeError(_MARK + json.dumps({"code": error.code, "text": error.text})) from None
 
 
 def marshal_errors_of_chunks(function: Callable[[Any], Iterator[T]], chunks: Any) -> Iterator[T]:
@@ -34,33 +32,29 @@ def unmarshal_error(error: Exception) -> Exception:
     text = str(error)
     _, mark, content = text.partition(_MARK)
     if mark:
-        return _made_of(json.JSONDecoder().raw_decode(content)[0])
-    return next((kind(sentence) for words, kind, sentence in _KNOWN if words in text), error)
+        sent, _ = json.JSONDecoder().raw_decode(content)
+        return ERRORS.get(sent["code"], InputError).from_text(sent["text"])
+    return next((known for words, known in _KNOWN if words in text), error)
 
 
-def _made_of(content: dict[str, Any]) -> CrowdveilError:
-    """Make an error from its data, without its constructor: it may build the message from other arguments."""
-    kind = getattr(errors, content["type"], InputError)
-    error: CrowdveilError = kind.__new__(kind, content["message"])
-    error.__dict__.update(content["fields"])
-    return error
-
-
-_CSV = "a row of the CSV has too few or too many values; fix it, or its quotes."
-_KNOWN: tuple[tuple[str, type[CrowdveilError], str], ...] = (
+_CSV = InputError("a row of the CSV has too few or too many values; fix it, or its quotes.")
+_KNOWN: tuple[tuple[str, CrowdveilError], ...] = (
     (
         "No module named 'crowdveil'",
-        ParameterError,
-        "--engine spark: the workers' Python has no crowdveil; pack it for them, as docs/spark.md says.",
+        ParameterError(
+            Option("engine", "spark"), "the workers' Python has no crowdveil; pack it for them, as docs/spark.md says."
+        ),
     ),
-    ("MALFORMED_RECORD_IN_PARSING", InputError, _CSV),
-    ("MALFORMED_CSV_RECORD", InputError, _CSV),
+    ("MALFORMED_RECORD_IN_PARSING", _CSV),
+    ("MALFORMED_CSV_RECORD", _CSV),
     (
         "Illegal Parquet type",
-        InputError,
-        "a column has a type that Spark cannot read, such as times in nanoseconds; write microseconds.",
+        InputError("a column has a type that Spark cannot read, such as times in nanoseconds; write microseconds."),
     ),
-    ("UNABLE_TO_INFER_SCHEMA", InputError, "there is no data in the folder; wanted CSV or Parquet files."),
-    ("CANNOT_READ_FILE_FOOTER", InputError, "the file is broken or of another format; wanted CSV (.csv) or Parquet."),
+    ("UNABLE_TO_INFER_SCHEMA", InputError("there is no data in the folder; wanted CSV or Parquet files.")),
+    (
+        "CANNOT_READ_FILE_FOOTER",
+        InputError("the file is broken or of another format; wanted CSV (.csv) or Parquet."),
+    ),
 )
 """Errors of Spark that a user can fix, by their error class or a part of their text."""

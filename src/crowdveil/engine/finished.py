@@ -142,7 +142,7 @@ class FinishedPartitions:
             if not self.folder.exists():
                 return []
             if not self.folder.is_dir():
-                raise OutputError(f"{self.folder}: wanted a folder to resume from, but this is a file; name a folder.")
+                raise OutputError(self.folder, "wanted a folder to resume from, but this is a file; name a folder.")
             names = [path.name for path in self.folder.iterdir() if path.suffix != _PARTIAL]
             if not names:
                 return []
@@ -152,7 +152,7 @@ class FinishedPartitions:
                 entropy = content.get("entropy")
             except (FileNotFoundError, ValueError, TypeError, LookupError):
                 raise OutputError(
-                    f"{self.folder}: the folder holds no finished time steps; name another to resume from."
+                    self.folder, "the folder holds no finished time steps; name another to resume from."
                 ) from None
         check_key(self.folder, key, self._key)
         if (entropy is None) != (self.entropy is None):
@@ -181,8 +181,9 @@ def check_key(folder: Path | str, kept: Mapping[str, Any], key: Mapping[str, Any
 def _of_another_run(folder: Path | str, differ: list[str]) -> OutputError:
     listed = " and ".join(filter(None, [", ".join(differ[:-1]), differ[-1]]))
     return OutputError(
-        f"{folder}: the time steps kept there are of another run (other {listed}); delete the folder, or name another to "
-        "resume from."
+        folder,
+        f"the time steps kept there are of another run (other {listed}); delete the folder, or name another to "
+        "resume from.",
     )
 
 
@@ -221,6 +222,4 @@ def _write_errors(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise OutputError(
-            f"{folder}: time steps cannot be kept there ({reason}); name another to resume from."
-        ) from None
+        raise OutputError(folder, f"time steps cannot be kept there ({reason}); name another to resume from.") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from crowdveil.errors import InputError, OutputError
+from crowdveil.errors import InputError, Option, OutputError
 
 
 class HadoopFiles:
@@ -21,7 +21,7 @@ class HadoopFiles:
             system = path.getFileSystem(self._conf)
         except Exception as error:
             raise OutputError(
-                f"{address}: Spark cannot reach this address ({type(error).__name__}); check it and its jars."
+                address, f"Spark cannot reach this address ({type(error).__name__}); check it and its jars."
             ) from error
         # The raw local file system writes no hidden checksum files, which do not belong in a release.
         if system.getScheme() == "file" and hasattr(system, "getRawFileSystem"):
@@ -51,7 +51,7 @@ class HadoopFiles:
     def fingerprint(self, address: str) -> list[list[Any]]:
         """Return names, lengths and modification times, which change when a file or folder does."""
         if not self.exists(address):
-            raise InputError(f"{address}: there is no such file.")
+            raise InputError(address, "there is no such file.")
         return sorted(list(entry) for entry in self.listed(address))
 
     def make_folder(self, address: str, *, private: bool = False) -> None:
@@ -99,4 +99,4 @@ class HadoopFiles:
     @staticmethod
     def _must(done: bool, address: str) -> None:
         if not done:
-            raise OutputError(f"{address}: cannot be written; name another path with -o.")
+            raise OutputError(address, f"cannot be written; name another path with {Option('output')}.")

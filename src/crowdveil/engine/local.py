@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -12,6 +11,7 @@ from typing import Protocol, TypeVar
 from crowdveil.engine.finished import Arrays, FinishedPartitions
 from crowdveil.interrupts import kernels_stopped
 from crowdveil.progress import Progress, no_progress
+from crowdveil.threads import thread_count
 
 T = TypeVar("T")
 Task = Callable[[int], Arrays]
@@ -49,7 +49,7 @@ class LocalEngine:
     """
 
     def __init__(self, threads: int | None = None, finished: FinishedPartitions | None = None) -> None:
-        self.threads = threads or os.cpu_count() or 1
+        self.threads = threads or thread_count()
         self.finished = finished
 
     def map(self, task: Task, count: int, progress: Progress = no_progress) -> list[Arrays]:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from crowdveil.engine.error_marshalling import marshal_errors, marshal_errors_of_chunks, unmarshal_error
 from crowdveil.engine.hadoop import HadoopFiles
 from crowdveil.engine.local import TICK_S
-from crowdveil.errors import InputError, MissingExtraError, ParameterError
+from crowdveil.errors import InputError, MissingExtraError, Option, ParameterError
 from crowdveil.progress import Progress, no_progress
 
 Frame = Any
@@ -65,7 +65,8 @@ class SparkEngine:
     def __init__(self, session: Any) -> None:
         if not hasattr(session, "newSession") or type(session).__module__.startswith("pyspark.sql.connect"):
             raise ParameterError(
-                "spark: wanted a classic session, not Spark Connect; create it with SparkSession.builder.master(...)."
+                Option("spark"),
+                "wanted a classic session, not Spark Connect; create it with SparkSession.builder.master(...).",
             )
         self.session = session.newSession()
         for name, value in SETTINGS.items():
@@ -91,7 +92,7 @@ class SparkEngine:
             return self.session.table(f"global_temp.{name}")
         path = str(data)
         if not self.files.exists(path):
-            raise InputError(f"{path}: there is no such file.")
+            raise InputError(path, "there is no such file.")
         plain = re.sub(r"\.(gz|bz2|zst)$", "", path.rstrip("/").lower())
         if plain.endswith((".csv", ".tsv", ".txt")):
             separator = "\t" if plain.endswith(".tsv") else self._separator(path)
@@ -103,7 +104,7 @@ class SparkEngine:
         """Return the most frequent delimiter in the first line."""
         first = self.session.read.text(path).limit(1).collect()
         if not first:
-            raise InputError(f"{path}: the file is empty; wanted a header and at least one row.")
+            raise InputError(path, "the file is empty; wanted a header and at least one row.")
         line: str = first[0][0]
         return max(",;\t|", key=line.count)
 
@@ -234,11 +235,13 @@ def _start(master: str | None) -> Any:
     from pyspark.sql import SparkSession
 
     if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
-        raise ParameterError("--engine spark needs Java 17 or newer: install it, or set JAVA_HOME to its folder.")
+        raise ParameterError(
+            f"{Option('engine', 'spark')} needs Java 17 or newer: install it, or set JAVA_HOME to its folder."
+        )
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf()
     if SparkSession.getActiveSession() is not None:
-        raise ParameterError("--engine spark: a Spark session is active already; give it as spark=.")
+        raise ParameterError(Option("engine", "spark"), "a Spark session is active already; give it as spark=.")
     if master is not None:
         conf.set("spark.master", master)
     settings = {"spark.master": "local[*]", **_OWN}
@@ -253,11 +256,12 @@ def _start(master: str | None) -> Any:
             return SparkSession.builder.config(conf=conf).getOrCreate()
     except PySparkRuntimeError:
         raise ParameterError(
-            "--engine spark: Java did not start; install Java 17 or newer, or set JAVA_HOME to its folder."
+            Option("engine", "spark"), "Java did not start; install Java 17 or newer, or set JAVA_HOME to its folder."
         ) from None
     except Exception as error:
         raise ParameterError(
-            f"--engine spark: no session could be started on {conf.get('spark.master')} ({type(error).__name__}); check --master."
+            Option("engine", "spark"),
+            f"no session could be started on {conf.get('spark.master')} ({type(error).__name__}); check {Option('master')}.",
         ) from error
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from crowdveil.errors import OutputError
+from crowdveil.errors import Option, OutputError
 from crowdveil.io.rename_exchange import exchange_paths
 
 MARK = ".crowdveil-partial"
@@ -45,13 +45,20 @@ def check_target(target: Path, *, overwrite: bool, mark_file: str) -> None:
     if not target.exists():
         return
     if not target.is_dir():
-        raise OutputError(f"{target}: wanted a folder to write to, but this is a file; name a folder with -o.")
+        raise OutputError(
+            target, f"wanted a folder to write to, but this is a file; name a folder with {Option('output')}."
+        )
     if not any(target.iterdir()):
         return
     if not overwrite:
-        raise OutputError(f"{target}: the folder exists; name another with -o, or replace it with --overwrite.")
+        raise OutputError(
+            target,
+            f"the folder exists; name another with {Option('output')}, or replace it with {Option('overwrite')}.",
+        )
     if not (target / mark_file).exists():
-        raise OutputError(f"{target}: the folder holds no release, so it is not replaced; name another with -o.")
+        raise OutputError(
+            target, f"the folder holds no release, so it is not replaced; name another with {Option('output')}."
+        )
 
 
 @contextmanager
@@ -72,9 +79,13 @@ def new_file(target: Path, *, overwrite: bool) -> Iterator[Path]:
 def check_file(target: Path, *, overwrite: bool) -> None:
     """Raise unless a file can be written to `target`."""
     if target.is_dir():
-        raise OutputError(f"{target}: wanted a file to write to, but this is a folder; name a file with -o.")
+        raise OutputError(
+            target, f"wanted a file to write to, but this is a folder; name a file with {Option('output')}."
+        )
     if target.exists() and not overwrite:
-        raise OutputError(f"{target}: the file exists; name another with -o, or replace it with --overwrite.")
+        raise OutputError(
+            target, f"the file exists; name another with {Option('output')}, or replace it with {Option('overwrite')}."
+        )
 
 
 @contextmanager
@@ -99,10 +110,10 @@ def write_errors(target: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in _FULL:
             raise OutputError(
-                f"{target}: the disk is full, so nothing was written; free some space and run again."
+                target, "the disk is full, so nothing was written; free some space and run again."
             ) from None
         reason = error.strerror or type(error).__name__
-        raise OutputError(f"{target}: cannot be written ({reason}); name another path with -o.") from None
+        raise OutputError(target, f"cannot be written ({reason}); name another path with {Option('output')}.") from None
 
 
 _used: set[Path] = set()

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Mapping
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import Source
 
@@ -47,15 +47,13 @@ def find_column(source: Source, role: str, named: str | None, notes: ReadNotes) 
             return named
         near = [] if lacks_header(source) else difflib.get_close_matches(named, source.columns, n=1)
         hint = f"did you mean {near[0]}?" if near else f"{describe_columns(source)}."
-        raise InputError(f"{source.name}: there is no column {named} for --{_option(role)}; {hint}")
+        raise InputError(source.name, f"there is no column {named} for {Option(role)}; {hint}")
     by_lower = {c.lower(): c for c in reversed(source.columns)}
     for rank, usual in enumerate(USUAL[role]):
         if usual in by_lower:
             refuse_repeated_name([c for c in source.columns if c.lower() == usual], role, source)
             if rank or by_lower[usual] != usual:
-                notes.add(
-                    f"column {by_lower[usual]} is taken as {_option(role)} (name another with --{_option(role)})."
-                )
+                notes.add(f"column {by_lower[usual]} is taken as {role} (name another with {Option(role)}).")
             return by_lower[usual]
     return None
 
@@ -64,8 +62,9 @@ def refuse_repeated_name(columns: list[str], role: str, source: Source) -> None:
     """Raise if several columns have the usual name of a role."""
     if len(columns) > 1:
         raise InputError(
-            f"{source.name}: columns {' and '.join(columns)} could each be {_option(role)}; name one of them with "
-            f"--{_option(role)}, or remove the others."
+            source.name,
+            f"columns {' and '.join(columns)} could each be {role}; name one of them with "
+            f"{Option(role)}, or remove the others.",
         )
 
 
@@ -76,8 +75,8 @@ def need_column(source: Source, role: str, named: str | None, notes: ReadNotes) 
         near = difflib.get_close_matches(USUAL[role][0], source.columns, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}? " if near and not lacks_header(source) else ""
         raise InputError(
-            f"{source.name}: wanted a column {USUAL[role][0]}, but {describe_columns(source)}; {hint}"
-            f"name it with --{_option(role)}."
+            source.name,
+            f"wanted a column {USUAL[role][0]}, but {describe_columns(source)}; {hint}name it with {Option(role)}.",
         )
     return column
 
@@ -99,7 +98,3 @@ def describe_columns(source: Source) -> str:
 def find_columns(source: Source, named: Mapping[str, str | None], notes: ReadNotes) -> dict[str, str | None]:
     """Return the column of each role as `find_column` does."""
     return {role: find_column(source, role, name, notes) for role, name in named.items()}
-
-
-def _option(role: str) -> str:
-    return role.replace("_", "-")

@@ -45,4 +45,4 @@ def parse_crs(given: Any, name: str) -> Any:
 
 
 def _unknown(name: str) -> InputError:
-    return InputError(f"{name}: unknown coordinate system; name one by its code, such as EPSG:4326.")
+    return InputError(name, "unknown coordinate system; name one by its code, such as EPSG:4326.")

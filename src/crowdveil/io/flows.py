@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from crowdveil.errors import InputError, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.duckdb_engine import engine, fetch
 from crowdveil.io.duckdb_reader import can_read_in_duckdb, read_in_duckdb
 from crowdveil.io.hierarchy import build_hierarchy
@@ -148,7 +148,7 @@ def read_trips(
     found = find_od_columns(source, columns, False, notes)
     if found.is_flows:
         raise InputError(
-            f"{source.name}: wanted one trip per row, but column {found.volume} holds volumes; read it as flows."
+            source.name, f"wanted one trip per row, but column {found.volume} holds volumes; read it as flows."
         )
     given = zones_for(source, found, zones, zone_id, None, None, None, notes)
     form, ids = TimeForm(time_format, any_years), IdRules(user_case_sensitive, user_ignore_case)
@@ -181,7 +181,7 @@ def trips_to_flows(trips: Trips, *, step: str | int | None = None, tz: str = "UT
     if trips.weight is not None:
         reasons = [reason for reason, rows in find_unusable_weights(trips.weight).items() if rows.any()]
         if reasons:
-            raise InputError(f"trips: some weights {reasons[0]}; give weights inside these bounds.")
+            raise InputError("trips", f"some weights {reasons[0]}; give weights inside these bounds.")
         columns["weight"] = to_weight_units(trips.weight)
     with engine() as connection:
         connection.register("rows", pa.table(columns))
@@ -197,7 +197,8 @@ def resolve_step_seconds(step: str | int | None, columns: OdColumns, notes: Read
     if columns.time is None:
         if step not in (None, "all"):
             raise InputError(
-                "--step needs a column of times, and none was found; name it with --time, or leave --step out."
+                f"{Option('step')} needs a column of times, and none was found; name it with {Option('time')}, "
+                f"or leave {Option('step')} out."
             )
         return None
     if step is None and not columns.is_flows:

@@ -85,4 +85,4 @@ def _product(sizes: Any) -> int:
 
 
 def _refused(path: Path, what: str) -> InputError:
-    return InputError(f"{path}: the file holds {what} (not supported); write plain matrices.")
+    return InputError(path, f"the file holds {what} (not supported); write plain matrices.")

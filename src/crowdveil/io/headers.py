@@ -22,7 +22,8 @@ def refuse_wide(name: str, columns: int) -> None:
     """Raise if a table has too many columns."""
     if columns > MAX_COLUMNS:
         raise InputError(
-            f"{name}: wanted at most {counted(MAX_COLUMNS, 'column')}, but there are more; remove columns that are not needed."
+            name,
+            f"wanted at most {counted(MAX_COLUMNS, 'column')}, but there are more; remove columns that are not needed.",
         )
 
 
@@ -37,7 +38,7 @@ def csv_head(stream: Any, name: str) -> bytes:
     first = head.splitlines()[0] if head.strip() else b""
     if len(first) >= MAX_HEADER_BYTES:
         raise InputError(
-            f"{name}: the first line is longer than {MAX_HEADER_BYTES >> 20} MB; wanted a header with column names."
+            name, f"the first line is longer than {MAX_HEADER_BYTES >> 20} MB; wanted a header with column names."
         )
     # An upper bound of the columns for every delimiter.
     refuse_wide(name, 1 + max(first.count(sign.encode()) for sign in DELIMITERS))

@@ -93,8 +93,9 @@ def refuse_repeated(repeated: int, name: str) -> None:
     """Raise if counts of people of several rows would have to be added up."""
     if repeated:
         raise InputError(
-            f"{name}: {counted(repeated, 'pair')} of zones have several rows in a time step, and people of different rows "
-            "cannot be added up; give one row for each pair and step, or remove the column of people."
+            name,
+            f"{counted(repeated, 'pair')} of zones have several rows in a time step, and people of different rows "
+            "cannot be added up; give one row for each pair and step, or remove the column of people.",
         )
 
 
@@ -103,7 +104,7 @@ def _group_rows(reader: OdReader, steps: TimeSteps | None, members: bool) -> pa.
     columns, name, batches = reader.columns, reader.source.name, reader.batches()
     first = next(batches, None)
     if first is None:
-        raise InputError(f"{name}: there are no rows; wanted at least one.")
+        raise InputError(name, "there are no rows; wanted at least one.")
     schema = first.schema
     failed: list[BaseException] = []
 
@@ -172,7 +173,7 @@ def to_flows(
         o, d, step, volume, people = (a[kept] for a in (o, d, step, volume, people))
         grouped = grouped.filter(pa.array(kept))
     if len(o) == 0:
-        raise InputError(f"{name or 'trips'}: no row can be used, or all volumes are zero; wanted at least one.")
+        raise InputError(name or "trips", "no row can be used, or all volumes are zero; wanted at least one.")
     order = _order(step, o, d, len(zones))
     o, d, step, volume, people = run_parallel(*(partial(np.take, a, order) for a in (o, d, step, volume, people)))
     members = _members(grouped["members"].take(pa.array(order))) if "members" in grouped.column_names else (None, None)
@@ -197,7 +198,7 @@ def without_empty_steps(flows: Flows, name: str | None) -> Flows:
 
 def refuse_tiny_weights(name: str) -> NoReturn:
     """Raise because the weights of all time steps are rounded to nothing."""
-    raise InputError(f"{name}: the weights of every time step add up to less than half a trip; check them.")
+    raise InputError(name, "the weights of every time step add up to less than half a trip; check them.")
 
 
 def _members(lists: Any) -> tuple[Ints, Ints]:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.errors import InputError, ParameterError, rows_that
+from crowdveil.errors import InputError, Option, ParameterError, rows_that
 from crowdveil.io.columns import describe_columns, find_columns
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.parallel import run_ordered
@@ -85,7 +85,7 @@ def find_od_columns(source: Source, named: dict[str, str | None], by_coordinates
     """Find the columns of all roles. With `by_coordinates`, coordinates are needed and ids are ignored."""
     unknown = [name for name in named if name not in ROLES]
     if unknown:
-        raise ParameterError(f"{unknown[0]}: there is no such option; columns are named by {', '.join(ROLES)}.")
+        raise ParameterError(unknown[0], f"there is no such option; columns are named by {', '.join(ROLES)}.")
     roles = {role: named.get(role) for role in ROLES}
     by_coordinates = by_coordinates or (roles["origin"] is None and roles["origin_lon"] is not None)
     wanted = {r: n for r, n in roles.items() if not _skip(r, by_coordinates)}
@@ -97,15 +97,16 @@ def find_od_columns(source: Source, named: dict[str, str | None], by_coordinates
             wanted_text = (
                 "coordinates of origin and destination" if by_coordinates else "columns origin and destination"
             )
+            asked = [Option(role) for role in (ROLES[2:6] if by_coordinates else ROLES[:2])]
+            names = f"{', '.join(map(str, asked[:-1]))} and {asked[-1]}"
             raise InputError(
-                f"{source.name}: wanted {wanted_text}, but {describe_columns(source)}; name them with "
-                + ("--origin-lon, --origin-lat, --destination-lon and --destination-lat." if by_coordinates
-                   else "--origin and --destination.")
-            )  # fmt: skip
+                source.name, f"wanted {wanted_text}, but {describe_columns(source)}; name them with {names}."
+            )
     if found.is_flows and found.weight is not None:
         raise InputError(
-            f"{source.name}: wanted volumes or weights, but there are both (columns {found.volume} and {found.weight}); "
-            "weights are for trips, so omit --weight."
+            source.name,
+            f"wanted volumes or weights, but there are both (columns {found.volume} and {found.weight}); "
+            f"weights are for trips, so omit {Option('weight')}.",
         )
     return found
 
@@ -136,9 +137,12 @@ class Problems:
         """Raise with the first reason, or count the rows as dropped."""
         for reason, n in self.count.items():
             if not drop_invalid:
-                hint = "name the form of the times with --time-format, " if reason.startswith(NO_TIME) else ""
+                hint = (
+                    f"name the form of the times with {Option('time_format')}, " if reason.startswith(NO_TIME) else ""
+                )
                 raise InputError(
-                    f"{name}: {rows_that(self.first[reason], n, reason)}; {hint}fix them, or drop them with --drop-invalid."
+                    name,
+                    f"{rows_that(self.first[reason], n, reason)}; {hint}fix them, or drop them with {Option('drop_invalid')}.",
                 )
             notes.drop(reason, n)
 
@@ -331,7 +335,9 @@ class OdReader:
             return index
         zones = self.names.zones
         if zones is None:
-            raise InputError("coordinates need zones; give --zones, --grid, --h3 or --voronoi.")
+            raise InputError(
+                f"coordinates need zones; give {Option('zones')}, {Option('grid')}, {Option('h3')} or {Option('voronoi')}."
+            )
         lon, lat = read_coordinates(batch, self.columns.coordinates(end), self.source.name, problem)
         index = locate(zones, lon, lat)
         problem(f"have their {end} outside all zones", index < 0)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import InputError, MissingExtraError, OutputError, counted
+from crowdveil.errors import InputError, MissingExtraError, Option, OutputError, counted
 from crowdveil.io.hdf5 import check_hdf5
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.times import iso_times, read_seconds
@@ -44,23 +44,23 @@ def read_omx(
     """Read flows from an OMX file. Zero and missing (NaN) cells are no flows; volumes must be whole numbers."""
     h5py, notes = _h5py(), notes if notes is not None else ReadNotes()
     if not path.exists():
-        raise InputError(f"{path}: there is no such file.")
+        raise InputError(path, "there is no such file.")
     try:
         with h5py.File(path, "r") as file:
             check_hdf5(file, path)
             if "data" not in file or not len(file["data"]):
-                raise InputError(f"{path}: the file holds no matrices; wanted at least one.")
+                raise InputError(path, "the file holds no matrices; wanted at least one.")
             _check_groups(path, file)
             t, names, timed = _matrices(path, list(file["data"]), matrix)
             index, known = _zones_of(path, file, zones, lookup, notes)
             parts = [_cells(path, name, file["data"][name], len(index)) for name in names]
     except (OSError, LookupError, AttributeError, TypeError, ValueError, RuntimeError):
-        raise InputError(f"{path}: the file is broken or is no OMX; write it again.") from None
+        raise InputError(path, "the file is broken or is no OMX; write it again.") from None
     origin = np.concatenate([index[o] for o, _, _ in parts])
     destination = np.concatenate([index[d] for _, d, _ in parts])
     volume = np.concatenate([v for _, _, v in parts])
     if len(volume) == 0:
-        raise InputError(f"{path}: all cells are zero or missing; wanted at least one flow.")
+        raise InputError(path, "all cells are zero or missing; wanted at least one flow.")
     when = np.repeat(t, [len(v) for _, _, v in parts])
     step_s = (int(np.diff(np.sort(t)).min()) if len(t) > 1 else 3600) if timed else None
     return Flows.from_rows(known, when, origin, destination, volume, step_s=step_s)
@@ -72,29 +72,32 @@ def _check_groups(path: Path, file: Any) -> None:
     for matrix in file["data"].values():
         if len(matrix.shape) != 2 or matrix.dtype.kind not in "iuf":
             raise InputError(
-                f"{path}: the file is broken or is no OMX: a matrix is not a table of numbers; write it again."
+                path, "the file is broken or is no OMX: a matrix is not a table of numbers; write it again."
             )
         cells += int(matrix.size)
     if cells > MAX_CELLS:
         raise InputError(
-            f"{path}: the matrices have more than {MAX_CELLS:,} cells in total; give fewer, or flows as a table."
+            path, f"the matrices have more than {MAX_CELLS:,} cells in total; give fewer, or flows as a table."
         )
     for lookup in file["lookup"].values() if "lookup" in file else ():
         if len(lookup.shape) != 1 or lookup.shape[0] > MAX_ZONES:
-            raise InputError(f"{path}: a lookup is no list of at most {MAX_ZONES:,} zones; wanted one id for each row.")
+            raise InputError(path, f"a lookup is no list of at most {MAX_ZONES:,} zones; wanted one id for each row.")
 
 
 def _matrices(path: Path, names: list[str], matrix: str | None) -> tuple[Ints, list[str], bool]:
     """Return the times of the matrices to read, their names, and whether they have times."""
     if matrix is not None and matrix not in names:
-        raise InputError(f"{path}: there is no matrix {matrix}; choose one of {', '.join(names[:12])} with --matrix.")
+        raise InputError(
+            path, f"there is no matrix {matrix}; choose one of {', '.join(names[:12])} with {Option('matrix')}."
+        )
     chosen = names if matrix is None else [matrix]
     times = read_seconds(pa.array(chosen, pa.string()), str(path)) if all("-" in n for n in chosen) else None
     if times is not None and not times.bad.any():
         return times.values, chosen, True
     if len(chosen) > 1:
         raise InputError(
-            f"{path}: names of {counted(len(chosen), 'matrix', 'matrices')} are no times; choose one matrix with --matrix."
+            path,
+            f"names of {counted(len(chosen), 'matrix', 'matrices')} are no times; choose one matrix with {Option('matrix')}.",
         )
     return np.zeros(1, np.int64), chosen, False
 
@@ -105,7 +108,7 @@ def _zones_of(
     """Return the zone index of each row of the matrices, and all zones."""
     lookups = list(file["lookup"]) if "lookup" in file else []
     if lookup is not None and lookup not in lookups:
-        raise InputError(f"{path}: there is no lookup {lookup}; it has {', '.join(lookups) or 'none'}.")
+        raise InputError(path, f"there is no lookup {lookup}; it has {', '.join(lookups) or 'none'}.")
     name = lookup or (LOOKUP if LOOKUP in lookups else lookups[0] if lookups else None)
     rows = int(file["data"][next(iter(file["data"]))].shape[0])
     if name is None:
@@ -114,13 +117,14 @@ def _zones_of(
     else:
         ids = [v.decode() if isinstance(v, bytes) else str(v) for v in file["lookup"][name][:].tolist()]
     if len(ids) != rows:
-        raise InputError(f"{path}: the lookup has {len(ids):,} zones, but the matrices have {rows:,} rows.")
+        raise InputError(path, f"the lookup has {len(ids):,} zones, but the matrices have {rows:,} rows.")
     if zones is None:
         zones = sort_by_id(Zones.from_ids(ids))
     index = np.array([zones.index_of(i) for i in ids], np.int32)
     if (index < 0).any():
         raise InputError(
-            f"{path}: {int((index < 0).sum()):,} zones of the lookup are not among the zones; name another with --origin."
+            path,
+            f"{int((index < 0).sum()):,} zones of the lookup are not among the zones; name another with {Option('origin')}.",
         )
     return index, zones
 
@@ -128,7 +132,7 @@ def _zones_of(
 def _cells(path: Path, name: str, data: Any, zones: int) -> tuple[Ints, Ints, Ints]:
     """Return rows, columns and values of the cells above zero, read in bands of rows."""
     if data.shape != (zones, zones):
-        raise InputError(f"{path}: matrix {name} is not square, or not of the size of the lookup.")
+        raise InputError(path, f"matrix {name} is not square, or not of the size of the lookup.")
     bands = []
     for start in range(0, zones, _ROWS_AT_ONCE):
         band: Floats = np.asarray(data[start : start + _ROWS_AT_ONCE], np.float64)
@@ -140,9 +144,7 @@ def _cells(path: Path, name: str, data: Any, zones: int) -> tuple[Ints, Ints, In
             (values > 2**53, "too large"),
         ):
             if bad.any():
-                raise InputError(
-                    f"{path}: {int(bad.sum()):,} cells of matrix {name} are {what}; volumes must be whole."
-                )
+                raise InputError(path, f"{int(bad.sum()):,} cells of matrix {name} are {what}; volumes must be whole.")
         bands.append((row + start, column, values.astype(np.int64)))
     return tuple(np.concatenate([b[i] for b in bands]) for i in range(3))  # type: ignore[return-value]
 

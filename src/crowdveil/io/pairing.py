@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import CrowdveilError, InputError, OutputError, counted
+from crowdveil.errors import CrowdveilError, InputError, Option, OutputError, counted
 from crowdveil.io.atomic import new_file, write_errors
 from crowdveil.io.source import open_source
 from crowdveil.io.tables import check_ending, write_table
@@ -44,23 +44,28 @@ def open_pairing(file: Path | None, release: Path, *, overwrite: bool) -> Iterat
     with new_file(file, overwrite=overwrite) as temporary:
         yield lambda original, source: write_pairing(temporary, original, source)
         if not temporary.exists():
-            raise OutputError(f"{file}: there was nothing to write.")
+            raise OutputError(file, "there was nothing to write.")
 
 
 def _check_path(file: Path, release: Path, overwrite: bool) -> None:
     try:
         check_ending(file)
     except OutputError as error:
-        raise OutputError(str(error).replace("with -o", "with --pairing")) from None
+        raise OutputError(str(error).replace(f"with {Option('output')}", f"with {Option('pairing')}")) from None
     path = file.resolve()
     if path.is_relative_to(release.resolve()) or (path.parent / MANIFEST_FILE).exists():
         raise OutputError(
-            f"{file}: a pairing is confidential and must not be in the folder of a release; name another path with --pairing."
+            file,
+            f"a pairing is confidential and must not be in the folder of a release; name another path with {Option('pairing')}.",
         )
     if file.exists() and not overwrite:
-        raise OutputError(f"{file}: the file exists; name another with --pairing, or replace it with --overwrite.")
+        raise OutputError(
+            file, f"the file exists; name another with {Option('pairing')}, or replace it with {Option('overwrite')}."
+        )
     if file.exists() and not _is_pairing(file):
-        raise OutputError(f"{file}: the file holds no pairing, so it is not replaced; name another with --pairing.")
+        raise OutputError(
+            file, f"the file holds no pairing, so it is not replaced; name another with {Option('pairing')}."
+        )
 
 
 def _is_pairing(file: Path) -> bool:
@@ -73,7 +78,10 @@ def _is_pairing(file: Path) -> bool:
 def write_pairing(file: Path, original: Trajectories, source: Ints | None) -> None:
     """Write the original id of each published trajectory; these are numbered 1, 2, …"""
     if source is None:
-        raise InputError("pairing: this method has no pairing of published and original trajectories; omit --pairing.")
+        raise InputError(
+            Option("pairing"),
+            f"this method has no pairing of published and original trajectories; omit {Option('pairing')}.",
+        )
     columns: dict[str, Any] = {PUBLISHED: np.arange(1, len(source) + 1), TRAJECTORY: _column(original.ids[source])}
     if not _unique(original):
         columns[USER] = _column(original.people_ids[original.person[source]])
@@ -116,8 +124,9 @@ def read_pairing(pairing: Any, original: Trajectories, published: list[str]) -> 
     needs_user = bool(keys) and len(keys[0]) == 2
     if missing or (needs_user and USER not in source.columns):
         raise InputError(
-            f"{file}: wanted a pairing, but it has no column {(missing or [USER])[0]}; "
-            "give the file that was written with --pairing."
+            file,
+            f"wanted a pairing, but it has no column {(missing or [USER])[0]}; "
+            f"give the file that was written with {Option('pairing')}.",
         )
     names = [PUBLISHED, TRAJECTORY, *([USER] if needs_user else [])]
     table = source.read(names, as_is=True)
@@ -139,6 +148,7 @@ def _texts(column: Any, what: str) -> list[str]:
 def _refuse(file: str, n: int, why: str) -> None:
     if n:
         raise InputError(
-            f"{file}: {counted(n, 'trajectory', 'trajectories')} {'is' if n == 1 else 'are'} {why}; "
-            "give the pairing that was written with the release."
+            file,
+            f"{counted(n, 'trajectory', 'trajectories')} {'is' if n == 1 else 'are'} {why}; "
+            "give the pairing that was written with the release.",
         )

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
+
+from crowdveil.threads import thread_count
 
 Result = TypeVar("Result")
 
 
 def run_parallel(*jobs: Callable[[], Any]) -> list[Any]:
     """Run jobs in parallel, at most one per core, and return their results in order. Raise the first error."""
-    with ThreadPoolExecutor(min(len(jobs), os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(min(len(jobs), thread_count())) as pool:
         return [future.result() for future in [pool.submit(job) for job in jobs]]
 
 
@@ -22,7 +23,7 @@ def run_ordered(jobs: Iterable[Callable[[], Result]]) -> Iterator[Result]:
 
     Jobs are drawn from the iterable when they start, so that their inputs need not all be in memory.
     """
-    threads = os.cpu_count() or 1
+    threads = thread_count()
     started: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         for job in jobs:

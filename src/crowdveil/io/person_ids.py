@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.errors import InputError, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import MISSING
 from crowdveil.io.values import one_array
@@ -47,7 +47,9 @@ class IdRules:
 
     def __post_init__(self) -> None:
         if self.case_sensitive and self.ignore_case:
-            raise ParameterError("--user-case-sensitive and --user-ignore-case exclude each other; give one of them.")
+            raise ParameterError(
+                f"{Option('user_case_sensitive')} and {Option('user_ignore_case')} exclude each other; give one of them."
+            )
 
     def apply(self, column: Any, what: str) -> Any:
         """Return a column of ids as an array of whole numbers or normalized text, null for a missing id."""
@@ -81,9 +83,7 @@ def normalized_ids(column: Any, what: str) -> Any:
     try:
         return _normalized(array.cast(pa.string()))
     except pa.ArrowException:
-        raise InputError(
-            f"{what}: wanted ids, but the column holds {array.type}; give text or whole numbers."
-        ) from None
+        raise InputError(what, f"wanted ids, but the column holds {array.type}; give text or whole numbers.") from None
 
 
 def _normalized(text: Any) -> Any:

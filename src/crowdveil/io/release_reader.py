@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.errors import InputError, counted
+from crowdveil.errors import InputError, Option, counted
 from crowdveil.io.times import read_seconds
 from crowdveil.io.values import one_array
 from crowdveil.io.written_release import WrittenRelease
@@ -32,15 +32,15 @@ def load_flow_release_alone(written: WrittenRelease, zones: Zones, step_s: int |
 def load_trajectory_release(written: WrittenRelease) -> TrajectoryRelease:
     """Return a release of trajectories, in the order of their numbers, without its areas."""
     if written.is_flows:
-        raise InputError(f"{written.folder}: wanted a release of trajectories, but it holds flows.")
+        raise InputError(written.folder, "wanted a release of trajectories, but it holds flows.")
     number, t = written.column("trajectory_id"), written.column("timestamp")
     if np.any(np.diff(number) < 0) or np.any((np.diff(t) < 0) & (np.diff(number) == 0)):
         raise InputError(
-            f"{written.folder}: trajectories are not in order of their numbers and times; verify the release."
+            written.folder, "trajectories are not in order of their numbers and times; verify the release."
         )
     names, first = np.unique(number, return_index=True)
     if len(names) and not (names[0] == 1 and names[-1] == len(names)):
-        raise InputError(f"{written.folder}: trajectories are not numbered 1, 2, …; verify the release.")
+        raise InputError(written.folder, "trajectories are not numbered 1, 2, …; verify the release.")
     people = written.column("user_id")[first] if "user_id" in written.data.column_names else None
     lon, lat = written.column("lon"), written.column("lat")
     return TrajectoryRelease(lon, lat, t, np.append(first, len(number)), people)
@@ -56,11 +56,11 @@ def _release(
     written: WrittenRelease, zones: Zones, flows: Flows | None, step_s: int | None, tz: str
 ) -> FlowRelease:  # fmt: skip
     if not written.is_flows:
-        raise InputError(f"{written.folder}: wanted a release of flows, but it holds trajectories.")
+        raise InputError(written.folder, "wanted a release of flows, but it holds trajectories.")
     counts: FlowUnit = "people" if "people" in written.data.column_names else "trips"
     row_t, (t, suppressed) = _times(written, written.data, flows), _steps(written, flows)
     if len(np.setdiff1d(row_t, t)):
-        raise InputError(f"{written.folder}: a row is of a time step that the table of steps does not list.")
+        raise InputError(written.folder, "a row is of a time step that the table of steps does not list.")
     order = np.argsort(row_t, kind="stable")
     return FlowRelease(
         areas=_areas(written, zones),
@@ -95,22 +95,23 @@ def _times(written: WrittenRelease, table: pa.Table, flows: Flows | None) -> Int
         return np.zeros(len(column), np.int64)
     if len(column) and flows.steps != 1:
         raise InputError(
-            f"{written.folder}: the release has no time steps, but the original has {flows.steps:,}; "
-            "read the original with --step all."
+            written.folder,
+            f"the release has no time steps, but the original has {flows.steps:,}; "
+            f"read the original with {Option('step', 'all')}.",
         )
     return np.repeat(flows.t[:1], len(column))
 
 
 def _column(written: WrittenRelease, table: pa.Table, name: str) -> Any:
     if name not in table.column_names:
-        raise InputError(f"{written.folder}: the release has no column {name}, which its manifest lists.")
+        raise InputError(written.folder, f"the release has no column {name}, which its manifest lists.")
     return one_array(table[name])
 
 
 def _states(written: WrittenRelease) -> Bytes:
     number = pc.index_in(_column(written, written.data, "state"), pa.array(STATES))
     if number.null_count:
-        raise InputError(f"{written.folder}: the state of a row is none of {', '.join(STATES)}; verify the release.")
+        raise InputError(written.folder, f"the state of a row is none of {', '.join(STATES)}; verify the release.")
     states: Bytes = number.to_numpy(zero_copy_only=False).astype(np.uint8)
     return states
 
@@ -123,7 +124,8 @@ def _areas(written: WrittenRelease, zones: Zones) -> Areas:
     missing = int(np.count_nonzero(flat < 0))
     if missing:
         raise InputError(
-            f"{written.folder}: {counted(missing, 'tile')} of its areas {'is' if missing == 1 else 'are'} not among the "
-            "original's zones; give the zones of the release."
+            written.folder,
+            f"{counted(missing, 'tile')} of its areas {'is' if missing == 1 else 'are'} not among the "
+            "original's zones; give the zones of the release.",
         )
     return Areas(zones, np.array(names, dtype=object), np.cumsum([0, *map(len, tiles)]), flat)

@@ -172,6 +172,6 @@ def read_sectors(path: Path) -> WrittenSectors:
             LocalProjection(float(plane["longitude"]), float(plane["latitude"])),
         )  # fmt: skip
     except OSError:
-        raise InputError(f"{path}: there is no such file, or it cannot be read.") from None
+        raise InputError(path, "there is no such file, or it cannot be read.") from None
     except (KeyError, TypeError, ValueError, AttributeError, shapely.errors.GEOSException):
-        raise InputError(f"{path}: wanted a heat map written by crowdveil; give such a file.") from None
+        raise InputError(path, "wanted a heat map written by crowdveil; give such a file.") from None

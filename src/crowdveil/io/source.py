@@ -91,7 +91,7 @@ class Source:
                     tail = batch[last][-1].as_py() if batch.num_rows else tail
                     yield batch.select(columns)
             if tail is not None and ("\n" in tail or "\r" in tail) and _odd_quotes(path):
-                raise InputError(f"{self.name}: a quote is opened and never closed; fix its row.")
+                raise InputError(self.name, "a quote is opened and never closed; fix its row.")
 
 
 def open_source(data: Any) -> Source:
@@ -111,9 +111,7 @@ def _checked(source: Source) -> Source:
     refuse_wide(source.name, len(source.schema))
     repeated = [c for c, times in Counter(source.columns).items() if times > 1]
     if repeated:
-        raise InputError(
-            f"{source.name}: names of columns repeat in the header ({len(repeated):,}); rename the columns."
-        )
+        raise InputError(source.name, f"names of columns repeat in the header ({len(repeated):,}); rename the columns.")
     return source
 
 
@@ -155,16 +153,16 @@ def _geoframe_as_table(frame: Any) -> pa.Table:
 
 def _open_file(path: Path) -> Source:
     if path.is_dir():
-        raise InputError(f"{path}: wanted a file, but this is a folder.")
+        raise InputError(path, "wanted a file, but this is a folder.")
     if not path.exists():
-        raise InputError(f"{path}: there is no such file.")
+        raise InputError(path, "there is no such file.")
     try:
         with path.open("rb") as file:
             head = file.read(4)
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
+        raise InputError(path, f"cannot be read ({error.strerror}).") from None
     if not head:
-        raise InputError(f"{path}: the file is empty; wanted a header and at least one row.")
+        raise InputError(path, "the file is empty; wanted a header and at least one row.")
     if head == b"PAR1" or path.suffix in (".parquet", ".geoparquet", ".pq"):
         return _open_parquet(path)
     return _open_csv_source(path)
@@ -176,14 +174,14 @@ def _open_parquet(path: Path) -> Source:
         with pq.ParquetFile(path) as file:
             rows, schema = file.metadata.num_rows, file.schema_arrow
         if rows == 0:
-            raise InputError(f"{path}: the file has columns but no rows; wanted at least one.")
+            raise InputError(path, "the file has columns but no rows; wanted at least one.")
         return _checked(Source(str(path), schema, path=path, rows=rows))
 
 
 def _open_csv_source(path: Path) -> Source:
     stem = path.with_suffix("") if path.suffix in (".gz", ".bz2", ".zst") else path
     if stem.suffix.lower() not in CSV_SUFFIXES:
-        raise InputError(f"{path}: wanted a CSV or Parquet file; name it .csv, .tsv, .txt or .parquet.")
+        raise InputError(path, "wanted a CSV or Parquet file; name it .csv, .tsv, .txt or .parquet.")
     with _read_errors(str(path)), pa.input_stream(str(path), compression="detect") as stream:
         head = csv_head(stream, str(path))
     header, row = _first_lines(path, head)
@@ -192,7 +190,7 @@ def _open_csv_source(path: Path) -> Source:
         schema = reader.schema
         has_rows = any(batch.num_rows for batch in reader)
     if not has_rows:
-        raise InputError(f"{path}: the file has a header but no rows; wanted at least one.")
+        raise InputError(path, "the file has a header but no rows; wanted at least one.")
     return _checked(Source(str(path), schema, path=path, delimiter=delimiter))
 
 
@@ -202,9 +200,9 @@ def _first_lines(path: Path, head: bytes) -> tuple[str, str | None]:
         raise _not_utf8(str(path))
     lines = [line for line in head.splitlines() if line.strip()]
     if not lines:
-        raise InputError(f"{path}: the file is empty; wanted a header and at least one row.")
+        raise InputError(path, "the file is empty; wanted a header and at least one row.")
     if len(lines) == 1 and len(head) < HEAD_BYTES:
-        raise InputError(f"{path}: the file has a header but no rows; wanted at least one.")
+        raise InputError(path, "the file has a header but no rows; wanted at least one.")
     try:
         return lines[0].decode("utf-8-sig"), lines[1].decode(errors="replace") if len(lines) > 2 else None
     except UnicodeDecodeError:
@@ -218,7 +216,7 @@ def _validated(chunk: Any) -> Any:
 
 
 def _not_utf8(name: str) -> InputError:
-    return InputError(f"{name}: the text is not UTF-8; save the file in that encoding.")
+    return InputError(name, "the text is not UTF-8; save the file in that encoding.")
 
 
 def _csv_path(path: Path | None) -> Path:
@@ -293,8 +291,9 @@ def _bad_row(name: str, path: Path, delimiter: str) -> InputError | None:
             hint = " (for numbers with a decimal comma, use another delimiter, such as a semicolon)"
         found.append(
             InputError(
-                f"{name}: wanted {row.expected_columns} values per row, but {rows_named(number, 1)} has "
-                f"{row.actual_columns}{hint}; fix the row, or its quotes."
+                name,
+                f"wanted {row.expected_columns} values per row, but {rows_named(number, 1)} has "
+                f"{row.actual_columns}{hint}; fix the row, or its quotes.",
             )
         )
         return "error"
@@ -318,7 +317,7 @@ def _read_errors(name: str, csv: Path | None = None, delimiter: str = ",") -> It
             raise _not_utf8(name) from None
         bad_row = _bad_row(name, csv, delimiter) if invalid and csv is not None else None
         raise bad_row or InputError(
-            f"{name}: the file is broken or of another format; write it again, or check the suffix of its name."
+            name, "the file is broken or of another format; write it again, or check the suffix of its name."
         ) from None
     except OSError:
-        raise InputError(f"{name}: the file is broken or cannot be read; write it again.") from None
+        raise InputError(name, "the file is broken or cannot be read; write it again.") from None

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from crowdveil.errors import OutputError
+from crowdveil.errors import Option, OutputError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.formulas import escape_formulas
 from crowdveil.io.parallel import run_ordered
@@ -28,17 +28,19 @@ _ENDINGS = (".csv", ".parquet", ".pq")
 _NEEDS_QUOTES = r'[",\r\n]'
 
 
-def check_ending(path: Path, *more: str) -> None:
-    """Raise unless the suffix of the name is one of a table format, or one of `more`."""
+def check_ending(path: Path, *more: str, option: str = "output") -> None:
+    """Raise unless the suffix of the name is one of a table format, or one of `more`; `option` names the file."""
     endings = (*_ENDINGS, *more)
     if path.suffix.lower() not in endings:
-        raise OutputError(f"{path}: wanted a name that ends in {' or '.join(endings)}; name another with -o.")
+        raise OutputError(
+            path, f"wanted a name that ends in {' or '.join(endings)}; name another with {Option(option)}."
+        )
 
 
 def check_picture(path: str | Path) -> None:
     """Raise unless the suffix of the name is .png."""
     if Path(path).suffix.lower() != ".png":
-        raise OutputError(f"{path}: wanted a name that ends in .png; name another with --plot.")
+        raise OutputError(path, f"wanted a name that ends in .png; name another with {Option('plot')}.")
 
 
 def write_table(table: pa.Table, path: Path, *, as_input: bool = False) -> None:

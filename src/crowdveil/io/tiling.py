@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.errors import InputError, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_rows import ENDS, OdColumns, read_coordinates
 from crowdveil.io.source import Source
@@ -66,7 +66,7 @@ def zones_covering(found: Sequence[PointCover], grid: str | float | None, h3: in
     """Return square tiles or H3 cells that cover all coordinates."""
     reach = Reach.merge(p.reach for p in found)
     if not np.isfinite(reach.west):
-        raise InputError(f"{name}: no row has usable coordinates; wanted degrees, without a decimal comma.")
+        raise InputError(name, "no row has usable coordinates; wanted degrees, without a decimal comma.")
     if grid is not None:
         return grid_zones(grid_over(reach.box, parse_meters(grid)))
     return h3_zones(sorted(frozenset().union(*(p.cells for p in found))))
@@ -77,7 +77,7 @@ def parse_meters(length: str | float) -> float:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(m|km)?\s*", str(length))
     value = float(match[1]) * (1000 if match[2] == "km" else 1) if match else 0.0
     if not value > 0:
-        raise ParameterError("grid: wanted the side of a tile, above zero, such as 500m or 1km.")
+        raise ParameterError(Option("grid"), "wanted the side of a tile, above zero, such as 500m or 1km.")
     return value
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.io.values import one_array
 from crowdveil.model.arrays import Floats, Ints, Mask
 
@@ -143,12 +143,13 @@ class DateOrder:
         """Return whether the day comes first; None if there are no such dates. Raise if the order is ambiguous."""
         if self.day and self.month:
             raise InputError(
-                f"{what}: some dates begin with the day and some with the month; write all of them in one form."
+                what, "some dates begin with the day and some with the month; write all of them in one form."
             )
         if self.either and not (self.day or self.month):
             raise InputError(
-                f"{what}: every date could begin with the day or with the month; give the format with --time-format, such "
-                "as %d/%m/%Y %H:%M."
+                what,
+                f"every date could begin with the day or with the month; give the format with {Option('time_format')}, such "
+                "as %d/%m/%Y %H:%M.",
             )
         return None if not self.seen else not self.month
 
@@ -182,8 +183,9 @@ def unit_of(array: Any, what: str) -> str:
     if _EXCEL_DAYS[0] <= low and high < _EXCEL_DAYS[1] and high - low <= _EXCEL_SPREAD_DAYS:
         if whole:
             raise InputError(
-                f"{what}: the numbers could be days of a spreadsheet or seconds; give --time-format excel, or "
-                "--time-format seconds."
+                what,
+                f"the numbers could be days of a spreadsheet or seconds; give {Option('time_format', 'excel')}, or "
+                f"{Option('time_format', 'seconds')}.",
             )
         return EXCEL
     refuse_mixed(values, what)
@@ -203,8 +205,9 @@ def refuse_mixed(values: Floats, what: str, unit: str | None = None) -> None:
     if low != high or unit not in (None, low):
         others = [name for name in TICKS if name in (low, high, unit)]
         raise InputError(
-            f"{what}: some numbers have the size of {others[0]} and some of {others[-1]} since 1970; write all of them in one "
-            "unit, or name it with --time-format."
+            what,
+            f"some numbers have the size of {others[0]} and some of {others[-1]} since 1970; write all of them in one "
+            f"unit, or name it with {Option('time_format')}.",
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from crowdveil.errors import ParameterError
+from crowdveil.errors import Option, ParameterError
 from crowdveil.io.times import Clock
 from crowdveil.model.arrays import Ints
 
@@ -23,7 +23,7 @@ def step_seconds(text: str | int | None) -> int | None:
     match = re.fullmatch(r"(\d+)\s*(s|sec|min|m|h|d|w)?", str(text).strip())
     seconds = int(match[1]) * _UNITS[match[2] or "s"] if match else 0
     if not 1 <= seconds <= _LONGEST:
-        raise ParameterError("step: wanted a length of time such as 15min, 1h or 1d, or all for one matrix.")
+        raise ParameterError(Option("step"), "wanted a length of time such as 15min, 1h or 1d, or all for one matrix.")
     return seconds
 
 

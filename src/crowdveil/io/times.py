@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.errors import InputError, ParameterError, counted
+from crowdveil.errors import InputError, Option, ParameterError, counted
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.time_forms import (
     EXCEL,
@@ -83,7 +83,7 @@ def read_seconds(column: Any, what: str, time_format: TimeForm | str | None = No
         return _from_numbers(array, what, form)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _from_text(array, what, form)
-    raise InputError(f"{what}: wanted times, but the column holds {kind}; give text, timestamps or seconds.")
+    raise InputError(what, f"wanted times, but the column holds {kind}; give text, timestamps or seconds.")
 
 
 def run_lengths(column: Any) -> Ints | None:
@@ -185,7 +185,7 @@ def _from_fields(fields: Any, other: Any, day_first: bool, what: str) -> Seconds
     zone = np.asarray(part("z", "z").fill_null("").to_pylist(), dtype=object)
     zoned = zone != ""
     if zoned.any() and not zoned[~bad].all():
-        raise InputError(f"{what}: some times have a zone and some have none; write all of them in one form.")
+        raise InputError(what, "some times have a zone and some have none; write all of them in one form.")
     if zoned.any():
         names, which = np.unique(zone.astype(str), return_inverse=True)
         values = values - np.array([_zone_seconds(z) for z in names], np.int64)[which]
@@ -278,7 +278,9 @@ def _zone(tz: str) -> ZoneInfo:
     try:
         return ZoneInfo(tz)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ParameterError(f"tz: there is no time zone {tz!r}; give one such as Europe/Paris or UTC.") from None
+        raise ParameterError(
+            Option("tz"), f"there is no time zone {tz!r}; give one such as Europe/Paris or UTC."
+        ) from None
 
 
 @lru_cache(maxsize=64)
@@ -377,6 +379,7 @@ def refuse_spread(first: int, last: int, form: TimeForm, what: str) -> None:
     """Raise if times are more than 100 years apart."""
     if not form.any_years and last - first > _SPREAD_YEARS * 366 * 86400:
         raise InputError(
-            f"{what}: times are more than {_SPREAD_YEARS} years apart, so some are probably misread; fix them, name their form "
-            "with --time-format, or allow it with --any-years."
+            what,
+            f"times are more than {_SPREAD_YEARS} years apart, so some are probably misread; fix them, name their form "
+            f"with {Option('time_format')}, or allow it with {Option('any_years')}.",
         )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import InputError, counted, rows_that
+from crowdveil.errors import InputError, Option, counted, rows_that
 from crowdveil.io.columns import describe_columns, find_column, need_column
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.person_ids import IdRules
@@ -70,8 +70,9 @@ def find_point_columns(
     columns = PointColumns(*needed, *ids)
     if columns.trajectory is None and columns.user is None:
         raise InputError(
-            f"{source.name}: wanted a column trajectory_id or user_id, but {describe_columns(source)}; "
-            "name it with --trajectory or --user."
+            source.name,
+            f"wanted a column trajectory_id or user_id, but {describe_columns(source)}; "
+            f"name it with {Option('trajectory')} or {Option('user')}.",
         )
     if columns.trajectory is None:
         notes.add("there is no column of trajectories: all points of a user are one trajectory.")
@@ -125,7 +126,7 @@ def with_normalized_ids(table: Any, source: Source, columns: PointColumns, rules
 def no_ids(source: Source, columns: PointColumns) -> InputError:
     """Return the error for a table in which no row has ids."""
     return InputError(
-        f"{source.name}: no row has a value in column {' and in column '.join(columns.ids)}; name another column."
+        source.name, f"no row has a value in column {' and in column '.join(columns.ids)}; name another column."
     )
 
 
@@ -188,13 +189,14 @@ def no_value_reason(column: str) -> str:
 def bad_rows(source: Source, reason: str, rows: list[int], n: int, hint: str = "") -> InputError:
     """Return the error for `n` unusable rows, of which `rows` are the first known ones."""
     return InputError(
-        f"{source.name}: {rows_that(rows, n, reason)}; {hint}fix them, or drop their trajectories with --drop-invalid."
+        source.name,
+        f"{rows_that(rows, n, reason)}; {hint}fix them, or drop their trajectories with {Option('drop_invalid')}.",
     )
 
 
 def none_usable(source: Source, n: int) -> InputError:
     """Return the error for data in which all trajectories have an unusable point."""
-    return InputError(f"{source.name}: none of the {counted(n, 'trajectory', 'trajectories')} is usable; fix the rows.")
+    return InputError(source.name, f"none of the {counted(n, 'trajectory', 'trajectories')} is usable; fix the rows.")
 
 
 def note_ids_per_user(notes: ReadNotes) -> None:

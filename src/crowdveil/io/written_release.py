@@ -77,7 +77,7 @@ class WrittenRelease:
     def steps(self) -> pa.Table:
         """The table of time steps."""
         if self.steps_table is None:
-            raise InputError(f"{self.folder}: the release has no table of time steps.")
+            raise InputError(self.folder, "the release has no table of time steps.")
         return self.steps_table
 
     def column(self, name: str) -> Any:
@@ -90,7 +90,7 @@ class WrittenRelease:
     def values(self, name: str) -> Any:
         """Return a column as read."""
         if name not in self.data.column_names:
-            raise InputError(f"{self.folder}: the release has no column {name}, which its manifest lists.")
+            raise InputError(self.folder, f"the release has no column {name}, which its manifest lists.")
         return self.data[name]
 
     def row_steps(self) -> tuple[Ints, Ints]:
@@ -104,13 +104,13 @@ class WrittenRelease:
     def listed_steps(self) -> tuple[Ints, Ints]:
         """Return the time steps of the table of time steps, and the index of each row's step."""
         if "t" not in self.steps.column_names:
-            raise InputError(f"{self.folder}: the table of time steps has no column t.")
+            raise InputError(self.folder, "the table of time steps has no column t.")
         return _steps_of(self.steps["t"], f"{self.folder}, column t of the time steps")
 
     def listed(self, column: str) -> tuple[Ints, Mask]:
         """Return a column of the table of time steps (0 where null), and where it is given."""
         if column not in self.steps.column_names:
-            raise InputError(f"{self.folder}: the table of time steps has no column {column}.")
+            raise InputError(self.folder, f"the table of time steps has no column {column}.")
         values = one_array(self.steps[column])
         given = values.is_valid().to_numpy(zero_copy_only=False)
         return values.fill_null(0).to_numpy(zero_copy_only=False), given
@@ -213,10 +213,10 @@ def read_release(folder: Path, files: dict[str, str]) -> WrittenRelease:
             if table is not None:
                 _check_types(table)
     except (KeyError, TypeError, OSError, ValueError, pa.ArrowException):
-        raise InputError(f"{folder}: the release lacks a file, or one is broken; it cannot be verified.") from None
+        raise InputError(folder, "the release lacks a file, or one is broken; it cannot be verified.") from None
     missing = [] if steps is None else [name for name in STEP_COLUMNS if name not in steps.column_names]
     if missing:
-        raise InputError(f"{folder}: the table of time steps has no column {missing[0]}.")
+        raise InputError(folder, f"the table of time steps has no column {missing[0]}.")
     return WrittenRelease(folder, data, steps, features)
 
 

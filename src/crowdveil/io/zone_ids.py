@@ -19,6 +19,7 @@ def refuse_other_spelling(unknown: Iterable[str], zones: Zones, what: str) -> No
     known = set(normalized_ids(pa.array([str(i) for i in zones.ids], pa.string()), what).to_pylist()) - {None}
     if known.intersection(normalized_ids(pa.array(present, pa.string()), what).to_pylist()):
         raise InputError(
-            f"{what}: ids differ from those of the zones only in spelling (01 and 1 where leading zeros were lost) or in blanks; "
-            "write them alike in both files."
+            what,
+            "ids differ from those of the zones only in spelling (01 and 1 where leading zeros were lost) or in blanks; "
+            "write them alike in both files.",
         )

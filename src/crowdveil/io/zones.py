@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import InputError, counted, rows_named, rows_that
+from crowdveil.errors import InputError, Option, counted, rows_named, rows_that
 from crowdveil.io.columns import USUAL, need_column, refuse_repeated_name
 from crowdveil.io.crs import WGS84, parse_crs
 from crowdveil.io.gdal import read_with_gdal
@@ -73,20 +73,21 @@ def read_tile_values(
         others = [c for c in table.column_names if table[c].cast(pa.string()).to_pylist() != ids]
         if len(others) != 1:
             raise InputError(
-                f"{name}: wanted one column of weights besides the ids, but there are {len(others)}; name it with "
-                "--weight-column."
+                name,
+                f"wanted one column of weights besides the ids, but there are {len(others)}; name it with "
+                f"{Option('weight_column')}.",
             )
         column = others[0]
     elif column not in table.column_names:
         raise InputError(
-            f"{name}: there is no column {column} for --weight; name one of {', '.join(table.column_names)}."
+            name, f"there is no column {column} for {Option('weight')}; name one of {', '.join(table.column_names)}."
         )
     values, bad = read_floats(table[column], f"{name}, column {column}")
     _refuse_commas(table, column, name)
     off = values < 0
     _refuse(name, off if bad is None else off | bad, f"have no weight of zero or more in column {column}")
     if len(set(ids)) < len(ids):
-        raise InputError(f"{name}: wanted one weight per tile, but ids repeat; give each id once.")
+        raise InputError(name, "wanted one weight per tile, but ids repeat; give each id once.")
     index = np.array([zones.index_of(i) for i in ids], np.int64)
     refuse_other_spelling((name for name, i in zip(ids, index, strict=True) if i < 0), zones, name)
     found = np.full(len(zones), np.nan)
@@ -116,7 +117,7 @@ def _read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, 
         shapes = shapely.from_wkb(table[column].to_numpy())
         crs = about["columns"][column].get("crs", WGS84)
     except (ValueError, LookupError, TypeError, AttributeError, shapely.GEOSException):
-        raise InputError(f"{source.name}: the file is broken or holds no zones; wanted GeoParquet with WKB.") from None
+        raise InputError(source.name, "the file is broken or holds no zones; wanted GeoParquet with WKB.") from None
     return table.drop_columns([column]), _to_degrees(shapes, crs, source.name, notes), source.name
 
 
@@ -127,9 +128,9 @@ def _read_vector_file(path: Path, notes: ReadNotes) -> tuple[pa.Table, Labels, s
     import shapely
 
     if not path.exists():
-        raise InputError(f"{path}: there is no such file.")
+        raise InputError(path, "there is no such file.")
     if path.stat().st_size == 0:
-        raise InputError(f"{path}: the file is empty; wanted zones.")
+        raise InputError(path, "the file is empty; wanted zones.")
     ending = path.suffix.lower()
     try:
         if ending in (".geojson", ".json"):
@@ -145,7 +146,7 @@ def _read_vector_file(path: Path, notes: ReadNotes) -> tuple[pa.Table, Labels, s
         pa.ArrowException, shapely.GEOSException,
     ):  # fmt: skip
         raise InputError(
-            f"{path}: the file is broken or holds no zones; wanted GeoJSON, GeoPackage or shapefile."
+            path, "the file is broken or holds no zones; wanted GeoJSON, GeoPackage or shapefile."
         ) from None
     return table, _to_degrees(shapes, crs, str(path), notes), str(path)
 
@@ -162,9 +163,7 @@ def _to_degrees(shapes: Labels, crs: Any, name: str, notes: ReadNotes) -> Labels
     try:
         transformer = Transformer.from_crs(known, WGS84, always_xy=True)
     except ProjError:
-        raise InputError(
-            f"{name}: its coordinate system cannot be converted to degrees; write it in EPSG:4326."
-        ) from None
+        raise InputError(name, "its coordinate system cannot be converted to degrees; write it in EPSG:4326.") from None
     if transformer.source_crs is not None and transformer.source_crs.equals(CRS(WGS84), ignore_axis_order=True):
         return shapes
     return np.asarray(
@@ -200,8 +199,9 @@ def _refuse_invalid_ids(values: Any, column: str, name: str) -> None:
     first[np.unique(codes, return_index=True)[1]] = True
     bad = np.flatnonzero(~first | values.is_null().to_numpy()) + 1
     raise InputError(
-        f"{name}: {rows_that(bad.tolist(), len(bad), f'have a missing or repeated id in column {column}')}; "
-        "give each zone one, or name another column with --zone-id."
+        name,
+        f"{rows_that(bad.tolist(), len(bad), f'have a missing or repeated id in column {column}')}; "
+        f"give each zone one, or name another column with {Option('zone_id')}.",
     )
 
 
@@ -210,7 +210,7 @@ def _text_ids(table: pa.Table, column: str, name: str) -> list[str]:
     if values.null_count:
         rows = np.flatnonzero(values.is_null().to_numpy()) + 1
         raise InputError(
-            f"{name}: {rows_that(rows.tolist(), len(rows), f'have no id in column {column}')}; give them one."
+            name, f"{rows_that(rows.tolist(), len(rows), f'have no id in column {column}')}; give them one."
         )
     if pa.types.is_floating(values.type):
         numbers = values.to_numpy()
@@ -224,7 +224,7 @@ def _from_shapes(shapes: Labels, ids: list[str], name: str) -> Zones:
     import shapely
 
     if len(shapes) == 0:
-        raise InputError(f"{name}: the file holds no zones; wanted at least one.")
+        raise InputError(name, "the file holds no zones; wanted at least one.")
     _refuse(name, shapely.is_missing(shapes) | shapely.is_empty(shapes), "have no shape")
     kinds = shapely.get_type_id(shapes)
     if np.all(kinds == 0):
@@ -251,7 +251,7 @@ def _from_shapes(shapes: Labels, ids: list[str], name: str) -> Zones:
 def _refuse(name: str, bad: Any, what: str) -> None:
     rows = np.flatnonzero(bad) + 1
     if len(rows):
-        raise InputError(f"{name}: {rows_that(rows.tolist(), len(rows), what)}; fix or remove them.")
+        raise InputError(name, f"{rows_that(rows.tolist(), len(rows), what)}; fix or remove them.")
 
 
 def _refuse_commas(table: pa.Table, column: str, name: str) -> None:
@@ -264,7 +264,7 @@ def _check_degrees(name: str, lon: Floats, lat: Floats) -> None:
     # Zones across the date line may have longitudes beyond it.
     if not (np.all(np.abs(lon) <= 360) and np.all(np.abs(lat) <= 90)):
         raise InputError(
-            f"{name}: coordinates are no degrees of longitude and latitude; name the coordinate system in it."
+            name, "coordinates are no degrees of longitude and latitude; name the coordinate system in it."
         )
 
 
@@ -279,8 +279,9 @@ def _refuse_overlaps(name: str, shapes: Labels) -> None:
     if len(over):
         rows = np.unique(np.concatenate([first[over], second[over]])) + 1
         raise InputError(
-            f"{name}: {counted(len(over), 'pair')} of zones overlap, {rows_named(rows.tolist(), len(rows))}; a location must "
-            "be in one zone, so remove the overlaps."
+            name,
+            f"{counted(len(over), 'pair')} of zones overlap, {rows_named(rows.tolist(), len(rows))}; a location must "
+            "be in one zone, so remove the overlaps.",
         )
 
 

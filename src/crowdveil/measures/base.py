@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from crowdveil.errors import ParameterError
+from crowdveil.errors import Option, ParameterError
 from crowdveil.model.arrays import Floats
 from crowdveil.params import Params
 
@@ -84,12 +84,14 @@ class MeasureRequest:
         given = dict(values or {})
         if measure.params is None:
             if given:
-                raise ParameterError(f"{measure.name}: {next(iter(given))}: there is no such parameter; it has none.")
+                raise ParameterError(
+                    measure.name, Option(next(iter(given))), "there is no such parameter; it has none."
+                )
             return cls(measure.name, measure)
         try:
             params = measure.params.checked(given)
         except ParameterError as error:
-            raise ParameterError(f"{measure.name}: {error}") from None
+            raise ParameterError(measure.name, error.text) from None
         label = ":".join((measure.name, *(f"{name}={value}" for name, value in given.items())))
         return cls(label, measure.with_parts_of(params), params)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crowdveil.errors import InputError, ParameterError, counted
+from crowdveil.errors import InputError, Option, ParameterError, counted
 from crowdveil.model.arrays import Indices, Ints, Mask, check_lengths, frozen, require, row_slices, take_slices
 
 
@@ -236,7 +236,7 @@ class Hierarchy:
         """Return the sum of `values_by_tile` under each node; exact for whole numbers, to rounding of the total for floats."""
         if len(values_by_tile) != self.tiles:
             raise InputError(
-                f"hierarchy: wanted {counted(self.tiles, 'value')}, one a tile, got {len(values_by_tile):,}."
+                Option("hierarchy"), f"wanted {counted(self.tiles, 'value')}, one a tile, got {len(values_by_tile):,}."
             )
         whole = values_by_tile.dtype.kind in "biu"
         before = np.zeros(self.tiles + 1, np.int64 if whole else np.float64)
@@ -247,7 +247,7 @@ class Hierarchy:
     def level_cut(self, max_leaves: int) -> Indices:
         """Return the largest nodes with at most `max_leaves` leaves, in depth-first order; they hold every tile once."""
         if max_leaves < 1:
-            raise ParameterError(f"max_leaves: wanted a whole number above zero, got {max_leaves}.")
+            raise ParameterError(Option("max_leaves"), f"wanted a whole number above zero, got {max_leaves}.")
         fits = self.size <= max_leaves
         # At the root parent is -1, which indexes the root itself: its own size must not hide it.
         parent_fits = fits[self.parent]

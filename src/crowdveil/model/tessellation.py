@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.errors import InputError, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.model.arrays import Floats, Indices, Labels
 from crowdveil.model.globe import Box, cut_at_date_line, near, turned
 from crowdveil.model.projection import LocalProjection
@@ -78,10 +78,10 @@ def h3_zones(cells: Sequence[str]) -> Zones:
 
     ids = sorted(set(cells))
     if not all(h3.is_valid_cell(c) for c in ids):
-        raise InputError("zones: some ids are no H3 cells; give hexadecimal H3 indexes.")
+        raise InputError(Option("zones"), "some ids are no H3 cells; give hexadecimal H3 indexes.")
     resolutions = {h3.get_resolution(c) for c in ids}
     if len(resolutions) > 1:
-        raise InputError(f"zones: H3 cells of {len(resolutions)} resolutions are mixed; give cells of one.")
+        raise InputError(Option("zones"), f"H3 cells of {len(resolutions)} resolutions are mixed; give cells of one.")
     middles = np.array([h3.cell_to_latlng(c) for c in ids], np.float64).reshape(-1, 2)
     return Zones(
         np.array(ids, dtype=object),
@@ -97,7 +97,7 @@ def h3_cells(lon: Floats, lat: Floats, resolution: int) -> list[str]:
     import h3
 
     if resolution not in H3_RESOLUTIONS:
-        raise ParameterError(f"h3: the resolution must be from 0 to 15, but is {resolution}.")
+        raise ParameterError(Option("h3"), f"the resolution must be from 0 to 15, but is {resolution}.")
     return [h3.latlng_to_cell(y, x, resolution) for x, y in zip(lon.tolist(), lat.tolist(), strict=True)]
 
 
@@ -140,7 +140,7 @@ def voronoi_zones(ids: Labels, lon: Floats, lat: Floats) -> Zones:
     projection = LocalProjection.around(lon, lat)
     x, y = projection.to_plane(lon, lat)
     if len(np.unique(np.column_stack([x, y]), axis=0)) < len(x):
-        raise InputError("voronoi: some points have the same position; keep each position once.")
+        raise InputError(Option("voronoi"), "some points have the same position; keep each position once.")
     margin = max(float(np.ptp(x)), float(np.ptp(y)), 1000.0) / 10
     box = shapely.box(x.min() - margin, y.min() - margin, x.max() + margin, y.max() + margin)
     cells = [box] if len(x) == 1 else _voronoi_cells(x, y, box)
@@ -211,7 +211,7 @@ def locate(zones: Zones, lon: Floats, lat: Floats) -> Indices:
 def _locate_in_grid(zones: Zones, lon: Floats, lat: Floats) -> Indices:
     grid = zones.grid
     if grid is None or zones.column is None or zones.row is None:
-        raise InputError("zones: a grid lacks its frame.")
+        raise InputError(Option("zones"), "a grid lacks its frame.")
     column, row = grid_cells(grid, lon, lat)
     inside = (column >= 0) & (column < grid.columns) & (row >= 0) & (row < grid.rows)
     number = np.full(grid.columns * grid.rows, -1, np.int32)

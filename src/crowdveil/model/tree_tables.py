@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdveil.errors import InputError, counted, rows_named
+from crowdveil.errors import InputError, Option, counted, rows_named
 from crowdveil.model.arrays import Ints, Mask, require
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.zones import Zones
@@ -75,7 +75,7 @@ def _as_table(table: pa.Table | TableLike) -> pa.Table:
     try:
         return pa.table({str(name): pa.array(values) for name, values in table.items()})
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise InputError("hierarchy: wanted a table with columns of one type and equal length.") from error
+        raise InputError(Option("hierarchy"), "wanted a table with columns of one type and equal length.") from error
 
 
 def _text(table: pa.Table, column: int) -> tuple[pa.Array, Mask]:
@@ -87,7 +87,9 @@ def _text(table: pa.Table, column: int) -> tuple[pa.Array, Mask]:
     try:
         text = values.cast(pa.string()).combine_chunks()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InputError(f"hierarchy: column {table.column_names[column]} must be text or whole numbers.") from error
+        raise InputError(
+            Option("hierarchy"), f"column {table.column_names[column]} must be text or whole numbers."
+        ) from error
     missing = pc.or_kleene(pc.is_null(values, nan_is_null=True), pc.equal(text, ""))
     return text, np.array(missing, np.bool_)
 

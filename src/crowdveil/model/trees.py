@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from crowdveil.errors import InputError, ParameterError, rows_named
+from crowdveil.errors import InputError, Option, ParameterError, rows_named
 from crowdveil.model.arrays import Floats, Indices, Ints, Mask, Words, require
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.tree_tables import levels, parents
@@ -84,7 +84,7 @@ def quadtree(zones: Zones) -> Hierarchy:
     """
     if zones.kind != "grid" or zones.column is None or zones.row is None:
         raise InputError(
-            f"a quadtree needs a square grid of zones, but these are of kind {zones.kind}; make one with --grid."
+            f"a quadtree needs a square grid of zones, but these are of kind {zones.kind}; make one with {Option('grid')}."
         )
     _need_tiles(zones)
     column, row = zones.column, zones.row
@@ -98,7 +98,7 @@ def h3(zones: Zones) -> Hierarchy:
     """Build the parents of H3 cells at every coarser resolution, and one root above the cells of resolution 0."""
     if zones.kind != "h3":
         raise InputError(
-            f"an H3 tree needs H3 cells as zones, but these are of kind {zones.kind}; make them with --h3."
+            f"an H3 tree needs H3 cells as zones, but these are of kind {zones.kind}; make them with {Option('h3')}."
         )
     _need_tiles(zones)
     cells = _h3_cells(zones)
@@ -106,7 +106,7 @@ def h3(zones: Zones) -> Hierarchy:
     finest = int(resolutions.max())
     require(
         bool(np.all(resolutions == finest)),
-        "an H3 tree needs cells of one resolution, but the zones have several; make them with --h3.",
+        f"an H3 tree needs cells of one resolution, but the zones have several; make them with {Option('h3')}.",
     )
     return Hierarchy.from_units([_h3_parents(cells, r) for r in range(finest, -1, -1)], "h3")
 
@@ -124,7 +124,9 @@ def build(zones: Zones, kind: str | pa.Table) -> Hierarchy:
         edges = set(kind.column_names) == {"node", "parent"}
         return parents(zones, kind) if edges else levels(zones, kind)
     if kind not in BUILDERS:
-        raise ParameterError(f"hierarchy: wanted one of {', '.join(BUILDERS)} or a table of levels, got {kind!r}.")
+        raise ParameterError(
+            Option("hierarchy"), f"wanted one of {', '.join(BUILDERS)} or a table of levels, got {kind!r}."
+        )
     return BUILDERS[kind](zones)
 
 

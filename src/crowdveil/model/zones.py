@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from crowdveil.errors import InputError, rows_that
+from crowdveil.errors import InputError, Option, rows_that
 from crowdveil.model.arrays import Floats, Indices, Ints, Labels, check_coordinates, check_lengths, frozen, require
 from crowdveil.model.projection import LocalProjection
 
@@ -86,8 +86,9 @@ class Zones:
         repeated = [i + 1 for i, name in enumerate(ids) if index.setdefault(name, i) != i]
         if repeated:
             raise InputError(
-                f"zones: ids must be unique, but {rows_that(repeated, len(repeated), 'repeat an earlier id')}; "
-                "name another id column with --zone-id."
+                Option("zones"),
+                f"ids must be unique, but {rows_that(repeated, len(repeated), 'repeat an earlier id')}; "
+                f"name another id column with {Option('zone_id')}.",
             )
         object.__setattr__(self, "_index", index)
 
@@ -145,5 +146,5 @@ class Zones:
         """Raise unless the tiles' positions are known."""
         if not self.located:
             raise InputError(
-                f"{purpose} need the positions of the zones, but only their ids are known; give --zones FILE."
+                f"{purpose} need the positions of the zones, but only their ids are known; give {Option('zones')}."
             )

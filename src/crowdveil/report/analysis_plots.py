@@ -14,7 +14,7 @@ from crowdveil.analysis.land_use import Clustering, LandUse
 from crowdveil.analysis.profiles import Profiles, shown
 from crowdveil.analysis.reconstruction import Reconstruction
 from crowdveil.analysis.topics import Topics
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.tessellation import outlines
@@ -58,7 +58,7 @@ def flows(found: Reconstruction, file: Path) -> None:
 def profiles(found: Profiles, file: Path) -> None:
     """Draw the largest profiles one above the other, of the release and of the original."""
     if not len(found):
-        raise InputError("there is no profile to draw; lower --least-trips.")
+        raise InputError(f"there is no profile to draw; lower {Option('least_trips')}.")
     chosen = found.largest(MAX_PROFILES)
     figure = new_figure(10, 1.0 + 1.35 * len(chosen))
     axes = np.atleast_1d(figure.subplots(len(chosen), 1, sharex=True))

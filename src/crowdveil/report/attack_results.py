@@ -15,7 +15,7 @@ from crowdveil.attacks.adversary_view import AttackScenario, Units
 from crowdveil.attacks.base import DEFAULT_K, AdversaryParams, AllAttackParams, Attack, Exposure, Interval, Risk
 from crowdveil.attacks.od.published import Published
 from crowdveil.comparison.candidates import align_columns
-from crowdveil.errors import InputError, ParameterError, counted
+from crowdveil.errors import InputError, Option, ParameterError, counted
 from crowdveil.io.tables import write_table
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
@@ -192,7 +192,7 @@ def attack_trajectories(
 ) -> AttackResults:
     """Attack trajectories, and a release of them if given."""
     if len(data) == 0:
-        raise InputError("input: there is no trajectory; wanted at least one.")
+        raise InputError("input", "there is no trajectory; wanted at least one.")
     scene = AttackScenario(data, release, _units(params[0].units, data, release), data.k_unit)
     risks = {}
     for attack, chosen in zip(attacks, params, strict=True):
@@ -212,7 +212,9 @@ def attack_flow_release(published: Published, attacks: Sequence[Attack], params:
 def _units(wanted: str, data: Trajectories, release: TrajectoryRelease | None) -> Units:
     """Return the unit of an attack, people or trajectories, as requested or as known."""
     if wanted == "people" and data.k_unit != "people":
-        raise ParameterError("units: people are not known; name their column with --user, or omit units.")
+        raise ParameterError(
+            Option("units"), f"people are not known; name their column with {Option('user')}, or omit units."
+        )
     if wanted == "people" or (
         wanted == "auto" and data.k_unit == "people" and (release is None or release.person is not None)
     ):

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from crowdveil.comparison.candidates import numbers_or_null
 from crowdveil.comparison.flows import step_times
-from crowdveil.errors import CrowdveilError, InputError, ParameterError
+from crowdveil.errors import CrowdveilError, InputError, Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import write_table
 from crowdveil.io.times import time_column
@@ -170,12 +170,13 @@ def named_measures(names: Sequence[str | MeasureRequest] | None, takes: type = F
         for asked in [name] if isinstance(name, MeasureRequest) else parsed(name):
             if asked.measure.takes is not takes:
                 raise ParameterError(
-                    f"{asked.measure.name}: wanted a measure of {_KINDS[takes]}, but this one is of "
-                    f"{_KINDS[asked.measure.takes]}; name another measure."
+                    asked.measure.name,
+                    f"wanted a measure of {_KINDS[takes]}, but this one is of "
+                    f"{_KINDS[asked.measure.takes]}; name another measure.",
                 )
             found.setdefault(asked.label, asked)
     if not found:
-        raise ParameterError("measures: wanted at least one, but got none; omit the option for all of them.")
+        raise ParameterError(Option("measures"), "wanted at least one, but got none; omit the option for all of them.")
     return list(found.values())
 
 
@@ -192,7 +193,7 @@ def asked_for(name: str, values: Mapping[str, Any]) -> list[MeasureRequest]:
     unknown = [key for key in values if key not in known]
     if unknown:
         listed = f"known are {', '.join(sorted(known))}" if known else "it has none"
-        raise ParameterError(f"{name}: {unknown[0]}: there is no such parameter; {listed}.")
+        raise ParameterError(name, f"{unknown[0]}: there is no such parameter; {listed}.")
     return [
         MeasureRequest.of(
             measure, {key: v for key, v in values.items() if key in getattr(measure.params, "model_fields", {})}
@@ -213,7 +214,7 @@ def measured(
     """Compute measures of a release. One that cannot be computed raises, or is left out with `all_of_them`."""
     if len(original) == 0:
         what = "flow" if isinstance(original, Flows) else "trajectory"
-        raise InputError(f"original: there is no {what}; wanted at least one.")
+        raise InputError("original", f"there is no {what}; wanted at least one.")
     compared = _compared(original, release, progress)
     found, left_out = [], {}
     for asked in measures:
@@ -239,7 +240,7 @@ def _compared(
     if isinstance(original, Trajectories) and not isinstance(release, FlowRelease):
         return TrajectoryComparison(original, release, progress, ReadNotes())
     raise InputError(
-        "release: original and release must both be flows or both be trajectories; give the original of the release."
+        "release", "original and release must both be flows or both be trajectories; give the original of the release."
     )
 
 

@@ -13,7 +13,7 @@ import pyarrow.csv as pacsv
 from crowdveil.analysis.calendar import GAPS
 from crowdveil.comparison.method_styles import method_styles
 from crowdveil.comparison.plots import front
-from crowdveil.errors import InputError, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Floats, Ints
@@ -42,19 +42,20 @@ def draw(kind: str, written: WrittenRelease, manifest: Mapping[str, Any], wanted
     what = "trajectories" if kind == "heatmap" else "flows"
     if written.is_flows != (what == "flows"):
         raise InputError(
-            f"{kind}: wanted a release of {what}, but this one holds {'flows' if written.is_flows else 'trajectories'}; "
-            "choose another plot."
+            kind,
+            f"wanted a release of {what}, but this one holds {'flows' if written.is_flows else 'trajectories'}; "
+            "choose another plot.",
         )
     if kind == "heatmap":
         _heat_map(trajectory_picture.released(written), file)
         return
     shown, values = flow_picture.released(written, time_zone(written, dict(manifest)))
     if not len(shown.volume):
-        raise InputError(f"{kind}: nothing was published, so there is nothing to draw.")
+        raise InputError(kind, "nothing was published, so there is nothing to draw.")
     if kind == "profiles":
         _profiles(shown, wanted, file)
     elif not shown.located:
-        raise InputError(f"{kind}: the zones have no positions, so there is no map; choose another plot.")
+        raise InputError(kind, "the zones have no positions, so there is no map; choose another plot.")
     elif kind == "flows":
         _flows(shown, wanted, file)
     else:
@@ -66,7 +67,7 @@ def pareto(folder: Path, file: Path) -> None:
     table = next((folder / name for name in TABLES if (folder / name).is_file()), None)
     if table is None:
         raise InputError(
-            f"{folder}: wanted a folder written by compare or sweep, but it has neither {' nor '.join(TABLES)}."
+            folder, f"wanted a folder written by compare or sweep, but it has neither {' nor '.join(TABLES)}."
         )
     rows = pacsv.read_csv(table).to_pylist()
     figure = new_figure(10, 4.6)
@@ -180,7 +181,9 @@ def _profiles(shown: FlowPicture, wanted: PlotOptions, file: Path) -> None:
     """Draw trips that leave and reach areas by time step, for the named areas or those with most trips."""
     missing = [name for name in wanted.zones if name not in shown.names]
     if missing:
-        raise ParameterError(f"zone: there is no area {missing[0]!r} in the release; name one of areas.geojson.")
+        raise ParameterError(
+            Option("zone"), f"there is no area {missing[0]!r} in the release; name one of areas.geojson."
+        )
     busiest = np.argsort(-shown.trips, kind="stable")[:MAX_PROFILES].tolist()
     areas = [shown.names.index(name) for name in wanted.zones] or busiest
     steps = max(len(shown.labels), 1)
@@ -217,7 +220,7 @@ def _by_step(step: Ints, volume: Ints, steps: int) -> Floats:
 
 def _heat_map(shown: trajectory_picture.TrajectoryPicture, file: Path) -> None:
     if not len(shown):
-        raise InputError("heatmap: nothing was published, so there is nothing to draw.")
+        raise InputError("heatmap", "nothing was published, so there is nothing to draw.")
     frame = PictureFrame.around(shown.lon, shown.lat)
     cells, count, cell = trajectory_picture.heat(shown, frame)
     figure, axis = _map(frame)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdveil import __version__
-from crowdveil.errors import InputError, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.guarantees.base import Finding, Guarantee
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
@@ -136,7 +136,7 @@ def original_input_options(manifest: dict[str, Any], given: dict[str, Any]) -> d
         if name in given:
             _must_be_the_same(given[name], before["options"][name], name)
         elif name not in _TREES:
-            raise ParameterError(f"{name}: the release was made with a file of {name}; give it with --{name}.")
+            raise ParameterError(name, f"the release was made with a file of {name}; give it with --{name}.")
     options = {name: value for name, value in before["options"].items() if name not in FILES} | given
     return {name: value for name, value in options.items() if name not in _TREES}
 
@@ -152,8 +152,9 @@ def _must_be_the_same(data: Any, before: dict[str, str], option: str) -> None:
     """Raise if the hash of a file differs from the manifest's."""
     if "sha256" in before and _described(data).get("sha256", before["sha256"]) != before["sha256"]:
         raise InputError(
-            f"{data}: this is not the file that the release was made with (its SHA-256 differs from the manifest's); "
-            f"give that with --{option}."
+            data,
+            f"this is not the file that the release was made with (its SHA-256 differs from the manifest's); "
+            f"give that with {Option(option)}.",
         )
 
 
@@ -178,17 +179,18 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """Read the manifest of a release."""
     path = Path(folder) / MANIFEST_FILE
     if not path.is_file():
-        raise InputError(f"{folder}: wanted a folder with a release, but there is no {MANIFEST_FILE} in it.")
+        raise InputError(folder, f"wanted a folder with a release, but there is no {MANIFEST_FILE} in it.")
     try:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if manifest["format"] != FORMAT:
             raise InputError(
-                f"{path}: its format is {_format(manifest['format'])}, and this version reads {FORMAT}; verify the release with "
-                "the version of Crowdveil that made it, or make it again with this one."
+                path,
+                f"its format is {_format(manifest['format'])}, and this version reads {FORMAT}; verify the release with "
+                "the version of Crowdveil that made it, or make it again with this one.",
             )
         if "analysis" in manifest:
             raise InputError(
-                f"{folder}: wanted a release, but this is the result of an analysis; it can only be verified."
+                folder, "wanted a release, but this is the result of an analysis; it can only be verified."
             )
         ManifestSchema.model_validate(manifest)
         # The manifest may be forged: it must not choose which files of this machine are opened.
@@ -196,5 +198,5 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         if any(name != Path(name).name or name in ("", ".", "..") for name in names):
             raise ValueError
     except (ValueError, KeyError, TypeError):
-        raise InputError(f"{path}: the manifest is broken; the release cannot be verified.") from None
+        raise InputError(path, "the manifest is broken; the release cannot be verified.") from None
     return manifest

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdveil.attacks.risk import require_withstood
-from crowdveil.errors import ParameterError
+from crowdveil.errors import Option, ParameterError
 from crowdveil.guarantees.base import require_checked, tally
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.trajectories import Trajectories
@@ -97,7 +97,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
         request.data_name,
     )
     if spec.options.pairing is not None and method.takes is not Trajectories:
-        raise ParameterError(f"pairing: {method.name} is for flows, which have none; leave it out.")
+        raise ParameterError(Option("pairing"), f"{method.name} is for flows, which have none; leave it out.")
     with _backend(spec, request.spark, stage) as backend:
         return run_stages(spec, backend, progress, stage)
 

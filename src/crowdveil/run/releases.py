@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdveil.analysis.heatmap_manifest import is_heat_map, verify_heat_map
-from crowdveil.errors import GuaranteeViolatedError, InputError, ParameterError
+from crowdveil.errors import GuaranteeViolatedError, InputError, Option, ParameterError
 from crowdveil.guarantees import BoundedVolumes, Finding, Guarantee, TrueVolumes, guarantee_from_manifest
 from crowdveil.io.atomic import check_file, new_file, recover
 from crowdveil.io.notes import ReadNotes
@@ -84,14 +84,14 @@ def open_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any
 def refuse_missing_files(folder: Path | str, names: list[str]) -> None:
     """Raise if a release lacks files that its manifest lists."""
     if names:
-        raise InputError(f"{folder}: the release lacks {', '.join(names)}; it cannot be verified.")
+        raise InputError(folder, f"the release lacks {', '.join(names)}; it cannot be verified.")
 
 
 def refuse_changed_files(folder: Path | str, names: list[str]) -> None:
     """Raise if the hash of a file differs from the manifest's."""
     if names:
         raise GuaranteeViolatedError(
-            f"{folder}: {', '.join(names)} changed since the release was made; do not publish it."
+            folder, f"{', '.join(names)} changed since the release was made; do not publish it."
         )
 
 
@@ -133,10 +133,13 @@ def check_private(target: Path, folder: Path, *, overwrite: bool) -> None:
     file = Path(target).resolve()
     if file.is_relative_to(Path(folder).resolve()):
         raise ParameterError(
-            f"private_report: wanted a file outside the release, but got one in {folder}, which is to be published; name another."
+            Option("private_report"),
+            f"wanted a file outside the release, but got one in {folder}, which is to be published; name another.",
         )
     if file.suffix.lower() not in (".html", ".htm"):
-        raise ParameterError(f"private_report: wanted a name that ends in .html, but got {Path(target).name}.")
+        raise ParameterError(
+            Option("private_report"), f"wanted a name that ends in .html, but got {Path(target).name}."
+        )
     check_file(file, overwrite=overwrite)
 
 
@@ -172,7 +175,8 @@ def refuse_other_original(manifest: dict[str, Any], written: WrittenRelease, ori
     findings = check(written, tuple(guarantee_from_manifest(entry) for entry in volumes), original) if volumes else []
     if any(finding.violated for _, finding in findings):
         raise InputError(
-            "original: the release was made from other data, for its volumes differ; give the data that it was made from."
+            "original",
+            "the release was made from other data, for its volumes differ; give the data that it was made from.",
         )
 
 

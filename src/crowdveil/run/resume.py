@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from crowdveil import __version__, engine
 from crowdveil.engine import FinishedPartitions, LocalEngine, keep_until_done
 from crowdveil.entropy import fresh
-from crowdveil.errors import InputError, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.written_release import file_hash
 from crowdveil.run.backend import RunSpec
 from crowdveil.run.manifest import FILES
@@ -75,23 +75,23 @@ def keep_finished_steps(finished: FinishedPartitions | None) -> Iterator[None]:
 def _check_separate(folder: Path, output: Path) -> None:
     """Raise if one folder contains the other: a release is moved and replaced as a whole."""
     if folder == output or folder in output.parents or output in folder.parents:
-        raise ParameterError("resume: wanted a folder apart from that of the release; name another.")
+        raise ParameterError(Option("resume"), "wanted a folder apart from that of the release; name another.")
 
 
 def _path(data: Any) -> Path:
     if not isinstance(data, str | Path):
         raise ParameterError(
-            "resume: wanted data in a file, but it is in memory; write it to a file, or do not resume."
+            Option("resume"), "wanted data in a file, but it is in memory; write it to a file, or do not resume."
         )
     if not Path(data).is_file():
-        raise InputError(f"{data}: there is no such file.")
+        raise InputError(data, "there is no such file.")
     return Path(data)
 
 
 def _is_file(name: str, value: Any) -> bool:
     """Return whether an option names a file; a tree may be named by its kind instead."""
     if value is not None and not isinstance(value, str | Path):
-        raise ParameterError(f"resume: wanted {name} in a file, but it is in memory; write it to a file.")
+        raise ParameterError(Option("resume"), f"wanted {name} in a file, but it is in memory; write it to a file.")
     return value is not None and Path(value).is_file()
 
 

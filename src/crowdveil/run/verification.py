@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from crowdveil.advice import what_to_change
-from crowdveil.errors import GuaranteeViolatedError, InputError, ParameterError
+from crowdveil.errors import GuaranteeViolatedError, InputError, Option, ParameterError
 from crowdveil.guarantees import (
     BoundedVolumes,
     Finding,
@@ -158,5 +158,5 @@ def refuse_large_k(params: Params, crowd: int, counts: str, *, exact: bool = Tru
     if isinstance(k, int) and crowd < k:
         most = "" if exact else "at most "
         raise InputError(
-            f"k: wanted at most the {counts} in the data, {most}{crowd:,}, but got {k:,}; choose a smaller k."
+            Option("k"), f"wanted at most the {counts} in the data, {most}{crowd:,}, but got {k:,}; choose a smaller k."
         )

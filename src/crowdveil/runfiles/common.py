@@ -26,16 +26,16 @@ class AnalysisRequest:
 def load(path: Path) -> dict[str, Any]:
     """Return the content of a TOML or JSON file."""
     if not path.is_file():
-        raise ParameterError(f"{path}: there is no such run file.")
+        raise ParameterError(path, "there is no such run file.")
     try:
         text = path.read_text(encoding="utf-8-sig")
         content = tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)
     except (ValueError, OSError) as error:
         where = f" in line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         kind = "TOML" if path.suffix.lower() == ".toml" else "JSON"
-        raise ParameterError(f"{path}: the run file is not valid {kind}{where}; fix it.") from None
+        raise ParameterError(path, f"the run file is not valid {kind}{where}; fix it.") from None
     if not isinstance(content, dict):
-        raise ParameterError(f"{path}: wanted a run file with names and values, but it holds something else.")
+        raise ParameterError(path, "wanted a run file with names and values, but it holds something else.")
     return content
 
 
@@ -45,7 +45,7 @@ def tables(path: Path, content: dict[str, Any], *keys: str) -> dict[str, Any]:
     for key in keys:
         inner = content.get(key) or {}
         if not isinstance(inner, dict):
-            raise ParameterError(f"{path}: {key} must be a table of names and values.")
+            raise ParameterError(path, f"{key} must be a table of names and values.")
         found |= inner
     return found
 
@@ -55,7 +55,7 @@ def checked_options(path: Path, options: dict[str, Any], *, overwrite: bool) -> 
     try:
         RunOptions.checked(options)
     except ParameterError as error:
-        raise ParameterError(f"{path}: {error}") from None
+        raise ParameterError(path, f"{error}") from None
     return options | {"overwrite": True} if overwrite else options
 
 
@@ -63,7 +63,7 @@ def known_only(path: Path, content: dict[str, Any], known: tuple[str, ...]) -> N
     """Raise on unknown keys, so that a misspelled one is not ignored."""
     unknown = [key for key in content if key not in known]
     if unknown:
-        raise ParameterError(f"{path}: unknown key {unknown[0]}; known are {', '.join(known)}.")
+        raise ParameterError(path, f"unknown key {unknown[0]}; known are {', '.join(known)}.")
 
 
 def need(path: Path, content: dict[str, Any], key: str, kind: type = str) -> Any:
@@ -71,6 +71,6 @@ def need(path: Path, content: dict[str, Any], key: str, kind: type = str) -> Any
     value = content.get(key)
     if not isinstance(value, kind) or not value:
         raise ParameterError(
-            f"{path}: wanted {key} ({'text' if kind is str else kind.__name__}); add it to the run file."
+            path, f"wanted {key} ({'text' if kind is str else kind.__name__}); add it to the run file."
         )
     return value

@@ -1,4 +1,4 @@
-"""Who asks: a token, or everybody on this machine where there are none."""
+"""The caller of a request: a token, or this machine where there are no tokens."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _FORWARDING = (
 
 
 def caller(request: Request) -> Caller:
-    """Whoever asks; raises where nobody is to be let in."""
+    """Return the caller; raises where access is denied."""
     service: Service = request.app.state.service
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     if token:
         try:
             found = service.tokens.caller(token.strip()) if kind.lower() == "bearer" else None
         except ExpiredError as error:
-            raise _who(str(error)) from None
+            raise _who(error.text) from None
         if found is None:
-            raise _who("the token is not known, or it was revoked; ask whoever runs the server for one.")
+            raise _who("the token is not known, or it was revoked; ask the operator of the server for one.")
         request.scope["crowdveil.caller"] = found.who
         service.rates.check(found)
         return found
@@ -64,7 +64,9 @@ def _scoped(*scopes: str) -> Any:
         if not who.scopes.intersection(scopes):
             wanted = " or ".join(scopes)
             raise ApiError(
-                403, "no_scope", f"the token lacks the scope {wanted}; ask whoever runs the server for one that has it."
+                403,
+                "no_scope",
+                f"the token lacks the scope {wanted}; ask the operator of the server for one that has it.",
             )
         return who
 
@@ -92,11 +94,11 @@ def check_local(request: Request) -> None:
     headers = request.headers
     host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
     origin = headers.get("origin")
-    elsewhere = origin is not None and urlsplit(origin).netloc != headers.get("host")
-    elsewhere = elsewhere or any(name in _FORWARDING or name.startswith("x-forwarded") for name in headers)
-    elsewhere = elsewhere or request.scope.get("http_version") == "1.0" or not _is_loopback(request)
-    if host not in _HERE or elsewhere or headers.get("sec-fetch-site") in ("cross-site", "same-site"):
-        raise ApiError(403, "elsewhere", "the request comes from another site or machine; make a token to allow that.")
+    foreign = origin is not None and urlsplit(origin).netloc != headers.get("host")
+    foreign = foreign or any(name in _FORWARDING or name.startswith("x-forwarded") for name in headers)
+    foreign = foreign or request.scope.get("http_version") == "1.0" or not _is_loopback(request)
+    if host not in _HERE or foreign or headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+        raise ApiError(403, "foreign", "the request comes from another site or machine; make a token to allow that.")
 
 
 def _is_loopback(request: Request) -> bool:

@@ -1,4 +1,4 @@
-"""One shape for everything that goes wrong: {"error": {"code": …, "message": one sentence}}."""
+"""Errors as the API sends them: {"error": {"code": …, "subject": …, "message": one sentence, "parts": …}}."""
 
 from __future__ import annotations
 
@@ -10,25 +10,38 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from crowdveil.errors import CrowdveilError
-from crowdveil.params import reason_in
+from crowdveil.errors import CrowdveilError, Option, ParameterError, as_json, internal_error
+from crowdveil.params import expected
 from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.sentences import without_paths
 
+REFERENCE_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["kind", "name", "value"],
+    "properties": {"kind": {"enum": ["option", "name"]}, "name": {"type": "string"}, "value": {"type": "string"}},
+}
 ERROR_SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["error"],
     "properties": {
         "error": {
             "type": "object",
-            "required": ["code", "message"],
+            "required": ["code", "subject", "message", "parts"],
             "properties": {
-                "code": {"type": "string", "description": "A word for programs."},
-                "message": {"type": "string", "description": "One sentence for people, as on the command line."},
+                "code": {"type": "string", "description": "The kind of error, for programs."},
+                "subject": {"anyOf": [REFERENCE_SCHEMA, {"type": "null"}], "description": "What is wrong."},
+                "message": {"type": "string", "description": "One sentence, which names fields as the API does."},
+                "parts": {
+                    "type": "array",
+                    "items": {"anyOf": [{"type": "string"}, REFERENCE_SCHEMA]},
+                    "description": "The sentence with references to parameters and files, for a form that has labels.",
+                },
             },
         }
     },
-    "example": {"error": {"code": "bad_parameter", "message": "k: wanted greater than or equal to 2, but got 1."}},
+    "example": {
+        "error": as_json("bad_parameter", ParameterError(Option("k"), "wanted a number of at least 2, but got 1.").text)
+    },
 }
 
 _WORDS = {
@@ -38,60 +51,58 @@ _WORDS = {
 }
 
 
-class ApiError(Exception):
+class ApiError(CrowdveilError):
     """A request that is answered with an error."""
 
-    def __init__(self, status: int, code: str, message: str, **headers: str) -> None:
-        super().__init__(message)
-        self.status, self.code, self.message, self.headers = status, code, message, headers
+    def __init__(self, status: int, code: str, *said: object, **headers: str) -> None:
+        super().__init__(*said)
+        self.status, self.code, self.headers = status, code, headers
 
 
 def fault(error: BaseException) -> JSONResponse:
-    """An internal error as it is sent: nothing of its message, which may hold data."""
-    return answer(500, "fault", f"This is a fault of ours ({type(error).__name__}); tell whoever runs the server.")
+    """Return the answer to an internal error, without its message, which may hold data."""
+    return answer(500, "fault", internal_error(error))
 
 
-def answer(status: int, code: str, message: str, headers: Any = None, **more: Any) -> JSONResponse:
-    """An error as it is sent."""
-    return JSONResponse({"error": {"code": code, "message": message}, **more}, status, headers)
+def answer(status: int, code: str, text: str, headers: Any = None, **more: Any) -> JSONResponse:
+    """Return an error as an answer."""
+    return JSONResponse({"error": as_json(code, text), **more}, status, headers)
 
 
 def add_error_answers(app: FastAPI) -> None:
-    """Have every error of an app take the one shape."""
+    """Answer every error of an app in the same form."""
 
-    def told(request: Request, status: int, code: str, message: str, headers: Any = None) -> JSONResponse:
-        request.scope["crowdveil.code"] = code  # for the log and the figures
-        return answer(status, code, message, headers)
+    def answered(request: Request, status: int, code: str, text: str, headers: Any = None) -> JSONResponse:
+        request.scope["crowdveil.code"] = code  # for the log and the metrics
+        return answer(status, code, text, headers)
 
     @app.exception_handler(ApiError)
     async def refused(request: Request, error: ApiError) -> JSONResponse:
         headers = {n.replace("_", "-"): v for n, v in error.headers.items()}
-        return told(request, error.status, error.code, error.message, headers)
+        return answered(request, error.status, error.code, error.text, headers)
 
     @app.exception_handler(DatabaseUnavailableError)
     async def away(request: Request, error: DatabaseUnavailableError) -> JSONResponse:
-        return told(request, 503, "away", str(error), {"Retry-After": "5"})
+        return answered(request, 503, "away", error.text, {"Retry-After": "5"})
 
     @app.exception_handler(CrowdveilError)
     async def ours(request: Request, error: CrowdveilError) -> JSONResponse:
-        code = "bad_parameter" if type(error).__name__ == "ParameterError" else "bad_input"
-        return told(request, 422, code, without_paths(str(error)))
+        return answered(request, 422, error.code, without_paths(error.text))
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
-        name = str(first["loc"][-1]) if first["loc"] else "request"
-        reason = reason_in(str(first["msg"]))
-        return told(request, 422, "bad_request", f"{name}: wanted {reason[:1].lower()}{reason[1:]}.")
+        subject = Option(str(first["loc"][-1]) if first["loc"] else "request")
+        return answered(request, 422, "bad_request", f"{subject}: wanted {expected(first)}.")
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JSONResponse:
         code, message = _WORDS.get(error.status_code, ("refused", "the request was refused."))
         headers = _allow(request) if error.status_code == 405 else error.headers
-        return told(request, error.status_code, code, message, headers)
+        return answered(request, error.status_code, code, message, headers)
 
 
 def _allow(request: Request) -> dict[str, str]:
-    """The kinds of request that an address takes; of several routes the framework tells those of the first alone."""
+    """Return the methods of an address; of several routes the framework names those of the first alone."""
     there = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
     return {"Allow": ", ".join(sorted({method for route in there for method in route.methods}))}

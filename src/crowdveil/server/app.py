@@ -55,19 +55,20 @@ def make_app(service: Service, extra: Sequence[AddRoutes] = ()) -> FastAPI:
 
 
 def _add_kind(app: FastAPI, kind: Kind) -> None:
-    """The listing of a kind, and the door for its jobs."""
+    """Add the listing of a job kind, and the route for its jobs."""
 
-    @app.get(f"/{kind.room}", summary=f"What there is to {kind.verb} with", tags=[kind.room], operation_id=f"list_{kind.room}",
+    @app.get(f"/{kind.collection}", summary=f"What there is to {kind.verb} with", tags=[kind.collection],
+             operation_id=f"list_{kind.collection}",
              responses=openapi.errors(401, 403))  # fmt: skip
     def listing(who: Who) -> dict[str, Any]:
-        return {kind.room: [_described(kind, name) for name in kind.names()]}
+        return {kind.collection: [_described(kind, name) for name in kind.names()]}
 
-    @app.get(f"/{kind.room}/{{name}}", summary="One of them, with the schema of its parameters", tags=[kind.room],
-             operation_id=f"describe_{kind.room}", responses=openapi.errors(401, 403, 404, 422))  # fmt: skip
+    @app.get(f"/{kind.collection}/{{name}}", summary="One of them, with the schema of its parameters", tags=[kind.collection],
+             operation_id=f"describe_{kind.collection}", responses=openapi.errors(401, 403, 404, 422))  # fmt: skip
     def one(who: Who, name: Name) -> dict[str, Any]:
         return _described(kind, known(kind, name))
 
-    @app.post(f"/{kind.room}/{{name}}/jobs", status_code=202, summary=kind.summary, tags=[kind.room],
+    @app.post(f"/{kind.collection}/{{name}}/jobs", status_code=202, summary=kind.summary, tags=[kind.collection],
               operation_id=f"{kind.verb}", openapi_extra=openapi.upload_body(kind),
               response_model=JobView, responses=openapi.errors(400, 401, 403, 404, 413, 415, 422, 429))  # fmt: skip
     async def post(request: Request, who: Sender, name: Name) -> Any:
@@ -83,7 +84,7 @@ def _described(kind: Kind, name: str) -> dict[str, Any]:
         **kind.about(name),
         "parameters": kind.schema(name),
         "files": {
-            field: {"required": field in kind.needs(name), "endings": list(endings)}
+            field: {"required": field in kind.required_files(name), "endings": list(endings)}
             for field, endings in fields.items()
         },
     }

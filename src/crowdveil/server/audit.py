@@ -90,9 +90,7 @@ def parsed(texts: Iterable[str], name: str) -> list[dict[str, Any]]:
         except ValueError:
             line = None
         if not isinstance(line, dict) or set(line) != set(NAMES):
-            raise InputError(
-                f"{name}: line {number} is no line of an audit log; give a file of crowdveil audit export."
-            )
+            raise InputError(name, f"line {number} is no line of an audit log; give a file of crowdveil audit export.")
         lines.append(line)
     return lines
 

@@ -6,6 +6,7 @@ import re
 from typing import Any
 from urllib.parse import unquote_plus
 
+from crowdveil.errors import Option
 from crowdveil.server.answers import ApiError, answer
 from crowdveil.server.texts import is_plain
 
@@ -17,7 +18,7 @@ def check_text(field: str, value: Any) -> None:
     """Raise where a text in a value, however deep, cannot be stored; the sentence names the innermost field."""
     if isinstance(value, str):
         if not is_plain(value):
-            raise ApiError(422, "bad_text", f"{field}: {_WRONG}")
+            raise ApiError(422, "bad_text", Option(field), _WRONG)
     elif isinstance(value, dict):
         for name, inner in value.items():
             check_text(f"a name in {field}", name)
@@ -49,7 +50,7 @@ class CheckAddress:
             try:
                 _check_scope(scope)
             except ApiError as error:
-                return await answer(error.status, error.code, error.message)(scope, receive, send)
+                return await answer(error.status, error.code, error.text)(scope, receive, send)
         return await self.app(scope, receive, send)
 
 

@@ -1,6 +1,6 @@
 """What the service says to its operator, on standard error: plain lines, or one JSON object a line.
 
-No line holds a token, a name of a file, a parameter, or anything of the data. Of an unexpected error it tells the type and the
+No line holds a token, a name of a file, a parameter, or anything of the data. Of an unexpected error it gives the type and the
 place in the code, and never the message.
 """
 
@@ -52,7 +52,7 @@ class TextFormatter(logging.Formatter):
 
 
 def configure(form: str) -> None:
-    """Write lines of this form from now on; requests are told in JSON alone."""
+    """Write lines of this form from now on; requests are logged in JSON alone."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     for name in (_LOGGER.name, *_OTHERS):

@@ -11,7 +11,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.queue.database import DatabaseUnavailableError
-from crowdveil.server.queue.store import STATES
+from crowdveil.server.queue.job import STATES
 from crowdveil.server.settings import Service
 from crowdveil.server.workers.heartbeat import live_workers
 
@@ -76,7 +76,7 @@ class Metrics:
                         )
                         self._ended_at = max(self._ended_at, job["ended"])
             except DatabaseUnavailableError:
-                return  # told by crowdveil_database_up
+                return  # crowdveil_database_up reports it
             since = self._ended_at - _OVERLAP_S
             self._seen = {name: ended for name, ended in self._seen.items() if ended >= since}
 

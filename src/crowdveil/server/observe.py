@@ -1,4 +1,4 @@
-"""What happens around every request: an id, headers, a line of the log, figures, and an answer to what nobody expected."""
+"""What happens around every request: an id, headers, a line of the log, figures, and an answer to unexpected errors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Observe:
                 await self.app(scope, receive, noted)
             except ApiError as error:
                 scope["crowdveil.code"] = error.code
-                await answer(error.status, error.code, error.message)(scope, receive, noted)
+                await answer(error.status, error.code, error.text)(scope, receive, noted)
         except Exception as error:
             logs.say_fault(error, request=request_id, route=_route(scope))
             if not status:

@@ -23,7 +23,7 @@ _MEANING = {
     422: "A parameter or a file is wrong; the sentence is the command line's.",
     429: "Too many jobs, previews or requests at a time, or too much on the disk; try again later.",
     503: "The database does not answer; try again later.",
-    507: "There is no room on the disk of the server.",
+    507: "The disk of the server is full.",
 }
 
 
@@ -31,8 +31,8 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Answers that a route may give instead."""
     schema = {"$ref": "#/components/schemas/Error"}
     # Whoever asks, what stands in an address, and what is uploaded, can be refused by every route.
-    told = dict.fromkeys((*statuses, 422, 429, 503, *((507,) if 413 in statuses else ())))
-    return {s: {"description": _MEANING[s], "content": {"application/json": {"schema": schema}}} for s in told}
+    all_statuses = dict.fromkeys((*statuses, 422, 429, 503, *((507,) if 413 in statuses else ())))
+    return {s: {"description": _MEANING[s], "content": {"application/json": {"schema": schema}}} for s in all_statuses}
 
 
 def file_answer() -> dict[int | str, dict[str, Any]]:
@@ -64,7 +64,7 @@ def upload_body(kind: Kind) -> dict[str, Any]:
     schema = {
         "type": "object",
         "properties": {**properties, "parameters": parameters},
-        "required": [field for field in fields if all(field in kind.needs(name) for name in kind.names())],
+        "required": [field for field in fields if all(field in kind.required_files(name) for name in kind.names())],
         "additionalProperties": False,
     }
     shown = {field: ".csv" if ".csv" in endings else endings[0] for field, endings in fields.items()}
@@ -72,7 +72,7 @@ def upload_body(kind: Kind) -> dict[str, Any]:
 
 
 def form(schema: dict[str, Any], files: dict[str, str], json_field: str) -> dict[str, Any]:
-    """A form: the ending of a name for each file, since names tell of what kind files are, and one field of JSON."""
+    """A form: the ending of a name for each file, since a name states the type of its file, and one field of JSON."""
     encoding: dict[str, Any] = {json_field: {"contentType": "application/json"}}
     for field, ending in files.items():
         name = f'form-data; name="{field}"; filename="{field}{ending}"'
@@ -120,7 +120,7 @@ def describe(app: FastAPI) -> None:
 
 def _name_known(paths: dict[str, Any], kind: Kind) -> None:
     """Say which names there are."""
-    for path in (f"/{kind.room}/{{name}}", f"/{kind.room}/{{name}}/jobs"):
+    for path in (f"/{kind.collection}/{{name}}", f"/{kind.collection}/{{name}}/jobs"):
         for operation in paths[path].values():
             for parameter in operation.get("parameters", []):
                 if parameter["name"] == "name":

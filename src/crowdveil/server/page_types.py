@@ -42,7 +42,7 @@ def _type(of: dict[str, Any]) -> str:
     if "enum" in of:
         return " | ".join(json.dumps(value) for value in of["enum"])
     if of.get("type") == "array":
-        return f"{_type(of['items'])}[]"
+        return f"({_type(of['items'])})[]" if "anyOf" in of["items"] else f"{_type(of['items'])}[]"
     if of.get("type") == "object":
         inner = of.get("additionalProperties")
         return f"Record<string, {_type(inner) if isinstance(inner, dict) else 'unknown'}>"

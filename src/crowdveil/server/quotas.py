@@ -1,5 +1,5 @@
 """What one token may take of the service, so that there is enough for the others: requests in a minute, previews at once, and
-room on the disk. 0 means no limit. Counts of requests and previews are those of this process.
+space on the disk. 0 means no limit. Counts of requests and previews are those of this process.
 """
 
 from __future__ import annotations
@@ -89,19 +89,19 @@ class Previews:
 
 
 class DiskQuota:
-    """Room on the disk: what jobs hold is in their rows, and what comes in just now is counted here."""
+    """Confinement on the disk: what jobs hold is in their rows, and what comes in just now is counted here."""
 
     def __init__(self, store: Store, total_bytes: int) -> None:
         self.store, self.total = store, total_bytes
         self._coming, self._lock = Counter[str](), threading.Lock()
 
     def held(self, who: Caller) -> tuple[int, int]:
-        """What jobs hold: those of somebody, and of all."""
+        """Return the bytes that jobs hold: those of a caller, and of all."""
         return self.store.disk(who.id), self.store.disk() if self.total else 0
 
     @contextmanager
     def upload(self, who: Caller, held: tuple[int, int], declared: str) -> Iterator[Upload]:
-        """Room for one upload, checked at once by the length that its header declares and again as it comes in."""
+        """Confinement for one upload, checked at once by the length that its header declares and again as it comes in."""
         upload = Upload(self, who, who.limits.max_disk_mib << 20, *held)
         try:
             if declared.isdecimal() and len(declared) < 20:
@@ -127,7 +127,7 @@ class Upload:
         self.counted = 0
 
     def came(self, size: int) -> None:
-        """So much came, or will; raises where there is no room for it."""
+        """Count bytes that came or will come; raises where there is no space for them."""
         more = max(0, size - self.counted)
         self.counted += more
         mine, all_ = self.disk._count(self.who.id, more)
@@ -135,6 +135,6 @@ class Upload:
             raise ApiError(413, "too_large", f"wanted at most {self.most >> 20:,} MiB of files; send less data.")
         if self.most and self.mine + mine > self.most:
             sentence = f"the files of your jobs may take {self.most >> 20:,} MiB; remove results that you do not need."
-            raise ApiError(429, "no_room", sentence, Retry_After="60")
+            raise ApiError(429, "no_space", sentence, Retry_After="60")
         if self.disk.total and self.all + all_ > self.disk.total:
-            raise ApiError(507, "no_room", "the server has no room for this; ask whoever runs it.")
+            raise ApiError(507, "no_space", "the disk of the server is full; ask its operator.")

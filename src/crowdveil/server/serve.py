@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from crowdveil.errors import MissingExtraError, OutputError, ParameterError
+from crowdveil.errors import MissingExtraError, Option, OutputError, ParameterError
 from crowdveil.server import logs
 from crowdveil.server.settings import Service, Settings
 from crowdveil.server.workers.sandbox.trial import check_sandbox
@@ -28,15 +28,15 @@ AGAIN_AFTER_S = 1.0
 PURGE_AFTER_S = 3600.0
 """The quarantine is left alone for this long after a start."""
 REFUSED = (
-    "host: {host} can be reached from other machines, and there are no tokens; make one with crowdveil token create NAME, or "
+    "{host} can be reached from other machines, and there are no tokens; make one with crowdveil token create NAME, or "
     "listen on 127.0.0.1."
 )
 NO_TOKENS = (
-    "data-dir: the service had tokens, and its database has none, so nobody is let in; restore the database from a backup, or "
+    "the service had tokens, and its database has none, so all access is denied; restore the database from a backup, or "
     "make a token with crowdveil token create NAME."
 )
 NO_REVIEWERS = (
-    "four-eyes: there are no tokens, so nobody could approve a result; make some with crowdveil token create NAME, one of them "
+    "there are no tokens, so no result could be approved; make some with crowdveil token create NAME, one of them "
     "with --scope review."
 )
 TLS = (
@@ -45,7 +45,7 @@ TLS = (
 
 
 class Keeper:
-    """Keeps the crew of workers alive, and the house in order."""
+    """Keep the workers alive, and run the maintenance."""
 
     def __init__(self, service: Service, arguments: list[str]) -> None:
         self.service, self.arguments = service, arguments
@@ -93,17 +93,17 @@ class Keeper:
 
 
 def check_address(service: Service) -> None:
-    """Raise where anybody could come in."""
+    """Raise where access would not be controlled."""
     if not service.settings.is_local and not service.tokens.any():
-        raise ParameterError(REFUSED.format(host=service.settings.host))
+        raise ParameterError(Option("host"), REFUSED.format(host=service.settings.host))
     if service.needs_tokens() and not service.tokens.any():
-        raise ParameterError(NO_TOKENS)
+        raise ParameterError(Option("data_dir"), NO_TOKENS)
 
 
 def check_reviewers(service: Service) -> None:
     """Raise where results would wait for a second person that there cannot be."""
     if service.settings.four_eyes and not service.tokens.any():
-        raise ParameterError(NO_REVIEWERS)
+        raise ParameterError(Option("four_eyes"), NO_REVIEWERS)
 
 
 def serve(
@@ -116,7 +116,7 @@ def serve(
     backed_up: bool = False,
     extra_routes: Sequence[Callable[[Any], None]] = (),
 ) -> None:
-    """Serve until told to stop. An older database is migrated first; a PostgreSQL one only where it is `backed_up`."""
+    """Serve until stopped. An older database is migrated first; a PostgreSQL one only where it is `backed_up`."""
     try:
         import uvicorn
 
@@ -140,7 +140,7 @@ def serve(
     if settings.database_url is not None:
         os.environ["CROWDVEIL_DATABASE_URL"] = (
             settings.database_url
-        )  # not as an argument, which everybody on the machine can read
+        )  # not as an argument, which every user of the machine can read
     if settings.require_sandbox:
         arguments.append("--require-sandbox")
     if settings.memory_bytes is not None:
@@ -170,7 +170,7 @@ def serve(
 
 
 def allow_connections(number: int) -> None:
-    """Let this process hold so many connections, and as many files again, where the system allows it."""
+    """Let this process hold `n` connections, and as many files again, where the system allows it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 2 * number + 256
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -199,7 +199,7 @@ def listen(settings: Settings) -> socket.socket:
     except OSError as error:
         listening.close()
         raise OutputError(
-            f"port: {settings.port} of {settings.host} cannot be had ({error.strerror}); take another."
+            Option("port"), f"{settings.port} of {settings.host} cannot be had ({error.strerror}); take another."
         ) from None
     listening.listen(2048)
     return listening
@@ -212,16 +212,16 @@ def _listen_unix(path: Path, mode: int) -> socket.socket:
     try:
         if path.exists():
             if not stat.S_ISSOCK(path.stat().st_mode):
-                raise OutputError(f"socket: {path} is a file, and no socket; name another path.")
+                raise OutputError(Option("socket"), f"{path} is a file, and no socket; name another path.")
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked:
                 if asked.connect_ex(str(path)) == 0:
-                    raise OutputError(f"socket: {path} is in use by another server; name another path.")
+                    raise OutputError(Option("socket"), f"{path} is in use by another server; name another path.")
             path.unlink()
         listening.bind(str(path))
         listening.listen(2048)
     except OSError as error:
         listening.close()
-        raise OutputError(f"socket: {path} cannot be had ({error.strerror}); name another path.") from None
+        raise OutputError(Option("socket"), f"{path} cannot be had ({error.strerror}); name another path.") from None
     except OutputError:
         listening.close()
         raise

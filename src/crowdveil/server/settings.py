@@ -10,20 +10,21 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from crowdveil.errors import OutputError, ParameterError
+from crowdveil.errors import Option, OutputError, ParameterError
 from crowdveil.server.audit import Refusals
 from crowdveil.server.limits import ClientLimits
 from crowdveil.server.queue import data_dir
 from crowdveil.server.queue.database import DatabaseUnavailableError, open_database
 from crowdveil.server.queue.disk import DiskSpace
 from crowdveil.server.queue.files import Files
-from crowdveil.server.queue.store import QueuedJob, Store
+from crowdveil.server.queue.job import QueuedJob
+from crowdveil.server.queue.store import Store
 from crowdveil.server.quotas import DiskQuota, Previews, Rates
 from crowdveil.server.tokens import Limits, Tokens
 
 
 def default_folder() -> Path:
-    """Where jobs lie unless somebody says otherwise."""
+    """Return the default data directory."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "crowdveil"
 
 
@@ -96,7 +97,7 @@ class Settings:
 
     @property
     def is_local(self) -> bool:
-        """Whether nobody but this machine can reach it."""
+        """Return whether only this machine can reach it."""
         if self.socket is not None or self.host == "localhost":
             return True
         try:
@@ -126,7 +127,7 @@ class Settings:
             data_dir.check_folder(self.data, own_database=own) is None and data_dir.is_new(self.data)
         ):
             raise ParameterError(
-                f"data-dir: {self.data} is no data directory of Crowdveil; name the one of the service."
+                Option("data_dir"), f"{self.data} is no data directory of Crowdveil; name the one of the service."
             )
         return self._service(Files(self.data, create=False), Store(open_database(self.url), create=False))
 
@@ -190,14 +191,14 @@ class Service:
         except DatabaseUnavailableError:
             if not self.space.is_full() or self.store.get(job, owner) is None:
                 raise
-            self.files.remove(job)  # first the files, which makes room for the row
+            self.files.remove(job)  # first the files, which frees space for the row
             ended = self.store.cancel(job, owner, by)
         if ended is not None:
             self.files.remove(job)
         return ended
 
     def tidy(self, *, purge: bool = False) -> None:
-        """Give jobs that nobody holds back to the queue, and remove what nobody needs any more.
+        """Return jobs without a lease to the queue, and remove what is no longer needed.
 
         `purge` removes old folders from the quarantine too. One step that fails does not keep the others from being done.
         """

@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 from pydantic import Field
 
-from crowdveil.errors import ParameterError
+from crowdveil.errors import Option, ParameterError
 from crowdveil.params import Params
 from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.queue.schema import now, tokens
@@ -22,7 +22,7 @@ from crowdveil.server.queue.store import Store
 
 PREFIX = "cv_"
 LOCAL = "local"
-"""Who everybody on this machine is, where there are no tokens."""
+"""The owner of all jobs of this machine where there are no tokens."""
 SCOPES = {
     "submit": "send jobs, look at files, follow and end its jobs",
     "read": "follow its jobs, and fetch their results and reports",
@@ -112,17 +112,21 @@ class Tokens:
     ) -> str:
         """Make a token; it is returned once, and only its hash is kept. With `jobs_of`, it works on the jobs of another token."""
         if not name or len(name) > 100 or not name.isprintable():
-            raise ParameterError("name: wanted up to 100 printable signs.")
+            raise ParameterError(Option("name"), "wanted up to 100 printable signs.")
         Limits.checked(limits)
         strange = sorted(set(scopes) - set(SCOPES))
         if strange or not scopes:
-            raise ParameterError(f"scope: wanted one or more of {', '.join(SCOPES)}.")
+            raise ParameterError(Option("scope"), f"wanted one or more of {', '.join(SCOPES)}.")
         rows = [row for row in self.all() if row["revoked"] is None]
         if any(row["name"] == name for row in rows):
-            raise ParameterError("name: there is a token of that name; revoke it first, or take another name.")
+            raise ParameterError(
+                Option("name"), "there is a token of that name; revoke it first, or take another name."
+            )
         other = next((row for row in rows if row["name"] == jobs_of), None)
         if jobs_of is not None and other is None:
-            raise ParameterError("jobs-of: there is no such token, or it was revoked; see crowdveil token list.")
+            raise ParameterError(
+                Option("jobs_of"), "there is no such token, or it was revoked; see crowdveil token list."
+            )
         secret = _secret()
         row = sa.insert(tokens).values(
             id=secrets.token_hex(8), name=name, hash=hashed(secret), limits=json.dumps(limits), created=now(),
@@ -144,20 +148,24 @@ class Tokens:
             values["expires"] = _after(expires_s)
         with self.store.db.transaction() as do:
             if not do(sa.select(tokens.c.id).where(*mine)):
-                raise ParameterError("name: there is no such token, or it was revoked; see crowdveil token list.")
+                raise ParameterError(
+                    Option("name"), "there is no such token, or it was revoked; see crowdveil token list."
+                )
             if not do(sa.update(tokens).where(*mine, *good).values(**values).returning(tokens.c.id)):
-                raise ParameterError("expires: the token has expired; say until when it is to be good, such as 90d.")
+                raise ParameterError(
+                    Option("expires"), "the token has expired; say until when it is to be good, such as 90d."
+                )
             self.store.record(do, "operator", f"rotated the token {name}")
         return secret
 
     def revoke(self, name: str, by: str = "operator") -> None:
-        """Take a token's rights away; its jobs stay its own, and nobody can see them."""
+        """Take a token's rights away; its jobs stay its own, and no other token can see them."""
         mine = (tokens.c.name == name, tokens.c.revoked.is_(None))
         with self.store.db.transaction() as do:
             rows = do(sa.update(tokens).where(*mine).values(revoked=now(), old_hash=None).returning(tokens.c.id))
             if not rows:
                 raise ParameterError(
-                    "name: there is no such token, or it was revoked before; see crowdveil token list."
+                    Option("name"), "there is no such token, or it was revoked before; see crowdveil token list."
                 )
             self.store.record(do, by, f"revoked the token {name}")
 
@@ -167,7 +175,7 @@ class Tokens:
         return self.store.db.do(sa.select(*shown).order_by(tokens.c.created))
 
     def any(self) -> bool:
-        """Whether there ever was one: from then on nobody comes in without."""
+        """Return whether there ever was a token: from then on every request needs one."""
         return bool(self.store.db.do(sa.select(tokens.c.id).limit(1)))
 
     def name_of(self, owner: str | None) -> str | None:
@@ -176,21 +184,21 @@ class Tokens:
         return rows[0]["name"] if rows else owner
 
     def caller(self, token: str) -> Caller | None:
-        """Whose token it is, None if it is nobody's; raises where it has expired."""
-        # Looked up by hash: how long that takes tells nothing of a token.
-        told = hashed(token)
+        """Return the caller of a token, None for an unknown one; raises where it has expired."""
+        # Looked up by hash: the time that takes does not depend on the token.
+        digest = hashed(token)
         over = sa.func.coalesce(tokens.c.expires < now(), sa.false()).label("over")
         shown = (tokens.c.id, tokens.c.name, tokens.c.limits, tokens.c.scopes, tokens.c.owner, over)
         good = tokens.c.revoked.is_(None)
-        rows = self.store.db.do(sa.select(*shown).where(tokens.c.hash == told, good))
+        rows = self.store.db.do(sa.select(*shown).where(tokens.c.hash == digest, good))
         if not rows:
-            old = (tokens.c.old_hash == told, tokens.c.old_until > now())
+            old = (tokens.c.old_hash == digest, tokens.c.old_until > now())
             rows = self.store.db.do(sa.select(*shown).where(*old, good))
         if not rows:
             return None
         row = rows[0]
         if row["over"]:
-            raise ExpiredError("the token has expired; ask whoever runs the server for a new one.")
+            raise ExpiredError("the token has expired; ask the operator of the server for a new one.")
         self._note_use(row["id"])
         limits = self.default.model_copy(update=json.loads(row["limits"]))
         scopes = frozenset(row["scopes"].split())
@@ -203,11 +211,11 @@ class Tokens:
             return
         self._seen[token] = at
         late = sa.or_(tokens.c.last_used.is_(None), tokens.c.last_used < now() - SEEN_EVERY_S)
-        with suppress(DatabaseUnavailableError):  # a full disk must not keep anybody from reading
+        with suppress(DatabaseUnavailableError):  # a full disk must not prevent reading
             self.store.db.do(sa.update(tokens).where(tokens.c.id == token, late).values(last_used=now()))
 
     def local(self) -> Caller:
-        """Everybody on this machine, who may do all that needs no second person."""
+        """Return the caller of this machine, who may do all that needs no second person."""
         return Caller(LOCAL, LOCAL, self.default)
 
 
@@ -216,7 +224,7 @@ def length_s(text: str, name: str) -> float:
     match = re.fullmatch(r"(\d{1,6})\s*(min|h|d|w)", text.strip())
     seconds = int(match[1]) * _UNITS[match[2]] if match else -1
     if not 0 <= seconds <= _LONGEST_S:
-        raise ParameterError(f"{name}: wanted a length of time such as 90d, 12h, 4w or 30min.")
+        raise ParameterError(Option(name), "wanted a length of time such as 90d, 12h, 4w or 30min.")
     return float(seconds)
 
 

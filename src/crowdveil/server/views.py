@@ -28,11 +28,23 @@ class ProgressView(View):
     total: int
 
 
+class ReferenceView(View):
+    """A reference to a parameter, with its value where one is meant, or to a file, column or method."""
+
+    kind: Literal["option", "name"]
+    name: str
+    value: str
+
+
 class ErrorView(View):
     """The reason why a job failed."""
 
-    code: str = Field(description="A word for programs.")
-    message: str = Field(description="One sentence for people, as on the command line.")
+    code: str = Field(description="The kind of error, for programs.")
+    subject: ReferenceView | None = Field(description="The parameter or file that is wrong.")
+    message: str = Field(description="One sentence, which names fields as the API does.")
+    parts: list[str | ReferenceView] = Field(
+        description="The sentence with its references apart, for forms with labels."
+    )
 
 
 class ResultView(View):

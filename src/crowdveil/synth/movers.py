@@ -35,7 +35,7 @@ from pathlib import Path
 import numpy as np
 
 from crowdveil import engine
-from crowdveil.errors import ParameterError
+from crowdveil.errors import Option, ParameterError
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.trajectories import Trajectories
@@ -303,4 +303,6 @@ def _shares(classes: int) -> Floats:
 def _check_width(network: RoadNetwork, placement: NetworkPlacement) -> None:
     wide = max(network.extent) * placement.unit_m
     if wide > 2e6:
-        raise ParameterError(f"the network is {wide / 1000:,.0f} km wide on the globe; give --unit-m, meters a unit.")
+        raise ParameterError(
+            f"the network is {wide / 1000:,.0f} km wide on the globe; give {Option('unit_m')}, meters a unit."
+        )

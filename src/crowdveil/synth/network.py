@@ -115,12 +115,12 @@ def read_network(vertices: str | Path, edges: str | Path) -> RoadNetwork:
     repeated = [i + 1 for i, row in enumerate(nodes) if ids.setdefault(row[0], i) != i]
     if repeated:
         which = rows_that(repeated, len(repeated), "repeat an id")
-        raise InputError(f"{vertices}: {which}; give each node an id of its own.")
+        raise InputError(vertices, f"{which}; give each node an id of its own.")
     x, y = (_numbers(Path(vertices), nodes, column) for column in (1, 2))
     unknown = [i + 1 for i, row in enumerate(roads) if row[1] not in ids or row[2] not in ids]
     if unknown:
         which = rows_that(unknown, len(unknown), f"name a node that is not in {vertices}")
-        raise InputError(f"{edges}: {which}; add the nodes, or leave the roads out.")
+        raise InputError(edges, f"{which}; add the nodes, or leave the roads out.")
     begin, end = (np.array([ids[row[column]] for row in roads], np.int64) for column in (1, 2))
     if len(roads[0]) == 3:
         length = np.hypot(x[begin] - x[end], y[begin] - y[end])
@@ -128,7 +128,7 @@ def read_network(vertices: str | Path, edges: str | Path) -> RoadNetwork:
         length = _numbers(Path(edges), roads, 3)
         negative = np.flatnonzero(length < 0) + 1
         if len(negative):
-            raise InputError(f"{edges}: {rows_that(negative, len(negative), 'have a length below 0')}; fix them.")
+            raise InputError(edges, f"{rows_that(negative, len(negative), 'have a length below 0')}; fix them.")
     return RoadNetwork.largest_part(x, y, begin, end, length)
 
 
@@ -163,23 +163,21 @@ def _rows(path: Path, wanted: tuple[int, ...], what: str) -> list[list[str]]:
     try:
         text = path.read_text("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(f"{path}: the text is not UTF-8; save the file in that encoding.") from None
+        raise InputError(path, "the text is not UTF-8; save the file in that encoding.") from None
     except OSError:
-        raise InputError(
-            f"{path}: the file does not exist or cannot be read; give the path of a network file."
-        ) from None
+        raise InputError(path, "the file does not exist or cannot be read; give the path of a network file.") from None
     for mark in (",", ";"):
         text = text.replace(mark, " ")
     rows = [row for line in text.splitlines() if (row := line.split())]
     if rows and not _is_number(rows[0][-1]):
         rows = rows[1:]
     if not rows:
-        raise InputError(f"{path}: there is no row in it; wanted {what} in each line.")
+        raise InputError(path, f"there is no row in it; wanted {what} in each line.")
     values = len(rows[0]) if len(rows[0]) in wanted else wanted[-1]
     bad = [i + 1 for i, row in enumerate(rows) if len(row) != values]
     if bad:
         told = rows_that(bad, len(bad), "have more or fewer values")
-        raise InputError(f"{path}: wanted {what} in each line, but {told}; fix them.")
+        raise InputError(path, f"wanted {what} in each line, but {told}; fix them.")
     return rows
 
 
@@ -190,7 +188,7 @@ def _numbers(path: Path, rows: list[list[str]], column: int) -> Floats:
         values = np.array([float(row[column]) if _is_number(row[column]) else np.nan for row in rows])
     bad = np.flatnonzero(~np.isfinite(values)) + 1
     if len(bad):
-        raise InputError(f"{path}: {rows_that(bad, len(bad), 'have no number')} in column {column + 1}; fix them.")
+        raise InputError(path, f"{rows_that(bad, len(bad), 'have no number')} in column {column + 1}; fix them.")
     return values
 
 

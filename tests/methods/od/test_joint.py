@@ -238,7 +238,7 @@ def test_budgets(text: Any, trips: int, budget: int) -> None:
 
 @pytest.mark.parametrize("bad", ["110%", -1, 1, 1.0, "1", 1.5, 10, "10", "25", "ten", "nan", "", True, None])
 def test_budgets_that_are_none(bad: Any) -> None:
-    with pytest.raises(ParameterError, match=r"a share such as 10% or 0\.1 \(a number of trips .* --suppress-trips"):
+    with pytest.raises(ParameterError, match=r"a share such as 10% or 0\.1 \(a number of trips .* suppress_trips="):
         JointParams.checked({"suppress": bad})
 
 

@@ -80,7 +80,7 @@ def test_nothing_is_left_to_report() -> None:
 def test_zones_without_positions_are_refused() -> None:
     one = np.ones(1, np.int64)
     flows = Flows.from_rows(Zones.from_ids(["a"]), 0 * one, 0 * one, 0 * one, 20 * one)
-    with pytest.raises(InputError, match="--zones"):
+    with pytest.raises(InputError, match="zones="):
         run(flows, MondrianParams(), np.random.default_rng(0), no_progress)
 
 

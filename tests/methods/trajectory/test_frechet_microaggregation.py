@@ -126,7 +126,7 @@ def test_the_same_bytes_on_one_thread_and_on_many(tmp_path: Path) -> None:
     for threads in (1, 4):
         out = tmp_path / str(threads)
         with (
-            patch.object(pivots.os, "cpu_count", lambda threads=threads: threads),
+            patch.object(pivots, "thread_count", lambda threads=threads: threads),
             patch.object(frechet_microaggregation, "BATCHES", 8 * threads),
             engine.use(engine.LocalEngine(threads)),
         ):

@@ -82,7 +82,7 @@ def test_the_same_bytes_on_one_thread_and_on_many(tmp_path: Path) -> None:
             out = tmp_path / f"{block}-{threads}"
             with (
                 patch.object(mdav, "BLOCK", block),
-                patch.object(mdav.os, "cpu_count", lambda threads=threads: threads),
+                patch.object(mdav, "thread_count", lambda threads=threads: threads),
                 engine.use(engine.LocalEngine(threads)),
             ):
                 pipeline.run(pipeline.Request("microaggregation", data, out, {"k": 3}, options={"seed": 7}))

@@ -52,7 +52,7 @@ def make_command(name: str) -> click.Command:
 
 def _get(task: str, server: str) -> None:
     if not re.fullmatch(r"[0-9a-f]{32}", task):
-        raise ParameterError("task: wanted the id of a job, 32 signs from 0 to 9 and a to f.")
+        raise ParameterError("task", "wanted the id of a job, 32 signs from 0 to 9 and a to f.")
     with remote(server).get(f"/task/?task_id={task}") as answer:
         named = re.search(
             r'filename="([A-Za-z0-9_][A-Za-z0-9_.-]{0,119})"', answer.headers.get("Content-Disposition", "")
@@ -63,7 +63,7 @@ def _get(task: str, server: str) -> None:
             return
         target = Path(f"{task}{Path(named[1]).suffix}")
         if target.exists():
-            raise OutputError(f"{target}: the file exists; remove it, or fetch the task from another folder.")
+            raise OutputError(target, "the file exists; remove it, or fetch the task from another folder.")
         with new_file(target, overwrite=False) as file, file.open("wb") as written:
             for chunk in answer.iter_raw():
                 written.write(chunk)

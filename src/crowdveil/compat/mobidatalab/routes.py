@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse
 
 from crowdveil.analysis.study import Study
 from crowdveil.compat.mobidatalab.runfiles import KEYS, analysis_of, filters_of, measures_of, request_of
-from crowdveil.errors import CrowdveilError, ParameterError
+from crowdveil.errors import CrowdveilError, Option, ParameterError
 from crowdveil.registry import find_analysis
 from crowdveil.runfiles.common import known_only, need, tables
 from crowdveil.server import openapi
@@ -136,7 +136,7 @@ def _add(app: FastAPI, path: str, verb: str, fields: Fields, chosen: Callable[[d
     async def post(request: Request, who: Sender) -> Response:
         def read(form: Form) -> Chosen:
             if "config_file" not in form.texts:
-                raise ParameterError("config_file: wanted a file in this field of the form; add it.")
+                raise ParameterError(Option("config_file"), "wanted a file in this field of the form; add it.")
             return chosen(parsed(form.texts["config_file"], "config_file"))
 
         try:

@@ -64,10 +64,10 @@ def _request_of(path: Path, content: dict[str, Any], *, overwrite: bool) -> Requ
     source = Path(need(path, content, "input_file"))
     name = content.get("main_output_file") or f"{source.stem}_anonymized.csv"
     if not isinstance(name, str) or Path(name).name != name or Path(name).suffix not in (".csv", ".parquet"):
-        raise ParameterError(f"{path}: main_output_file must be a plain name that ends in .csv or .parquet.")
+        raise ParameterError(path, "main_output_file must be a plain name that ends in .csv or .parquet.")
     values = content.get("params") or {}
     if not isinstance(values, dict):
-        raise ParameterError(f"{path}: params must be an object of names and values.")
+        raise ParameterError(path, "params must be an object of names and values.")
     values = METHODS.get(method.name, NONE).translate(_mdav_parts(path, method, _flatten(path, values)))
     options = {name: values.pop(name) for name in list(values) if name in RunOptions.model_fields}
     options["format"] = "csv" if name.endswith(".csv") else "parquet"
@@ -95,7 +95,7 @@ def _flatten(path: Path, values: dict[str, Any], inside: str = "") -> dict[str, 
             known_only(path, value, ("name", "params"))
             inner = value.get("params") or {}
             if not isinstance(inner, dict):
-                raise ParameterError(f"{path}: params of {inside}{name} must be an object of names and values.")
+                raise ParameterError(path, f"params of {inside}{name} must be an object of names and values.")
             flat |= {inside + name: value["name"], **_flatten(path, inner, f"{inside}{name}.")}
         elif value is not None:
             flat[inside + name] = value
@@ -110,10 +110,10 @@ def _mdav_parts(path: Path, method: Method, flat: dict[str, Any]) -> dict[str, A
     fixed = {part: name for part, name in FIXED.items() if part not in METHODS[method.name].parameters}
     for part in fixed.keys() & flat.keys():
         if flat[part] != fixed[part]:
-            raise ParameterError(f"{path}: {part}: wanted {fixed[part]} with {method.name}, but got {flat[part]!r}.")
+            raise ParameterError(path, f"{part}: wanted {fixed[part]} with {method.name}, but got {flat[part]!r}.")
     if flat.get("aggregation_method.p_lambda", flat.get(weight)) != flat.get(weight):
         raise ParameterError(
-            f"{path}: aggregation_method.p_lambda: wanted the p_lambda of the distance; there is one here."
+            path, "aggregation_method.p_lambda: wanted the p_lambda of the distance; there is one here."
         )
     left_out = {*fixed, "aggregation_method.p_lambda"}
     kept = {name: value for name, value in flat.items() if name not in left_out}
@@ -130,11 +130,11 @@ def _analysis_of(path: Path, content: dict[str, Any], *, overwrite: bool) -> Ana
     known_only(path, content, KEYS)
     analysis = find_analysis(need(path, content, "method"))
     if analysis.takes is Study:
-        raise ParameterError(f"{path}: {analysis.name} reads a release; wanted a run file with input and output.")
+        raise ParameterError(path, f"{analysis.name} reads a release; wanted a run file with input and output.")
     source = Path(need(path, content, "input_file"))
     name = content.get("main_output_file") or f"{source.stem}_{analysis.name}.geojson"
     if not isinstance(name, str) or Path(name).name != name or not Path(name).suffix:
-        raise ParameterError(f"{path}: main_output_file must be a plain name with an ending, such as map.json.")
+        raise ParameterError(path, "main_output_file must be a plain name with an ending, such as map.json.")
     values = {name: value for name, value in tables(path, content, "params").items() if value is not None}
     options = ANALYSES.get(analysis.name, NONE).translate(values)
     output = Path(need(path, content, "output_folder")) / name
@@ -161,13 +161,13 @@ def measures_of(path: Path, content: dict[str, Any]) -> MeasureFile:
     known_only(path, content, MEASURE_KEYS)
     listed = need(path, content, "measures", list)
     if not all(isinstance(entry, dict) for entry in listed):
-        raise ParameterError(f'{path}: measures must be a list of objects such as {{"name": "Rsme", "params": {{}}}}.')
+        raise ParameterError(path, 'measures must be a list of objects such as {"name": "Rsme", "params": {}}.')
     name = content.get("main_output_file")
     if name is not None and (not isinstance(name, str) or Path(name).name != name or Path(name).suffix != ".json"):
-        raise ParameterError(f"{path}: main_output_file must be a plain name that ends in .json.")
+        raise ParameterError(path, "main_output_file must be a plain name that ends in .json.")
     folder = content.get("output_folder") or "."
     if not isinstance(folder, str):
-        raise ParameterError(f"{path}: output_folder must be text.")
+        raise ParameterError(path, "output_folder must be text.")
     return MeasureFile(
         need(path, content, "original_dataset"),
         need(path, content, "anonymized_dataset"),
@@ -181,7 +181,7 @@ def _measures_of(path: Path, entry: dict[str, Any]) -> list[MeasureRequest]:
     known_only(path, entry, ("name", "params"))
     name, values = need(path, entry, "name"), entry.get("params") or {}
     if not isinstance(values, dict):
-        raise ParameterError(f"{path}: params of {name} must be an object of names and values.")
+        raise ParameterError(path, f"params of {name} must be an object of names and values.")
     # Measures of one name have the same parameters there.
     given = MEASURES.get(find_measures(name)[0].name, NONE).translate(_flatten(path, values))
     if isinstance(given.get("distance"), str):
@@ -215,8 +215,8 @@ def filters_of(path: Path, content: dict[str, Any]) -> FilterFile:
     source = need(path, content, "input_filename")
     methods = need(path, content, "methods", list)
     if not all(isinstance(entry, dict) for entry in methods):
-        raise ParameterError(f'{path}: methods must be a list of objects such as {{"min_locations": 5}}.')
+        raise ParameterError(path, 'methods must be a list of objects such as {"min_locations": 5}.')
     output = content.get("output_filename", "")
     if not isinstance(output, str):
-        raise ParameterError(f"{path}: output_filename must be text.")
+        raise ParameterError(path, "output_filename must be text.")
     return FilterFile(source, output or str(Path(source).with_name(f"filtered_{Path(source).name}")), methods)

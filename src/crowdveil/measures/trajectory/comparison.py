@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.arrays import Floats, Ints, require
 from crowdveil.model.release import TrajectoryRelease
@@ -59,8 +59,9 @@ class TrajectoryComparison:
         """Return the original trajectory of each published one; raise `InputError` where it is unknown."""
         if self.release.source is None:
             raise InputError(
-                "release: the original of each trajectory is not known, since ids are new; "
-                "keep it with --pairing when anonymizing, and give it here."
+                "release",
+                "the original of each trajectory is not known, since ids are new; "
+                f"keep it with {Option('pairing')} when anonymizing, and give it here.",
             )
         return self.release.source
 

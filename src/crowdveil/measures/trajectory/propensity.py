@@ -21,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from crowdveil.errors import InputError, MissingExtraError
+from crowdveil.errors import InputError, MissingExtraError, Option
 from crowdveil.measures.base import Measure
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import Floats, Ints, row_slices
@@ -142,8 +142,9 @@ def _dense(features: Any) -> Floats:
     rows, longest = features.shape
     if rows * longest > MAX_CELLS:
         raise InputError(
-            f"propensity-score: {rows:,} trajectories of up to {longest:,} tiles are too many for boosting; "
-            "give larger tiles with tile_m, split trajectories into shorter ones, or choose the logistic model."
+            Option("propensity_score"),
+            f"{rows:,} trajectories of up to {longest:,} tiles are too many for boosting; "
+            "give larger tiles with tile_m, split trajectories into shorter ones, or choose the logistic model.",
         )
     dense: Floats = features.toarray()
     return dense

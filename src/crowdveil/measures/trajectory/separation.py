@@ -47,6 +47,8 @@ def distances_to_originals(compared: TrajectoryComparison, params: DistanceParam
     """Return the distance of each published trajectory to its original."""
     source, distance = compared.source, distance_of(compared, params)
     if len(source) and not (source.min() >= 0 and source.max() < len(compared.original)):
-        raise InputError("release: it comes from trajectories that the original does not have; give its own original.")
+        raise InputError(
+            "release", "it comes from trajectories that the original does not have; give its own original."
+        )
     key = "apart", params.distance, weight_of(compared, params)
     return compared.once(key, lambda: NearestNeighbors(distance, compared.published).to_each(source))

@@ -25,7 +25,7 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.method import INDEPENDENT, Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Ints
@@ -58,7 +58,8 @@ def blocks(zones: Zones, side: int) -> Ints:
     """Return the block of each cell."""
     if zones.column is None or zones.row is None:
         raise InputError(
-            "uniform needs cells of a grid, but the zones are no grid; make one with --grid, such as --grid 200m."
+            f"uniform needs cells of a grid, but the zones are no grid; make one with {Option('grid')}, such as "
+            f"{Option('grid', '200m')}."
         )
     column, row = (np.asarray(c, np.int64) - int(c.min()) for c in (zones.column, zones.row))
     wide = int(column.max()) // side + 1

@@ -69,7 +69,7 @@ class ProtectedGeneralizationParams(Params):
     knowledge: int = Field(2, ge=1, le=4)
     """Number of visits in the adversary's background knowledge."""
     tile_size_m: float = Field(500.0, gt=0, le=1_000_000)
-    """Side of the square tiles; not used where tiles are given with --zones."""
+    """Side of the square tiles; not used where zones are given."""
     time_interval_s: int = Field(3600, ge=0, le=366 * DAY)
     """Length of a level of time; 0 for a single one."""
     strategy: Literal["avg", "centroid"] = "avg"

@@ -43,7 +43,7 @@ class SimpleGeneralizationParams(Params):
     """Parameters of simple generalization."""
 
     tile_size_m: float = Field(500.0, gt=0, le=1_000_000)
-    """Side of the square tiles; not used where tiles are given with --zones."""
+    """Side of the square tiles; not used where zones are given."""
     overlapping_strategy: Literal["all", "one"] = "all"
     """Consecutive positions of a trajectory in one tile: keep all, or one with their mean time."""
     link_users: bool = False

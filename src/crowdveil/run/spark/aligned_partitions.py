@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from crowdveil import engine as engines
 from crowdveil.engine import LocalEngine
 from crowdveil.engine.spark import Frame, SparkEngine
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.written_release import WrittenRelease
@@ -99,7 +99,8 @@ def align_partitions(
     """Read the original with the manifest's input options, or those that are `given`, and put both into the same partitions."""
     if release.steps is None:
         raise InputError(
-            f"{release.folder}: it holds trajectories, which are compared with the original without Spark; leave --engine out."
+            release.folder,
+            f"it holds trajectories, which are compared with the original without Spark; leave {Option('engine')} out.",
         )
     reading = FlowReading.checked(original_input_options(release.manifest, given))
     trips, rows = read_spark_trips(engine, original, reading, notes), engine.read(release.data)

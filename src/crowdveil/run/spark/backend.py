@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from crowdveil.engine.finished import keep_until_done
 from crowdveil.engine.spark import Frame, GroupFunction, SparkEngine
-from crowdveil.errors import ParameterError
+from crowdveil.errors import Option, ParameterError
 from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.geojson import write_features
 from crowdveil.io.notes import ReadNotes
@@ -42,15 +42,21 @@ def check_supported_on_spark(spec: RunSpec) -> None:
     """Raise if a run cannot be done on a cluster, with the reason."""
     options, reason = spec.options, spec.method.partitioning(spec.params)
     if reason is not None:
-        raise ParameterError(f"--engine spark: {spec.method.name} cannot be done in partitions, since {reason}.")
+        raise ParameterError(
+            Option("engine", "spark"), f"{spec.method.name} cannot be done in partitions, since {reason}."
+        )
     if options.format != "parquet" or spec.data_name is not None:
-        raise ParameterError("--engine spark writes Parquet under its own names; leave --format and the name out.")
+        raise ParameterError(
+            f"{Option('engine', 'spark')} writes Parquet under its own names; leave {Option('format')} and the name out."
+        )
     if options.private_report is not None:
-        raise ParameterError("--private-report shows the original, which does not leave the cluster; leave it out.")
+        raise ParameterError(
+            f"{Option('private_report')} shows the original, which does not leave the cluster; leave it out."
+        )
     if options.pairing is not None:
-        raise ParameterError("--pairing shows the original, which does not leave the cluster; leave it out.")
+        raise ParameterError(f"{Option('pairing')} shows the original, which does not leave the cluster; leave it out.")
     if options.resume is not None and not isinstance(spec.data, str | Path):
-        raise ParameterError("resume: wanted data in a file, but it is a data frame; write it to a file.")
+        raise ParameterError(Option("resume"), "wanted data in a file, but it is a data frame; write it to a file.")
 
 
 class SparkBackend(Backend):

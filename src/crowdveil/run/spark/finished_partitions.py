@@ -97,11 +97,11 @@ class FinishedPartitions:
         if not files.exists(self._folder):
             return {}
         if not files.is_folder(self._folder):
-            raise OutputError(f"{self._folder}: wanted a folder to resume from, but this is a file; name another.")
+            raise OutputError(self._folder, "wanted a folder to resume from, but this is a file; name another.")
         if not files.listed(self._folder):
             return {}
         if not files.exists(f"{self._folder}/{KEY_FILE}"):
-            raise OutputError(f"{self._folder}: the folder holds no finished time steps; name another to resume from.")
+            raise OutputError(self._folder, "the folder holds no finished time steps; name another to resume from.")
         content = self._get(KEY_FILE)
         check_key(self._folder, content["key"], json.loads(json.dumps(key)))
         kept = content.get("entropy")

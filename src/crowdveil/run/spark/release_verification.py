@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from crowdveil.engine.packing import in_runs, packed, unpacked
 from crowdveil.engine.spark import Frame, SparkEngine
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, file_hash, read_features, read_release
@@ -196,7 +196,7 @@ def open_spark_release(engine: SparkEngine, folder: str) -> SparkRelease:
     with scratch_folder() as made:
         here, address = Path(made), folder.rstrip("/")
         if not engine.files.exists(f"{address}/{MANIFEST_FILE}"):
-            raise InputError(f"{folder}: wanted a folder with a release, but there is no {MANIFEST_FILE} in it.")
+            raise InputError(folder, f"wanted a folder with a release, but there is no {MANIFEST_FILE} in it.")
         engine.files.fetch(f"{address}/{MANIFEST_FILE}", here / MANIFEST_FILE)
         manifest = read_manifest(here)
         entries = manifest["files"]
@@ -214,7 +214,7 @@ def open_spark_release(engine: SparkEngine, folder: str) -> SparkRelease:
         refuse_changed_files(folder, changed)
         data = f"{address}/{entries['data']['name']}"
         if data.endswith(".csv"):
-            raise InputError(f"{folder}: its tables are CSV, which is read without Spark; leave --engine out.")
+            raise InputError(folder, f"its tables are CSV, which is read without Spark; leave {Option('engine')} out.")
         if "steps" not in entries:
             features = read_features(here / entries["areas"]["name"]) if "areas" in entries else []
             return SparkRelease(folder, data, manifest, None, features)

@@ -38,7 +38,7 @@ def readable(data: Any) -> Any:
     """Return data that Spark can read, a path or a data frame of its session; raise on anything else."""
     if isinstance(data, str | Path):
         if str(data).lower().endswith(".omx"):
-            raise InputError(f"{data}: Spark cannot read OMX files; write the flows as Parquet, or run without Spark.")
+            raise InputError(data, "Spark cannot read OMX files; write the flows as Parquet, or run without Spark.")
         return data
     if not hasattr(data, "createOrReplaceGlobalTempView"):
         raise InputError(

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from crowdveil.engine.spark import TASKS_A_SLOT, Frame, SparkEngine
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.io.flows import by_coordinates, resolve_step_seconds, with_trees
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_grouping import refuse_repeated
@@ -122,7 +122,7 @@ def summarize_trips(
     steps = figures.filter(pc.is_null(figures["note"]))
     name = trips.reader.source.name
     if len(steps) == 0:
-        raise InputError(f"{name}: no row can be used, or all volumes are zero; wanted at least one.")
+        raise InputError(name, "no row can be used, or all volumes are zero; wanted at least one.")
     if columns.is_flows and columns.people is not None and columns.user is None:
         _refuse_repeated(engine, trips)
     numbers, sizes, crowds = (steps[name].to_numpy() for name in ("step", "size", "crowd"))
@@ -182,7 +182,9 @@ def _zones(
     if given is not None:
         return given
     if not columns.by_id:
-        raise InputError("coordinates need zones; give --zones, --grid, --h3 or --voronoi.")
+        raise InputError(
+            f"coordinates need zones; give {Option('zones')}, {Option('grid')}, {Option('h3')} or {Option('voronoi')}."
+        )
     names = map_chunks(engine, frame, ZONE_NAMES, zone_names_of, source, columns)
     return zones_named(engine.gather(engine.sql("SELECT DISTINCT name FROM {names}", names=names))["name"].to_pylist())
 

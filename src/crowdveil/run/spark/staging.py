@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from crowdveil.engine.hadoop import HadoopFiles
-from crowdveil.errors import OutputError
+from crowdveil.errors import Option, OutputError
 from crowdveil.io.atomic import MARK, OLD, is_of_dead_process
 from crowdveil.io.written_release import MANIFEST_FILE
 
@@ -21,13 +21,20 @@ def check_target(files: HadoopFiles, target: str, *, overwrite: bool, mark: str 
     if not files.exists(target):
         return
     if not files.is_folder(target):
-        raise OutputError(f"{target}: wanted a folder to write to, but this is a file; name another with -o.")
+        raise OutputError(
+            target, f"wanted a folder to write to, but this is a file; name another with {Option('output')}."
+        )
     if not files.listed(target):
         return
     if not overwrite:
-        raise OutputError(f"{target}: the folder exists; name another with -o, or replace it with --overwrite.")
+        raise OutputError(
+            target,
+            f"the folder exists; name another with {Option('output')}, or replace it with {Option('overwrite')}.",
+        )
     if not files.exists(f"{target}/{mark}"):
-        raise OutputError(f"{target}: the folder holds nothing of ours, so it is not replaced; name another with -o.")
+        raise OutputError(
+            target, f"the folder holds nothing of ours, so it is not replaced; name another with {Option('output')}."
+        )
 
 
 @contextmanager

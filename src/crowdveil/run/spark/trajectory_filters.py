@@ -97,7 +97,7 @@ def filter_on_spark(
     check_filters(filters)
     target = output.rstrip("/")
     if not target.endswith((".parquet", ".pq")):
-        raise ParameterError(f"{output}: Spark writes a folder of Parquet files; give a name that ends in .parquet.")
+        raise ParameterError(output, "Spark writes a folder of Parquet files; give a name that ends in .parquet.")
     check_target(engine.files, target, overwrite=overwrite, mark=FIRST_FILE)
     notes = notes if notes is not None else ReadNotes()
     points = read_spark_points(engine, data, reading, notes)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdveil.engine.spark import Frame, SparkEngine
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.values import one_array
 from crowdveil.io.written_release import WrittenRelease
@@ -63,8 +63,9 @@ def refuse_global_guarantees(guarantees: Sequence[Guarantee], folder: str) -> No
     whole = [guarantee.name for guarantee in guarantees if guarantee.splitting == "none"]
     if whole:
         raise InputError(
-            f"{folder}: the guarantee {whole[0]} is checked on all trajectories at once, which is done without Spark; leave "
-            "--engine out."
+            folder,
+            f"the guarantee {whole[0]} is checked on all trajectories at once, which is done without Spark; leave "
+            f"{Option('engine')} out.",
         )
 
 
@@ -82,7 +83,8 @@ def check_trajectories(
     rows = engine.read(data)
     if "user_id" in rows.columns:
         raise InputError(
-            f"{data}: its trajectories are linked by people, which is verified without Spark; leave --engine out."
+            data,
+            f"its trajectories are linked by people, which is verified without Spark; leave {Option('engine')} out.",
         )
     rows = rows.selectExpr("*", "_metadata.file_path AS file", "_metadata.row_index AS at")
     found: dict[int, Finding] = {}

@@ -15,7 +15,7 @@ from crowdveil.server.queue.files import FLOWS, RELEASE, TABLES
 
 
 class AnalysisOptions(Params):
-    """What every analysis of a release can be told about its result."""
+    """Parameters of every analysis of a release: the form of its result."""
 
     format: Literal["json", "csv", "parquet"] = "json"
     """Form of the result."""
@@ -24,7 +24,7 @@ class AnalysisOptions(Params):
 
 
 class MapOptions(Params):
-    """What every analysis of trajectories can be told about its result."""
+    """Parameters of every analysis of trajectories: the form of its result."""
 
     format: Literal["all", "geojson", "png", "html"] = "all"
     """Form of the result: one of these files, or all three in a zip file."""
@@ -82,13 +82,13 @@ def _about(name: str) -> dict[str, Any]:
 
 KIND = Kind(
     verb="analyze",
-    room="analyses",
+    collection="analyses",
     summary="Learn something from a release, or draw a map of trajectories that can be published.",
     names=lambda: list(ANALYSES),
     find=lambda name: find_analysis(name).name,
     models=_models,
-    needs=_needs,
-    may=lambda name: {"original": FLOWS} if find_analysis(name).compares else {},
+    required_files=_needs,
+    optional_files=lambda name: {"original": FLOWS} if find_analysis(name).compares else {},
     run=_run,
     about=_about,
     example={"format": "csv"},

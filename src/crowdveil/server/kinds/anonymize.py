@@ -51,13 +51,13 @@ def _about(name: str) -> dict[str, Any]:
 
 KIND = Kind(
     verb="anonymize",
-    room="methods",
+    collection="methods",
     summary="Anonymize trips, flows or trajectories; the result is a verified release.",
     names=lambda: list(all_methods()),
     find=lambda name: find_method(name).name,
     models=lambda name: (find_method(name).params, READINGS[find_method(name).takes], JobOptions),
-    needs=lambda name: {"data": FLOWS},
-    may=lambda name: {},
+    required_files=lambda name: {"data": FLOWS},
+    optional_files=lambda name: {},
     run=_run,
     about=_about,
     packed=True,

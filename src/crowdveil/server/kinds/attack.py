@@ -19,7 +19,7 @@ PACKED = (".zip",)
 
 
 class AttackOptions(Params):
-    """What every attack can be told about its result."""
+    """Parameters of every attack: the form of its result."""
 
     format: Literal["json", "csv", "parquet"] = "json"
     """Form of the result: everything but single individuals as JSON, or each of them in a table."""
@@ -63,13 +63,13 @@ def _about(name: str) -> dict[str, Any]:
 
 KIND = Kind(
     verb="attack",
-    room="attacks",
+    collection="attacks",
     summary="Find out what an adversary gets who knows a little: from trajectories, before and after, or from flows.",
     names=lambda: [ALL, *ATTACKS],
     find=lambda name: name if name == ALL else find_attack(name).name,
     models=_models,
-    needs=_needs,
-    may=lambda name: {"release": PACKED, "pairing": TABLES} if _on_trajectories(name) else {},
+    required_files=_needs,
+    optional_files=lambda name: {"release": PACKED, "pairing": TABLES} if _on_trajectories(name) else {},
     run=_run,
     about=_about,
     example={"tile_m": 500},

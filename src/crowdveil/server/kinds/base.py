@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from crowdveil.errors import ParameterError
+from crowdveil.errors import Option, ParameterError
 from crowdveil.params import Params
 from crowdveil.progress import Progress
 from crowdveil.reading import TrajectoryReading
@@ -40,7 +40,7 @@ class Task:
 
 @dataclass(frozen=True)
 class JobRequest:
-    """What a run has to say: notes beside the output, and lines of it, as on the command line."""
+    """The output of a run: notes, and lines as on the command line."""
 
     notes: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Kind:
 
     Attributes
     ----------
-    verb, room
+    verb, collection
         What it is called, and the first part of its routes.
     summary
         What it does, in a sentence.
@@ -71,7 +71,7 @@ class Kind:
     packed
         Whether the result is always a zip file; otherwise it is where there is more than one file.
     about
-        What a listing tells of one of them.
+        What a listing states about one of them.
     example
         Parameters of the first of them, for the description.
     secret
@@ -79,13 +79,13 @@ class Kind:
     """
 
     verb: str
-    room: str
+    collection: str
     summary: str
     names: Callable[[], list[str]]
     find: Callable[[str], str]
     models: Callable[[str], tuple[type[Params], ...]]
-    needs: Callable[[str], dict[str, tuple[str, ...]]]
-    may: Callable[[str], dict[str, tuple[str, ...]]]
+    required_files: Callable[[str], dict[str, tuple[str, ...]]]
+    optional_files: Callable[[str], dict[str, tuple[str, ...]]]
     run: Callable[[Task], JobRequest]
     about: Callable[[str], dict[str, Any]]
     check: Callable[[str, dict[str, Any]], None] = lambda name, values: None
@@ -96,7 +96,7 @@ class Kind:
     def fields(self, name: str) -> dict[str, tuple[str, ...]]:
         """Every field of files with its endings."""
         options = {option: MAPS for model in self.models(name) for option in file_options(model)}
-        return self.needs(name) | self.may(name) | options
+        return self.required_files(name) | self.optional_files(name) | options
 
     def checked(self, name: str, values: dict[str, Any], uploaded: dict[str, str]) -> None:
         """Raise unless parameters and uploads can be run; nothing is read for it."""
@@ -104,14 +104,16 @@ class Kind:
         known = [option for model in models for option in model.model_fields]
         for option in values:
             if option not in known:
-                raise ParameterError(f"{option}: there is no such parameter; known are {', '.join(known) or 'none'}.")
+                raise ParameterError(
+                    Option(option), f"there is no such parameter; known are {', '.join(known) or 'none'}."
+                )
         for model in models:
             for option in file_options(model):
                 check_word(option, values.get(option), option in uploaded)
             model.checked({n: v for n, v in values.items() if n in model.model_fields})
-        for need in self.needs(name):
+        for need in self.required_files(name):
             if need not in uploaded:
-                raise ParameterError(f"{need}: wanted a file in this field of the form; add it.")
+                raise ParameterError(Option(need), "wanted a file in this field of the form; add it.")
         self.check(name, values)
 
     def schema(self, name: str) -> dict[str, Any]:
@@ -121,10 +123,10 @@ class Kind:
         for model in self.models(name):
             drawn = model.model_json_schema()
             for option in file_options(model):
-                told = drawn["properties"][option].get("description", "")
+                text = drawn["properties"][option].get("description", "")
                 drawn["properties"][option] = {
                     "type": "string", "pattern": WORD,
-                    "description": f"{told} Upload a file in the field `{option}` of the form, or give a plain word here.",
+                    "description": f"{text} Upload a file in the field `{option}` of the form, or give a plain word here.",
                 }  # fmt: skip
             properties |= {n: {k: v for k, v in p.items() if k != "title"} for n, p in drawn["properties"].items()}
             required += drawn.get("required", [])
@@ -142,10 +144,11 @@ def check_word(option: str, value: Any, uploaded: bool) -> None:
     if value is None:
         return
     if uploaded:
-        raise ParameterError(f"{option}: wanted a file in the form or a word among the parameters, but got both.")
+        raise ParameterError(Option(option), "wanted a file in the form or a word among the parameters, but got both.")
     if not isinstance(value, str) or not re.fullmatch(WORD, value):
         raise ParameterError(
-            f"{option}: wanted a file in the field {option} of the form, or a plain word; upload the file."
+            Option(option),
+            f"wanted a file in the field {Option(option)} of the form, or a plain word; upload the file.",
         )
 
 

@@ -17,7 +17,7 @@ TRAJECTORIES = "trajectories"
 
 
 class FilterOptions(Params):
-    """What filtering can be told."""
+    """Parameters of a filter."""
 
     filters: list[dict[str, str | float | list[str | float]]] = Field(
         examples=[[{"min_locations": 5}, {"max_speed": 120}]], max_length=100
@@ -64,13 +64,13 @@ def _run(task: Task) -> JobRequest:
 
 KIND = Kind(
     verb="filter",
-    room="filter",
+    collection="filter",
     summary="Leave out whole trajectories, and keep every column of the rest.",
     names=lambda: [TRAJECTORIES],
     find=_find,
     models=lambda name: (FilterOptions, PlainReading),
-    needs=lambda name: {"data": TABLES},
-    may=lambda name: {},
+    required_files=lambda name: {"data": TABLES},
+    optional_files=lambda name: {},
     run=_run,
     about=lambda name: {"summary": "Filters: " + ", ".join(FILTER_NAMES) + "."},
     check=_check,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from crowdveil import api
-from crowdveil.errors import ParameterError
+from crowdveil.errors import Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.measures.base import MeasureRequest
 from crowdveil.model.flows import Flows
@@ -21,7 +21,7 @@ ALL = "all"
 
 
 class MeasureOptions(Params):
-    """What measuring can be told."""
+    """Parameters of a measurement."""
 
     measures: list[str] | None = None
     """Names or symbols, with parameters as in rmse:distance=dtw; all that there are for the release where none are given."""
@@ -51,7 +51,9 @@ def _wanted(name: str, values: dict[str, Any]) -> list[MeasureRequest] | None:
 
 def _check(name: str, values: dict[str, Any]) -> None:
     if name != ALL and values.get("measures") is not None:
-        raise ParameterError("measures: one measure is named in the address already; leave it out, or ask for all.")
+        raise ParameterError(
+            Option("measures"), "one measure is named in the address already; leave it out, or ask for all."
+        )
     if _wanted(name, values) == []:
         named_measures([])  # says what is wrong with that
 
@@ -84,13 +86,13 @@ def _about(name: str) -> dict[str, Any]:
 
 KIND = Kind(
     verb="measure",
-    room="measures",
-    summary="Measure what a release lost of the original. The numbers are exact: they stay in the house.",
+    collection="measures",
+    summary="Measure what a release lost of the original. The figures are exact and confidential: do not publish them.",
     names=lambda: [ALL, *MEASURES],
     find=lambda name: name if name == ALL else find_measure(name).name,
     models=_models,
-    needs=lambda name: {"original": FLOWS, "release": RELEASE},
-    may=lambda name: {"pairing": TABLES},
+    required_files=lambda name: {"original": FLOWS, "release": RELEASE},
+    optional_files=lambda name: {"pairing": TABLES},
     run=_run,
     about=_about,
     check=_check,

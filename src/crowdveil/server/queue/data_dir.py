@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from crowdveil.errors import OutputError, ParameterError
+from crowdveil.errors import Option, OutputError, ParameterError
 
 MARKER = "crowdveil-data.json"
 DATABASE = "jobs.sqlite"
@@ -66,7 +66,7 @@ def held(root: Path) -> Iterator[None]:
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
-        raise OutputError(f"{root}: the data directory cannot be used ({error.strerror}); name another.") from None
+        raise OutputError(root, f"the data directory cannot be used ({error.strerror}); name another.") from None
     try:
         with suppress(OSError):  # some network file systems have no locks
             fcntl.flock(handle, fcntl.LOCK_EX)
@@ -82,14 +82,15 @@ def read_marker(root: Path) -> Marker | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise OutputError(f"{root}: the data directory cannot be read ({error.strerror}).") from None
+        raise OutputError(root, f"the data directory cannot be read ({error.strerror}).") from None
     except ValueError:
         raise _broken(root) from None
     if not isinstance(content, dict) or not _ID.fullmatch(str(content.get("id"))):
         raise _broken(root)
     if content.get("format") != FORMAT:
         raise ParameterError(
-            f"data-dir: {root} was made by a newer version of Crowdveil; install that version, or name another folder."
+            Option("data_dir"),
+            f"{root} was made by a newer version of Crowdveil; install that version, or name another folder.",
         )
     return Marker(content["id"], str(content.get("created")), content.get("tokens") is not False)
 
@@ -103,11 +104,12 @@ def check_folder(root: Path, *, own_database: bool, accept_new_database: bool = 
     there = _names(root)
     if marker is not None:
         if own_database and DATABASE not in there and not accept_new_database:
-            raise ParameterError(_lost(root, f"{DATABASE} is missing"))
+            raise _lost(root, f"{DATABASE} is missing")
         return marker
     if there and not (is_earlier(root) or (not own_database and _only_jobs(root, there))):
         raise ParameterError(
-            f"data-dir: {root} is not empty, and it is no data directory of Crowdveil (it has no {MARKER}); name another folder."
+            Option("data_dir"),
+            f"{root} is not empty, and it is no data directory of Crowdveil (it has no {MARKER}); name another folder.",
         )
     return None
 
@@ -118,8 +120,9 @@ def bind(root: Path, marker: Marker | None, store: HasDataId, *, accept_new_data
     if marker is None:
         if known is not None and not (root / DATABASE).exists() and not accept_new_database:
             raise ParameterError(
-                f"data-dir: the database belongs to another data directory than {root}; name that one (all machines share "
-                "it), or start once with --accept-new-database."
+                Option("data_dir"),
+                f"the database belongs to another data directory than {root}; name that one (all machines share "
+                f"it), or start once with {Option('accept_new_database')}.",
             )
         # The database first: what breaks off in between is found by the next start.
         data_id = known or store.set_data_id(secrets.token_hex(16))
@@ -129,7 +132,7 @@ def bind(root: Path, marker: Marker | None, store: HasDataId, *, accept_new_data
             root.chmod(0o700)
     elif known != marker.id:
         if not accept_new_database:
-            raise ParameterError(_lost(root, "the database is new or of another data directory"))
+            raise _lost(root, "the database is new or of another data directory")
         store.set_data_id(marker.id, replace=True)
     return marker
 
@@ -182,15 +185,16 @@ def _write(root: Path, marker: Marker) -> None:
         made.replace(root / MARKER)
     except OSError as error:
         made.unlink(missing_ok=True)
-        raise OutputError(f"{root}: the data directory cannot be written ({error.strerror}).") from None
+        raise OutputError(root, f"the data directory cannot be written ({error.strerror}).") from None
 
 
-def _lost(root: Path, why: str) -> str:
-    return (
-        f"data-dir: {why}, so the jobs in {root} are not known; restore the database from a backup, or start once with "
-        "crowdveil serve --accept-new-database, which moves files of unknown jobs to quarantine."
+def _lost(root: Path, why: str) -> ParameterError:
+    return ParameterError(
+        Option("data_dir"),
+        f"{why}, so the jobs in {root} are not known; restore the database from a backup, or start once with "
+        f"{Option('accept_new_database')}, which moves files of unknown jobs to quarantine.",
     )
 
 
 def _broken(root: Path) -> ParameterError:
-    return ParameterError(f"data-dir: {root / MARKER} is broken; restore it from a backup.")
+    return ParameterError(Option("data_dir"), f"{root / MARKER} is broken; restore it from a backup.")

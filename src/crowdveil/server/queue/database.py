@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.exc import InterfaceError, OperationalError
 
-from crowdveil.errors import CrowdveilError, MissingExtraError, ParameterError
+from crowdveil.errors import CrowdveilError, MissingExtraError, Option, ParameterError
 
 Row = dict[str, Any]
 Do = Callable[..., list[Row]]
@@ -32,7 +32,7 @@ class DatabaseUnavailableError(CrowdveilError):
     """The database does not answer, or cannot write."""
 
     def __init__(self) -> None:
-        super().__init__("the database does not answer; ask whoever runs the server, and try again later.")
+        super().__init__("database unavailable; try again later, or ask the operator of the server.")
 
 
 class Database:
@@ -111,7 +111,7 @@ def open_database(url: str) -> Database:
         return Database(_postgres(url))
     if url.startswith("sqlite:///"):
         return Database(_sqlite(Path(url.removeprefix("sqlite:///"))))
-    raise ParameterError("database-url: wanted postgresql://… or sqlite:///path, but it begins otherwise.")
+    raise ParameterError(Option("database_url"), "wanted postgresql://… or sqlite:///path, but it begins otherwise.")
 
 
 def _sqlite(path: Path) -> sa.Engine:
@@ -147,7 +147,7 @@ def _postgres(url: str) -> sa.Engine:
     try:
         made = sa.make_url(url).set(drivername="postgresql+psycopg")
     except (sa.exc.ArgumentError, ValueError):
-        raise ParameterError("database-url: wanted postgresql://USER@HOST/NAME; fix the address.") from None
+        raise ParameterError(Option("database_url"), "wanted postgresql://USER@HOST/NAME; fix the address.") from None
     # A server that was started again is found out before a statement is lost to it.
     return sa.create_engine(
         made, connect_args={"connect_timeout": 10}, pool_size=8, max_overflow=-1, pool_pre_ping=True

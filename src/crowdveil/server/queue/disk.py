@@ -1,4 +1,4 @@
-"""Room on the disk: a reserve that is released when the disk is full, so that jobs can still be deleted."""
+"""Confinement on the disk: a reserve that is released when the disk is full, so that jobs can still be deleted."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ class DiskSpace:
         return shutil.disk_usage(self.root).total
 
     def is_low(self) -> bool:
-        """Return whether there is too little room to accept uploads."""
+        """Return whether there is too little space to accept uploads."""
         return self.free() < self.min_free
 
     def is_full(self) -> bool:
-        """Return whether there is too little room for the database to write."""
+        """Return whether there is too little space for the database to write."""
         return self.free() < RESERVE_BYTES
 
     def keep_reserve(self) -> None:
-        """Allocate what is missing of the reserve where there is room for it."""
+        """Allocate what is missing of the reserve where there is space for it."""
         if self.free() < 3 * RESERVE_BYTES:
             return
         with suppress(OSError):

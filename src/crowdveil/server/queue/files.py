@@ -44,7 +44,7 @@ class Files:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 folder.chmod(0o700)  # an older folder may be open to others
         except OSError as error:
-            raise OutputError(f"{root}: the data directory cannot be used ({error.strerror}); name another.") from None
+            raise OutputError(root, f"the data directory cannot be used ({error.strerror}); name another.") from None
 
     def job(self, job: str) -> Path:
         """The folder of a job."""
@@ -163,7 +163,7 @@ def _age(folder: Path) -> float:
 
 
 def sync_file(path: Path) -> None:
-    """See a file onto the disk before anybody is told of it."""
+    """Flush a file to the disk before it is announced."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
     _sync(path.parent)

@@ -73,10 +73,10 @@ def _upgrade(database: Database, connection: sa.Connection, found: str, *, migra
 
 
 def _copy(path: Path, found: str) -> Path:
-    """A whole copy of a database file beside it, which only its owner can read."""
+    """Copy a database file next to it; only its owner can read the copy."""
     moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     target = path.with_name(f"{path.name}.{found}-{moment}.backup")
-    wrong = OutputError(f"{target}: the backup before the migration cannot be written; make room for it.")
+    wrong = OutputError(target, "the backup before the migration cannot be written; free some space.")
     try:
         os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except OSError:
@@ -101,7 +101,7 @@ def _revision(database: Database) -> str | None:
     except (
         DatabaseUnavailableError,
         sa.exc.ProgrammingError,
-    ):  # there is no such table, or nothing answers, which the next statement tells
+    ):  # there is no such table, or nothing answers, which the next statement reports
         return None
     return str(rows[0]["version_num"]) if rows else None
 

@@ -1,4 +1,4 @@
-"""The door for jobs: a form is taken in, checked as far as can be without reading data, and put into the queue."""
+"""Accept jobs: a form is received, checked as far as possible without reading data, and put into the queue."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from starlette.concurrency import run_in_threadpool
 from crowdveil.errors import ParameterError
 from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds.base import Kind
-from crowdveil.server.queue.store import NewJob, QueuedJob, new_id
+from crowdveil.server.queue.job import NewJob, QueuedJob, new_id
 from crowdveil.server.quotas import Upload
-from crowdveil.server.routes.uploads import Form, check_files, parsed, receive, room_for
+from crowdveil.server.routes.uploads import Form, check_files, make_upload_folder, parsed, receive
 from crowdveil.server.settings import Service
 from crowdveil.server.tokens import Caller
 
 Fields = dict[str, tuple[str, ...]]
-"""Names of fields of files elsewhere, and those that they may be here."""
+"""Other names of fields of files, and the fields that they may stand for."""
 
 
 def known(kind: Kind, name: str) -> str:
@@ -26,7 +26,7 @@ def known(kind: Kind, name: str) -> str:
     try:
         return kind.find(name)
     except ParameterError as error:
-        raise ApiError(404, "not_found", str(error)) from None
+        raise ApiError(404, "not_found", error.text) from None
 
 
 async def accept(
@@ -44,8 +44,8 @@ async def accept(
     """
     service: Service = request.app.state.service
     declared, held = request.headers.get("content-length", ""), await run_in_threadpool(service.quota.held, who)
-    with service.quota.upload(who, held, declared) as room:
-        return await _accepted(request, who, kind, chosen, fields, texts, room)
+    with service.quota.upload(who, held, declared) as upload:
+        return await _accepted(request, who, kind, chosen, fields, texts, upload)
 
 
 async def _accepted(
@@ -55,15 +55,15 @@ async def _accepted(
     chosen: Callable[[Form], tuple[str, dict[str, Any] | None]],
     fields: Fields | None,
     texts: tuple[str, ...],
-    room: Upload,
+    upload: Upload,
 ) -> QueuedJob:
     service: Service = request.app.state.service
     job, limits = new_id(), who.limits
-    folder = await run_in_threadpool(room_for, request, service, job)
+    folder = await run_in_threadpool(make_upload_folder, request, service, job)
     accepted = False
     try:
         allowed = await run_in_threadpool(_allowed, kind, request.path_params.get("name"), fields)
-        form = await receive(request, folder / "inputs", allowed, texts, limits.upload_bytes, limits.max_rows, room)
+        form = await receive(request, folder / "inputs", allowed, texts, limits.upload_bytes, limits.max_rows, upload)
         name, values = chosen(form)
         if values is None:
             values = parsed(form.texts.get("parameters") or "{}", "parameters")
@@ -76,11 +76,11 @@ async def _accepted(
         new = NewJob(
             job, who.id, kind.verb, name, values, form.files,
             {"max_seconds": limits.max_seconds, "max_rows": limits.max_rows, "upload_bytes": limits.upload_bytes},
-            limits.max_running, service.settings.keep_s, room.counted, service.settings.four_eyes, who.who,
+            limits.max_running, service.settings.keep_s, upload.counted, service.settings.four_eyes, who.who,
         )  # fmt: skip
 
         def add() -> None:
-            # Noted in the same thread: whoever is interrupted while it waits must not remove the files of a job that is there.
+            # Noted in the same thread: an interrupted request must not remove the files of a job that was added.
             nonlocal accepted
             accepted = service.store.add(new, limits.max_waiting)
 

@@ -1,4 +1,4 @@
-"""A made-up city for whoever wants to try the service: its trips, zones and drives as files, made in a process of its own."""
+"""A synthetic city to try the service with: its trips, zones and trajectories as files, made in a process of its own."""
 
 from __future__ import annotations
 

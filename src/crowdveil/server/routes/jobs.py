@@ -14,13 +14,14 @@ from typing import IO, Annotated, Any, BinaryIO
 from fastapi import FastAPI, Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
+from crowdveil.errors import as_json
 from crowdveil.report.html import policy_in
 from crowdveil.server import openapi
 from crowdveil.server.access import Follower, Reader, Sender
 from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.queue.files import ID
-from crowdveil.server.queue.store import QueuedJob
+from crowdveil.server.queue.job import QueuedJob
 from crowdveil.server.settings import Service
 from crowdveil.server.texts import plain
 from crowdveil.server.tokens import Caller
@@ -114,7 +115,7 @@ def as_report(name: str, content: bytes) -> Response:
 
 
 def theirs(request: Request, who: Caller, job: str) -> QueuedJob:
-    """A job of whoever asks; another's is as unknown as one that never was."""
+    """Return a job of the caller; another's is as unknown as one that never was."""
     service: Service = request.app.state.service
     found = service.store.get(job, who.id) if ID.fullmatch(job) else None
     if found is None:
@@ -136,7 +137,7 @@ def _first_byte(wanted: str | None) -> int:
 def sent(
     file: IO[bytes], name: str, kind: str, headers: dict[str, str], inside: IO[bytes] | None = None, status: int = 200
 ) -> Response:
-    """A file that is open already: it is whole, even if somebody removes it now. `inside` is what it is a part of."""
+    """A file that is open already: it is whole, even if it is removed now. `inside` is what it is a part of."""
 
     def pieces() -> Iterator[bytes]:
         with inside or nullcontext(), file:
@@ -154,7 +155,7 @@ def review_of(service: Service, job: QueuedJob) -> str | None:
 
 
 def awaits(service: Service, job: QueuedJob) -> bool:
-    """Whether a result is there that nobody decided on yet."""
+    """Return whether a result awaits a decision."""
     return job.state == "done" and review_of(service, job) == "awaiting"
 
 
@@ -190,7 +191,7 @@ def listed(service: Service, job: QueuedJob) -> JobView:
     try:
         return shown(service, job)
     except (ArithmeticError, KeyError, TypeError, ValueError):
-        unread = ErrorView(code="unreadable", message="the record of this job cannot be read; remove the job.")
+        unread = ErrorView(**as_json("unreadable", "the record of this job cannot be read; remove the job."))
         plain_row = replace(_EMPTY, id=job.id, kind=job.kind, name=job.name, state=job.state)
         return shown(service, plain_row).model_copy(update={"error": unread})
 
@@ -221,7 +222,7 @@ def shown(service: Service, job: QueuedJob) -> JobView:
         "progress": {"stage": job.stage, "done": job.done, "total": job.total},
         "files": job.files,
         "parameters": {n: v for n, v in job.parameters.items() if n not in _secret(job.kind)},
-        "error": None if job.error is None else {"code": job.error_code or "failed", "message": job.error},
+        "error": None if job.error is None else as_json(job.error_code or "failed", job.error),
         "result": {n: job.result[n] for n in ResultView.model_fields} if done and job.result else None,
         "summary": _summary(service, job) if done else None,
         "review": _review(service, job),

@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
+from crowdveil.errors import Option
 from crowdveil.server.access import check_local
 from crowdveil.server.answers import ApiError
 from crowdveil.server.metrics import Metrics
@@ -20,7 +21,7 @@ _METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def add_operations(app: FastAPI, metrics: Metrics) -> None:
-    """Add the routes. They need no token, but for figures on other machines, and tell nothing of users."""
+    """Add the routes. They need no token, but for figures on other machines, and reveal nothing about users."""
 
     @app.get(HEALTH, include_in_schema=False)
     async def health() -> dict[str, str]:
@@ -48,7 +49,7 @@ def readiness(service: Service) -> dict[str, str]:
     if live_workers(service.files.root) == 0:
         checks["workers"] = "none alive"
     if service.space.is_low():
-        checks["disk"] = "too little room"
+        checks["disk"] = "too little space"
     return checks
 
 
@@ -59,5 +60,5 @@ def _check_metrics(request: Request) -> None:
     if token:
         if wanted and kind.lower() == "bearer" and hmac.compare_digest(token.strip().encode(), wanted.encode()):
             return
-        raise ApiError(401, "no_token", "wanted the token of --metrics-token.", WWW_Authenticate="Bearer")
+        raise ApiError(401, "no_token", f"wanted the token of {Option('metrics_token')}.", WWW_Authenticate="Bearer")
     check_local(request)

@@ -1,4 +1,4 @@
-"""The page of the service at /, and what it asks beyond the routes that everybody uses."""
+"""The page of the service at /, and its routes beyond those of the API."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def add_pages(app: FastAPI) -> None:
         return Response(_file(name), media_type=_TYPES[FilePath(name).suffix])
 
     @app.get("/auth", include_in_schema=False)
-    def door(request: Request) -> dict[str, Any]:
+    def auth(request: Request) -> dict[str, Any]:
         service: Service = request.app.state.service
         return {
             "token_needed": not service.settings.is_local or service.needs_tokens(),
@@ -112,7 +112,7 @@ async def _example(memory: int | None) -> dict[str, bytes]:
 
 @cache
 def _form() -> dict[str, Any]:
-    """Methods with their parameters, options of reading and of the run, and presets; each declared in one place elsewhere."""
+    """Return methods with their parameters, input and run options, and presets; each is declared once in its own module."""
     kind = KINDS["anonymize"]
     return {
         "methods": [

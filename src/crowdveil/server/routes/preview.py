@@ -7,15 +7,16 @@ from typing import Any
 from fastapi import FastAPI, Request
 from starlette.concurrency import run_in_threadpool
 
+from crowdveil.errors import Option
 from crowdveil.reading import READINGS
 from crowdveil.server import openapi
 from crowdveil.server.access import Sender
-from crowdveil.server.answers import ApiError
+from crowdveil.server.answers import ERROR_SCHEMA, ApiError
 from crowdveil.server.kinds.base import check_word, file_options
 from crowdveil.server.queue.files import FLOWS, MAPS
-from crowdveil.server.queue.store import new_id
+from crowdveil.server.queue.job import new_id
 from crowdveil.server.quotas import Upload
-from crowdveil.server.routes.uploads import Form, check_files, parsed, receive, room_for
+from crowdveil.server.routes.uploads import Form, check_files, make_upload_folder, parsed, receive
 from crowdveil.server.sentences import without_paths
 from crowdveil.server.settings import Service
 from crowdveil.server.tokens import Caller
@@ -59,13 +60,16 @@ _SEEN: dict[str, Any] = {
         "roles": {"type": "object", "description": "Which column each role is read from."},
         "counts": {"type": "object", "description": "How much there is."},
         "crowd_of": {"type": "string", "description": "What k counts: people, trips or trajectories."},
-        "notes": {"type": "array", "items": {"type": "string"}, "description": "What was guessed."},
+        "notes": {"type": "array", "items": ERROR_SCHEMA["properties"]["error"], "description": "What was guessed."},
         "problems": {
             "type": "array",
             "items": {"type": "object"},
             "description": "What is wrong with rows, and how many.",
         },
-        "error": {"type": ["string", "null"], "description": "What a job would end with."},
+        "error": {
+            "anyOf": [ERROR_SCHEMA["properties"]["error"], {"type": "null"}],
+            "description": "The error that a job would end with.",
+        },
         "part": {"type": "boolean", "description": "Whether only the beginning was looked at."},
     },
 }
@@ -86,27 +90,27 @@ def add_preview(app: FastAPI) -> None:
         declared = request.headers.get("content-length", "")
         async with service.previews.place(who):
             held = await run_in_threadpool(service.quota.held, who)
-            with service.quota.upload(who, held, declared) as room:
-                return await _previewed(request, who, room)
+            with service.quota.upload(who, held, declared) as upload:
+                return await _previewed(request, who, upload)
 
 
-async def _previewed(request: Request, who: Caller, room: Upload) -> dict[str, Any]:
+async def _previewed(request: Request, who: Caller, upload: Upload) -> dict[str, Any]:
     service: Service = request.app.state.service
     name, limits = new_id(), who.limits
     await run_in_threadpool(lambda: service.space.writing(lambda: service.store.say(who.who, "previewed a file")))
-    folder = await run_in_threadpool(room_for, request, service, name) / "inputs"
+    folder = await run_in_threadpool(make_upload_folder, request, service, name) / "inputs"
     try:
-        form = await receive(request, folder, _FIELDS, _TEXTS, limits.upload_bytes, limits.max_rows, room)
+        form = await receive(request, folder, _FIELDS, _TEXTS, limits.upload_bytes, limits.max_rows, upload)
         asked = _asked(form, {"max_rows": limits.max_rows, "upload_bytes": limits.upload_bytes})
         await run_in_threadpool(check_files, form, folder, limits.upload_bytes)
         seconds, memory = min(limits.max_seconds, SECONDS_MOST), service.settings.memory_bytes
         async with service.previews.turn():
             seen = await apart("look", asked, folder, seconds, memory)
-        told = {
+        more = {
             "notes": [without_paths(note) for note in seen["notes"]],
             "error": seen["error"] and without_paths(seen["error"]),
         }
-        return seen | told | {"part": asked["part"]}
+        return seen | more | {"part": asked["part"]}
     finally:
         await run_in_threadpool(service.files.discard, name)
 
@@ -114,10 +118,10 @@ async def _previewed(request: Request, who: Caller, room: Upload) -> dict[str, A
 def _asked(form: Form, limits: dict[str, Any]) -> dict[str, Any]:
     """What is looked at, and how; a path in a request is never opened."""
     if "data" not in form.files:
-        raise ApiError(422, "bad_form", "data: wanted a file in this field of the form; add it.")
+        raise ApiError(422, "bad_form", Option("data"), "wanted a file in this field of the form; add it.")
     takes, values = form.texts.get("takes", ""), parsed(form.texts.get("parameters") or "{}", "parameters")
     if takes not in TAKES:
-        raise ApiError(422, "bad_form", "takes: wanted flows or trajectories, or nothing.")
+        raise ApiError(422, "bad_form", Option("takes"), "wanted flows or trajectories, or nothing.")
     for option in sorted(_OPTIONS):
         check_word(option, values.get(option), option in form.files)
     return {

@@ -14,7 +14,7 @@ from crowdveil.params import Params
 from crowdveil.server import openapi
 from crowdveil.server.access import Admin, Reviewer
 from crowdveil.server.answers import ApiError
-from crowdveil.server.queue.store import QueuedJob
+from crowdveil.server.queue.job import QueuedJob
 from crowdveil.server.routes.jobs import JobId, awaits, no_job, report_of, shown
 from crowdveil.server.routes.uploads import parsed
 from crowdveil.server.settings import Service
@@ -32,7 +32,7 @@ class Decision(Params):
     decision: Literal["approve", "reject"]
     """Whether the result may be given out."""
     comment: str = Field("", max_length=2000)
-    """What its submitter is told."""
+    """Return the review as its submitter sees it."""
 
 
 _BODY: dict[str, Any] = {
@@ -86,7 +86,7 @@ def _decided(service: Service, who: Caller, job_id: str, decision: Decision) -> 
 
 
 async def _small_body(request: Request) -> str:
-    """What was sent, where it is as short as a decision is: whoever asks is known before any of it is read."""
+    """Return the body, which must be as short as a decision; the caller is known before any of it is read."""
     body = b""
     try:
         async for piece in request.stream():
@@ -97,7 +97,7 @@ async def _small_body(request: Request) -> str:
     except ClientDisconnect:
         raise ApiError(400, "bad_request", "the request ended too early; send it again.") from None
     except UnicodeDecodeError:
-        raise ApiError(422, "bad_request", "decision: wanted JSON in UTF-8.") from None
+        raise ApiError(422, "bad_request", "decision", "wanted JSON in UTF-8.") from None
 
 
 def _reviewable(service: Service, who: Caller, job: str) -> QueuedJob:
@@ -139,5 +139,5 @@ def _add_tokens(app: FastAPI) -> None:
         try:
             service.tokens.revoke(name, who.who)
         except ParameterError as error:
-            raise ApiError(404, "not_found", str(error)) from None
+            raise ApiError(404, "not_found", error.text) from None
         return {"name": name, "revoked": True}

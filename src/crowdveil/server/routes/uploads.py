@@ -13,7 +13,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
 
-from crowdveil.errors import CrowdveilError, InputError
+from crowdveil.errors import CrowdveilError, InputError, Option
 from crowdveil.io.archive import check_archive
 from crowdveil.server.answers import ApiError
 from crowdveil.server.edge import check_text, filename_of
@@ -96,15 +96,19 @@ class _Receiver:
             known = ", ".join([*self.fields, *self.texts])
             raise ApiError(422, "bad_form", f"the form has a field that means nothing here; known are {known}.")
         if name in self.form.files or name in self.form.texts:
-            raise ApiError(422, "bad_form", f"{name}: the field stands twice in the form; send it once.")
+            raise ApiError(422, "bad_form", Option(name), "the field stands twice in the form; send it once.")
         if name in self.texts:
             return
         if b"filename" not in options:
-            raise ApiError(422, "bad_form", f"{name}: wanted a file in this field of the form; add it with its name.")
+            raise ApiError(
+                422, "bad_form", Option(name), "wanted a file in this field of the form; add it with its name."
+            )
         given = filename_of(options[b"filename"], name)
         safe = safe_name(given, name, self.fields[name], tuple(self.form.files.values()))
         if safe is None:
-            raise ApiError(415, "bad_type", f"{name}: wanted a file whose name ends in {', '.join(self.fields[name])}.")
+            raise ApiError(
+                415, "bad_type", Option(name), f"wanted a file whose name ends in {', '.join(self.fields[name])}."
+            )
         self.part.filename = safe
         self.part.file = (self.folder / safe).open("xb")
 
@@ -113,7 +117,7 @@ class _Receiver:
         if part.file is None:
             self.text_bytes += len(piece)
             if self.text_bytes > TEXT_MOST:
-                raise ApiError(413, "too_large", f"{part.name}: wanted at most {TEXT_MOST >> 20} MiB of text.")
+                raise ApiError(413, "too_large", Option(part.name), f"wanted at most {TEXT_MOST >> 20} MiB of text.")
             part.text += piece
             return
         if part.filename.lower().endswith(_TABLES):
@@ -125,17 +129,13 @@ class _Receiver:
         part = self.part
         part.rows += max(piece.count(b"\n"), piece.count(b"\r"))
         if part.rows > self.rows_most + 1:
-            raise ApiError(
-                413, "too_large", f"{part.filename}: wanted at most {self.rows_most:,} rows; send less data."
-            )
+            raise ApiError(413, "too_large", part.filename, f"wanted at most {self.rows_most:,} rows; send less data.")
         if not part.ended_first:
             line = re.search(rb"[\r\n]", piece)
             part.first_line += len(piece) if line is None else line.start()
             part.ended_first = line is not None and part.first_line > 0
             if part.first_line > HEADER_MOST:
-                raise ApiError(
-                    422, "bad_input", f"{part.filename}: wanted a header of at most {HEADER_MOST >> 10} KiB."
-                )
+                raise ApiError(422, "bad_input", part.filename, f"wanted a header of at most {HEADER_MOST >> 10} KiB.")
 
     def close(self) -> None:
         part = self.part
@@ -143,7 +143,7 @@ class _Receiver:
             try:
                 text = part.text.decode("utf-8-sig")
             except UnicodeDecodeError:
-                raise ApiError(422, "bad_form", f"{part.name}: wanted text in UTF-8.") from None
+                raise ApiError(422, "bad_form", Option(part.name), "wanted text in UTF-8.") from None
             check_text(part.name, text)
             self.form.texts[part.name] = text
             return
@@ -158,21 +158,21 @@ class _Receiver:
             self.part.file.close()
 
 
-def no_room() -> ApiError:
-    """Return the refusal of an upload for which there is no room on the disk."""
-    return ApiError(507, "no_room", "the server has no room for this; delete jobs, or ask whoever runs the server.")
+def no_space() -> ApiError:
+    """Return the refusal of an upload for which there is no space on the disk."""
+    return ApiError(507, "no_space", "the disk of the server is full; delete jobs, or ask its operator.")
 
 
-def room_for(request: Request, service: Service, job: str) -> Path:
-    """Make the folder of an upload; refuses it before it comes in where the disk has no room for it."""
+def make_upload_folder(request: Request, service: Service, job: str) -> Path:
+    """Make the folder of an upload; refuses it before it comes in where the disk has no space for it."""
     declared = request.headers.get("content-length", "")
     size = int(declared) if declared.isdecimal() and len(declared) < 20 else 0
     if service.space.free() < service.space.min_free + size:
-        raise no_room()
+        raise no_space()
     try:
         return service.files.receive(job)
     except OSError:
-        raise no_room() from None
+        raise no_space() from None
 
 
 async def receive(
@@ -182,12 +182,14 @@ async def receive(
     texts: tuple[str, ...],
     most: int,
     rows_most: int,
-    room: Upload,
+    upload: Upload,
 ) -> Form:
     """Write the files of a form to a folder; its fields are known beforehand, with the endings of names."""
     kind, options = parse_options_header(request.headers.get("content-type", "").encode())
     if kind != b"multipart/form-data" or not options.get(b"boundary"):
-        raise ApiError(415, "bad_type", "content-type: wanted a form (multipart/form-data) with files, and a boundary.")
+        raise ApiError(
+            415, "bad_type", Option("content_type"), "wanted a form (multipart/form-data) with files, and a boundary."
+        )
     too_large = ApiError(413, "too_large", f"wanted at most {most >> 20:,} MiB in one request; send less data.")
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > most:
@@ -199,20 +201,20 @@ async def receive(
             came += len(piece)
             if came > most:
                 raise too_large
-            room.came(came)
+            upload.came(came)
             parser.write(piece)
         parser.finalize()
     except FormParserError:
         sentence = "form: it is broken, or its boundary is too long; send it again."
         raise ApiError(400, "bad_form", sentence) from None
     except ClientDisconnect:
-        raise ApiError(400, "bad_form", "form: it ended too early; send it again.") from None
+        raise ApiError(400, "bad_form", "form", "it ended too early; send it again.") from None
     except OSError:
-        raise no_room() from None
+        raise no_space() from None
     finally:
         taker.give_up()
     if not taker.ended:
-        raise ApiError(400, "bad_form", "form: it ended too early; send it again.")
+        raise ApiError(400, "bad_form", "form", "it ended too early; send it again.")
     return taker.form
 
 
@@ -234,7 +236,7 @@ def check_files(form: Form, folder: Path, most: int) -> None:
 
 
 def _no_zones(name: str) -> CrowdveilError:
-    return InputError(f"{name}: the file is broken or holds no zones; wanted GeoJSON, GeoPackage or shapefile.")
+    return InputError(name, "the file is broken or holds no zones; wanted GeoJSON, GeoPackage or shapefile.")
 
 
 def parsed(text: str, name: str) -> dict[str, Any]:
@@ -242,9 +244,9 @@ def parsed(text: str, name: str) -> dict[str, Any]:
     try:
         values = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        raise ApiError(422, "bad_form", f"{name}: wanted valid JSON; mend it.") from None
+        raise ApiError(422, "bad_form", Option(name), "wanted valid JSON; fix it.") from None
     if not isinstance(values, dict) or _depth(values) > DEPTH_MOST:
-        raise ApiError(422, "bad_form", f"{name}: wanted an object of names and values.")
+        raise ApiError(422, "bad_form", Option(name), "wanted an object of names and values.")
     check_text(name, values)
     return values
 

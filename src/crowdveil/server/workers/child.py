@@ -1,5 +1,5 @@
-"""One run of a job, in a process of its own: it reads the job's inputs, writes to the run's folder, and tells its worker by a
-pipe how far it is and how it ended. It knows nothing of the database, and publishes nothing.
+"""One run of a job, in a process of its own: it reads the job's inputs, writes to the run's folder, and reports to its
+worker by a pipe. It knows nothing of the database, and publishes nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, internal_error
 from crowdveil.io.archive import pack, unpack
 from crowdveil.kernels import cached
 from crowdveil.server.kinds import KINDS
@@ -27,7 +27,7 @@ from crowdveil.server.sentences import without_paths
 from crowdveil.server.workers.process import bounds_of, check_rows, die_with_parent
 from crowdveil.server.workers.sandbox.confine import close_inherited, confine
 
-TELL_EVERY_S = 0.2
+REPORT_EVERY_S = 0.2
 SUMMARY = "summary.json"
 TEMPORARY = "tmp"
 """The temporary folder of a run, in the run's folder: it goes with it, however the run ends."""
@@ -39,18 +39,11 @@ _TYPES = {
     ".html": "text/html",
     ".geojson": "application/geo+json",
 }
-_CODES = {
-    "InputError": "bad_input",
-    "ParameterError": "bad_parameter",
-    "MissingExtraError": "not_installed",
-    "GuaranteeViolatedError": "guarantee_broken",
-    "OutputError": "no_room",
-}
 
 
 @dataclass(frozen=True)
 class Order:
-    """What a child is told of its job: its lease, the folders of its inputs and its run, and the bytes that it may hold."""
+    """The order of a child: its lease, the folders of its inputs and its run, and the bytes that it may hold."""
 
     kind: str
     name: str
@@ -64,7 +57,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Room:
+class Confinement:
     """What a child is confined to beyond its job's own limits.
 
     Attributes
@@ -74,7 +67,7 @@ class Room:
     tasks
         Tasks that its user may have.
     read
-        Folders that it may read beside the installation: compiled kernels.
+        Folders that it may read besides the installation: compiled kernels.
     """
 
     memory: int | None = None
@@ -82,8 +75,8 @@ class Room:
     read: tuple[Path, ...] = ()
 
 
-def be_child(order: Order, tell: int, parent: int, room: Room | None) -> None:
-    """Run a job and leave. Called right after the fork; never returns. Without a room it is not confined, for tests."""
+def be_child(order: Order, pipe: int, parent: int, confinement: Confinement | None) -> None:
+    """Run a job and leave. Called right after the fork; never returns. Without `confinement` it is not confined, for tests."""
     try:
         os.setsid()  # a group of its own, so that all of it can be ended at once
         die_with_parent(parent)
@@ -95,46 +88,49 @@ def be_child(order: Order, tell: int, parent: int, room: Room | None) -> None:
             os.dup2(nowhere, stream)
         gc.freeze()
         try:
-            _enter(order, tell, room)
+            _enter(order, pipe, confinement)
         except OSError:
-            sentence = "the server could not confine the job, so it was not run; tell the operator of the server."
-            _say(tell, {"end": "failed", "code": "no_sandbox", "message": sentence})
+            sentence = "the server could not confine the job, so it was not run; ask the operator of the server."
+            _say(pipe, {"end": "failed", "code": "no_sandbox", "message": sentence})
         else:
-            end = _outcome(order, tell)
-            _say(tell, {"compiled": cached.missed()})
-            _say(tell, end)
+            end = _outcome(order, pipe)
+            _say(pipe, {"compiled": cached.missed()})
+            _say(pipe, end)
     finally:
         os._exit(0)
 
 
-def _enter(order: Order, tell: int, room: Room | None) -> None:
+def _enter(order: Order, pipe: int, confinement: Confinement | None) -> None:
     """Confine this process to its job, and stand in the folder of its inputs."""
     inputs, run = Path(order.inputs), Path(order.run)
     temporary = run / TEMPORARY
     temporary.mkdir(mode=0o700)
-    close_inherited(tell)
-    if room is None:
+    close_inherited(pipe)
+    if confinement is None:
         tempfile.tempdir = str(temporary)
     else:
-        bounds = bounds_of(order.limits, room.memory, room.tasks)
-        confine((inputs, run), temporary, bounds, read=room.read)
+        bounds = bounds_of(order.limits, confinement.memory, confinement.tasks)
+        confine((inputs, run), temporary, bounds, read=confinement.read)
     os.chdir(inputs)
 
 
-def _outcome(order: Order, tell: int) -> dict[str, Any]:
+def _outcome(order: Order, pipe: int) -> dict[str, Any]:
     try:
-        result = perform(order, *_teller(tell))
+        result = perform(order, *_reporters(pipe))
         return {"end": "done", "result": result | {"lease": order.lease}}
     except CrowdveilError as error:
-        return {"end": "failed", "code": _CODES.get(type(error).__name__, "failed"), "message": str(error)}
+        return {"end": "failed", "code": error.code, "message": error.text}
     except RecursionError:
-        return {"end": "failed", "code": "bad_input", "message": "a file is nested too deep to be read; write it anew."}
+        return {
+            "end": "failed",
+            "code": "bad_input",
+            "message": "a file is nested too deep to be read; write it again.",
+        }
     except MemoryError:
         sentence = "There is not enough memory for this; use less data, or a machine with more."
         return {"end": "failed", "code": "no_memory", "message": sentence}
     except BaseException as error:
-        sentence = f"This is a fault of ours ({type(error).__name__}); tell whoever runs the server."
-        return {"end": "failed", "code": "fault", "message": sentence}
+        return {"end": "failed", "code": "fault", "message": internal_error(error)}
 
 
 def perform(order: Order, progress: Any, stage: Any) -> dict[str, Any]:
@@ -143,9 +139,9 @@ def perform(order: Order, progress: Any, stage: Any) -> dict[str, Any]:
     files = _opened(order)
     out = run / "out"
     out.mkdir()
-    told = kind.run(Task(order.name, order.parameters, files, out, progress, stage))
+    output = kind.run(Task(order.name, order.parameters, files, out, progress, stage))
     stage("packing")
-    return _packed(out, run, told, "release.zip" if kind.packed else f"{order.name}.zip", packed=kind.packed)
+    return _packed(out, run, output, "release.zip" if kind.packed else f"{order.name}.zip", packed=kind.packed)
 
 
 def _opened(order: Order) -> dict[str, str]:
@@ -163,7 +159,7 @@ def _opened(order: Order) -> dict[str, str]:
     return files
 
 
-def _packed(out: Path, run: Path, told: JobRequest, archive: str, *, packed: bool) -> dict[str, Any]:
+def _packed(out: Path, run: Path, output: JobRequest, archive: str, *, packed: bool) -> dict[str, Any]:
     made = sorted(p for p in out.iterdir() if p.is_file())
     if packed or len(made) != 1:
         result = run / archive
@@ -177,7 +173,7 @@ def _packed(out: Path, run: Path, told: JobRequest, archive: str, *, packed: boo
         out.rmdir()
     (run / SUMMARY).write_text(
         json.dumps(
-            {"notes": [without_paths(n) for n in told.notes], "lines": [without_paths(line) for line in told.lines]}
+            {"notes": [without_paths(n) for n in output.notes], "lines": [without_paths(line) for line in output.lines]}
         ),
         encoding="utf-8",
     )
@@ -193,23 +189,23 @@ def _packed(out: Path, run: Path, told: JobRequest, archive: str, *, packed: boo
     }
 
 
-def _teller(tell: int) -> tuple[Callable[[int, int], None], Callable[[str], None]]:
-    """Progress and stage, told now and then."""
+def _reporters(pipe: int) -> tuple[Callable[[int, int], None], Callable[[str], None]]:
+    """Return functions that report progress, now and then, and the stage."""
     last = [0.0]
 
     def progress(done: int, total: int) -> None:
         now = time.monotonic()
-        if now - last[0] >= TELL_EVERY_S or done >= total:
+        if now - last[0] >= REPORT_EVERY_S or done >= total:
             last[0] = now
-            _say(tell, {"done": int(done), "total": int(total)})
+            _say(pipe, {"done": int(done), "total": int(total)})
 
     def stage(name: str) -> None:
-        _say(tell, {"stage": name, "done": 0, "total": 0})
+        _say(pipe, {"stage": name, "done": 0, "total": 0})
 
     return progress, stage
 
 
-def _say(tell: int, what: dict[str, Any]) -> None:
+def _say(pipe: int, what: dict[str, Any]) -> None:
     line = json.dumps(what).encode() + b"\n"
     while line:
-        line = line[os.write(tell, line) :]
+        line = line[os.write(pipe, line) :]

@@ -32,12 +32,12 @@ class Crew:
         self.stopping = False
 
     def run(self, parent: int | None = None) -> None:
-        """Keep as many workers as wanted until told to stop; with a parent, end when it ends."""
+        """Keep as many workers as wanted until stopped; with a parent, end when it ends."""
         if parent is not None:
             die_with_parent(parent)
         signal.signal(signal.SIGTERM, self.stop)
         signal.signal(signal.SIGINT, self.stop)
-        launcher = Launcher()
+        launcher = Launcher(self.number)
         service = self.settings.open()
         store, heartbeat = service.store, Heartbeat(service.files.root)
         void_dead(store)
@@ -103,7 +103,7 @@ class Crew:
             with suppress(DatabaseUnavailableError):
                 for worker, status in dead.items():
                     if os.WIFSIGNALED(status) and os.WTERMSIG(status) in _OWN_FAULT:
-                        # Nobody sends these: the job that it held did it. Who was killed may have been killed by anybody.
+                        # These signals come from the job itself. SIGKILL may come from outside.
                         name = f"{socket.gethostname()}:{worker}"
                         store.crashed(name, f" (signal {os.WTERMSIG(status)} in its worker)")
                 void_dead(store)
@@ -111,7 +111,7 @@ class Crew:
 
 
 def void_dead(store: Store) -> None:
-    """Workers of this machine that are not there any more hold nothing; nobody has to wait for their leases."""
+    """Release the leases of workers of this machine that have ended, so that no job waits for them."""
     here = socket.gethostname()
     for holder in store.holders():
         host, _, number = holder.rpartition(":")

@@ -44,7 +44,7 @@ class Heartbeat:
 
 
 def live_workers(root: Path) -> int:
-    """Return how many workers told lately that they are alive; files of those that ended long ago are removed."""
+    """Return how many workers reported lately; files of those that ended long ago are removed."""
     alive, now = 0, time.time()
     for file in (root / FOLDER).glob("*.json"):
         with suppress(OSError, ValueError, KeyError, TypeError):

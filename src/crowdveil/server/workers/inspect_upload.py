@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from crowdveil.errors import CrowdveilError, ParameterError, rows_that
+from crowdveil.errors import CrowdveilError, Option, ParameterError, as_json, rows_that
 from crowdveil.io.columns import USUAL, find_column
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_rows import ROLES, find_od_columns
@@ -98,9 +98,9 @@ def _read(takes: str, request: dict[str, Any]) -> dict[str, Any]:
     try:
         return answer | _counted(takes, request, values)
     except CrowdveilError as error:
-        answer["error"] = str(error)
-    if not of_rows(answer["error"]):
-        return answer
+        answer["error"] = as_json(error.code, error.text)
+        if not error.refers_to("drop_invalid"):
+            return answer
     try:
         usable = _counted(takes, request, values | {"drop_invalid": True})
     except CrowdveilError:
@@ -108,16 +108,11 @@ def _read(takes: str, request: dict[str, Any]) -> dict[str, Any]:
     return answer | usable
 
 
-def of_rows(sentence: str) -> bool:
-    """Whether an error is one of rows that could be left out."""
-    return "--drop-invalid" in sentence
-
-
 def _counted(takes: str, request: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
     notes, reading = ReadNotes(), READINGS[TAKES[takes]]
     strange = [n for n in values if n not in reading.model_fields]
     if strange:
-        raise ParameterError(f"{strange[0]}: there is no such option of reading; leave it out.")
+        raise ParameterError(Option(strange[0]), "there is no such input option; leave it out.")
     model = read(TAKES[takes], request["data"], reading.checked(values | request["files"]), notes)
     if isinstance(model, Flows):
         counts = {"flows": len(model), "trips": model.total, "zones": len(model.zones), "steps": model.steps}

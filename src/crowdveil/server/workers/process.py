@@ -1,4 +1,4 @@
-"""What a process owes that works on files of others: limits, an end with its parent, and nothing printed.
+"""A process that works on files of others: limits, an end with its parent, and nothing printed.
 
 It imports little, so that such a process starts in no time.
 """
@@ -17,6 +17,7 @@ from typing import Any
 
 from crowdveil.errors import CrowdveilError, InputError
 from crowdveil.server.workers.sandbox.confine import Bounds, confine
+from crowdveil.threads import processors
 
 _PR_SET_PDEATHSIG = 1
 _CELLS_FREE, _CELLS_A_BYTE = 4_000_000, 256
@@ -40,7 +41,7 @@ def bounds_of(limits: dict[str, Any], memory: int | None, tasks: int | None = No
     return Bounds(
         memory=memory,
         file_bytes=int(limits.get("upload_bytes", 1 << 40)) * 8,
-        cpu_seconds=None if seconds is None else (int(seconds) + 60) * (os.cpu_count() or 1),
+        cpu_seconds=None if seconds is None else (int(seconds) + 60) * processors(),
         tasks=tasks,
     )
 
@@ -55,7 +56,7 @@ def default_memory(jobs: int) -> int:
 
 
 def check_rows(path: Path, limits: dict[str, Any]) -> None:
-    """Rows of text were counted as they came in; those of Parquet are told at the end of the file."""
+    """Rows of text were counted as they came in; those of Parquet stand at the end of the file."""
     if not path.is_file():
         return
     with path.open("rb") as file:
@@ -70,23 +71,21 @@ def check_rows(path: Path, limits: dict[str, Any]) -> None:
     try:
         about = pq.read_metadata(path)
     except (pa.ArrowException, OSError, ValueError):
-        return  # whoever reads it says what is wrong
+        return  # the reader reports what is wrong
     rows, most = about.num_rows, limits.get("max_rows")
     if most is not None and rows > most:
-        raise InputError(f"{path.name}: wanted at most {most:,} rows, but it has more; give less data.")
-    # Runs of one value take no room in a file, and all of it once they are unpacked.
+        raise InputError(path.name, f"wanted at most {most:,} rows, but it has more; give less data.")
+    # Runs of one value take no space in a file, and all of it once they are unpacked.
     if rows * max(1, about.num_columns) > _CELLS_FREE + _CELLS_A_BYTE * path.stat().st_size:
-        raise InputError(
-            f"{path.name}: the file holds far more rows than its size can tell apart; write it again as CSV."
-        )
+        raise InputError(path.name, "the file holds far more rows than its size allows; write it again as CSV.")
     size = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
     largest = limits.get("upload_bytes")
     if largest is not None and size > 16 * largest:
-        raise InputError(f"{path.name}: the file is too large once it is unpacked; give less data.")
+        raise InputError(path.name, "the file is too large once it is unpacked; give less data.")
 
 
 def memory_of(process: int) -> int:
-    """Memory that a process holds by itself, in bytes; 0 where it cannot be told."""
+    """Memory that a process holds by itself, in bytes; 0 where it is not known."""
     with suppress(OSError, ValueError, IndexError):
         held, shared = Path(f"/proc/{process}/statm").read_text().split()[1:3]
         return (int(held) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
@@ -108,9 +107,9 @@ def be_apart(work: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     try:
         made = work(request)
     except CrowdveilError as error:
-        made = {"refused": str(error)}
+        made = {"refused": error.text}
     except RecursionError:
-        made = {"refused": "a file is nested too deep to be read; write it anew."}
+        made = {"refused": "a file is nested too deep to be read; write it again."}
     except MemoryError:
         os.kill(os.getpid(), signal.SIGKILL)
         raise

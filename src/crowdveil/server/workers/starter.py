@@ -2,7 +2,7 @@
 
 A fork has all memory of the process that it was forked from, and a worker knows the address of the database. So no child is a
 fork of a worker: the crew executes a launcher with a clean environment, which imports what jobs need, once for all of them,
-and forks one starter for each worker. A starter forks a child when its worker asks for one, and ends it when told to.
+and forks one starter for each worker. A starter forks a child when its worker asks for one, and ends it on request.
 
     crew ──exec──▶ launcher ──fork──▶ starter ──fork──▶ child
       └───fork───▶ worker ◀───────────┘
@@ -23,9 +23,10 @@ from multiprocessing.reduction import recv_handle, send_handle
 from typing import Any
 
 from crowdveil.kernels import cached
-from crowdveil.server.workers.child import Order, Room, be_child
+from crowdveil.server.workers.child import Confinement, Order, be_child
 from crowdveil.server.workers.process import die_with_parent
 from crowdveil.server.workers.sandbox.confine import clean_environment, installed, tasks_of_user
+from crowdveil.threads import environment_for
 
 PRELOADED = (
     "crowdveil.api", "crowdveil.report.html", "jinja2", "duckdb", "pyarrow.parquet", "pyarrow.csv", "pyarrow.compute",
@@ -48,11 +49,11 @@ class Starter:
 
     connection: Connection
 
-    def start(self, order: Order, tell: int) -> int:
+    def start(self, order: Order, pipe: int) -> int:
         """Start a child, which writes to a pipe; returns its process."""
         with _or_ended():
             self.connection.send_bytes(json.dumps(asdict(order)).encode())
-            send_handle(self.connection, tell, 0)
+            send_handle(self.connection, pipe, 0)
             return int(self.connection.recv_bytes())
 
     def end(self, compiled: list[Any]) -> int:
@@ -63,13 +64,17 @@ class Starter:
 
 
 class Launcher:
-    """The crew's end of the connection to the launcher."""
+    """The crew's end of the connection to the launcher, whose `jobs` jobs at once share the processors."""
 
-    def __init__(self) -> None:
+    def __init__(self, jobs: int = 1) -> None:
         self.connection, theirs = Pipe()
         command = [sys.executable, "-P", "-c", _CODE, str(theirs.fileno()), str(os.getpid())]
+        environment = clean_environment(os.environ) | environment_for(jobs)
         self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, env=clean_environment(os.environ), pass_fds=[theirs.fileno()]
+            command,
+            stdin=subprocess.DEVNULL,
+            env=environment,
+            pass_fds=[theirs.fileno()],
         )
         theirs.close()
 
@@ -100,7 +105,7 @@ def main() -> None:
     orders, crew = Connection(int(sys.argv[1])), int(sys.argv[2])
     die_with_parent(crew)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_IGN)  # a worker that is told to stop ends its child itself
+        signal.signal(number, signal.SIG_IGN)  # a worker that stops ends its child itself
     preload()
     installed()  # found once, and not by each child
     orders.send_bytes(b"ready")
@@ -128,8 +133,8 @@ def be_starter(worker: Connection, parent: int, *, confined: bool = True) -> Non
         die_with_parent(parent)
         tasks, read, compiling = tasks_of_user(), tuple(cached.folders()), 0
         while True:
-            order, tell = Order(**json.loads(worker.recv_bytes())), recv_handle(worker)
-            wanted = _run(worker, order, tell, Room(order.memory, tasks, read) if confined else None)
+            order, pipe = Order(**json.loads(worker.recv_bytes())), recv_handle(worker)
+            wanted = _run(worker, order, pipe, Confinement(order.memory, tasks, read) if confined else None)
             compiling = _compile(wanted, compiling)
     except (EOFError, OSError):
         pass  # the worker ended
@@ -137,13 +142,13 @@ def be_starter(worker: Connection, parent: int, *, confined: bool = True) -> Non
         os._exit(0)
 
 
-def _run(worker: Connection, order: Order, tell: int, room: Room | None) -> Any:
+def _run(worker: Connection, order: Order, pipe: int, confinement: Confinement | None) -> Any:
     """Run a child until its worker says that it is to end, or ends itself; returns kernels that the child lacked."""
     me = os.getpid()
     child = os.fork()
     if child == 0:
-        be_child(order, tell, me, room)
-    os.close(tell)
+        be_child(order, pipe, me, confinement)
+    os.close(pipe)
     try:
         worker.send_bytes(str(child).encode())
         wanted = json.loads(worker.recv_bytes())

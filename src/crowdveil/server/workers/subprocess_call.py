@@ -53,7 +53,7 @@ async def apart(
 def run_apart(module: str, request: dict[str, Any], folder: Path, seconds: float, memory: int | None) -> dict[str, Any]:
     """Run the `main` of a module of the service in a folder: a request of JSON goes in, an answer of JSON comes out.
 
-    An answer {"refused": sentence} is one that whoever asked can mend.
+    An answer {"refused": text} is an error that the user can fix.
     """
     temporary = folder / _TEMPORARY
     temporary.mkdir(mode=0o700)
@@ -95,7 +95,9 @@ def _answer(process: subprocess.Popen[bytes], request: bytes, until: float, memo
     try:
         answer: dict[str, Any] = json.loads(said)
     except ValueError:
-        raise ApiError(500, "fault", "This is a fault of ours (the file); tell whoever runs the server.") from None
+        raise ApiError(
+            500, "fault", "internal error (the file); please report it to the operator of the server."
+        ) from None
     return answer
 
 

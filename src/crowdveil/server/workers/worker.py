@@ -24,7 +24,8 @@ from crowdveil.io.archive import PLAIN_NAME
 from crowdveil.server import logs
 from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.queue.files import Files
-from crowdveil.server.queue.store import QueuedJob, Store
+from crowdveil.server.queue.job import QueuedJob
+from crowdveil.server.queue.store import Store
 from crowdveil.server.sentences import without_paths
 from crowdveil.server.workers.child import SUMMARY, TEMPORARY, Order
 from crowdveil.server.workers.process import memory_of
@@ -33,14 +34,14 @@ from crowdveil.server.workers.starter import Starter, StarterEndedError
 LOOK_EVERY_S = 0.2
 """How often a worker looks for jobs, and whether its own is still wanted."""
 MESSAGE_MOST = 1 << 20
-"""Bytes of one line that a child tells; a child that opened a hostile file is not trusted to be brief, or to speak at all."""
+"""Bytes of one line of a child; a child that opened a hostile file is not trusted to be brief, or to write at all."""
 SENTENCE_MOST = 4000
 _DIGEST, _MEDIA_TYPE = re.compile("[0-9a-f]{64}"), re.compile("[a-z]+/[a-z+-]+")
 
 
 @dataclass
 class ChildMessages:
-    """What a child has told so far."""
+    """The messages of a child so far."""
 
     stage: str = "starting"
     done: int = 0
@@ -95,7 +96,7 @@ class Worker:
     stopping: bool = False
 
     def work(self, *, once: bool = False) -> None:
-        """Run jobs until told to stop; with `once`, until there are none."""
+        """Run jobs until stopped; with `once`, until there are none."""
         while not self.stopping:
             try:
                 self.store.take_back()
@@ -112,7 +113,7 @@ class Worker:
                 time.sleep(LOOK_EVERY_S)
 
     def stop(self, *_: Any) -> None:
-        """Stop as soon as can be; the job at hand goes back into the queue."""
+        """Stop as soon as can be; the current job goes back into the queue."""
         self.stopping = True
 
     def _run_safely(self, job: QueuedJob) -> None:
@@ -120,7 +121,7 @@ class Worker:
         try:
             self.run(job)
         except DatabaseUnavailableError:
-            pass  # the lease runs out, and somebody takes the job
+            pass  # the lease runs out, and another worker takes the job
         except StarterEndedError:
             self.stopping = True  # the crew starts another worker, and takes the job back
         except Exception as error:
@@ -202,7 +203,7 @@ class Worker:
 
     def _ended(self, job: QueuedJob, heard: ChildMessages, reason: str | None, status: int) -> bool:
         """Write down how a job ended; whether its result is published."""
-        if reason == "lost":  # cancelled, or given to somebody else
+        if reason == "lost":  # cancelled, or given to another worker
             self._remove_if("cancelled", job)
             return False
         if reason == "stopping":
@@ -241,7 +242,7 @@ class Worker:
 
 
 def _order(job: QueuedJob, inputs: Path, run: Path, memory: int | None) -> Order:
-    """What a child is told of a job: nothing of who sent it, or of other jobs."""
+    """Return the order of a child: nothing of who sent it, or of other jobs."""
     return Order(
         job.kind, job.name, job.parameters, job.files, job.limits, job.lease or "", str(inputs), str(run), memory
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.errors import InputError, counted
+from crowdveil.errors import InputError, Option, counted
 from crowdveil.model.arrays import Ints, require
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
@@ -18,8 +18,9 @@ def row_of_flows(flows: Flows, release: FlowRelease) -> Ints:
     row, twice = rows_met(flows, release)
     if twice:
         raise InputError(
-            f"release: every flow must lie in one row of its time step at most, but {counted(twice, 'flow')} of the "
-            "original lie in more; verify the release."
+            "release",
+            f"every flow must lie in one row of its time step at most, but {counted(twice, 'flow')} of the "
+            "original lie in more; verify the release.",
         )
     return row
 
@@ -57,8 +58,9 @@ def check_steps(missing: int) -> None:
     """Raise if a release has time steps that the original has not."""
     if missing:
         raise InputError(
-            f"release: {counted(missing, 'time step')} of it {'is' if missing == 1 else 'are'} not in the original; "
-            "read the original with the same --step and --tz."
+            "release",
+            f"{counted(missing, 'time step')} of it {'is' if missing == 1 else 'are'} not in the original; "
+            f"read the original with the same {Option('step')} and {Option('tz')}.",
         )
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.kernels.od.structures import ANY_CHOICE, BY_DESTINATION, BY_ORIGIN, SUPPRESS, WHOLE, BoxArrays, Splits
 from crowdveil.model.arrays import Ints, Small, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
@@ -139,7 +139,7 @@ class BoxSpace:
         if not done:
             raise InputError(
                 f"wanted at most {budget:,} trips to be suppressed, but no partition of the map suppresses fewer than "
-                f"{suppressed:,} trips; allow more with --suppress, or larger areas."
+                f"{suppressed:,} trips; allow more with {Option('suppress')}, or larger areas."
             )
         if q and p < self.lost_cost * q:
             # A suppressed trip is worth more than the budget asks for: less is suppressed than may be.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.kernels.od.structures import DyadicArrays
 from crowdveil.model.arrays import AnyArray, Indices, Ints, Mask, frozen, row_slices, take_slices
 from crowdveil.model.zones import Zones
@@ -136,7 +136,7 @@ def _explore(x: Ints, y: Ints, span: int) -> tuple[list[Ints], list[list[tuple[i
         at += 1
         if len(found) > MAX_REGIONS:
             raise InputError(
-                f"dyadic splits of {len(x):,} zones give too many regions; use --splits tree for such a map."
+                f"dyadic splits of {len(x):,} zones give too many regions; use {Option('splits', 'tree')} for such a map."
             )
     return found, halves
 

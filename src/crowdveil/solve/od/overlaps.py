@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.kernels.od.structures import ZoneShares
 from crowdveil.model.arrays import (
     Floats,
@@ -156,7 +156,9 @@ def overlaps(shapes: Labels, zones: Zones) -> Shares:
     if len(shapes) and np.all(np.isin(shapely.get_type_id(shapes), (0, 4))):
         return _points_in(shapes, zones)
     if np.any(~np.isin(shapely.get_type_id(shapes), (3, 6))):
-        raise InputError("some areas of the release have no outline; give the zones that it was made with by --zones.")
+        raise InputError(
+            f"some areas of the release have no outline; give the zones that it was made with by {Option('zones')}."
+        )
     targets = outlines(zones, np.arange(len(zones), dtype=np.int32))
     bounds = np.concatenate([shapely.bounds(shapes), shapely.bounds(targets)])
     plane = LocalProjection.around(bounds[:, [0, 2]].ravel(), bounds[:, [1, 3]].ravel())

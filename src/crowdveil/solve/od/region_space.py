@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.kernels.od.structures import DestinationTree, OriginTree
 from crowdveil.model.arrays import Ints, Mask, frozen
 from crowdveil.model.flows import Flows
@@ -152,7 +152,7 @@ def _tile_cost(data: Flows, objective: Objective) -> Ints:
 def _areas_m2(data: Flows, what: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     area = data.zones.area_m2
     if np.isnan(area).any():
-        raise InputError(f"{what} needs zones with outlines; give polygons with --zones, or a grid.")
+        raise InputError(f"{what} needs zones with outlines; give polygons with {Option('zones')}, or a grid.")
     return area
 
 

@@ -88,7 +88,7 @@ def solve_steps(data: Flows, steps: StepRange, progress: Progress) -> FlowReleas
         try:
             return solve_step(step)
         except InputError as error:
-            raise TimeStepError(step + 1, data.steps, str(error)) from None
+            raise TimeStepError(step + 1, data.steps, error.text) from None
 
     done = engine.current().map(solve, data.steps, progress)
     return _release(data, steps, [StepSolution(*arrays) for arrays in done], system)

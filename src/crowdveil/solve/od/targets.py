@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.model.arrays import Floats, Ints, frozen
 from crowdveil.model.flows import Flows
 from crowdveil.solve.od.forest import Forest, ForestSolution
@@ -72,8 +72,9 @@ class Targets:
                 break
         if best is None:
             raise InputError(
-                f"v_target: origins below k hold more than may be suppressed; choose a larger v_target, auto, or a larger share "
-                f"with --suppress: at least {min(needed):,} trips must be suppressed here."
+                Option("v_target"),
+                f"origins below k hold more than may be suppressed; choose a larger v_target, auto, or a larger share "
+                f"with {Option('suppress')}: at least {min(needed):,} trips must be suppressed here.",
             )
         return best
 

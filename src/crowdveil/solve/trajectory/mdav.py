@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from crowdveil.kernels.trajectory.structures import MdavState, Metric
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.trajectory.distances import Contemporaries, Distance, SpatioTemporal
+from crowdveil.threads import thread_count
 
 Center = Literal["once", "remaining"]
 
@@ -117,7 +117,7 @@ class Grouping:
         n, counts, done = len(group), np.zeros(3, np.int64), 0
         counts[GROUPS] = int(group.max(initial=-1)) + 1
         state = MdavState(self.person, np.ones(n, np.bool_), group, np.zeros(self.people, np.int64), counts)
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        with ThreadPoolExecutor(thread_count()) as pool:
             for part in parts:
                 done += len(part)
                 source = _ThreadedDistances(self, pool, done, progress)
@@ -168,7 +168,7 @@ class _ThreadedDistances:
         return self._unpruned(distance, seed, alive, state.taken, farthest, found)
 
     def _blocks(self, items: Ints, size: int) -> list[Ints]:
-        return np.array_split(items, min(os.cpu_count() or 1, max(len(items) // size, 1)))
+        return np.array_split(items, min(thread_count(), max(len(items) // size, 1)))
 
     def _unpruned(self, distance: Distance, seed: int, alive: Ints, taken: Mask, farthest: bool, found: Floats) -> int:
         """Compute all distances; over a graph the distance to one costs what the distances to all do."""

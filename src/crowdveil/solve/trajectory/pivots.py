@@ -6,7 +6,6 @@ cluster that could be the tightest. What is found is what all distances would gi
 
 from __future__ import annotations
 
-import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,10 +14,11 @@ from typing import Literal
 
 import numpy as np
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.model.arrays import Floats, Ints, Mask, frozen
 from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.trajectory.distances import FrechetManhattan
+from crowdveil.threads import thread_count
 
 LeftOver = Literal["join", "drop"]
 PivotPath = Literal["sketched", "exact"]
@@ -82,7 +82,7 @@ class Clustering:
         cluster, taken = np.full(n, -1, np.int64), np.zeros(n, np.bool_)
         left_of = np.bincount(self.person, minlength=1)
         pivot: list[int] = []
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        with ThreadPoolExecutor(thread_count()) as pool:
             work = _Round(self, pool, taken)
             alive = np.arange(n)
             while np.count_nonzero(left_of) >= self.k:
@@ -117,8 +117,9 @@ class Clustering:
         n = len(self.person)
         if n > MAX_FOR_EXACT_PATHS:
             raise InputError(
-                f"pivot_path: exact takes the distances of all pairs, and so at most {MAX_FOR_EXACT_PATHS:,} trajectories, "
-                f"but got {n:,}; use sketched."
+                Option("pivot_path"),
+                f"exact takes the distances of all pairs, and so at most {MAX_FOR_EXACT_PATHS:,} trajectories, "
+                f"but got {n:,}; use sketched.",
             )
         squares = np.zeros((n, n), np.float64)
         for i in range(n):
@@ -153,7 +154,7 @@ class _Round:
         self.single, self.none_taken = np.arange(n), np.zeros(n, np.bool_)
         self.known, self.found = np.zeros(n, np.float64), dict[int, tuple[float, Ints]]()
         points = clustering.longest * (1 + self.distance.resampled)
-        self.rooms = [new_squares(points) for _ in range(os.cpu_count() or 1)]
+        self.rooms = [new_squares(points) for _ in range(thread_count())]
 
     def tightest(self, alive: Ints, first: int) -> tuple[int, Ints]:
         """Return the tightest of the clusters around pivots, the first of equal ones: its pivot, and its members, rising."""

@@ -8,7 +8,7 @@ from math import comb
 import numpy as np
 
 from crowdveil.engine import apart
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.model.arrays import Bytes, Floats, Indices, Ints
 from crowdveil.model.tessellation import grid_cells, grid_over, grid_zones, locate
 from crowdveil.model.trajectories import Trajectories
@@ -169,6 +169,7 @@ def _shared_combinations(visits: Visits, symbol: Ints, symbols: int, size: int, 
 def _check_combinations(visits: Visits, size: int) -> None:
     if visits.combinations(size) > MAX_COMBINATIONS:
         raise InputError(
-            f"knowledge: {visits.combinations(size):,} combinations of {size} visits are more than can be counted; choose less "
-            "knowledge, larger tiles or a longer time interval, or cut trajectories into shorter ones."
+            Option("knowledge"),
+            f"{visits.combinations(size):,} combinations of {size} visits are more than can be counted; choose less "
+            "knowledge, larger tiles or a longer time interval, or cut trajectories into shorter ones.",
         )

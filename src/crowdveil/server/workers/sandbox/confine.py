@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from crowdveil.server.workers.sandbox import landlock, seccomp
+from crowdveil.threads import processors
 
 _SYSTEM = (
     "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share", "/usr/local/lib", "/etc/ld.so.cache", "/etc/localtime",
@@ -24,7 +25,7 @@ _SYSTEM = (
 """What libraries read of a system. Of /proc only what is the same for all: an environment there has passwords in it."""
 _ENVIRONMENT = (
     "PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH",
-    "NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
+    "NUMBA_CACHE_DIR", "CROWDVEIL_THREADS", "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS", "PROJ_DATA", "PROJ_LIB", "GDAL_DATA",
 )  # fmt: skip
 """The only variables that such a process keeps."""
@@ -144,7 +145,7 @@ def tasks_of_user() -> int | None:
 def close_inherited(*keep: int) -> None:
     """Let go of what a fork inherited: sockets, pipes, files of others. Files of the installation stay, as libraries hold them.
 
-    A number is given to nothing rather than closed: whoever closes it later must not close a new file instead.
+    A number is given to nothing rather than closed: code that closes it later must not close a new file instead.
     """
     listed = Path("/proc/self/fd")
     if not listed.is_dir():
@@ -176,7 +177,7 @@ def _limit(bounds: Bounds) -> None:
     if bounds.tasks is not None:
         _lower(resource.RLIMIT_NPROC, bounds.tasks)
     if bounds.memory is not None:
-        threads = 2 * (os.cpu_count() or 1) * _THREAD_BYTES
+        threads = 2 * processors() * _THREAD_BYTES
         _lower(resource.RLIMIT_AS, _addresses() + bounds.memory + threads + _SPARE_BYTES)
 
 

@@ -1,6 +1,6 @@
 """A filter of system calls (seccomp): no sockets, no new processes or programs, no look into other processes.
 
-What is refused answers EPERM, so that a library which tries it reports an error and nobody is killed.
+What is refused answers EPERM, so that a library which tries it reports an error and no process is killed.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.solve.trajectory.distances.base import Paths
 
@@ -41,8 +41,9 @@ class Contemporaries:
         pairs = int(count_neighbors(order, start, end))
         if pairs > MAX_EDGES:
             raise InputError(
-                f"distance: {pairs:,} pairs of trajectories are on their way at the same time, and at most {MAX_EDGES:,} "
-                "can be held; use the spatiotemporal distance where there is a choice, or fewer trajectories."
+                Option("distance"),
+                f"{pairs:,} pairs of trajectories are on their way at the same time, and at most {MAX_EDGES:,} "
+                "can be held; use the spatiotemporal distance where there is a choice, or fewer trajectories.",
             )
         first, second, length = edges(order, start, end, *paths.points, pairs)
         ends = np.concatenate([first, second]), np.concatenate([second, first])

@@ -1,0 +1,128 @@
+"""Leases: a worker claims a job, renews its lease while it works, and writes only while it holds it."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from typing import Any
+
+import sqlalchemy as sa
+
+from crowdveil.server.queue.job import QueuedJob
+from crowdveil.server.queue.log_store import LogStore
+from crowdveil.server.queue.schedule import next_job
+from crowdveil.server.queue.schema import jobs, now
+from crowdveil.server.texts import plain
+
+CRASHES_MOST = 2
+"""Times that a job may end the process that runs it."""
+LOST_MOST = 10
+"""Times that a worker may vanish with a job; the cause is not known, so it is more."""
+
+CRASHED = "the job ended the process that ran it twice{why}; give it less data, or other parameters."
+LOST = f"the job's worker vanished {LOST_MOST} times; ask the operator of the server."
+
+
+class LeaseStore(LogStore):
+    """The table of jobs as workers change it."""
+
+    def claim(self, worker: str, lease_s: float) -> QueuedJob | None:
+        """Take the job whose turn it is."""
+        if not self.db.do(sa.select(jobs.c.id).where(jobs.c.state == "queued").limit(1)):
+            return None  # most of the time, and without a lock
+        change = (
+            sa.update(jobs).where(jobs.c.id == next_job().scalar_subquery())
+            .values(
+                state="running", lease=secrets.token_hex(16), lease_until=now() + lease_s, worker=worker, claimed=now(),
+                started=sa.func.coalesce(jobs.c.started, now()), stage="starting", done=0, total=0, runs=jobs.c.runs + 1,
+            ).returning(jobs)
+        )  # fmt: skip
+        with self.db.transaction(alone=True) as do:
+            rows = do(change)
+            return QueuedJob.of(rows[0]) if rows else None
+
+    def holds(self, job: QueuedJob) -> bool:
+        """Whether the job is still this worker's."""
+        return bool(self.db.do(sa.select(jobs.c.id).where(jobs.c.id == job.id, jobs.c.lease == job.lease)))
+
+    def beat(self, job: QueuedJob, lease_s: float, stage: str, done: int, total: int) -> bool:
+        """Extend the lease, and store the progress; False if the lease was lost."""
+        return self._held(job, lease_until=now() + lease_s, stage=stage, done=done, total=total)
+
+    def finish(self, job: QueuedJob, result: dict[str, Any], size: int | None = None) -> bool:
+        """Publish a result: from here on it is the job's, and no other can become it. False if the lease was lost.
+
+        `size` is that of all that is kept; the result's own where nothing is said.
+        """
+        held = int(result.get("bytes", 0)) if size is None else size
+        return self._held(
+            job, "finished a job", state="done", lease=None, ended=now(), expires=now() + jobs.c.keep_s,
+            result=json.dumps(result), bytes=held,
+        )  # fmt: skip
+
+    def fail(self, job: QueuedJob, code: str, message: str) -> bool:
+        """End a job with a sentence; False if the lease was lost."""
+        return self._held(
+            job, f"failed a job ({code})", state="failed", lease=None, ended=now(), parameters="{}", error_code=code,
+            error=plain(message),
+        )  # fmt: skip
+
+    def crash(self, job: QueuedJob, why: str) -> bool:
+        """Note that a job ended the process that ran it: it is run again, but not for ever."""
+        return self._held(job, "saw a job end its process", **_crashed(why))
+
+    def give_back(self, job: QueuedJob) -> bool:
+        """Put a job back as it was: its worker is to stop."""
+        return self._held(job, state="queued", lease=None, runs=jobs.c.runs - 1, stage=None, done=0, total=0)
+
+    def _held(self, job: QueuedJob, what: str = "", **values: Any) -> bool:
+        """Change the row of a job if its worker still holds it."""
+        mine = (jobs.c.id == job.id, jobs.c.lease == job.lease, jobs.c.state == "running")
+        with self.db.transaction() as do:
+            rows = do(sa.update(jobs).where(*mine).values(**values).returning(jobs.c.id))
+            if rows and what:
+                self.record(do, "worker", what, job.id)
+            return bool(rows)
+
+    def void(self, worker: str) -> None:
+        """Take every lease from a worker that is known to be dead."""
+        held = (jobs.c.worker == worker, jobs.c.state == "running")
+        self.db.do(sa.update(jobs).where(*held).values(lease_until=0.0))
+
+    def crashed(self, worker: str, why: str) -> None:
+        """Note that a worker was ended by its own fault while it held jobs: they are suspects, and not for ever run again."""
+        held = (jobs.c.worker == worker, jobs.c.state == "running")
+        with self.db.transaction() as do:
+            for row in do(sa.update(jobs).where(*held).values(**_crashed(why)).returning(jobs.c.id)):
+                self.record(do, "worker", "saw a job end its worker", row["id"])
+
+    def holders(self) -> list[str]:
+        """Workers that hold a job."""
+        return [
+            row["worker"] for row in self.db.do(sa.select(jobs.c.worker).distinct().where(jobs.c.state == "running"))
+        ]
+
+    def take_back(self) -> int:
+        """Return jobs without a valid lease to the queue; return how many."""
+        late = (jobs.c.state == "running", jobs.c.lease_until < now())
+        if not self.db.do(sa.select(jobs.c.id).where(*late).limit(1)):
+            return 0
+        values = _again_unless(jobs.c.lost + 1 >= LOST_MOST, "lost", LOST)
+        return len(self.db.do(sa.update(jobs).where(*late).values(lost=jobs.c.lost + 1, **values).returning(jobs.c.id)))
+
+
+def _crashed(why: str) -> dict[str, Any]:
+    values = _again_unless(jobs.c.crashes + 1 >= CRASHES_MOST, "crashed", CRASHED.format(why=plain(why)))
+    return {"crashes": jobs.c.crashes + 1, **values}
+
+
+def _again_unless(often: Any, code: str, sentence: str) -> dict[str, Any]:
+    """The change that puts a job back into the queue, or ends it with a sentence where that happened too often."""
+    return {
+        "lease": None, "stage": None, "done": 0, "total": 0,
+        "state": sa.case((often, "failed"), else_="queued"),
+        "ended": sa.case((often, now()), else_=jobs.c.ended),
+        "error_code": sa.case((often, code), else_=None),
+        "error": sa.case((often, sentence), else_=None),
+        "parameters": sa.case((often, "{}"), else_=jobs.c.parameters),
+    }  # fmt: skip
