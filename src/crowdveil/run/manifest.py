@@ -104,10 +104,18 @@ def _version(package: str) -> str:
 
 def _options(reading: Params) -> dict[str, Any]:
     """Return the options that differ from their defaults; files by their hash."""
-    options = {
-        n: getattr(reading, n) for n, f in type(reading).model_fields.items() if getattr(reading, n) != f.default
+    given = {
+        n: getattr(reading, n)
+        for n, f in type(reading).model_fields.items()
+        if _differs(getattr(reading, n), f.default)
     }
-    return {n: _described(v) if n in FILES else v for n, v in options.items()}
+    return {n: _described(value) if n in FILES else value for n, value in given.items()}
+
+
+def _differs(value: Any, default: Any) -> bool:
+    """Return whether a value is not the default; a data frame, which zones may be, is compared cell by cell, so it differs."""
+    differs = value != default
+    return differs if isinstance(differs, bool) else True
 
 
 def _kind(data: Any) -> str:
