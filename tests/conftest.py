@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from examples import tries
 from hypothesis import settings
 
 # Kernels compile at their first call, so no example has a deadline; a build machine tries the same examples each time.
-settings.register_profile("here", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True)
+settings.register_profile("here", deadline=None, max_examples=tries(100))
+settings.register_profile("ci", deadline=None, derandomize=True, max_examples=tries(100))
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import shapely
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from towns import HERE, TRACKS, people, released, walks
@@ -243,7 +244,7 @@ def test_a_box_may_cross_the_date_line() -> None:
 longitudes = st.lists(st.floats(-180, 180), min_size=1, max_size=8)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=tries(200), deadline=None)
 @given(longitudes, st.integers(1, 4))
 def test_the_box_is_the_complement_of_the_largest_gap(lon: list[float], parts: int) -> None:
     """By brute force over all gaps, where the smallest arc is less than half of the globe; and joined from parts."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -32,7 +33,7 @@ ROOT = Path(__file__).parents[1]
 EVERY = pytest.mark.parametrize("method", [find_method(name) for name in METHODS], ids=list(METHODS))
 STRATEGIES = {Flows: testing.flows, Trajectories: testing.trajectories}
 GRID_ONLY = {"uniform"}
-FILES_SLOW = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+FILES_SLOW = settings(max_examples=tries(15), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def _data(method: Method, *, empty: bool = False) -> st.SearchStrategy[Any]:
@@ -74,7 +75,7 @@ def test_empty_data_gives_an_empty_release(method: Method) -> None:
 
 
 @EVERY
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=tries(25), deadline=None)
 @given(draw=st.data())
 def test_one_row(method: Method, draw: st.DataObject) -> None:
     data = draw.draw(_data(method))
@@ -85,7 +86,7 @@ def test_one_row(method: Method, draw: st.DataObject) -> None:
 
 
 @EVERY
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=tries(25), deadline=None)
 @given(draw=st.data())
 def test_input_is_unchanged_and_output_shares_no_memory_that_can_be_written(
     method: Method, draw: st.DataObject
@@ -139,7 +140,7 @@ def test_guarantees_are_kept_on_the_written_file(
 
 
 @EVERY
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=tries(25), deadline=None)
 @given(draw=st.data())
 def test_no_original_id_leaves(method: Method, draw: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     data = draw.draw(_data(method))
@@ -154,7 +155,7 @@ def test_no_original_id_leaves(method: Method, draw: st.DataObject, tmp_path_fac
 
 
 @EVERY
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=tries(25), deadline=None)
 @given(draw=st.data())
 def test_duplicates_do_not_matter_to_validity(method: Method, draw: st.DataObject) -> None:
     """Every trajectory twice, under another id and the same person; flows cannot repeat."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyproj import Geod
@@ -18,7 +19,7 @@ from crowdveil.errors import ParameterError
 from crowdveil.filters import Filter, filter_trajectories, leg_speeds_kmh
 from crowdveil.model.trajectories import Trajectories
 
-unhurried = settings(deadline=None, max_examples=100)
+unhurried = settings(deadline=None, max_examples=tries(100))
 GEOD = Geod(ellps="WGS84")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import shapely
+from examples import tries
 from hypothesis import given, settings
 
 import crowdveil
@@ -137,7 +138,7 @@ def test_nothing_broken_is_put_in_place(found: HeatMap, tmp_path: Path, change: 
 
 
 @given(testing.trajectories(max_trajectories=12))
-@settings(max_examples=40)
+@settings(max_examples=tries(40))
 def test_any_trajectories(tmp_path_factory: pytest.TempPathFactory, data: Trajectories) -> None:
     params = HeatMapParams(min_k=2, min_sector_length_m=150, suppress=0.1)
     if len(np.unique(data.person)) < 2:

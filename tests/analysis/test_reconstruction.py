@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import shapely
+from examples import tries
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from plain_measures import rebuilt, releases, tiles
@@ -37,7 +38,7 @@ def _dense(found: Any, groups: int, zones: int) -> np.ndarray:
     return full
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 @given(st.data())
 def test_on_its_own_tiles_it_is_the_papers_reconstruction_to_the_last_bit(draw: st.DataObject) -> None:
     data = draw.draw(flows())
@@ -79,7 +80,7 @@ def tile_shares(draw: st.DrawFn, count: int) -> tuple[Shares, np.ndarray]:
     return Shares.of_entries(count, zones, tile, zone, part, part == 1.0), table
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 @given(st.data())
 def test_any_shares_and_weights_are_the_dense_twin(draw: st.DataObject) -> None:
     data = draw.draw(flows())
@@ -245,7 +246,7 @@ def test_borders_that_were_drawn_twice_do_not_touch() -> None:
 
 @given(st.integers(300, 3000), st.integers(0, 2))
 @example(size=999, finer=0)  # slivers on two sides, which are too many to be left out together
-@settings(max_examples=20)
+@settings(max_examples=tries(20))
 def test_a_grid_or_hexagons_over_the_map_lose_nothing(size: int, finer: int) -> None:
     release = _hand()
     for to in ({"to_grid": size}, {"to_h3": 7 + finer}):

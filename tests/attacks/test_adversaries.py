@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import plain_attacks as plain
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_worlds import TOY, published, walk, world
@@ -136,7 +137,7 @@ def _joined(walks: list[Any], person: list[int]) -> tuple[list[Any], list[int]]:
 
 
 @pytest.mark.parametrize("name", KNOWING)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60), deadline=None)
 @given(draw=st.data())
 def test_the_original_as_plain_loops_find_it(name: str, draw: st.DataObject) -> None:
     walks = _units(draw.draw(WALKS))
@@ -155,7 +156,7 @@ def test_the_original_as_plain_loops_find_it(name: str, draw: st.DataObject) -> 
 
 
 @pytest.mark.parametrize("name", KNOWING)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60), deadline=None)
 @given(draw=st.data())
 def test_the_release_as_plain_loops_find_it(name: str, draw: st.DataObject) -> None:
     walks, released = _units(draw.draw(WALKS)), _units(draw.draw(WALKS))
@@ -174,7 +175,7 @@ def test_the_release_as_plain_loops_find_it(name: str, draw: st.DataObject) -> N
     assert found.average.value == pytest.approx(np.mean([np.mean([1 / n if n else 0 for n in c]) for c in exactly]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60), deadline=None)
 @given(walks=WALKS, released=WALKS, visited=st.sampled_from(["most", "least"]))
 def test_home_and_work_as_plain_loops_find_it(walks: Any, released: Any, visited: str) -> None:
     walks, released = _units(walks), _units(released)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_worlds import NOON, flow_release, published, walk, world
@@ -103,7 +104,7 @@ def test_a_visit_does_not_go_on_in_the_next_trajectory() -> None:
 
 
 @pytest.mark.parametrize("method", [microaggregation.METHOD, protected_generalization.METHOD], ids=lambda m: m.name)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=tries(25), deadline=None)
 @given(data=testing.trajectories(), seed=st.integers(0, 3))
 def test_what_is_proved_holds_against_adversaries(method: Any, data: Trajectories, seed: int) -> None:
     if data.total_people < 2:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from written_flows import honest, written
@@ -53,7 +54,7 @@ def test_tampering_is_found(rows: list[tuple[Any, ...]], steps: list[tuple[Any, 
     assert finding.violated and fault in finding.detail, finding.detail
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(data=testing.flows(), cuts=st.lists(st.integers(0, 6)), more=st.integers(0, 1))
 def test_what_is_exact_is_within_bounds_and_one_more_is_not(data: Flows, cuts: list[int], more: int) -> None:
     release = honest(data, cuts, 2)

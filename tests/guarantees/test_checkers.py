@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from written_flows import AREAS, written
@@ -90,7 +91,7 @@ def test_pairs_of_tiles_may_not_stand_twice_in_a_step(row: tuple[Any, ...]) -> N
     assert DisjointFlows().check(written([*GOOD, (7200, *row[1:])])).holds, "another step is another matter"
 
 
-@settings(max_examples=200)
+@settings(max_examples=tries(200))
 @given(
     rows=st.lists(st.tuples(st.sampled_from([0, 3600]), *[st.sampled_from("abcd")] * 2), max_size=8),
     tiles=st.lists(st.sets(st.sampled_from("uvwxyz"), min_size=1), min_size=4, max_size=4),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from written_flows import honest, written
@@ -109,7 +110,7 @@ def test_data_without_times_is_one_step() -> None:
     assert TrueVolumes().check_with_flows(timed, flows).violated
 
 
-@settings(max_examples=200)
+@settings(max_examples=tries(200))
 @given(data=testing.flows(), cuts=st.lists(st.integers(1, 5)), k=st.integers(1, 12), draw=st.data())
 def test_true_releases_pass_and_one_off_is_found(data: Flows, cuts: list[int], k: int, draw: st.DataObject) -> None:
     """With rows in any order, all steps at once or one by one, on maps or without."""
@@ -136,7 +137,7 @@ def _with_column(release: WrittenRelease, column: str, values: Any) -> WrittenRe
     return replace(release, data=release.data.set_column(place, column, pa.array(values)))
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 @given(data=testing.flows(), cuts=st.lists(st.integers(1, 5)), k=st.integers(1, 12), share=st.sampled_from([0, 0.3, 4]))
 def test_the_budget_with_the_original_is_exact(data: Flows, cuts: list[int], k: int, share: float) -> None:
     release = honest(data, cuts, k)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -50,7 +51,7 @@ def _columns(rows: Rows) -> list[Any]:
     return [np.array([row[i] for row in rows], np.int64) for i in range(3)]
 
 
-@settings(max_examples=400)
+@settings(max_examples=tries(400))
 @given(
     made=painted_rows(nesting | shapes | mixed),
     limits=st.fixed_dictionaries(

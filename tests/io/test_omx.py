@@ -8,6 +8,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +21,7 @@ from crowdveil.io.values import natural_key
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 
-unhurried = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+unhurried = settings(deadline=None, max_examples=tries(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @st.composite

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from examples import tries
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -48,7 +49,7 @@ def plain(text: str | None) -> Any:
     return text
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=tries(300))
 @given(st.lists(st.none() | spelled(), min_size=1, max_size=12), st.booleans())
 def test_two_ids_are_one_where_the_twin_says_so(texts: list[str | None], numbered: bool) -> None:
     column = pa.array(texts, pa.string())
@@ -149,7 +150,7 @@ def test_both_options_of_case_exclude_each_other() -> None:
         read_flows(pa.table({"origin": ["7"], "destination": ["7"]}), user_case_sensitive=True, user_ignore_case=True)
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=tries(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.none() | spelled()), min_size=1, max_size=12))
 def test_flows_count_the_people_of_the_twin(tmp_path: Path, rows: list[tuple[str, str | None]]) -> None:
     names = [plain(user) for _, user in rows]

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from examples import tries
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -50,7 +51,7 @@ def _written(folder: Path, rows: list[tuple[Any, ...]], row_group_size: int) -> 
     return read_release(folder, {"data": "flows.parquet", "steps": "steps.parquet", "areas": "areas.geojson"})
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=rows_of_release, repeat=st.sampled_from([1, 9]), row_group_size=st.integers(1, 20))
 def test_columns_are_what_was_written(
     rows: list[tuple[Any, ...]], repeat: int, row_group_size: int, tmp_path: Path

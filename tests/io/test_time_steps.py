@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import duckdb
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +15,7 @@ from crowdveil.errors import ParameterError
 from crowdveil.io.time_steps import TimeSteps, step_seconds, wall_sql
 from crowdveil.io.times import Clock
 
-unhurried = settings(deadline=None, max_examples=60)
+unhurried = settings(deadline=None, max_examples=tries(60))
 EPOCH = datetime(1970, 1, 1)
 walls = st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1))
 

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo, available_timezones
 import numpy as np
 import pyarrow as pa
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +19,7 @@ from crowdveil.io.time_forms import TimeForm, learned_form
 from crowdveil.io.times import Clock, read_seconds
 from crowdveil.io.trajectories import read_trajectories
 
-unhurried = settings(deadline=None, max_examples=100)
+unhurried = settings(deadline=None, max_examples=tries(100))
 EPOCH = datetime(1970, 1, 1)
 ZONES = sorted(available_timezones())
 moments = st.datetimes(min_value=datetime(1, 1, 3), max_value=datetime(9998, 12, 30))

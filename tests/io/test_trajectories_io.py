@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from examples import tries
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +20,7 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.model.trajectories import Trajectories
 
-unhurried = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+unhurried = settings(deadline=None, max_examples=tries(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 Row = tuple[float, float, int, Any, Any]
 """lat, lon, t, trajectory, user."""
 

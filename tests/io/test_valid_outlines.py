@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import shapely
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -80,7 +81,7 @@ def test_the_release_of_new_yorks_zones_is_valid_whole(tmp_path: Path) -> None:
     assert len(again) == len(zones)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=tries(15), deadline=None)
 @given(seed=st.integers(0, 2**32), n=st.integers(4, 60), size=st.sampled_from([1e-4, 0.01, 1.0]))
 def test_areas_of_a_voronoi_map_are_valid(
     seed: int, n: int, size: float, tmp_path_factory: pytest.TempPathFactory

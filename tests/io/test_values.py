@@ -8,13 +8,14 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdveil.errors import InputError
 from crowdveil.io.values import encode_ids, ids_of, read_floats
 
-unhurried = settings(deadline=None, max_examples=100)
+unhurried = settings(deadline=None, max_examples=tries(100))
 
 
 def plain_number(text: str | None) -> float | None:

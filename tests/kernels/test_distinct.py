@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,7 +10,7 @@ from crowdveil.kernels.distinct import count_pairs
 numbers = st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1))
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(pairs=st.lists(st.tuples(numbers, numbers), max_size=60))
 def test_different_pairs_are_counted(pairs: list[tuple[int, int]]) -> None:
     first, second = (np.array([p[i] for p in pairs], np.int64) for i in range(2))

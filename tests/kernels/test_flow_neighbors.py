@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdveil.kernels.od.flow_neighbors import nearest_points
 
 
-@settings(max_examples=200)
+@settings(max_examples=tries(200))
 @given(n=st.integers(2, 120), most=st.integers(1, 130), side=st.sampled_from([1, 3, 1000]), seed=st.integers(0, 1000))
 def test_they_are_as_near_as_the_nearest_of_all(n: int, most: int, side: int, seed: int) -> None:
     most = min(most, n - 1)

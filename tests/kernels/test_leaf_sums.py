@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ rows = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(150), deadline=None)
 @given(first=rows, second=rows)
 def test_sums_come_out_in_order_and_leave_nothing_behind(
     first: list[tuple[int, int]], second: list[tuple[int, int]]

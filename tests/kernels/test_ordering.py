@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from crowdveil.kernels.ordering import (
     spread,
 )
 
-unhurried = settings(deadline=None, max_examples=100)
+unhurried = settings(deadline=None, max_examples=tries(100))
 rows = st.lists(st.tuples(st.integers(0, 4), st.integers(-3, 40)), max_size=150)
 """Few groups, so that some have more points than the small sort takes; few times, so that many are equal."""
 

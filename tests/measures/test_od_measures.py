@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import shapely
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_measures import dense, overlapping_releases, rebuilt, releases, rows_of, tiles
@@ -69,7 +70,7 @@ DENSE = (
 
 
 @pytest.mark.parametrize("overlap", [False, True])
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 @given(draw=st.data())
 def test_what_compares_matrices_is_the_dense_twin(overlap: bool, draw: st.DataObject) -> None:
     data = draw.draw(flows())

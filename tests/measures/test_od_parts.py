@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,7 +35,7 @@ def _of_steps(release: FlowRelease, steps: np.ndarray) -> FlowRelease:
 
 
 @pytest.mark.parametrize("asked", MEASURES, ids=lambda asked: asked.label)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=tries(25), deadline=None)
 @given(draw=st.data())
 def test_every_measure_is_the_same_in_parts(asked: MeasureRequest, draw: st.DataObject) -> None:
     data = draw.draw(testing.flows(max_steps=4))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -70,7 +71,7 @@ def test_half_of_every_group_is_half_of_the_answers(movers: Trajectories) -> Non
         np.testing.assert_allclose(value(name, compared)[1], 0.5)
 
 
-@settings(max_examples=30)
+@settings(max_examples=tries(30))
 @given(trajectories(), st.sampled_from(["data", "box"]), st.integers(0, 3))
 def test_means_are_those_of_the_definition(data: Trajectories, centers: Any, seed: int) -> None:
     params = RangeQueryParams(queries=12, radius_m=3000, windows_s="0,400,900", centers=centers, seed=seed)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import plain_trajectory_measures as plain
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
@@ -61,7 +62,7 @@ def _plain(paths: Paths) -> list[plain.Path]:
     return [list(zip(*(c.tolist() for c in paths.one(i)), strict=True)) for i in range(len(paths))]
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(comparisons(), st.sampled_from(["spatiotemporal", "dtw", "discrete-frechet"]), st.sampled_from([0.0, 0.5]))
 def test_distances_to_originals_and_linkage_are_those_of_the_plain_twin(
     compared: TrajectoryComparison, name: str, weight: float
@@ -80,7 +81,7 @@ def test_distances_to_originals_and_linkage_are_those_of_the_plain_twin(
     assert _value("record-linkage", compared, window=100, **given_) == pytest.approx(linked)
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(comparisons(), st.integers(1, 100), st.sampled_from(["spatiotemporal", "dtw"]))
 def test_a_window_searches_originals_as_far_from_the_center(
     compared: TrajectoryComparison, window: int, name: str
@@ -108,7 +109,7 @@ def test_windows_hold_the_nearest_numbers(numbers: list[int], value: int, size: 
     assert list(range(begin, begin + size)) == plain.nearest_in(rising, value, size)
 
 
-@settings(max_examples=30)
+@settings(max_examples=tries(30))
 @given(comparisons())
 def test_over_the_graph_who_cannot_be_reached_is_not_linked(compared: TrajectoryComparison) -> None:
     graph = Contemporaries(compared.paths)
@@ -120,7 +121,7 @@ def test_over_the_graph_who_cannot_be_reached_is_not_linked(compared: Trajectory
     assert _value("record-linkage", compared, distance="graph") == pytest.approx(100 * total / len(compared.original))
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(comparisons(), st.booleans(), st.sampled_from([300, 1000]))
 def test_mobility_is_that_of_the_plain_twin(compared: TrajectoryComparison, people: bool, tile_m: int) -> None:
     data, release = compared.original, compared.release
@@ -225,7 +226,7 @@ def test_sequences_are_padded_at_the_left_and_say_each_tile_once_in_a_row() -> N
     assert later.tolist() == pytest.approx([west, west + 3 + level, west + 2 * level]) and timed.largest == 3 * level
 
 
-@settings(max_examples=8)
+@settings(max_examples=tries(8))
 @given(trajectories(), st.sampled_from(["logistic", "boosting"]), st.sampled_from([None, 100]))
 def test_equal_data_cannot_be_distinguished(data: Trajectories, model: str, interval: int | None) -> None:
     compared = TrajectoryComparison(data, _release(data, np.arange(len(data))[::-1]))

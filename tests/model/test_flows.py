@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from crowdveil.model import flows as model_flows
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 
-unhurried = settings(deadline=None, max_examples=60)
+unhurried = settings(deadline=None, max_examples=tries(60))
 ZONES = Zones.from_ids(["a", "b", "c"])
 cells = st.dictionaries(
     st.tuples(st.integers(0, 4), st.integers(0, 2), st.integers(0, 2)),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import shapely
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyproj import Geod
 
 from crowdveil.model.projection import LocalProjection
 
-unhurried = settings(deadline=None, max_examples=60)
+unhurried = settings(deadline=None, max_examples=tries(60))
 GEOD = Geod(ellps="WGS84")
 
 

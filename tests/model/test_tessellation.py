@@ -8,6 +8,7 @@ import h3
 import numpy as np
 import pytest
 import shapely
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyproj import Geod
@@ -28,7 +29,7 @@ from crowdveil.model.tessellation import (
 )
 from crowdveil.model.zones import Zones
 
-unhurried = settings(deadline=None, max_examples=60)
+unhurried = settings(deadline=None, max_examples=tries(60))
 GEOD = Geod(ellps="WGS84")
 
 

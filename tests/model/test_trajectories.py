@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyproj import Geod
@@ -57,7 +58,7 @@ def test_what_is_no_trajectory_is_refused(column: str, values: list[Any], says: 
         made(**{column: values})
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=tries(60))
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3), st.booleans()), max_size=12))
 def test_trajectories_are_left_out_with_people_who_have_none_left(parts: list[tuple[int, int, bool]]) -> None:
     lengths = [n for n, _, _ in parts]

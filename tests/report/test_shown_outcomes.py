@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_worlds import flow_release
@@ -130,7 +131,7 @@ def test_the_manifest_and_the_page_explain_both(made: Path) -> None:
         assert f"({name}): 64 % of the trips" in page, "as in the table of attacks"
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(
     rows=st.lists(st.tuples(*[st.integers(0, 3)] * 2, st.integers(1, 9)), max_size=12),
     sizes=st.lists(st.integers(1, 2), min_size=4, max_size=4),

@@ -8,6 +8,7 @@ from typing import get_args
 import numpy as np
 import plain_trajectories as plain
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,7 +41,7 @@ def _original(data: Trajectories, i: int) -> list[tuple[float, float, int]]:
 colors = st.lists(st.integers(0, 3), min_size=8, max_size=8)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=tries(80), deadline=None)
 @given(data=trajectories(), color=colors)
 def test_the_mean_is_the_twin_and_its_times_rise(data: Trajectories, color: list[int]) -> None:
     members, offsets = _groups(data, color)
@@ -69,7 +70,7 @@ def _mean(data: Trajectories, here: list[list[tuple[float, float, int]]]) -> lis
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.8])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60), deadline=None)
 @given(data=trajectories(), color=colors)
 def test_the_closest_trajectory_is_a_member_and_none_is_closer(
     weight: float, data: Trajectories, color: list[int]
@@ -85,7 +86,7 @@ def test_the_closest_trajectory_is_a_member_and_none_is_closer(
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.8])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60), deadline=None)
 @given(data=trajectories(), color=colors)
 def test_the_closest_locations_are_members_points_at_the_times_of_the_mean(
     weight: float, data: Trajectories, color: list[int]
@@ -108,7 +109,7 @@ def test_the_closest_locations_are_members_points_at_the_times_of_the_mean(
 
 @pytest.mark.parametrize("how", get_args(AggregationName))
 @pytest.mark.parametrize("distance", ["spatiotemporal", "graph", "dtw", "discrete-frechet"])
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=tries(10), deadline=None)
 @given(data=trajectories(), color=colors)
 def test_any_aggregation_goes_with_any_distance(
     how: AggregationName, distance: str, data: Trajectories, color: list[int]

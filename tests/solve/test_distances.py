@@ -10,6 +10,7 @@ import numpy as np
 import plain_couplings
 import plain_trajectories as plain
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,7 +55,7 @@ def _distance(name: str, data: Paths, weight: float) -> Distance:
 
 
 @pytest.mark.parametrize("name", get_args(DistanceName))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60), deadline=None)
 @given(data=paths(max_paths=5, max_points=4), weight=st.sampled_from([0.0, 0.5, 3.0]))
 def test_every_distance_is_its_twin_and_symmetric(name: str, data: Paths, weight: float) -> None:
     distance, every = _distance(name, data, weight), np.arange(len(data))
@@ -69,7 +70,7 @@ def test_every_distance_is_its_twin_and_symmetric(name: str, data: Paths, weight
 
 
 @pytest.mark.parametrize("name", get_args(DistanceName))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40), deadline=None)
 @given(data=paths(max_paths=5, max_points=4, min_paths=2))
 def test_a_path_that_is_not_in_the_data_is_as_far_as_if_it_were(name: str, data: Paths) -> None:
     """The last one is taken out; for the graph it is no way between the others, but a way from itself."""
@@ -81,7 +82,7 @@ def test_a_path_that_is_not_in_the_data_is_as_far_as_if_it_were(name: str, data:
     assert np.allclose(found, _distance(name, data, 0.5).from_one(last, others), rtol=1e-12, atol=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40), deadline=None)
 @given(data=paths(max_paths=7), cells=st.integers(1, 20))
 def test_blocks_of_many_to_many_hold_all_distances_once(data: Paths, cells: int) -> None:
     distance = SpatioTemporal.of(data, 0.5)
@@ -191,7 +192,7 @@ def test_a_given_weight_is_taken_as_it_is() -> None:
     assert time_weight(none, "mean-ratio", np.random.default_rng(0)) == 0.0
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=tries(10), deadline=None)
 @given(data=trajectories())
 def test_distances_are_found_by_name_and_alias(data: Trajectories) -> None:
     assert tuple(all_distances()) == get_args(DistanceName)

@@ -11,6 +11,7 @@ import numpy as np
 import plain_couplings as plain
 import plain_trajectories
 import pytest
+from examples import tries
 from hypothesis import given, settings
 
 from crowdveil.model.arrays import Floats
@@ -33,7 +34,7 @@ def _walks(n: int, points: int, seed: int) -> Paths:
     return Paths(x.ravel(), y.ravel(), t.ravel(), np.arange(n + 1) * points)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=tries(80), deadline=None)
 @given(data=paths(max_paths=3, max_points=7))
 def test_one_pass_is_the_papers_programme_to_the_last_bit(data: Paths) -> None:
     """Also in both directions, and with the coupling that it follows."""
@@ -60,7 +61,7 @@ def test_one_pass_on_long_paths() -> None:
         assert distance.from_one(i, np.arange(3)).tolist() == [plain.one_pass(listed[i], b)[0] for b in listed]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60), deadline=None)
 @given(data=paths(max_paths=3, max_points=5))
 def test_exact_is_the_definition_and_never_above_one_pass(data: Paths) -> None:
     exact, one_pass, longest = (
@@ -95,7 +96,7 @@ def test_one_pass_is_above_the_definition_where_a_cheap_beginning_costs_later() 
     assert apart > 10
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=tries(80), deadline=None)
 @given(data=paths(max_paths=3, max_points=6))
 def test_paths_are_brought_to_the_same_moments(data: Paths) -> None:
     """As section 4.2 says: equal sizes, own points kept, moments that both have once."""
@@ -118,7 +119,7 @@ def test_paths_are_brought_to_the_same_moments(data: Paths) -> None:
 
 
 @pytest.mark.parametrize("resampled", [False, True])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60), deadline=None)
 @given(data=paths(min_paths=2, max_paths=6, max_points=9))
 def test_bounds_hold(resampled: bool, data: Paths) -> None:
     _check_bounds(data, resampled)
@@ -178,7 +179,7 @@ def test_only_what_is_above_the_limit_is_given_up(resampled: bool) -> None:
 
 
 @pytest.mark.parametrize("resampled", [False, True])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(150), deadline=None)
 @given(data=paths(min_paths=2, max_paths=4, max_points=9))
 def test_no_path_is_farther_than_couplings_tell(resampled: bool, data: Paths) -> None:
     _check_couplings(data, resampled)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import plain_log_cost as plain
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,7 +46,7 @@ def _spread(data: Paths, seed: int) -> Paths:
     return Paths(x, y, t[np.lexsort((t, trajectory))], data.offsets)
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(data=paths(min_paths=2, max_paths=2, max_points=4), weights=WEIGHTS, share=SHARES)
 def test_the_cost_is_the_least_of_all_ways_to_match(data: Paths, weights: tuple[float, float], share: float) -> None:
     cost, (a, b) = LogCost(data, *weights, share), _boxes(data)
@@ -111,7 +112,7 @@ def _walks(n: int, least: int, most: int) -> Paths:
     return Paths(x.copy(), y.copy(), t, offsets)
 
 
-@settings(max_examples=40)
+@settings(max_examples=tries(40))
 @given(seed=st.integers(0, 10**6), weights=WEIGHTS, share=SHARES)
 def test_bounds_are_bounds(seed: int, weights: tuple[float, float], share: float) -> None:
     rng = np.random.default_rng(seed)

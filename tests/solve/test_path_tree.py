@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -115,7 +116,7 @@ def scanned(data: Paths, queries: RangeQueries) -> tuple[list[int], list[int]]:
     return some, always
 
 
-@settings(max_examples=10)
+@settings(max_examples=tries(10))
 @given(st.integers(0, 2**32 - 1))
 def test_a_tree_of_several_levels_finds_what_a_scan_finds(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -8,6 +8,7 @@ from unittest.mock import patch
 import numpy as np
 import plain_couplings as plain
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,7 +39,7 @@ def _sketches(distance: FrechetManhattan) -> list[list[float]]:
 
 
 @pytest.mark.parametrize("bounded", [True, False])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60), deadline=None)
 @given(data=paths(max_paths=14), draw=st.data())
 def test_clusters_are_those_of_the_twin(bounded: bool, data: Paths, draw: st.DataObject) -> None:
     """Few places, so that many distances are equal; people with several trajectories."""
@@ -139,7 +140,7 @@ def test_any_number_of_threads_gives_the_same_clusters(path: PivotPath) -> None:
     assert np.array_equal(*found) and found[0].min() == 0
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(30), deadline=None)
 @given(data=paths(min_paths=4, max_paths=6), tried=st.integers(3, 4))
 def test_the_exact_path_has_the_least_sum_of_squares(data: Paths, tried: int) -> None:
     """By all ways that do not stay; what is chosen between them is looked at through the pivots of the first round."""

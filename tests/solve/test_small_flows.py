@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_boxes import TILES, problems
@@ -53,7 +54,7 @@ def _rows(release: FlowRelease, state: int) -> list[tuple[frozenset[int], frozen
 
 
 @pytest.mark.parametrize("name", METHODS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60), deadline=None)
 @given(problem=problems(), k=st.integers(2, 4), include_empty=st.booleans())
 def test_reported_rows_hold_what_was_suppressed(name: str, problem: Any, k: int, include_empty: bool) -> None:
     flows, trips = problem

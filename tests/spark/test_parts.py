@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from spark_runs import same_rows
@@ -69,7 +70,7 @@ def _rows(release: FlowRelease) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("name", OD)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=tries(20), deadline=None)
 @given(draw=st.data())
 def test_a_time_step_gives_the_same_alone_and_among_others(name: str, draw: st.DataObject) -> None:
     method, data = find_method(name), draw.draw(testing.flows())
@@ -183,7 +184,7 @@ OF_FLOWS: tuple[Guarantee, ...] = (
 
 
 @pytest.mark.parametrize("guarantee", OF_FLOWS, ids=lambda guarantee: guarantee.name)
-@settings(max_examples=30)
+@settings(max_examples=tries(30))
 @given(draw=st.data())
 def test_partitions_find_what_is_found_in_all_of_it(guarantee: Guarantee, draw: st.DataObject) -> None:
     """Outcome, counts and sentence of the whole, whatever time steps lie in which partition."""

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -130,7 +131,7 @@ def _solve_partitions(
 
 
 @pytest.mark.parametrize("method", APART, ids=lambda method: method.name)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40), deadline=None)
 @given(draw=st.data())
 def test_parts_give_the_rows_of_one_machine(method: Method, draw: st.DataObject) -> None:
     drawn = draw.draw(testing.trajectories(max_trajectories=12, max_points=5))
@@ -195,7 +196,7 @@ def test_what_is_found_from_all_trajectories_is_refused(name: str, parameters: d
     assert said in str(method.partitioning(method.params.checked(parameters)))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(30), deadline=None)
 @given(data=testing.trajectories(), keep=st.integers(0, 255))
 def test_a_part_has_the_meters_and_times_of_the_whole(data: Trajectories, keep: int) -> None:
     kept = np.array([keep >> (i % 8) & 1 for i in range(len(data))], np.bool_)
@@ -261,7 +262,7 @@ def test_ids_that_are_fractions_are_text_as_on_one_machine() -> None:
     assert set(rows["trajectory"].drop_null().to_pylist()) == set(read_trajectories(table).ids.tolist()) == {"1.5", "2"}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40), deadline=None)
 @given(data=testing.trajectories(max_trajectories=10), cut=st.integers(1, 4), least=st.integers(1, 5))
 def test_filters_in_parts_keep_what_they_keep_in_one(data: Trajectories, cut: int, least: int) -> None:
     table = _points(data, np.random.default_rng(cut).permutation(data.points))

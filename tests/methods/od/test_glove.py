@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_rivals import (
@@ -53,7 +54,7 @@ def _by_rows(clusters: list[list[Any]]) -> list[Any]:
     return sorted(sorted((row.origin, row.destination) for row in held) for held in clusters)
 
 
-@settings(max_examples=300)
+@settings(max_examples=tries(300))
 @given(data=testing.flows(max_tiles=7), choices=CHOICES)
 def test_with_all_flows_as_neighbors_it_is_exact_greedy_merging(data: Flows, choices: dict[str, Any]) -> None:
     params = GloveParams(**choices)
@@ -69,7 +70,7 @@ def test_with_all_flows_as_neighbors_it_is_exact_greedy_merging(data: Flows, cho
         assert by_tiles(boxes(release, step)) == by_tiles([plain_box(data, held) for held in wanted])
 
 
-@settings(max_examples=300)
+@settings(max_examples=tries(300))
 @given(data=testing.flows(max_tiles=8, max_steps=1), choices=CHOICES, most=st.integers(1, 4))
 def test_with_few_neighbors_it_is_the_plain_twin(data: Flows, choices: dict[str, Any], most: int) -> None:
     params, rows = GloveParams(**choices, neighbors=most), rows_of(data, 0)

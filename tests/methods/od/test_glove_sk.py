@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_rivals import boxes, by_tiles, crowd, plain_box, plain_cut, plain_linkage, rows_of, taxis, volume
@@ -17,7 +18,7 @@ from crowdveil.progress import no_progress
 from crowdveil.solve.od.clusters import nearest_flows, places
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 @given(data=testing.flows(max_tiles=8), k=st.integers(2, 30), share=st.sampled_from([0.0, 0.1, 0.25]))
 def test_it_is_the_lowest_cut_of_the_dendrogram(data: Flows, k: int, share: float) -> None:
     release = run(data, GloveSkParams(k=k, suppress=share), np.random.default_rng(0), no_progress)
@@ -31,7 +32,7 @@ def test_it_is_the_lowest_cut_of_the_dendrogram(data: Flows, k: int, share: floa
         assert by_tiles(boxes(release, step)) == by_tiles([plain_box(data, held) for held in wanted])
 
 
-@settings(max_examples=50)
+@settings(max_examples=tries(50))
 @given(seed=st.integers(0, 10_000), n=st.integers(2, 12))
 def test_with_all_flows_as_neighbors_it_is_complete_linkage(seed: int, n: int) -> None:
     place = np.random.default_rng(seed).uniform(0, 1000, (n, 4))  # no two distances are the same

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_rivals import plain_noise, taxis
@@ -75,7 +76,7 @@ def test_falls_with_the_exponential(x: int, t: int) -> None:
     _is_near(int(falls(np.full(DRAWS, x), t, np.random.default_rng(5)).sum()), math.exp(-x / t))
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(cells=st.integers(0, 50), chance=st.sampled_from([0.0, 1e-12, 0.01, 0.3, 0.9, 1.0]), seed=st.integers(0, 9))
 def test_picked_cells_rise_and_are_cells(cells: int, chance: float, seed: int) -> None:
     found = pick(cells, chance, np.random.default_rng(seed))
@@ -91,7 +92,7 @@ def test_each_cell_is_picked_as_often() -> None:
         _is_near(count, 0.3, 20_000)
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(data=testing.flows(), epsilon=st.sampled_from([0.001, 0.5, 3.0, 100.0]), least=st.integers(1, 5))
 def test_a_release_has_no_exact_figure(data: Flows, epsilon: float, least: int) -> None:
     params = LaplaceParams(epsilon=epsilon, min_volume=least)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_rivals import boxes, by_tiles, crowd, plain_box, plain_cuts, points_of, rows_of, taxis
@@ -19,7 +20,7 @@ from crowdveil.solve.od.assignment import row_of_flows
 from crowdveil.synth.profiles import make_profile
 
 
-@settings(max_examples=300)
+@settings(max_examples=tries(300))
 @given(data=testing.flows(max_tiles=9), k=st.integers(2, 30), weight=st.sampled_from([1, 3]))
 def test_it_is_the_plain_twin(data: Flows, k: int, weight: int) -> None:
     # With weights the volume is no longer the crowd.
@@ -39,7 +40,7 @@ def test_it_is_the_plain_twin_on_a_whole_matrix() -> None:
     assert sorted(map(sorted, clusters)) == sorted(map(sorted, plain_cuts(rows, points_of(data, rows), 10)))
 
 
-@settings(max_examples=200)
+@settings(max_examples=tries(200))
 @given(data=testing.flows(max_tiles=9), k=st.integers(2, 10))
 def test_boxes_hold_the_flows_of_their_cluster_and_no_others(data: Flows, k: int) -> None:
     release = run(data, MondrianParams(k=k), np.random.default_rng(0), no_progress)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +21,7 @@ def _grid() -> Zones:
     return grid_zones(grid_frame(np.array([2.0, 2.006]), np.array([48.0, 48.005]), 100.0))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=tries(100), deadline=None)
 @given(
     trips=st.lists(st.tuples(st.integers(0, 24), st.integers(0, 24), st.integers(0, 9)), min_size=1, max_size=60),
     side=st.integers(1, 4),

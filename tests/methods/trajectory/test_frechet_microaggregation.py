@@ -8,6 +8,7 @@ from unittest.mock import patch
 import numpy as np
 import plain_couplings as plain
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,7 +41,7 @@ def _classes(data: Trajectories, release: TrajectoryRelease) -> list[set[int]]:
     return list(people.values())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60), deadline=None)
 @given(
     data=trajectories(max_trajectories=12, max_points=5),
     k=st.integers(2, 3),
@@ -68,7 +69,7 @@ def test_every_equivalence_class_has_k_people(
     assert not falls.any()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60), deadline=None)
 @given(data=paths(min_paths=2, max_paths=4), resample=st.booleans())
 def test_the_mean_of_a_cluster_is_its_twin_and_its_times_never_fall(data: Paths, resample: bool) -> None:
     from crowdveil.kernels.trajectory.cluster_mean import mean_of_cluster

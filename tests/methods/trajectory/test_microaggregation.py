@@ -7,6 +7,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,7 +48,7 @@ def _classes(data: Trajectories, release: TrajectoryRelease) -> list[set[int]]:
 
 @pytest.mark.parametrize("aggregation", get_args(AggregationName))
 @pytest.mark.parametrize("distance", get_args(DistanceName))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=tries(25), deadline=None)
 @given(
     data=trajectories(max_trajectories=12, max_points=5),
     k=st.integers(2, 3),
@@ -64,7 +65,7 @@ def test_every_equivalence_class_has_k_people(
     assert ("time_weight" in release.facts) == (distance == "spatiotemporal")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40), deadline=None)
 @given(data=trajectories(max_trajectories=12))
 def test_trajectories_can_be_counted_instead_of_people(data: Trajectories) -> None:
     release = _release(data, k=2, count_trajectories=True)

@@ -7,6 +7,7 @@ from unittest.mock import patch
 import numpy as np
 import plain_trajectories as plain
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -44,7 +45,7 @@ def _plain(data: Trajectories) -> list[plain.Path]:
     return [rows[a:b] for a, b in zip(data.offsets, data.offsets[1:], strict=False)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(150), deadline=None)
 @given(
     data=trajectories(max_trajectories=14, max_points=4),
     k=st.integers(2, 4),
@@ -58,7 +59,7 @@ def test_parts_are_those_of_the_twin_and_hold_k_people(data: Trajectories, k: in
         assert all(len(set(data.person[part].tolist())) >= k for part in parts)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60), deadline=None)
 @given(
     data=trajectories(max_trajectories=14, max_points=4),
     interval=st.sampled_from([1, 100, 5000]),
@@ -96,7 +97,7 @@ def test_one_interval_over_all_times_is_microaggregation() -> None:
         assert np.array_equal(getattr(whole, column), getattr(parts, column))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60), deadline=None)
 @given(data=trajectories(max_trajectories=14, max_points=4), interval=st.sampled_from([100, 5000]))
 def test_exchanging_stays_inside_parts_and_brings_groups_closer(data: Trajectories, interval: int) -> None:
     parts = _parts(data, 2, interval)
