@@ -96,7 +96,7 @@ class LocalEngine:
 
 
 def apart(work: Callable[[], T]) -> T:
-    """Do work that is one long kernel in a thread beside the caller's, so that an interrupt ends it."""
+    """Run one long kernel in a thread of its own, so that an interrupt ends it."""
     made: list[T] = []
 
     def task(partition: int) -> Arrays:

@@ -51,7 +51,7 @@ class SectorKAnonymity(SectorGuarantee):
         return f"Every sector of the map has locations of at least {self.k:,} {self.k_unit}."
 
     def check_sectors(self, written: WrittenSectors, original: Trajectories | None = None) -> Finding:
-        """Look at the numbers in the file; with the original count locations and people in each sector anew."""
+        """Check the numbers in the file; with the original count locations and people of each sector again."""
         if written.counts != self.k_unit:
             return self.make_finding(True, {"counts_differ": 1})
         small = int((written.people < self.k).sum())

@@ -54,11 +54,11 @@ def caller(request: Request) -> Caller:
 
 
 Who = Annotated[Caller, Depends(caller)]
-"""Whoever asks, as routes take it."""
+"""The caller, as a dependency of routes."""
 
 
 def _scoped(*scopes: str) -> Any:
-    """Whoever asks, if their token has one of some scopes."""
+    """Return the caller, if the token has one of some scopes."""
 
     def scoped(who: Who) -> Caller:
         if not who.scopes.intersection(scopes):

@@ -30,7 +30,7 @@ _MEANING = {
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Answers that a route may give instead."""
     schema = {"$ref": "#/components/schemas/Error"}
-    # Whoever asks, what stands in an address, and what is uploaded, can be refused by every route.
+    # Every route can refuse the caller, the address and the upload.
     all_statuses = dict.fromkeys((*statuses, 422, 429, 503, *((507,) if 413 in statuses else ())))
     return {s: {"description": _MEANING[s], "content": {"application/json": {"schema": schema}}} for s in all_statuses}
 

@@ -66,7 +66,7 @@ class Limits(Params):
 
 @dataclass(frozen=True)
 class Caller:
-    """Somebody who may use the service.
+    """A user of the service.
 
     Attributes
     ----------

@@ -176,8 +176,8 @@ def _rows(path: Path, wanted: tuple[int, ...], what: str) -> list[list[str]]:
     values = len(rows[0]) if len(rows[0]) in wanted else wanted[-1]
     bad = [i + 1 for i, row in enumerate(rows) if len(row) != values]
     if bad:
-        told = rows_that(bad, len(bad), "have more or fewer values")
-        raise InputError(path, f"wanted {what} in each line, but {told}; fix them.")
+        which = rows_that(bad, len(bad), "have more or fewer values")
+        raise InputError(path, f"wanted {what} in each line, but {which}; fix them.")
     return rows
 
 

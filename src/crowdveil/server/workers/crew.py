@@ -44,7 +44,7 @@ class Crew:
         try:
             self._keep(launcher, store, heartbeat)
         except StarterEndedError:
-            # Whoever started this process starts it again; its workers end with it, and their jobs are taken back.
+            # The supervisor starts this process again; its workers end with it, and their jobs are taken back.
             logs.say("worker", "the process that starts jobs ended", logging.ERROR)
             raise SystemExit(1) from None
         heartbeat.end()

@@ -23,7 +23,7 @@ class Heartbeat:
         self._beaten = -EVERY_S
 
     def beat(self, workers: int) -> None:
-        """Tell how many workers are alive, now and then. A disk that is full must not end them."""
+        """Write how many workers are alive, at intervals. A full disk must not end them."""
         now = time.monotonic()
         if now - self._beaten < EVERY_S:
             return
@@ -38,7 +38,7 @@ class Heartbeat:
             os.utime(self.file)
 
     def end(self) -> None:
-        """Tell that they end."""
+        """Remove the file when they end."""
         with suppress(OSError):
             self.file.unlink()
 

@@ -1,8 +1,8 @@
-"""Weights of trips: added up exactly, and rounded to whole trips once for what is to be told.
+"""Weights of trips: added up exactly, and rounded to whole trips once for what is published.
 
 A time step is rounded so that sums stay right: the volumes up to any row, in the order of the step, are those of their weights,
 rounded. So no row is off by a whole trip, and no time step by more than half of one (bucket rounding, as matrix tools call it).
-Methods choose by the flows, rounded like this; what they publish is rounded anew from the exact weights of each row's flows.
+Methods choose by the flows, rounded like this; what they publish is rounded from the exact weights of each row's flows.
 """
 
 from __future__ import annotations
