@@ -22,6 +22,8 @@ METHODS = all_methods()
 FLOWS = [name for name, method in METHODS.items() if method.takes is Flows]
 TRACKS = [name for name, method in METHODS.items() if method.takes is Trajectories]
 ON_GRIDS = {"uniform"}
+WITH_REPORT = {"joint", "microaggregation"}
+"""Methods whose attacks and reports are compared too; attacks and reports are the same code for all methods."""
 MORE: dict[str, tuple[dict[str, Any], ...]] = {
     "microaggregation": ({"distance": "graph"}, {"aggregation": "closest-trajectory"}),
     "time-partitioned-microaggregation": ({"interval_s": 60},),
@@ -93,7 +95,9 @@ def _releases(folder: Path, name: str, more: dict[str, Any], files: Iterator[Pat
     for i, file in enumerate(files):
         out = folder / f"out{i}"
         parameters = {**_small_k(METHODS[name]), **more}
-        pipeline.run(pipeline.Request(name, file, out, parameters, reading, options={"seed": SEED, "format": "csv"}))
+        whole = name in WITH_REPORT and not more
+        options = {"seed": SEED, "format": "csv", "attack": whole, "report": whole}
+        pipeline.run(pipeline.Request(name, file, out, parameters, reading, options=options))
         made.append(_bytes(out))
     return made
 
