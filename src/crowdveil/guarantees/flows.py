@@ -101,6 +101,7 @@ class SuppressionBudget(Guarantee):
     kind: ClassVar[Kind] = "structure"
     tallies: ClassVar[Mapping[str, Merge]] = dict.fromkeys(("steps", "over", "open", "below_k", "strange"), "sum")
 
+    from_data: ClassVar[tuple[str, ...]] = ("weighted",)
     suppress: float | None = Field(None, ge=0, le=1)
     """A share of the volume."""
     suppress_trips: int | None = Field(None, ge=0)

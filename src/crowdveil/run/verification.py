@@ -83,9 +83,9 @@ def stated_guarantees(manifest: dict[str, Any]) -> tuple[Guarantee, ...]:
     return stated
 
 
-def _stand_in(counts: str) -> Any:
-    """What a method reads of its data to state guarantees; what comes of the places in it is not compared."""
-    return SimpleNamespace(counts=counts, zones=(None,), projection=SimpleNamespace(lon0=0.0, lat0=0.0))
+def _stand_in(k_unit: str) -> Any:
+    """What a method reads of its data to state guarantees; what comes of its weights and places is not compared."""
+    return SimpleNamespace(k_unit=k_unit, weight=None, zones=(None,), projection=SimpleNamespace(lon0=0.0, lat0=0.0))
 
 
 def _without_data(guarantee: Guarantee) -> dict[str, Any]:
