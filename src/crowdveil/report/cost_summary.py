@@ -96,7 +96,7 @@ class TrajectoryCost:
 
     def lines(self) -> list[str]:
         """Return exact lines for the operator (confidential)."""
-        n, of_n, points, of_points = astuple(self)
+        n, points, of_n, of_points = astuple(self)
         return [
             f"trajectories published {n:,} of {of_n:,} ({_percent(n, of_n)})",
             f"points published       {points:,} of {of_points:,} ({_percent(points, of_points)})",
@@ -114,12 +114,12 @@ class TrajectoryCost:
 
 
 def _cost(data: Flows | Trajectories, release: Release) -> FlowCost | TrajectoryCost:
-    """What a release has of the data that it was made from."""
+    """Return the cost of a release of the data."""
     if isinstance(release, FlowRelease) and isinstance(data, Flows):
         return FlowCost.of(data, release)
     if isinstance(release, TrajectoryRelease) and isinstance(data, Trajectories):
         return TrajectoryCost.of(data, release)
-    raise TypeError("a release and the data that it was made from must be of one kind")
+    raise TypeError("release and original must be of one kind")
 
 
 def cost_lines(data: Flows | Trajectories, release: Release) -> list[str]:
