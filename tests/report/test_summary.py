@@ -9,7 +9,7 @@ from crowdveil.model.release import Release
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
-from crowdveil.report.cost_summary import cost_lines, cost_numbers
+from crowdveil.report.cost_summary import TrajectoryCost, cost_lines, cost_numbers
 
 
 def _release(method: Method, data: Flows) -> Release:
@@ -37,3 +37,9 @@ def test_costs_of_flows() -> None:
 def test_kinds_must_fit() -> None:
     with pytest.raises(TypeError):
         cost_lines("data", "release")  # type: ignore[arg-type]
+
+
+def test_costs_of_trajectories_name_what_they_count() -> None:
+    cost = TrajectoryCost(trajectories=3, points=10, all_trajectories=4, all_points=40)
+    assert cost.lines() == ["trajectories published 3 of 4 (75.0 %)", "points published       10 of 40 (25.0 %)"]
+    assert cost.numbers()["suppressed_trajectories_percent"] == 25
