@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from crowdveil.errors import counted
+from crowdveil.errors import as_command_line, counted, render
 
 
 @dataclass
 class ReadNotes:
     """Notes of readers, shown on the command line and kept in the manifest. They hold no value of the data."""
 
-    messages: list[str] = field(default_factory=list)
-    """One sentence for each assumption."""
+    texts: list[str] = field(default_factory=list)
+    """One sentence for each assumption, with references to options."""
     dropped: dict[str, int] = field(default_factory=dict)
     """Rows dropped on request (`--drop-invalid`), by reason."""
 
     def add(self, sentence: str) -> None:
         """Add a sentence, once."""
-        if sentence not in self.messages:
-            self.messages.append(sentence)
+        if sentence not in self.texts:
+            self.texts.append(sentence)
+
+    @property
+    def messages(self) -> list[str]:
+        """Return the sentences as the command line and the manifest have them."""
+        return [render(text, as_command_line) for text in self.texts]
 
     def drop(self, reason: str, rows: int) -> None:
         """Count dropped rows."""

@@ -119,7 +119,8 @@ def _counted(takes: str, request: dict[str, Any], values: dict[str, Any]) -> dic
     else:
         counts = {"trajectories": len(model), "points": model.points}
     return {
-        "counts": {**counts, "crowd": int(model.total_people)}, "crowd_of": model.k_unit, "notes": notes.messages,
+        "counts": {**counts, "crowd": int(model.total_people)}, "crowd_of": model.k_unit,
+        "notes": [as_json("note", text) for text in notes.texts],
         "problems": [{"message": rows_that((), n, reason), "rows": n} for reason, n in notes.dropped.items()],
     }  # fmt: skip
 
