@@ -144,7 +144,7 @@ def _add(app: FastAPI, path: str, verb: str, fields: Fields, chosen: Callable[[d
         except ApiError as error:
             return _error(error.code, error.message, error.status)
         except CrowdveilError as error:
-            return _error("bad_parameter", str(error), 422)
+            return _error("bad_parameter", error.message, 422)
         return JSONResponse({"status": "OK", "message": PROCESSING, "task_id": job.id})
 
     # mdl-anonymizer's own client leaves out the slash at the end that its documentation has.
