@@ -151,7 +151,7 @@ def _bbox(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
     try:
         west, south, east, north = (float(v) for v in values)
     except ValueError:
-        raise ParameterError(wanted) from None
+        raise ParameterError(Option("bbox"), wanted) from None
     # As in GeoJSON, west is above east where a box crosses the date line; a box around the globe is a mistake.
     across = east < west and east + 360 - west <= 180
     if not (-180 <= west <= 180 and -180 <= east <= 180 and (west < east or across) and -90 <= south < north <= 90):

@@ -180,7 +180,7 @@ def test_land_use_and_topics_draw_maps(command: Any, city: Path, tmp_path: Path)
         "land-use", city / "out", *zones, "--original", city / "trips.parquet", "--most-clusters", 3, "-o",
         tmp_path / "l.csv", "--plot", tmp_path / "l.png",
     )  # fmt: skip
-    assert ran.code == 0 and "agreement (adjusted Rand) 1.00" in ran.out
+    assert ran.code == 0 and "agreement (adjusted Rand index) 1.00" in ran.out
     groups = {r["zone"]: r["cluster"] for r in pacsv.read_csv(tmp_path / "l.csv").to_pylist()}
     assert len({groups[f"t{i}"] for i in range(16) if i % SIDE < 2}) == 1 and len(set(groups.values())) == 2
     ran = command(
@@ -225,11 +225,11 @@ def test_the_release_alone_is_enough(city: Path, tmp_path: Path) -> None:
         (["reconstruct", "{bare}", "--to-h3", "8"], "no outlines"),
         (["reconstruct", "{bare}", "--plot", "map.png"], "needs the outlines"),
         (["reconstruct", "{bare}", "--weight", "area"], "surface of tiles"),
-        (["profiles", "{out}", "--original", "{city}/trips.parquet"], "made with zones of its own"),
+        (["profiles", "{out}", "--original", "{city}/trips.parquet"], "made with a file of zones; give it with --zones"),
         (["profiles", "{out}", "--select", "t99"], "names none"),
         (["land-use", "{out}", "--least-trips", "100000"], "lower --least-trips"),
         (["topics", "{out}", "--topics", "1"], "topics"),
-        (["topics", "{bare}", "--plot", "map.png"], "where the zones are"),
+        (["topics", "{bare}", "--plot", "map.png"], "a map needs the positions of the zones"),
     ],
 )
 def test_what_is_wrong_is_told_in_one_sentence_and_nothing_is_written(

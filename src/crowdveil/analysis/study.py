@@ -209,7 +209,7 @@ def build_study(release: OpenedRelease, reading: StudyReading, original: Flows |
     if targets is not None and tiles is None and reading.weight is None:
         notes.add(
             "the release has no outlines of its tiles, so areas are spread evenly over their surface "
-            "(give its zones with --zones to spread them over tiles)."
+            f"(give its zones with {Option('zones')} to spread them over tiles)."
         )
     compared = None if original is None else _side_of_original(original, tiles)
     return Study(areas.zones if targets is None else targets, side, compared, release.rows)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from crowdveil.analysis.study import OpenedRelease, StudyReading, build_study, open_for_study
 from crowdveil.api.opened import row_semantics_of, split_options
-from crowdveil.errors import InputError, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.flows import DEFAULT_STEP
 from crowdveil.io.notes import ReadNotes
@@ -158,7 +158,9 @@ def _of_trajectories(
     stage("reading")
     trajectories: Trajectories = read(Trajectories, data, reading, notes)
     if trajectories.k_unit != "people":
-        notes.add("people are not known, so that trajectories are counted (name the column of people with --user).")
+        notes.add(
+            f"people are not known, so that trajectories are counted (name the column of people with {Option('user')})."
+        )
     stage(analysis.name)
     found: Any = analysis.run(trajectories, params, progress)
     if output is not None:

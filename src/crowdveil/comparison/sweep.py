@@ -166,18 +166,18 @@ def sweep_candidates(
     has_budget = issubclass(plain.method.params, Budgeted)
     for name, values in budgets.items():
         if values is not None and not has_budget:
-            raise ParameterError(plain.method.name, f"it has no budget; omit {name}, or name another method.")
+            raise ParameterError(plain.method.name, f"it has no budget; omit {Option(name)}, or name another method.")
     if suppress is not None and suppress_trips is not None:
         raise ParameterError(
-            Option("suppress"), "wanted shares or numbers of trips (suppress_trips), but got both; omit one."
+            Option("suppress"),
+            f"wanted shares or numbers of trips ({Option('suppress_trips')}), but got both; omit one.",
         )
     for name in ("k", *budgets):
         if f":{name}=" in method.replace(" ", "").replace("-", "_"):
-            option = name.replace("_", "-")
-            raise ParameterError(method, f"{name} is swept; give its values with --{option} instead.")
+            raise ParameterError(method, f"{name} is swept; give its values with {Option(name)} instead.")
     for name, values in {"k": k, **budgets}.items():
         if values is not None and not list(values):
-            raise ParameterError(name, "wanted values separated by commas, but got none; give at least one.")
+            raise ParameterError(Option(name), "wanted values separated by commas, but got none; give at least one.")
     wanted: list[dict[str, Any]] = [{}]
     if has_budget and suppress_trips is not None:
         wanted = [{"suppress_trips": n} for n in suppress_trips]

@@ -202,5 +202,5 @@ def resolve_step_seconds(step: str | int | None, columns: OdColumns, notes: Read
             )
         return None
     if step is None and not columns.is_flows:
-        notes.add("time steps are one hour long (choose another length with --step, or all for one matrix).")
+        notes.add(f"time steps are one hour long (choose another length with {Option('step')}, or all for one matrix).")
     return step_seconds(DEFAULT_STEP if step is None else step)

@@ -61,7 +61,7 @@ class IdRules:
         if alike and not (self.case_sensitive or self.ignore_case):
             notes.add(
                 f"{alike:,} ids in column {column} differ from another one only in case and count as different people "
-                "(join them with --user-ignore-case, or confirm with --user-case-sensitive)."
+                f"(join them with {Option('user_ignore_case')}, or confirm with {Option('user_case_sensitive')})."
             )
 
 

@@ -324,7 +324,7 @@ def time_column(t: Ints, tz: str, *, as_text: bool) -> Any:
 def note_assumed_zone(notes: ReadNotes, column: str | None, tz: str) -> None:
     """Note that times without a zone are read as UTC, unless the user gave a zone."""
     if tz == "UTC":
-        notes.add(f"times in column {column} name no zone and are read as UTC (give their zone with --tz).")
+        notes.add(f"times in column {column} name no zone and are read as UTC (give their zone with {Option('tz')}).")
 
 
 _UNIT_NAMES = {EXCEL: "day numbers of a spreadsheet", "yyyymmdd": "dates written as 20240131"}
@@ -336,7 +336,7 @@ def note_number_unit(notes: ReadNotes, column: str | None, unit: str | None) -> 
     """Note the form of numbers that are not seconds since 1970 or finer."""
     if unit is not None and unit not in TICKS:
         form = _UNIT_NAMES.get(unit, f"dates and times written as {unit}")
-        notes.add(f"numbers in column {column} are read as {form} (name another form with --time-format).")
+        notes.add(f"numbers in column {column} are read as {form} (name another form with {Option('time_format')}).")
 
 
 def note_clock_changes(notes: ReadNotes, column: str | None, tz: str, missing: int, twice: int) -> None:

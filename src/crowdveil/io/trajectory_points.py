@@ -148,13 +148,13 @@ def add_comma_reasons(found: dict[str, Mask], columns: PointColumns, table: Any)
 def hint_for(found: dict[str, Mask], columns: PointColumns, lon: Floats, lat: Floats) -> str:
     """Return a hint for the first reason why rows are unusable."""
     if next(iter(found), None) == no_value_reason(columns.time):
-        return "name the form of the times with --time-format, "
+        return f"name the form of the times with {Option('time_format')}, "
     return _swap_hint(lon, lat) if found else ""
 
 
 def _swap_hint(lon: Floats, lat: Floats) -> str:
     swapped = len(lat) and np.abs(lat).max() > 90 and np.abs(lat).max() <= 180 and np.abs(lon).max() <= 90
-    return "longitude and latitude look swapped; exchange --lon and --lat, " if swapped else ""
+    return f"longitude and latitude look swapped; exchange {Option('lon')} and {Option('lat')}, " if swapped else ""
 
 
 def drop_or_raise(source: Source, bad: dict[str, Mask], hint: str, drop_invalid: bool, notes: ReadNotes) -> Mask | None:

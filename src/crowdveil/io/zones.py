@@ -183,7 +183,7 @@ def _ids(table: pa.Table, name: str, zone_id: str | None, notes: ReadNotes) -> l
         same = [c for c in table.column_names if c.lower() == usual]
         refuse_repeated_name(same, "zone_id", Source(name, table.schema))
         if table[column].null_count == 0 and len(table[column].unique()) == len(table):
-            notes.add(f"column {column} of the zones is taken as their id (name another with --zone-id).")
+            notes.add(f"column {column} of the zones is taken as their id (name another with {Option('zone_id')}).")
             return _text_ids(table, column, name)
         _refuse_invalid_ids(table[column], column, name)
     notes.add("the zones have no column of ids: they are numbered from 1.")

@@ -25,7 +25,7 @@ RELEASED, ORIGINAL = "#0072b2", "#d55e00"
 GROUPS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6d31", "#444444", "#b2df8a", "#6a3d9a")
 NO_VALUE, BORDER = "#eeeeee", "#ffffff"
 HATCH: dict[str, Any] = {"facecolor": "none", "edgecolor": "#c4c4c4", "hatch": "/////", "linewidth": 0}
-_GIVE_ZONES = "give the zones of the release with --zones."
+_GIVE_ZONES = f"give the zones of the release with {Option('zones')}."
 MAX_PROFILES, MAX_TOPICS = 6, 6
 """Number in one plot; the largest are drawn."""
 

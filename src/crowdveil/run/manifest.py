@@ -144,7 +144,7 @@ def original_input_options(manifest: dict[str, Any], given: dict[str, Any]) -> d
         if name in given:
             _must_be_the_same(given[name], before["options"][name], name)
         elif name not in _TREES:
-            raise ParameterError(name, f"the release was made with a file of {name}; give it with --{name}.")
+            raise ParameterError(f"the release was made with a file of {name}; give it with {Option(name)}.")
     options = {name: value for name, value in before["options"].items() if name not in FILES} | given
     return {name: value for name, value in options.items() if name not in _TREES}
 

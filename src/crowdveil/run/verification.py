@@ -126,7 +126,7 @@ def add_run_warnings(
             "the noise was drawn with the seed that was given: who knows the seed can remove the noise, so keep it secret."
         )
     if hasattr(params, "k") and data.k_unit != "people":
-        notes.add(f"people are not known, so k counts {data.k_unit} (name the column of people with --user).")
+        notes.add(f"people are not known, so k counts {data.k_unit} (name the column of people with {Option('user')}).")
     elif what_k_counts(data, params) != data.k_unit:
         notes.add("k counts trajectories, as asked: all of a group may be one person's.")
     rounded_off = cost.get("flows_rounded_to_0_percent")

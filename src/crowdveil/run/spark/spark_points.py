@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.engine.spark import Frame, SparkEngine
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import Source
 from crowdveil.io.times import far_reason, refuse_spread
@@ -149,7 +149,11 @@ def summarize_points(
     bad = {reason: said[BAD + reason] for reason in reasons if BAD + reason in said}
     if bad and not reading.drop_invalid:
         reason = next(iter(bad))
-        hint = "name the form of the times with --time-format, " if reason == no_value_reason(columns.time) else ""
+        hint = (
+            f"name the form of the times with {Option('time_format')}, "
+            if reason == no_value_reason(columns.time)
+            else ""
+        )
         raise bad_rows(reader.source, reason, [], bad[reason], hint)
     for reason, n in bad.items():
         notes.drop(reason, n)
