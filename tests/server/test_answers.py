@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 from serving import Within, starter_here
 
+from crowdveil.compat.mobidatalab.routes import add_routes
 from crowdveil.errors import OutputError
 from crowdveil.server.app import make_app
 from crowdveil.server.kinds import KINDS
@@ -30,7 +31,7 @@ GENERALIZE = "/methods/simple-generalization/jobs"
 @pytest.mark.parametrize("length", [257, 5000])
 def test_a_boundary_that_is_too_long_is_a_bad_form(tmp_path: Path, length: int) -> None:
     with Settings(tmp_path).open() as service:
-        client, boundary = Within(make_app(service)), "x" * length
+        client, boundary = Within(make_app(service, [add_routes])), "x" * length
         body = f'--{boundary}\r\nContent-Disposition: form-data; name="data"; filename="a.csv"\r\n\r\n1\r\n--{boundary}--\r\n'
         for path in (GENERALIZE, "/preview", "/anonymize/"):
             kind = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
@@ -47,6 +48,7 @@ def test_a_boundary_that_is_too_long_is_a_bad_form(tmp_path: Path, length: int) 
         (f"run-{'ab' * 16}/x.csv: is broken.", "run/x.csv: is broken."),
         ("a.csv: wanted km/h or m/s, but got '/etc/passwd'; give it.", "a.csv: wanted km/h or m/s, but got 'passwd'; give it."),
         ("cabs.csv: wanted 2 columns and/or rows.", "cabs.csv: wanted 2 columns and/or rows."),
+        (OutputError("/srv/run/.out.crowdveil-partial-host-77", "it is full.").text, OutputError("out", "it is full.").text),
     ],
 )  # fmt: skip
 def test_nothing_of_the_server_is_in_a_sentence(sentence: str, left: str) -> None:

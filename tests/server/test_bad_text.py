@@ -15,6 +15,7 @@ import pytest
 import sqlalchemy as sa
 from serving import Within, cabs, put, starter_here
 
+from crowdveil.compat.mobidatalab.routes import add_routes
 from crowdveil.server.answers import ApiError
 from crowdveil.server.app import make_app
 from crowdveil.server.edge import _check_scope
@@ -42,7 +43,7 @@ def service(database_url: str, tmp_path: Path) -> Iterator[Service]:
 @pytest.fixture
 def anna(service: Service) -> Within:
     token = service.tokens.create("anna", scopes=("submit", "read", "review", "admin"))
-    return Within(make_app(service), Authorization=f"Bearer {token}")
+    return Within(make_app(service, [add_routes]), Authorization=f"Bearer {token}")
 
 
 def sentence(answer: httpx.Response) -> str:

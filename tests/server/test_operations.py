@@ -61,7 +61,7 @@ def test_ready_names_what_is_missing(service: Service, monkeypatch: pytest.Monke
     beat.beat(2)
     assert client.get("/ready").status_code == 200
     monkeypatch.setattr(service.space, "min_free", 1 << 60)
-    assert client.get("/ready").json()["checks"]["disk"] == "too little room"
+    assert client.get("/ready").json()["checks"]["disk"] == "too little space"
     upload = post(client, GENERALIZE, {"data": ("a.csv", cabs())})
     assert upload.status_code == 507 and upload.json()["error"]["code"] == "no_space"
     assert list(service.files.incoming.iterdir()) == []

@@ -13,6 +13,7 @@ import httpx
 import pytest
 from serving import Within
 
+from crowdveil.compat.mobidatalab.routes import add_routes
 from crowdveil.server.app import make_app
 from crowdveil.server.queue.job import NewJob, new_id
 from crowdveil.server.settings import Service, Settings
@@ -74,7 +75,7 @@ def house(database_url: str, tmp_path: Path) -> Iterator[House]:
 def _house(database_url: str | None, tmp_path: Path) -> Iterator[House]:
     with Settings(tmp_path / "data", database_url).open() as service:
         tokens = [service.tokens.create(name) for name in ("anna", "bert")]
-        app = make_app(service)
+        app = make_app(service, [add_routes])
         anna, bert = (Within(app, Authorization=f"Bearer {token}") for token in tokens)
         ids = {row["name"]: str(row["id"]) for row in service.tokens.all()}
         yield House(service, app, anna, bert, ids["anna"], ids["bert"])

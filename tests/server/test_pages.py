@@ -169,9 +169,10 @@ def test_problems_are_counted_and_the_sentence_is_the_readers(near: Within) -> N
     bad = TRIPS.replace("2026-03-02 01", "soon", 2).replace(",a2,", ",,", 1)
     seen = looked(near, "trips.csv", bad, takes="flows", parameters={"time": "when"}).json()
     assert sum(p["rows"] for p in seen["problems"]) == 3 and seen["counts"]["trips"] == 21
-    assert seen["error"].startswith("trips.csv: ") and "--drop-invalid" in seen["error"]
+    assert seen["error"]["message"].startswith("trips.csv: ") and "drop_invalid" in seen["error"]["message"]
+    assert {"kind": "option", "name": "drop_invalid", "value": ""} in seen["error"]["parts"]
     strange = looked(near, "trips.csv", "a,b\n1,2\n").json()
-    assert "wanted columns origin and destination" in strange["error"] and strange["roles"] == {}
+    assert "wanted columns origin and destination" in strange["error"]["message"] and strange["roles"] == {}
     assert strange["looks_like"] is None and strange["columns"][0]["name"] == "a"
 
 
@@ -229,9 +230,9 @@ def test_a_look_that_takes_too_long_or_too_much_is_ended(tmp_path: Path) -> None
     file.write_text(TRIPS)
     asked = {"data": "trips.csv", "files": {}, "takes": "", "values": {}, "part": False, "limits": {}}
     with pytest.raises(ApiError, match="takes too long"):
-        run_apart("look", asked, tmp_path, 0.0, None)
+        run_apart("workers.inspect_upload", asked, tmp_path, 0.0, None)
     with pytest.raises(ApiError, match="not enough memory"):
-        run_apart("look", asked, tmp_path, 60.0, 1 << 20)
+        run_apart("workers.inspect_upload", asked, tmp_path, 60.0, 1 << 20)
 
 
 @given(st.lists(st.text(alphabet='ab",\n', max_size=6), max_size=8), st.integers(0, 40))

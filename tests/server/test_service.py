@@ -15,9 +15,9 @@ from typing import Any
 
 import httpx
 import pytest
-from serving import BARE, Running, Within, cabs, ended, post, put, until
+from serving import BARE, ERROR_KEYS, Running, Within, cabs, ended, post, put, until
 
-from crowdveil.errors import ParameterError
+from crowdveil.errors import ParameterError, as_field, from_json, render
 from crowdveil.server.serve import check_address
 from crowdveil.server.settings import Settings
 
@@ -28,7 +28,8 @@ GENERALIZE = "/methods/simple-generalization/jobs"
 def message(answer: httpx.Response) -> str:
     """The sentence of an error; fails where the answer has another shape."""
     error = answer.json()["error"]
-    assert set(error) == {"code", "message"} and error["message"].endswith(".")
+    assert set(error) == ERROR_KEYS and error["message"].endswith(".")
+    assert render(from_json(error).text, as_field) == error["message"], error
     assert "Traceback" not in answer.text and "/inputs" not in answer.text
     return str(error["message"])
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from serving import until
+from serving import ERROR_KEYS, until
 
 from crowdveil.server.limits import ClientLimits
 from crowdveil.server.settings import Settings
@@ -92,7 +92,7 @@ def answer(connection: socket.socket) -> tuple[int, dict[str, Any]]:
 def refused(connection: socket.socket, status: int, words: str) -> None:
     with connection:
         got, body = answer(connection)
-        assert (got, set(body["error"])) == (status, {"code", "message"}), body
+        assert (got, set(body["error"])) == (status, ERROR_KEYS), body
         assert words in body["error"]["message"] and body["error"]["message"].endswith(".")
 
 

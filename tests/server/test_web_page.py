@@ -18,6 +18,7 @@ from browsing import AXE, CHROMIUM, Visit, chromium
 from serving import BARE, Running, cabs, ended, put
 
 import crowdveil
+from crowdveil.errors import as_json
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import write_trajectories
 from crowdveil.synth.trips import write_trips
@@ -256,7 +257,7 @@ def test_of_a_large_table_only_the_beginning_is_looked_at(browser: Any, busy: Ru
 @pytest.mark.slow
 def test_what_takes_too_long_to_be_looked_at_can_be_run(browser: Any, busy: Running, tmp_path: Path) -> None:
     (tmp_path / "few.csv").write_text("origin,destination\n" + "a,b\n" * 12)
-    late = json.dumps({"error": {"code": "too_long", "message": "looking at the file takes too long; run it without."}})
+    late = json.dumps({"error": as_json("too_long", "looking at the file takes too long; run it without.")})
     with inside(browser, busy) as visit:
         visit.page.route("**/preview", lambda route: route.fulfill(status=422, body=late))
         visit.choose(tmp_path / "few.csv", "[role=alert]")

@@ -26,6 +26,9 @@ _FIRST = "lat,lon,timestamp,trajectory_id,user_id\n"
 BARE = {"attack": False, "report": False}
 """Parameters of a job whose release is all that matters."""
 
+ERROR_KEYS = {"code", "subject", "message", "parts"}
+"""What every error has: its kind, what is wrong, the sentence, and the sentence with its references apart."""
+
 
 def cabs(people: int = 12, points: int = 5, shift: int = 0) -> str:
     """A small CSV of trajectories."""

@@ -22,7 +22,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import httpx
-from serving import BARE, Running, cabs, ended, put, until
+from serving import BARE, ERROR_KEYS, Running, cabs, ended, put, until
 from serving_fuzz import Fuzz
 
 from crowdveil.errors import CrowdveilError
@@ -49,7 +49,7 @@ def fuzz(service: Running, count: int, seed: int) -> dict[str, int]:
         for _ in range(count):
             answer = made_up.send(client)
             assert answer.status_code < 500, (answer.status_code, answer.text)
-            assert answer.status_code < 300 or set(answer.json()["error"]) == {"code", "message"}, answer.text
+            assert answer.status_code < 300 or set(answer.json()["error"]) == ERROR_KEYS, answer.text
             answers[str(answer.status_code)] += 1
             if answer.status_code == 202:
                 jobs.append(answer.json()["id"])

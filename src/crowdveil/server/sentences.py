@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
-_PATH = re.compile(r"(?<![\w./])(?:/[^\s/:;,'\"()]+)*/(?P<last>[^\s/:;,'\"()]+)")
+_WORD = r"[^\s/:;,'\"()\ue000-\ue002]"
+"""A character of a name; the last three delimit references (`errors`), which stay whole."""
+_PATH = re.compile(rf"(?<![\w./])(?:/{_WORD}+)*/(?P<last>{_WORD}+)")
 """A path from the root: the user's own files have no folder, so it is the server's."""
-_WRITER = re.compile(r"\.?(?P<name>[^\s/:;,'\"()]*?)\.crowdveil-partial-[^\s/:;,'\"()]+")
+_WRITER = re.compile(rf"\.?(?P<name>{_WORD}*?)\.crowdveil-partial-{_WORD}+")
 """A temporary name, which holds the host and the process."""
 _RUN = re.compile(r"run-[0-9a-f]{32}")
 

@@ -105,7 +105,7 @@ async def _example(memory: int | None) -> dict[str, bytes]:
     async with _making:
         if not _made:
             with tempfile.TemporaryDirectory() as folder:
-                await apart("example", {}, FilePath(folder), _EXAMPLE_S, memory)
+                await apart("routes.example", {}, FilePath(folder), _EXAMPLE_S, memory)
                 _made.update({name: (FilePath(folder) / name).read_bytes() for name in NAMES})
     return _made
 

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from starlette.concurrency import run_in_threadpool
 
-from crowdveil.errors import Option
+from crowdveil.errors import Option, as_json, from_json
 from crowdveil.reading import READINGS
 from crowdveil.server import openapi
 from crowdveil.server.access import Sender
@@ -105,14 +105,18 @@ async def _previewed(request: Request, who: Caller, upload: Upload) -> dict[str,
         await run_in_threadpool(check_files, form, folder, limits.upload_bytes)
         seconds, memory = min(limits.max_seconds, SECONDS_MOST), service.settings.memory_bytes
         async with service.previews.turn():
-            seen = await apart("look", asked, folder, seconds, memory)
+            seen = await apart("workers.inspect_upload", asked, folder, seconds, memory)
         more = {
-            "notes": [without_paths(note) for note in seen["notes"]],
-            "error": seen["error"] and without_paths(seen["error"]),
+            "notes": [_without_paths(note) for note in seen["notes"]],
+            "error": seen["error"] and _without_paths(seen["error"]),
         }
         return seen | more | {"part": asked["part"]}
     finally:
         await run_in_threadpool(service.files.discard, name)
+
+
+def _without_paths(error: dict[str, Any]) -> dict[str, Any]:
+    return as_json(error["code"], without_paths(from_json(error).text))
 
 
 def _asked(form: Form, limits: dict[str, Any]) -> dict[str, Any]:
