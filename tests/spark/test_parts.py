@@ -229,7 +229,8 @@ def test_parts_are_runs_of_steps_that_are_not_too_large(sizes: list[int], most: 
     assert all(sum(sizes[i] for i in part) <= most or len(part) == 1 for part in parts)
 
 
-def test_what_cannot_be_done_in_parts_says_so(tmp_path: Path) -> None:
+def test_what_cannot_be_done_in_parts_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", sys)
     with pytest.raises(ParameterError, match=r"since v_target = sample looks at all time steps"):
         crowdveil.anonymize("atg-dual", "trips.parquet", tmp_path / "out", spark=object(), v_target="sample")
     with pytest.raises(ParameterError, match="cannot be done in partitions, since"):
@@ -245,7 +246,8 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setitem(sys.modules, package, None)
     request = crowdveil.run.pipeline.Request("joint", "trips.parquet", tmp_path / "out", options={"engine": "spark"})
     with pytest.raises(
-        MissingExtraError, match=rf"needs the package {package}: install it with pip install 'crowdveil\[spark\]'"
+        MissingExtraError,
+        match=rf"^engine=\"spark\" needs the package {package}: install it with pip install 'crowdveil\[spark\]'\.$",
     ):
         crowdveil.run.pipeline.run(request)
 

@@ -68,7 +68,7 @@ def test_people_and_times_are_read_alike(form: str, spark: Any, tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("table", "says"),
-    [(trips(["05/06/2008"]), "--time-format"), (trips(["2606-06-08"]), "--any-years"),
+    [(trips(["05/06/2008"]), "time_format="), (trips(["2606-06-08"]), "any_years="),
      (trips(["1971-06-08", "2090-06-08"]), "100 years"), (trips(["1212900000", "1212900000000"]), "one unit"),
      (trips(["2008-06-08"], ["u", "", " ", "v"]), "2 rows have no user in column user_id"),
      (pa.table({"origin": ["a"], "destination": ["b"], "volume": [3], "people": [4]}), "more people than trips"),
@@ -89,4 +89,4 @@ def test_points_are_read_alike(spark: Any, tmp_path: Path) -> None:
     assert any("yyyymmddHHMMSS" in said for said in notes)
     far = {**columns, "time": ["2008-06-08"] * (n - 1) + ["1908-06-08"]}
     pq.write_table(pa.table(far), tmp_path / "points.parquet")
-    assert "--any-years" in both(spark, tmp_path, tmp_path / "points.parquet", "simple-generalization")[0]
+    assert "any_years=" in both(spark, tmp_path, tmp_path / "points.parquet", "simple-generalization")[0]

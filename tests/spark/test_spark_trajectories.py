@@ -201,7 +201,7 @@ def test_what_is_wrong_is_one_sentence_and_leaves_nothing(spark: Any, city: Path
         run(k=5_000)
     with pytest.raises(ParameterError, match="cannot be done in partitions, since the weight of time"):
         run(time_weight="document")
-    with pytest.raises(ParameterError, match="--pairing shows the original"):
+    with pytest.raises(ParameterError, match="pairing= shows the original"):
         run(pairing=tmp_path / "pairs.csv")
     with pytest.raises(ParameterError, match="swapmob cannot be done in partitions"):
         crowdveil.anonymize("swapmob", str(city / "drives.parquet"), tmp_path / "out", spark=spark)

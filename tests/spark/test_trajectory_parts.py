@@ -173,7 +173,7 @@ def test_every_method_runs_on_spark_or_says_why_not(method: Method) -> None:
         assert method.partitions is None or method.takes is Trajectories
         return
     with pytest.raises(
-        ParameterError, match=f"^--engine spark: {method.name} cannot be done in partitions, since .*[^.]\\.$"
+        ParameterError, match=f'^engine="spark": {method.name} cannot be done in partitions, since .*[^.]\\.$'
     ):
         check_supported_on_spark(spec)
 

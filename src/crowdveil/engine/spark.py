@@ -225,7 +225,7 @@ def _check_packages() -> None:
     """Raise unless pyspark is installed, and pandas, which PySpark imports in functions over Arrow tables."""
     for package in ("pyspark", "pandas"):
         if find_spec(package) is None:
-            raise MissingExtraError(package, "spark", "--engine spark")
+            raise MissingExtraError(package, "spark", str(Option("engine", "spark")))
 
 
 def _start(master: str | None) -> Any:
