@@ -73,7 +73,7 @@ def test_without_a_guarantee_it_is_measured_and_reported() -> None:
     assert [(t.before, t.after, t.guarantee, t.stops) for t in trials] == [(100, 100, None, False)] * 3
     assert trials[0].line() == "re-identified by location, 2 locations by 500 m  100 % (in the original 100 %)"
     assert trials[0].as_json() == {
-        "attack": "location", "knowledge": "2 places by 500 m", "risk_percent_before": 100, "risk_percent": 100,
+        "attack": "location", "knowledge": "2 locations by 500 m", "risk_percent_before": 100, "risk_percent": 100,
         "guarantee": None,
     }  # fmt: skip
 
@@ -121,7 +121,7 @@ def test_an_adversary_stops_a_run_whose_checker_is_broken(tmp_path: Path, monkey
     own = microaggregation.METHOD
     careless = lambda d, p, r, s: own.run(replace(d, person=np.arange(6), people_ids=d.ids), p, r, s)  # noqa: E731
     monkeypatch.setattr(pipeline, "find_method", lambda name: replace(own, run=careless))
-    with pytest.raises(GuaranteeViolatedError, match="trajectory-k-anonymity does not hold against an adversary"):
+    with pytest.raises(GuaranteeViolatedError, match="trajectory-k-anonymity fails against an adversary"):
         run(Request("microaggregation", data, tmp_path / "out", {"k": 3}))
     assert list(tmp_path.iterdir()) == []
 

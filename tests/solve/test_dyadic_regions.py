@@ -7,10 +7,15 @@ from hypothesis import strategies as st
 from plain_boxes import plain_halves
 
 from crowdveil.errors import InputError
+from crowdveil.io.flows import trips_to_flows
+from crowdveil.kernels.od.structures import BY_DESTINATION, BY_ORIGIN
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.tessellation import grid_zones
+from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Grid, Zones
+from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.solve.od.dyadic_regions import DyadicRegions
+from crowdveil.solve.od.region_space import RegionSpace
 
 places = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=9)
 
@@ -49,6 +54,31 @@ def test_on_a_grid_they_are_the_dyadic_rectangles() -> None:
     zones = grid_zones(Grid(LocalProjection(2.0, 48.0), 0.0, 0.0, 500.0, 4, 4))
     # Intervals of four places: 4 of one, 2 of two, 1 of four; a rectangle is a pair of them.
     assert len(DyadicRegions.of(zones)) == 7 * 7
+
+
+@pytest.mark.parametrize("with_people", [False, True])
+def test_more_boxes_than_the_first_arrays_hold_are_the_plain_twin(with_people: bool) -> None:
+    """Arrays of boxes begin with 1,024 places; 49 rectangles on both sides give 2,401 boxes, as all cells have trips."""
+    zones = grid_zones(Grid(LocalProjection(2.0, 48.0), 0.0, 0.0, 500.0, 4, 4))
+    cell = np.repeat(np.arange(256), 1 + np.arange(256) % 3)
+    person = np.arange(len(cell)) * 7 % 60 if with_people else None
+    flows = trips_to_flows(Trips(zones, cell // 16, cell % 16, person=person), members=True)
+    boxes = BoxSpace.of(flows, 0, RegionSpace.rectangles(flows), 1)
+    regions = DyadicRegions.of(zones)
+    sets = [frozenset(regions.node_tiles(i).tolist()) for i in range(len(regions))]
+    halves, splits = plain_halves(zones), boxes.splits
+    pairs = [(sets[o], sets[d]) for o, d in zip(boxes.origin.tolist(), boxes.destination.tolist(), strict=True)]
+    assert len(boxes) == 49 * 49 > 1024 and set(pairs) == {(a, b) for a in halves for b in halves}
+    for i, (a, b) in enumerate(pairs):
+        inside = np.isin(cell // 16, list(a)) & np.isin(cell % 16, list(b))
+        crowd = len(np.unique(person[inside])) if person is not None else inside.sum()
+        assert (boxes.volume[i], boxes.crowd[i]) == (inside.sum(), crowd)
+        ways = range(splits.offsets[i], splits.offsets[i + 1])
+        found = [(splits.kind[w], splits.link[splits.link_offsets[w] : splits.link_offsets[w + 1]]) for w in ways]
+        expected = [(BY_ORIGIN, frozenset((x, b) for x in parts)) for parts in halves[a]]
+        expected += [(BY_DESTINATION, frozenset((a, x) for x in parts)) for parts in halves[b]]
+        assert len(found) == len(expected) and np.all(splits.lost[list(ways)] == 0)
+        assert {(kind, frozenset(pairs[x] for x in link)) for kind, link in found} == set(expected)
 
 
 def test_zones_must_be_somewhere() -> None:
