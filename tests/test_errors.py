@@ -139,7 +139,7 @@ def test_no_code_parses_the_sentence_of_an_error(path: Path) -> None:
     """The text of an exception is shown, stored or sent; it is never split, searched, replaced or compared."""
     names = {"error", "err", "exc", "again", "problem"}
     foreign = {
-        "io/od_grouping.py",
+        "io/duckdb_engine.py",
         "io/source.py",
         "engine/error_marshalling.py",
     }  # sentences of DuckDB, Arrow and Spark

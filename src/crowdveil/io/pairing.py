@@ -48,10 +48,7 @@ def open_pairing(file: Path | None, release: Path, *, overwrite: bool) -> Iterat
 
 
 def _check_path(file: Path, release: Path, overwrite: bool) -> None:
-    try:
-        check_ending(file)
-    except OutputError as error:
-        raise OutputError(str(error).replace(f"with {Option('output')}", f"with {Option('pairing')}")) from None
+    check_ending(file, option="pairing")
     path = file.resolve()
     if path.is_relative_to(release.resolve()) or (path.parent / MANIFEST_FILE).exists():
         raise OutputError(
