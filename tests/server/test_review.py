@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from serving import Within, cabs, put
 
+from crowdveil.compat.mobidatalab.routes import add_routes
 from crowdveil.server.app import make_app
 from crowdveil.server.queue.job import NewJob, new_id
 from crowdveil.server.settings import Service, Settings
@@ -68,7 +69,7 @@ def four_eyes(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture
 def office(database_url: str, tmp_path: Path, four_eyes: bool) -> Iterator[Office]:
     with Settings(tmp_path / "data", database_url, four_eyes=four_eyes).open() as service:
-        app = make_app(service)
+        app = make_app(service, [add_routes])
         scopes = {
             "anna": ("submit", "read"),
             "rita": ("review",),

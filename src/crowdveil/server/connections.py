@@ -18,6 +18,7 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from crowdveil.errors import as_json
 from crowdveil.server.limits import ClientLimits
 
 RATE_WINDOW_S = 15.0
@@ -134,7 +135,7 @@ class LimitedProtocol(H11Protocol):
         self.on_refusal(status, code)
         cycle: Any = self.cycle
         if cycle is None or cycle.response_complete or not cycle.response_started:
-            body = json.dumps({"error": {"code": code, "message": message}}).encode()
+            body = json.dumps({"error": as_json(code, message)}).encode()
             head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\ncontent-type: application/json\r\n"
             head += f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
             self.transport.write(head.encode() + body)

@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse
 
 from crowdveil.analysis.study import Study
 from crowdveil.compat.mobidatalab.runfiles import KEYS, analysis_of, filters_of, measures_of, request_of
-from crowdveil.errors import CrowdveilError, Option, ParameterError
+from crowdveil.errors import CrowdveilError, Option, ParameterError, as_json
 from crowdveil.registry import find_analysis
 from crowdveil.runfiles.common import known_only, need, tables
 from crowdveil.server import openapi
@@ -113,7 +113,7 @@ def add_routes(app: FastAPI) -> None:
         try:
             found, about = result_of(service, job, who)
         except ApiError as error:
-            return _error(error.code, error.message, 200)
+            return _error(error.code, error.text, 200)
         if about["media_type"] != "application/zip" or job.kind != "anonymize":
             return sent(found, about["name"], about["media_type"], {"Content-Length": str(about["bytes"])})
         return _main_file(found)
@@ -127,9 +127,10 @@ def _main_file(file: BinaryIO) -> Response:
     return sent(archive.open(name), name, kind, {}, inside=file)
 
 
-def _error(code: str, message: str, status: int) -> JSONResponse:
+def _error(code: str, text: str, status: int) -> JSONResponse:
     """Return an error in mdl-anonymizer's form and in ours."""
-    return JSONResponse({"status": "ERROR", "message": message, "error": {"code": code, "message": message}}, status)
+    error = as_json(code, text)
+    return JSONResponse({"status": "ERROR", "message": error["message"], "error": error}, status)
 
 
 def _add(app: FastAPI, path: str, verb: str, fields: Fields, chosen: Callable[[dict[str, Any]], Chosen]) -> None:
@@ -142,9 +143,9 @@ def _add(app: FastAPI, path: str, verb: str, fields: Fields, chosen: Callable[[d
         try:
             job = await accept(request, who, KINDS[verb], read, fields, ("config_file",))
         except ApiError as error:
-            return _error(error.code, error.message, error.status)
+            return _error(error.code, error.text, error.status)
         except CrowdveilError as error:
-            return _error("bad_parameter", error.message, 422)
+            return _error("bad_parameter", error.text, 422)
         return JSONResponse({"status": "OK", "message": PROCESSING, "task_id": job.id})
 
     # mdl-anonymizer's own client leaves out the slash at the end that its documentation has.
