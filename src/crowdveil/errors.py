@@ -110,7 +110,9 @@ class CrowdveilError(Exception):
     def __init__(self, *said: object) -> None:
         *subject, message = said
         self._set(
-            ": ".join([*(str(part if isinstance(part, Option) else Name(str(part))) for part in subject), str(message)])
+            ": ".join(
+                [*(str(part if isinstance(part, Option | Name) else Name(str(part))) for part in subject), str(message)]
+            )
         )
 
     def _set(self, text: str) -> None:

@@ -58,7 +58,7 @@ def test_a_line_for_each_measure_and_part(command: Any, made: Path) -> None:
     assert ran.code == 0 and "left out" not in ran.err and "individuals are trajectories" in ran.err
     lines = ran.out.splitlines()
     assert lines[0].split() == ["measure", "value"] and len(lines) == 1 + 7 + 5 * 4 + 4 * 5
-    assert "time counts" in ran.err
+    assert "the weight of time" in ran.err
 
 
 def test_json_table_picture_and_python_say_the_same(command: Any, made: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_file_of_measures_that_is_wrong(command: Any, made: Path) -> None:
         ({"main_output_file": "../x.json"}, "plain name"),
         ({"output_folder": 3}, "must be text"),
         ({"original_dataset": None}, "wanted original_dataset"),
-        ({"more": 1}, "more means nothing"),
+        ({"more": 1}, "unknown key more"),
         ({"anonymized_dataset": "none.csv"}, "no manifest.json"),
     ):
         Path("wrong.json").write_text(json.dumps(PEER | changed))

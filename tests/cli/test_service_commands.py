@@ -57,7 +57,7 @@ def test_tokens_have_scopes_an_end_and_new_secrets(command: Command, tmp_path: P
 
 def test_four_eyes_need_tokens(command: Command, tmp_path: Path) -> None:
     ran = command("serve", "--four-eyes", "--data-dir", tmp_path / "data", "--port", "0")
-    assert ran.code == 2 and "nobody could approve a result" in ran.sentence
+    assert ran.code == 2 and "no result could be approved" in ran.sentence
 
 
 def test_a_newer_schema_is_refused_by_every_command(command: Command, tmp_path: Path) -> None:

@@ -219,7 +219,7 @@ def test_steps_of_another_run_are_refused_before_anything_is_read(
 def test_steps_of_another_version_are_refused(
     city: Path, half: Steps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("crowdveil.run.resume.version", lambda name: "99")
+    monkeypatch.setattr("crowdveil.run.resume.__version__", "99")
     with pytest.raises(OutputError, match=r"of another run \(other version of crowdveil\)"):
         run(request(city, tmp_path / "out", tmp_path / "kept"))
 

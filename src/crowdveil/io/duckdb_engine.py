@@ -10,6 +10,7 @@ from typing import Any
 
 from crowdveil.errors import CrowdveilError, InputError, OutputError
 from crowdveil.io.atomic import scratch_folder
+from crowdveil.threads import thread_count
 
 MEMORY_LIMIT = "1GB"
 """Memory of the engine; beyond it, data is spilled to a temporary folder."""
@@ -22,7 +23,7 @@ _NO_EXTENSIONS = {
 def engine(
     *, memory_limit: str = MEMORY_LIMIT, threads: int | None = None, reading: Path | None = None
 ) -> Iterator[Any]:
-    """Yield a connection with bounded memory and its own temporary folder, on all processors unless `threads` is given.
+    """Yield a connection with bounded memory and its own temporary folder, on all threads of this process unless `threads` is given.
 
     It opens no file but `reading` and loads no extension; no query can change that.
     """
@@ -34,8 +35,7 @@ def engine(
         try:
             # The order of rows does not matter, and keeping it costs memory.
             connection.execute("SET preserve_insertion_order = false")
-            if threads is not None:
-                connection.execute(f"SET threads = {threads}")
+            connection.execute(f"SET threads = {threads or thread_count()}")
             if reading is not None:
                 paths = dict.fromkeys(quote_literal(str(path)) for path in (reading.absolute(), reading.resolve()))
                 connection.execute(f"SET allowed_paths = [{', '.join(paths)}]")
