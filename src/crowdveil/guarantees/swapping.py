@@ -37,7 +37,7 @@ class OriginalPoints(_ComparedWithTrajectories):
         """Return the guarantee in one sentence."""
         return "Every published location with its time is one of the original data, and none is more frequent than originally."
 
-    def check_from(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
+    def check_with_trajectories(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
         """Look each written point up among the original ones, and count equal ones."""
         here, there = written.number_points(original)
         size = int(max(here.max(initial=-1), there.max(initial=-1))) + 1
