@@ -227,7 +227,7 @@ def _by_release(release: OpenedRelease, targets: Zones | None, tiles: Shares | N
 
 def _targets(release: OpenedRelease, reading: StudyReading, notes: ReadNotes) -> Zones | None:
     """Return the target zones; None for the release's own tiles."""
-    named = [f"--{n.replace('_', '-')}" for n in ("to_zones", "to_grid", "to_h3") if getattr(reading, n) is not None]
+    named = [str(Option(n)) for n in ("to_zones", "to_grid", "to_h3") if getattr(reading, n) is not None]
     if len(named) > 1:
         raise ParameterError(f"{' and '.join(named)} exclude each other; give one of them.")
     if reading.to_zones is not None:

@@ -35,4 +35,6 @@ def command(folder: str, private_report: str | None, original: str | None, overw
     if private_report is not None and original is None:
         raise click.UsageError("--private-report shows the original; give it with --original.")
     file = api.write_report(folder, private_report, original=original, overwrite=overwrite, **reading)
-    click.echo(f"{file}: {'written' if private_report is None else 'report with the original, not for release'}")
+    click.echo(
+        f"{file}: {'written' if private_report is None else 'confidential report with the original; do not publish it'}"
+    )

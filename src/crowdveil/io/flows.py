@@ -114,11 +114,13 @@ def read_flows(
 
 def by_coordinates(zones: Any, grid: Any, h3: Any, voronoi: Any) -> bool:
     """Return whether zones are a tessellation of coordinates; raise if more than one source of zones is given."""
-    options = (("--grid", grid), ("--h3", h3), ("--voronoi", voronoi), ("--zones", zones))
-    tiled = [option for option, value in options if value is not None]
+    options = (("grid", grid), ("h3", h3), ("voronoi", voronoi), ("zones", zones))
+    tiled = [name for name, value in options if value is not None]
     if len(tiled) > 1:
-        raise ParameterError(f"{' and '.join(tiled)} exclude each other; give one of them.")
-    return bool(tiled) and tiled[0] != "--zones"
+        raise ParameterError(
+            f"{' and '.join(str(Option(name)) for name in tiled)} exclude each other; give one of them."
+        )
+    return bool(tiled) and tiled[0] != "zones"
 
 
 def with_trees(flows: Flows, hierarchy: Any, destination_hierarchy: Any = None) -> Flows:
