@@ -217,7 +217,7 @@ def test_budgets_can_be_numbers_of_trips(flows: Flows) -> None:
         (lambda f: crowdveil.sweep("suppression", f, suppress=["5%"]), "no budget"),
         (lambda f: crowdveil.sweep("joint", f, suppress=[10]), "a share such as 10% .*suppress_trips"),
         (lambda f: crowdveil.sweep("joint", f, suppress=["5%"], suppress_trips=[3]), "got both"),
-        (lambda f: crowdveil.sweep("suppression", f, suppress_trips=[3]), "no budget; leave out suppress_trips"),
+        (lambda f: crowdveil.sweep("suppression", f, suppress_trips=[3]), "no budget; omit suppress_trips"),
         (lambda f: crowdveil.compare(f, ["joint"], suppress=10), "a share such as 10% .*suppress_trips"),
         (lambda f: crowdveil.sweep("laplace", f), "no k"),
         (lambda f: crowdveil.sweep("joint:k=5", f), "is swept"),

@@ -393,7 +393,7 @@ def test_coordinates_are_put_into_voronoi_cells(tmp_path: Path) -> None:
 
 
 def test_only_one_way_to_make_zones() -> None:
-    with pytest.raises(ParameterError, match="grid= and zones= were given"):
+    with pytest.raises(ParameterError, match="grid= and zones= exclude each other"):
         read_flows(pa.table({"origin": ["a"], "destination": ["b"]}), grid="1km", zones=ZONES)
 
 

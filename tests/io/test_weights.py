@@ -101,7 +101,7 @@ def test_small_weights_keep_their_sum_and_the_loss_is_told(tmp_path: Path) -> No
     assert cost["published_volume"] == 12 and cost["suppressed_volume_percent"] == 3
     assert cost["flows_rounded_to_0_percent"] > 60 and cost["rounding_loss_percent"] == 3
     assert any("12 of 12.4 (96.8 %)" in line for line in result.lines())
-    assert any("round_to_trips to whole trips" in note for note in result.manifest["input"]["notes"])
+    assert any("rounded to whole trips" in note for note in result.manifest["input"]["notes"])
     assert all(finding.holds for _, finding in crowdveil.verify(tmp_path / "out", _table(rows), zones=zones))
 
 

@@ -112,7 +112,7 @@ def test_spoiled_ids_are_refused_and_not_replaced_by_another_column(frame: gpd.G
         ):
             read_zones(spoiled)
     assert read_zones(repeated, zone_id="OBJECTID").ids.tolist() == ["5", "6", "7"]
-    with pytest.raises(InputError, match="columns zone_id and ZONE_ID could each be zone-id"):
+    with pytest.raises(InputError, match="columns zone_id and ZONE_ID could each be zone_id"):
         read_zones(frame.assign(zone_id=["a", "b", "c"], ZONE_ID=["d", "e", "f"]))
     twice = frame.assign(zone_id=["a", "b", "c"], other=["d", "e", "f"]).rename(columns={"other": "zone_id"})
     with pytest.raises(InputError, match="its name repeats"):

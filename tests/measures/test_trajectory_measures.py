@@ -204,7 +204,7 @@ def test_people_on_one_side_alone_are_not_individuals() -> None:
     unknown = replace(compared.original, person=np.arange(3), people_ids=np.arange(3), k_unit="trajectories")
     alone = TrajectoryComparison(unknown, replace(compared.release, person=np.array([1])))
     assert _value("straight-line-distance", alone)[0] == pytest.approx(4 / 3)
-    assert "the original does not tell people" in alone.notes.messages[0]
+    assert "the original has no people" in alone.notes.messages[0]
 
 
 def test_sequences_are_padded_at_the_left_and_say_each_tile_once_in_a_row() -> None:
@@ -309,7 +309,7 @@ def test_without_a_pairing_some_are_left_out_or_refused() -> None:
         measured(compared.original, replace(release, source=np.array([3])), named_measures(["rmse"], Trajectories))
     flows = find_method("suppression")
     made = flows.run(_one_flow(), flows.params.checked({}), np.random.default_rng(0), no_progress)
-    with pytest.raises(InputError, match="beside"):
+    with pytest.raises(InputError, match="must both be flows or both be trajectories"):
         measured(compared.original, made, [])
 
 
@@ -326,7 +326,7 @@ def test_names_aliases_and_parameters() -> None:
         "rmse:tile=3": "known are distance, time_weight",
         "TrajectoriesRemoved:k=3": "it has none",
         "rmse:distance=x": "rmse: distance: wanted",
-        "record-linkage:window=0": "greater than 0",
+        "record-linkage:window=0": "wanted a number above 0",
         "record-linkage:window=5:distance=graph": "no window",
         "E": "wanted a measure of trajectories",
         "nothing": "no measure nothing",

@@ -499,5 +499,5 @@ def test_in_a_run_file(city: Path, tmp_path: Path) -> None:
     pipeline.run(read_run_file(run))
     assert (tmp_path / "p.html").exists() and (tmp_path / "out" / "report.html").exists()
     run.write_text(run.read_text().replace("private_report =", "report ="))
-    with pytest.raises(ParameterError, match="report: wanted a valid boolean"):
+    with pytest.raises(ParameterError, match="report: wanted true or false"):
         read_run_file(run)
