@@ -23,7 +23,7 @@ _NO_EXTENSIONS = {
 def engine(
     *, memory_limit: str = MEMORY_LIMIT, threads: int | None = None, reading: Path | None = None
 ) -> Iterator[Any]:
-    """Yield a connection with bounded memory and its own temporary folder, on all threads of this process unless `threads` is given.
+    """Yield a connection with bounded memory and its own temporary folder; `threads` are those of this process if not given.
 
     It opens no file but `reading` and loads no extension; no query can change that.
     """
