@@ -82,5 +82,5 @@ def test_more_boxes_than_the_first_arrays_hold_are_the_plain_twin(with_people: b
 
 
 def test_zones_must_be_somewhere() -> None:
-    with pytest.raises(InputError, match="where the zones are"):
+    with pytest.raises(InputError, match="dyadic splits need the positions of the zones"):
         DyadicRegions.of(Zones.from_ids(["a", "b"]))
