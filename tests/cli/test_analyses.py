@@ -225,7 +225,10 @@ def test_the_release_alone_is_enough(city: Path, tmp_path: Path) -> None:
         (["reconstruct", "{bare}", "--to-h3", "8"], "no outlines"),
         (["reconstruct", "{bare}", "--plot", "map.png"], "needs the outlines"),
         (["reconstruct", "{bare}", "--weight", "area"], "surface of tiles"),
-        (["profiles", "{out}", "--original", "{city}/trips.parquet"], "made with a file of zones; give it with --zones"),
+        (
+            ["profiles", "{out}", "--original", "{city}/trips.parquet"],
+            "made with a file of zones; give it with --zones",
+        ),
         (["profiles", "{out}", "--select", "t99"], "names none"),
         (["land-use", "{out}", "--least-trips", "100000"], "lower --least-trips"),
         (["topics", "{out}", "--topics", "1"], "topics"),

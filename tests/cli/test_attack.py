@@ -59,7 +59,7 @@ def test_a_table_for_people(command: Any, toy: Path) -> None:
         "27.6",
         "%",
     ]
-    assert "Of 7 people: the risk of each is that of the worst choice of what is known." in ran.out
+    assert "7 people: the risk of each is that of the most revealing background knowledge." in ran.out
 
 
 def test_all_of_them_with_a_release_beside(command: Any, toy: Path, tmp_path: Path) -> None:
