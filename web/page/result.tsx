@@ -93,7 +93,7 @@ function Measures({ job, manifest }: { job: Job; manifest: Manifest }) {
       <thead><tr><th scope="col">attack</th><th scope="col">what is known</th><th scope="col" class="num">before</th><th scope="col" class="num">in the release</th></tr></thead>
       <tbody>{trials.map((t, n) => <tr key={n}><th scope="row">{shown(t.attack)}</th><td>{shown(t.knowledge)}</td><td class="num">{shown(t.risk_percent_before)}</td><td class="num">{shown(t.risk_percent)}</td></tr>)}</tbody></table>
       {[...new Set(trials.map((t) => shown(t.attack)))].filter((name) => RISKS[name]).map((name) => <p class="hint" key={name}>{name}: {RISKS[name]}.</p>)}</div>}
-    <div class="wide" role="region" aria-label="Promises" tabIndex={0}><table class="broad"><caption>Promises, and how each was checked</caption>
+    <div class="wide" role="region" aria-label="Guarantees" tabIndex={0}><table class="broad"><caption>Guarantees and their verification</caption>
       <thead><tr><th scope="col">guarantee</th><th scope="col">what it says</th><th scope="col">outcome</th><th scope="col">how it was checked</th></tr></thead>
       <tbody>{manifest.guarantees.map((p) => <tr key={p.name}><th scope="row">{p.name}</th><td>{p.statement}</td><td class={p.outcome === "holds" ? "yes" : p.outcome === "violated" ? "no" : ""}>{p.outcome === "violated" ? "VIOLATED" : p.outcome}</td><td>{p.checked}</td></tr>)}</tbody></table></div>
     <Said job={job} />
