@@ -29,7 +29,7 @@ export function Compare({ ids }: { ids: [string, string] }) {
   return <>
     <Title>Two results side by side</Title>
     <p class="hint">What differs is set in bold.</p>
-    {table("What was published, and what was lost", together([["Promises", verdict(a.found.manifest).words], ...costs(a.found.manifest)], [["Promises", verdict(b.found.manifest).words], ...costs(b.found.manifest)]))}
+    {table("What was published, and what was lost", together([["Guarantees", verdict(a.found.manifest).words], ...costs(a.found.manifest)], [["Guarantees", verdict(b.found.manifest).words], ...costs(b.found.manifest)]))}
     {table("Parameters", together(parameters(a), parameters(b)))}
     <h2>Reports</h2>
     <div class="pair">{sides.map(({ job }) => <ReportFrame key={job.id} path={`/jobs/${job.id}/report`} title={`Report of ${job.name}, ${moment(job.created_at)}`} at="#map" />)}</div>
