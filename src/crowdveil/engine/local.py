@@ -19,8 +19,8 @@ Task = Callable[[int], Arrays]
 
 TICK_S = 0.1
 """Seconds between calls of progress."""
-STOP_S = 1.0
-"""Seconds to wait for running tasks after an interrupt."""
+FINISH_S, STOP_S = 0.5, 1.0
+"""Seconds to wait for running tasks after an interrupt, before and after their kernels are stopped."""
 KEEP_S = 2.0
 """Seconds between saves of finished partitions: the most work that a killed run loses."""
 
@@ -80,7 +80,8 @@ class LocalEngine:
         except BaseException as error:
             work.stopped = True  # no other task starts
             if isinstance(error, KeyboardInterrupt):
-                # Kernels end at once; other code is waited for only briefly, and its results are lost.
+                # Tasks that are nearly done are kept; then kernels end at once, and results of other code are lost.
+                wait(running, FINISH_S)
                 with kernels_stopped():
                     wait(running, STOP_S)
             else:
