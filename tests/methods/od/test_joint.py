@@ -251,7 +251,7 @@ def test_a_budget_of_trips_has_its_own_parameter() -> None:
     for bad in (-1, 1.5, "x", 2**53):
         with pytest.raises(ParameterError, match="suppress_trips: wanted"):
             JointParams.checked({"suppress_trips": bad})
-    with pytest.raises(ParameterError, match=r"either suppress .* or suppress_trips .* but got both"):
+    with pytest.raises(ParameterError, match=r"either suppress= .* or suppress_trips= .* but got both"):
         JointParams.checked({"suppress": 0.1, "suppress_trips": 3})
 
 
