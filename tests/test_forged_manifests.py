@@ -1,4 +1,4 @@
-"""Manifests that somebody changed: whatever is done with the release, what comes of it is one sentence."""
+"""Manifests that were changed: whatever is done with the release, what comes of it is one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands of whoever runs a service: serve, worker, token; on both databases."""
+"""Commands of the operator of a service: serve, worker, token; on both databases."""
 
 from __future__ import annotations
 

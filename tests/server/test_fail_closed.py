@@ -121,7 +121,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 
 
 def check_from_outside(service: Running, port: int, certificate: Path) -> None:
-    """What somebody behind the proxy sees of a service without tokens, and then with one."""
+    """What a client behind the proxy sees of a service without tokens, and then with one."""
     trust = ssl.create_default_context(cafile=str(certificate))
     with httpx.Client(base_url=f"https://localhost:{port}", verify=trust, timeout=60) as outside:
         assert outside.get("/jobs").status_code == 403  # no tokens: nobody behind the proxy is let in

@@ -219,7 +219,7 @@ def test_a_changed_file_is_seen_there(spark: Any, city: Path, tmp_path: Path) ->
     pq.write_table(moved, part)
     with pytest.raises(GuaranteeViolatedError, match=f"{DATA} changed since the release was made"):
         crowdveil.verify(tmp_path / "out", spark=spark)
-    # Whoever mends the manifest as well is found by the guarantee itself.
+    # An edited manifest is found by the guarantee itself.
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     from crowdveil.run.manifest import file_entry
 
