@@ -70,7 +70,7 @@ class FlowReading(Reading):
     matrix: str | None = None
     """Matrix of an OMX file; all of them, as time steps, where their names are times."""
     hierarchy: Any = None
-    """Tree over the zones, for methods that generalize: ward, kd, quadtree, h3, or a table of levels or parents."""
+    """Tree over the zones, for methods that generalize: ward, kd, quadtree, h3, or a table of levels, parents or nodes."""
     destination_hierarchy: Any = None
     """Tree over the zones as destinations, where it differs."""
     step: str | int | None = None

@@ -95,7 +95,7 @@ def trajectory_table(release: TrajectoryRelease, table_format: TableFormat) -> p
         "lat": release.lat,
         "lon": release.lon,
         "timestamp": time_column(release.t, "UTC", as_text=table_format == "csv"),
-        "trajectory_id": np.repeat(np.arange(1, len(release) + 1), lengths),
+        "published_id": np.repeat(np.arange(1, len(release) + 1), lengths),
     }
     if release.person is not None:
         columns["user_id"] = np.repeat(release.person, lengths)
