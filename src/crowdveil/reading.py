@@ -67,6 +67,12 @@ class FlowReading(Reading):
     """Make zones of H3 cells of this resolution."""
     voronoi: Any = None
     """Make zones of the Voronoi cells of the points in this file."""
+    bbox: str | None = Field(None, json_schema_extra={"metavar": "W,S,E,N"})
+    """Leave out trips that begin or end outside of this box, and zones whose center is outside; degrees."""
+    extent: str | None = Field(None, json_schema_extra={"metavar": "COLUMNSxROWS"})
+    """With a grid: make this many tiles, such as 64x64, around the middle of the box or of the trips; leave out other trips."""
+    time_window: str | None = Field(None, json_schema_extra={"metavar": "FROM,TO"})
+    """Leave out trips before the first time and from the second on; local times, such as 2020-03-01,2020-03-08."""
     matrix: str | None = None
     """Matrix of an OMX file; all of them, as time steps, where their names are times."""
     hierarchy: Any = None
