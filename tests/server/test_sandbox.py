@@ -16,7 +16,7 @@ from hostile import SECRET, Hostile, Listener, make_secret
 from serving import starter_here
 
 from conftest import COMMAND
-from crowdveil.errors import InputError, ParameterError
+from crowdveil.errors import InputError, Name, Option, ParameterError, as_field, render
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.base import JobRequest, Task
 from crowdveil.server.queue.database import open_database
@@ -27,7 +27,7 @@ from crowdveil.server.workers.process import check_rows, default_memory
 from crowdveil.server.workers.sandbox import confine, trial
 from crowdveil.server.workers.sandbox.confine import Offered, clean_environment, installed, offered
 from crowdveil.server.workers.subprocess_call import NO_THREADS
-from crowdveil.server.workers.worker import ChildMessages, Worker
+from crowdveil.server.workers.worker import SENTENCE_MOST, ChildMessages, Worker
 
 TESTS = Path(__file__).parents[1]
 needs_sandbox = pytest.mark.skipif(not offered().is_whole, reason="this kernel has no Landlock or no seccomp")
@@ -278,6 +278,15 @@ def test_the_temporary_folder_goes_however_a_job_ends(tmp_path: Path, monkeypatc
 def test_what_a_child_says_is_not_believed(said: Any) -> None:
     with pytest.raises((ValueError, LookupError, TypeError)):
         ChildMessages().take(json.dumps(said).encode() + b"\n")
+
+
+def test_a_long_sentence_is_shortened_between_references() -> None:
+    for length in range(SENTENCE_MOST - 12, SENTENCE_MOST + 2):
+        heard = ChildMessages()
+        text = f"{'x' * length}{Option('suppress')}, or {Name('a.csv')}."
+        heard.take(json.dumps({"end": "failed", "code": "bad_input", "message": text}).encode() + b"\n")
+        assert heard.end is not None and len(heard.end["message"]) <= SENTENCE_MOST
+        assert not set("\ue000\ue001\ue002") & set(render(heard.end["message"], as_field))
 
 
 def test_a_child_that_never_ends_its_line_is_not_listened_to() -> None:
