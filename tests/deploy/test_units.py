@@ -42,6 +42,12 @@ def test_units_are_hardened(unit: Path, analyze: str) -> None:
     assert float(found[1]) <= EXPOSURE_MOST
 
 
+@pytest.mark.parametrize("unit", ["crowdveil.service", "crowdveil-worker.service"])
+def test_a_job_that_is_ended_for_want_of_memory_does_not_end_the_service(unit: str) -> None:
+    text = (DEPLOY / "systemd" / unit).read_text()
+    assert re.search("^MemoryMax=", text, re.M) and re.search("^OOMPolicy=continue$", text, re.M)
+
+
 def test_caddy_accepts_its_file() -> None:
     caddy = shutil.which("caddy")
     if caddy is None:

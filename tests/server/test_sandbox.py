@@ -309,6 +309,39 @@ def test_a_result_that_is_a_link_is_none(tmp_path: Path, monkeypatch: pytest.Mon
     assert job.state == "failed" and job.result is None, job
 
 
+@needs_sandbox
+def test_a_confined_process_is_the_first_to_end_when_memory_is_short(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from crowdveil.server.workers.sandbox.confine import Bounds, confine; "
+        "confine((Path(sys.argv[1]),), Path(sys.argv[1]), Bounds()); print(flush=True); sys.stdin.read()"
+    )
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", code, tmp_path], stdin=pipe, stdout=pipe, env={**os.environ, **NO_THREADS}
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"\n"
+        assert Path(f"/proc/{process.pid}/oom_score_adj").read_text() == "1000\n"
+        process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("group", "limits", "expected"),
+    [
+        ("0::/a/b", {"memory.max": "max", "a/memory.max": f"{4 << 30}", "a/b/memory.max": "max"}, 4 << 30),
+        ("0::/", {"memory.max": f"{3 << 30}"}, 3 << 30),
+        ("2:cpu:/x\n4:memory:/c", {"memory/c/memory.limit_in_bytes": f"{5 << 30}"}, 5 << 30),
+        ("4:memory:/gone", {"memory/memory.limit_in_bytes": f"{2 << 30}"}, 2 << 30),
+    ],
+)
+def test_memory_of_a_container_or_unit_bounds_that_of_jobs(
+    group: str, limits: dict[str, str], expected: int, tmp_path: Path
+) -> None:
+    for name, content in {"proc/self/cgroup": group, **{f"sys/fs/cgroup/{n}": c for n, c in limits.items()}}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content + "\n")
+    assert default_memory(1, tmp_path) == int(0.8 * expected)
+
+
 def test_memory_has_a_bound_by_default() -> None:
     assert 1 << 30 <= default_memory(4) <= default_memory(1)
     assert default_memory(10**6) == 1 << 30
