@@ -58,8 +58,8 @@ def watched(service: Running, secret: Path | None = None) -> Iterator[Counter[st
         if shutil.which("strace"):
             service.prefix = ["strace", "-D", "-f", "-y", "--seccomp-bpf", "-qq", "-o", str(seen), "-e",
                               "trace=open,openat,socket,connect,clone,clone3,landlock_restrict_self"]  # fmt: skip
-        service.start()
         try:
+            service.start()
             yield counts
         finally:
             service.stop()
