@@ -79,7 +79,7 @@ class Running:
         self.process = subprocess.Popen(
             [*self.prefix, *command, *self.arguments, *self.more], stdout=subprocess.DEVNULL, env=env
         )
-        until = time.monotonic() + 60
+        until = time.monotonic() + 300  # a busy machine, under strace
         while waits and time.monotonic() < until:
             try:
                 httpx.get(f"{self.url}/openapi.json", timeout=30)
