@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import crowdveil
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, GuaranteeViolatedError
 from crowdveil.io.written_release import file_hash
 
 INSTEAD: tuple[Any, ...] = (None, 7, {})
@@ -83,6 +83,36 @@ def test_manifests_of_any_form_end_in_a_sentence(trips: Path, release: Path, tmp
                     faults.append((path, instead, repr(error)))
     assert refused > 100
     assert not faults, "\n".join(map(str, faults))
+
+
+def test_a_violated_budget_cannot_be_passed_off_as_rounding(tmp_path: Path) -> None:
+    """The publisher suppresses 45 %, states a budget of 5 %, and claims that weights explain the difference."""
+    zones, folder = tmp_path / "zones.csv", tmp_path / "out"
+    zones.write_text("zone_id,lon,lat\nz0,2.0,48\nz1,2.1,48.2\nz2,2.5,48.1\nz3,2.7,48.4\n")
+    others = [(a, b) for a in range(4) for b in range(4) if a != b and (a, b) != (0, 1)]
+    pairs = [(0, 1)] * 40 + others * 3
+    ends = {name: [f"z{pair[i]}" for pair in pairs] for i, name in enumerate(("origin", "destination"))}
+    table = pa.table(ends | {"user_id": range(len(pairs))})
+    crowdveil.anonymize("joint", table, folder, zones=zones, k=5, suppress=0.5, report=False)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    stated = next(entry for entry in manifest["guarantees"] if entry["name"] == "suppression-budget")
+
+    def outcome() -> str:
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+        try:
+            return next(f.outcome for g, f in crowdveil.verify(folder) if g.name == "suppression-budget")
+        except GuaranteeViolatedError as error:
+            return str(error)
+
+    assert outcome() == "holds"
+    manifest["method"]["parameters"]["suppress"] = stated["parameters"]["suppress"] = 0.05
+    assert outcome() == "violated"
+    stated["parameters"]["weighted"] = True
+    assert "does not state the guarantee suppression-budget" in outcome()
+    manifest["input"]["options"]["weight"] = "w"
+    assert "contradicts itself" in outcome()
+    manifest["cost"]["flows_rounded_to_0_percent"] = 0
+    assert outcome() == "violated", "one flow is published, which rounding changes by less than a trip"
 
 
 def test_lists_of_areas_of_any_form_end_in_a_sentence(trips: Path, tmp_path: Path) -> None:
