@@ -398,6 +398,7 @@ def test_the_worked_example_says_what_comes_out(tmp_path: Path) -> None:
     assert [s for s in sentences(Example(tmp_path)) if s not in text] == []
 
 
+@pytest.mark.slow  # minutes of work; `make test` parses the commands (test_docs.py) and runs the worked example whole
 @pytest.mark.realdata
 @pytest.mark.parametrize("name", TUTORIALS)
 def test_a_tutorial_says_what_comes_out(name: str, realdata: Path, tmp_path: Path) -> None:
