@@ -1,4 +1,4 @@
-"""What all tests share: the public data sets beside the checkout, and the command as a user runs it."""
+"""What all tests share: the public data sets next to the checkout, and the command as a user runs it."""
 
 from __future__ import annotations
 

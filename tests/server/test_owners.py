@@ -36,7 +36,7 @@ class House:
     other: str
 
     def job(self, state: str, owner: str = "") -> str:
-        """A job of Anna's, or of somebody, in some state."""
+        """A job of Anna, or of another owner, in a state."""
         store, files, job = self.service.store, self.service.files, new_id()
         folder = files.receive(job)
         (folder / "inputs" / "a.csv").write_text(SECRET)
@@ -103,8 +103,8 @@ def ask(who: Within, method: str, path: str, parameters: list[dict[str, Any]], j
     return who.request(method, path.replace("{name}", "swapmob"), params=query)
 
 
-def told(answer: httpx.Response, job: str) -> tuple[Any, ...]:
-    """All that an answer tells, but for the id that was asked for."""
+def visible(answer: httpx.Response, job: str) -> tuple[Any, ...]:
+    """All that an answer reveals, except for the id that was asked for."""
     return (
         answer.status_code,
         answer.text.replace(job, "…"),
@@ -134,14 +134,17 @@ def test_no_token_reaches_anothers_job_by_any_route(house: House, state: str) ->
         theirs = ask(house.bert, method, path, parameters, job)
         assert job not in theirs.text and MARK not in theirs.text and house.owner not in theirs.text
         assert house.held(job) == before, (method, path)
-        if parameters:  # its owner is told another thing, so that there was something to be had
+        if parameters:  # its owner gets another answer, so that there was something to find
             unknown = ask(house.bert, method, path, parameters, UNKNOWN)
-            assert told(theirs, job) == told(unknown, UNKNOWN), (method, path)
+            assert visible(theirs, job) == visible(unknown, UNKNOWN), (method, path)
             if path.startswith(("/reviews", "/tokens")):  # which neither of them may ask
                 assert theirs.status_code == 403, (method, path)
                 continue
             mine = ask(house.anna, method, path, parameters, job)
-            assert told(mine, job) != told(ask(house.anna, method, path, parameters, UNKNOWN), UNKNOWN), (method, path)
+            assert visible(mine, job) != visible(ask(house.anna, method, path, parameters, UNKNOWN), UNKNOWN), (
+                method,
+                path,
+            )
         house.service.store.cancel(job, house.owner)
     assert [job["id"] for job in house.bert.get("/jobs").json()["jobs"]] == [own]
 

@@ -77,7 +77,7 @@ def _line(*starts: tuple[float, int]) -> Trajectories:
 
 
 def test_two_pairs_by_hand() -> None:
-    """0 and 1 walk beside one another, 2 and 3 do so elsewhere; of each pair the middle is published."""
+    """0 and 1 walk side by side, 2 and 3 do so elsewhere; of each pair the middle is published."""
     data = _line((0.0, 0), (0.001, 20), (0.1, 4000), (0.101, 4040))
     release = _release(data, k=2)
     paths = dict(zip(release.source.tolist(), _rows(release), strict=True))
