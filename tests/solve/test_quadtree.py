@@ -130,7 +130,7 @@ def test_points_all_around_the_globe_are_refused() -> None:
 
 
 @pytest.mark.realdata
-@pytest.mark.parametrize(("halve", "suppress"), [(False, 0.0), (True, 0.01)])
+@pytest.mark.parametrize(("halve", "suppress"), [pytest.param(False, 0.0, marks=pytest.mark.slow), (True, 0.01)])
 def test_cabs_of_san_francisco(realdata: Path, halve: bool, suppress: float) -> None:
     data = read_trajectories(realdata / "sf_cabs" / "cabs_dataset_20080608_0800_1200.parquet")
     found = k_anonymous_sectors(data, 5, 100.0, 5, halve=halve, suppress=suppress)

@@ -334,6 +334,12 @@ def test_on_oldenburg_they_are_as_in_the_paper(realdata: Path) -> None:
     assert data.points / 492_105 == pytest.approx(1, abs=0.05)
     assert far.sum() / 5000 == pytest.approx(7284, rel=0.02)
     assert (seconds == 1).all() and off_road(network, *on_the_network(network, data)).max() < 0.02
+
+
+@pytest.mark.slow  # the same in meters; the speeds of tiny networks are compared in every run
+@pytest.mark.realdata
+def test_on_oldenburg_in_meters_they_are_as_in_the_paper(realdata: Path) -> None:
+    network = read_network(realdata / "oldenburg" / "vertices.txt", realdata / "oldenburg" / "edges.txt")
     wide = make_movers(network, 5000, Traffic(length=2600.0, speed=25), NetworkPlacement(unit_m=2.52), seed=1)
     assert moved(wide, *wide.xy)[0].sum() / 5000 == pytest.approx(7284, rel=0.05)
     assert wide.points / 492_105 == pytest.approx(1, abs=0.05)

@@ -183,7 +183,15 @@ def test_cabs(realdata: Path, tmp_path: Path) -> None:
     data = read_trajectories(source)
     for permutation in ("any", "circle"):
         parameters = {"k": 4, "permutation": permutation}
-        result = pipeline.run(pipeline.Request("swap-locations-2012", source, tmp_path / permutation, parameters))
+        result = pipeline.run(
+            pipeline.Request(
+                "swap-locations-2012",
+                source,
+                tmp_path / permutation,
+                parameters,
+                options={"attack": False, "report": False},
+            )
+        )
         release = result.release
         assert 0.6 < len(release) / len(data) < 1 and 0.3 < release.points / data.points < 1
         measured = result.manifest["method"]["facts"]["measured"]
