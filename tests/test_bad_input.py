@@ -831,9 +831,11 @@ def many_trips(rows: int) -> str:
     ids=lambda args: f"{args[0]} {args[-1]}",
 )
 def test_a_full_disk_leaves_nothing(
-    args: tuple[str, ...], here: Path, spawn: Callable[..., subprocess.Popen[str]]
+    args: tuple[str, ...], here: Path, spawn: Callable[..., subprocess.Popen[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (here / "trips.csv").write_text(many_trips(40_000))
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # Python would leave truncated bytecode of the package
+
 
     def small_files() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
