@@ -836,7 +836,6 @@ def test_a_full_disk_leaves_nothing(
     (here / "trips.csv").write_text(many_trips(40_000))
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # Python would leave truncated bytecode of the package
 
-
     def small_files() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))

@@ -209,11 +209,18 @@ def test_a_token_for_the_jobs_of_another_sees_these_alone(house: House) -> None:
     assert house.service.tokens.name_of(line["who"]) == "board"  # the log has who it was
 
 
-@pytest.mark.parametrize("odd", ["\0", "%", "' OR 1=1", "é" * 200, "../" * 10, "A" * 32, "", UNKNOWN + "\n"])
-def test_odd_ids_are_unknown_ones(house: House, odd: str) -> None:
+ODD_IDS = ("\0", "%", "' OR 1=1", "é" * 200, "../" * 10, "A" * 32, "", UNKNOWN + "\n")
+
+
+def test_odd_ids_are_unknown_ones(house: House) -> None:
     house.job("done")
     for method, path, parameters in operations(house.app):
-        asked = {p["name"]: odd for p in parameters if p["in"] == "query"}
-        if asked:
-            answer = house.bert.request(method, path, params=asked)
-            assert answer.status_code == 422 or answer.json().get("status") == "NOT_AVAILABLE", (path, answer.text)
+        for odd in ODD_IDS:
+            asked = {p["name"]: odd for p in parameters if p["in"] == "query"}
+            if asked:
+                answer = house.bert.request(method, path, params=asked)
+                assert answer.status_code == 422 or answer.json().get("status") == "NOT_AVAILABLE", (
+                    path,
+                    odd,
+                    answer.text,
+                )
