@@ -429,7 +429,7 @@ def test_a_parquet_file_with_broken_pages_is_refused(here: Path, command: Comman
             content[at] ^= 0x5A
         file.write_bytes(content)
         assert "broken" in refused(command, here, *anonymized(file.name, *args))
-    # The same rows through the door that does not use the engine.
+    # The same rows by the reader that does not use the engine.
     assert "broken" in refused(command, here, *anonymized("trips.parquet"))
 
 

@@ -221,7 +221,7 @@ def test_the_same_release_gives_the_same_report(
 
 
 def test_it_can_be_made_from_the_release_alone() -> None:
-    """The one door to the report has no room for the original."""
+    """The only function that writes the report takes no original data."""
     assert list(inspect.signature(html.public_report).parameters) == ["written", "manifest"]
     hints = inspect.get_annotations(html.public_report, eval_str=True)
     assert hints["written"] is WrittenRelease

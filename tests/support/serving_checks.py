@@ -79,7 +79,7 @@ def performed(count: int, seed: int) -> dict[str, int]:
             run.mkdir()
             files = {field: field + Path(sent).suffix for field, (sent, _) in asked.files.items()}
             if not all(Path(file).suffix in (".csv", ".parquet", ".geojson", ".zip") for file in files.values()):
-                continue  # refused at the door
+                continue  # refused when the file is received
             for field, (_, content) in asked.files.items():
                 (inputs / files[field]).write_bytes(content)
             kinds = {"methods": "anonymize", "measures": "measure", "analyses": "analyze", "attacks": "attack"}
