@@ -6,13 +6,16 @@ from typing import Any
 
 from pydantic import Field
 
+from crowdveil.errors import Option, ParameterError
 from crowdveil.io.flows import read_flows, with_trees
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.trajectories import read_trajectories
+from crowdveil.io.trajectory_trips import RULE, read_as_trips, without_inner
 from crowdveil.model.canonical import canonical
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
+from crowdveil.solve.trajectory.trip_rules import TripRule
 
 
 class Reading(Params):
@@ -81,6 +84,18 @@ class FlowReading(Reading):
     """Tree over the zones as destinations, where it differs."""
     step: str | int | None = None
     """Length of a time step, such as 15min, 1h, 1d; all for one matrix. Default with times: 1h."""
+    from_trajectories: TripRule | None = None
+    """Find trips in trajectories: from first to last point, between tiles, between stays, or from home to work."""
+    stay_s: int | None = Field(None, ge=1)
+    """Least duration of a stay, seconds. Default: 600."""
+    stay_radius_m: float | None = Field(None, gt=0)
+    """Radius of a stay, meters. Default: 200."""
+    lat: str | None = None
+    """Column of latitudes."""
+    lon: str | None = None
+    """Column of longitudes."""
+    trajectory: str | None = None
+    """Column of the trajectory's id."""
 
 
 class TrajectoryReading(Reading):
@@ -103,11 +118,19 @@ def read(takes: type, data: Any, options: Reading, notes: ReadNotes, *, person_i
     Trajectories are in canonical order, so that nothing depends on the order of rows or on the spelling of ids.
     """
     given = {name: getattr(options, name) for name in type(options).model_fields}
-    if isinstance(data, takes):
+    rule = given.get(RULE)
+    if isinstance(data, takes) and rule is None:
         trees = given.get("hierarchy"), given.get("destination_hierarchy")
         if isinstance(data, Trajectories):
             return canonical(data)
         return data if trees == (None, None) or not isinstance(data, Flows) else with_trees(data, *trees)
-    if takes is Flows:
+    if takes is not Flows:
+        return canonical(read_trajectories(data, notes=notes, **given))
+    if isinstance(data, Flows):
+        raise ParameterError(Option(RULE), "wanted trajectories, but got flows; leave it out.")
+    data, given = read_as_trips(data, given, notes)
+    if rule != "transitions":
         return read_flows(data, notes=notes, members=person_ids, **given)
-    return canonical(read_trajectories(data, notes=notes, **given))
+    trees = given.pop("hierarchy"), given.pop("destination_hierarchy")
+    flows = without_inner(read_flows(data, notes=notes, members=person_ids, **given))
+    return flows if trees == (None, None) else with_trees(flows, *trees)

@@ -169,10 +169,10 @@ def test_run_files_from_anonymizing_to_measuring_give_the_numbers_of_the_kept_pa
     refused = command("measure", "-f", "m.json")
     assert refused.code == 2 and "the original of each trajectory is not known" in refused.sentence
     Path("m.json").write_text(json.dumps(MEASURES | {"pairing": "kept-simple.csv"}))
-    told = json.loads(command("measure", "-f", "m.json", "--json").out)
-    assert told["measures"]["rmse"]["value"] == pytest.approx(float(true["rmse"].pooled))
-    assert told["measures"]["record-linkage"]["value"] == pytest.approx(float(true["RL"].pooled))
-    assert told["notes"][0] == "trajectories are paired with their originals by the given pairing."
+    content = json.loads(command("measure", "-f", "m.json", "--json").out)
+    assert content["measures"]["rmse"]["value"] == pytest.approx(float(true["rmse"].pooled))
+    assert content["measures"]["record-linkage"]["value"] == pytest.approx(float(true["RL"].pooled))
+    assert content["notes"][0] == "trajectories are paired with their originals by the given pairing."
 
 
 def test_ids_of_a_release_are_never_taken_for_original_ids(command: Any, small_ids: None) -> None:
@@ -183,8 +183,8 @@ def test_ids_of_a_release_are_never_taken_for_original_ids(command: Any, small_i
     for release in ("made/x/x.csv", "copy.csv", "made/x"):
         refused = command("measure", "cabs.csv", release, "--paired-by-id")
         assert refused.code == 2 and "are new and match no original" in refused.sentence, release
-        told = json.loads(command("measure", "cabs.csv", release, "-m", "trajectories-removed", "--json").out)
-        assert "not paired with their originals" in told["notes"][0], release
+        content = json.loads(command("measure", "cabs.csv", release, "-m", "trajectories-removed", "--json").out)
+        assert "not paired with their originals" in content["notes"][0], release
         assert command("measure", "cabs.csv", release, "-m", "rmse", "--pairing", "kept-simple.csv").code == 0, release
     both = command("measure", "cabs.csv", "made/x", "--paired-by-id", "--pairing", "kept-simple.csv")
     assert both.code == 2 and "leave one out" in both.sentence

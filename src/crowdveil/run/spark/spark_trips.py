@@ -91,10 +91,11 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
 
     The rows are not cached: use `engine.kept` around all queries on them.
     """
-    for option in ("bbox", "extent", "time_window"):
+    for option in ("bbox", "extent", "time_window", "from_trajectories"):
         if getattr(reading, option) is not None:
             raise ParameterError(
-                Option(option), f"it is not available on Spark; crop the data before, or leave {Option('engine')} out."
+                Option(option),
+                f"it is not available on Spark; prepare the data before with crowdveil flows, or leave {Option('engine')} out.",
             )
     frame = engine.read(readable(data))
     source = source_of(engine, data, frame)
