@@ -15,6 +15,7 @@ _PUBLIC = {
     "plot": "crowdveil.api",
     "measure": "crowdveil.api",
     "attack": "crowdveil.api",
+    "describe": "crowdveil.api",
     "compare": "crowdveil.api",
     "sweep": "crowdveil.api",
     "reconstruct": "crowdveil.api",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from crowdveil.api.analyze import analyze, check_outputs, land_use, profiles, quadtree_heatmap, reconstruct, topics
 from crowdveil.api.attack import attack
 from crowdveil.api.compare import compare, sweep
+from crowdveil.api.describe import describe
 from crowdveil.api.measure import measure
 from crowdveil.api.release import anonymize, verify
 from crowdveil.api.show import PLOTS, plot, write_report
@@ -16,6 +17,7 @@ __all__ = [
     "attack",
     "check_outputs",
     "compare",
+    "describe",
     "land_use",
     "measure",
     "plot",

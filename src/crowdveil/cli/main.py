@@ -26,6 +26,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "crowdveil.cli.attack",
         "Estimate the re-identification risk of trajectories, before and after, or of flows.",
     ),
+    "describe": (
+        "crowdveil.cli.describe",
+        "Describe OD matrices: size, density, and what of them is k-anonymous as it is.",
+    ),
     "compare": ("crowdveil.cli.compare", "Run methods side by side on the same matrices, and publish nothing."),
     "sweep": ("crowdveil.cli.sweep", "Run a method with several k and budgets, and publish nothing."),
     "analyze": (
