@@ -53,6 +53,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "synth": ("crowdveil.cli.synth", "Make a synthetic city: trips, trajectories, OD matrices."),
 }
 
+ALIASES = {"measures": "measure", "analysis": "analyze"}
+"""Names of commands in mdl-anonymizer; --help does not list them."""
 
 EXTRAS: dict[str, str] = {
     "alembic": "server", "fastapi": "server", "h11": "server", "prometheus_client": "server", "python_multipart": "server",
@@ -86,7 +88,8 @@ class Commands(click.Group):
             from crowdveil.compat.mobidatalab import commands
 
             return commands.make_command(cmd_name) if cmd_name in commands.COMMANDS else None
-        return load_command(cmd_name) if cmd_name in COMMANDS else None
+        name = ALIASES.get(cmd_name, cmd_name)
+        return load_command(name) if name in COMMANDS else None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. Report an interrupt here, since click would put an empty line before the sentence."""

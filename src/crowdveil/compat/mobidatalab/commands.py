@@ -26,8 +26,20 @@ SENT: dict[str, tuple[str, dict[str, str]]] = {
 }
 GET_TASK = "get-task"
 COMMANDS = (*SENT, GET_TASK)
-_SERVER = click.Option(["--server"], envvar="CROWDVEIL_SERVER", default=LOCAL_SERVER, metavar="URL",
-                       help=f"The server. [CROWDVEIL_SERVER, or {LOCAL_SERVER}]")  # fmt: skip
+CONFIG_FILES = ("config_api.json", "server/config_api.json")
+"""Where mdl-anonymizer's commands find the address of the server, as `{"api_server": URL}`."""
+
+
+def configured_server() -> str:
+    """Return the address in a config_api.json of the current folder, else that of this machine."""
+    for path in map(Path, CONFIG_FILES):
+        if path.is_file():
+            return str(need(path, load(path), "api_server"))
+    return LOCAL_SERVER
+
+
+_SERVER = click.Option(["--server"], envvar="CROWDVEIL_SERVER", default=configured_server, metavar="URL",
+                       help=f"The server. [CROWDVEIL_SERVER, config_api.json, or {LOCAL_SERVER}]")  # fmt: skip
 
 
 def make_command(name: str) -> click.Command:
