@@ -13,6 +13,7 @@ _PUBLIC = {
     "verify": "crowdveil.api",
     "write_report": "crowdveil.api",
     "plot": "crowdveil.api",
+    "plot_zone": "crowdveil.api",
     "measure": "crowdveil.api",
     "attack": "crowdveil.api",
     "describe": "crowdveil.api",

@@ -8,10 +8,11 @@ from crowdveil.api.compare import compare, sweep
 from crowdveil.api.describe import describe
 from crowdveil.api.measure import measure
 from crowdveil.api.release import anonymize, verify
-from crowdveil.api.show import PLOTS, plot, write_report
+from crowdveil.api.show import PLOTS, ZONE_PLOTS, plot, plot_zone, write_report
 
 __all__ = [
     "PLOTS",
+    "ZONE_PLOTS",
     "analyze",
     "anonymize",
     "attack",
@@ -21,6 +22,7 @@ __all__ = [
     "land_use",
     "measure",
     "plot",
+    "plot_zone",
     "profiles",
     "quadtree_heatmap",
     "reconstruct",
