@@ -63,7 +63,7 @@ def test_every_point_lies_in_exactly_one_tile_whose_sides_are_meters(
     assert zones.row is not None
     assert zones.column[tile].tolist() == column.tolist()
     assert zones.row[tile].tolist() == row.tolist()
-    shapes = outlines(zones, np.arange(len(zones), dtype=np.int32))
+    shapes = zones.outlines(np.arange(len(zones), dtype=np.int32))
     if size <= 2000:  # the sides of larger squares bend
         inside = shapely.contains_xy(shapes[None, :], lon[:, None], lat[:, None])
         near = shapely.distance(shapely.boundary(shapes)[None, :], shapely.points(lon, lat)[:, None]) < 1e-7
@@ -189,7 +189,7 @@ def test_h3_cells_cover_shapes() -> None:
         [shapely.box(2.0, 48.0, 2.3, 48.01), shapely.Point(2.5, 48.2), shapely.box(2.0, 48.2, 2.001, 48.201)]
     )
     zones = h3_zones(h3_cover(shapes, 7))
-    union = shapely.union_all(outlines(zones, np.arange(len(zones), dtype=np.int32)))
+    union = shapely.union_all(zones.outlines(np.arange(len(zones), dtype=np.int32)))
     assert all(shapely.covers(shapely.buffer(union, 1e-9), shape) for shape in shapes)
 
 

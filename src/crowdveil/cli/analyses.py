@@ -11,7 +11,7 @@ from crowdveil import api
 from crowdveil.analysis.base import CONFIDENTIAL, Analysis
 from crowdveil.analysis.heatmap_manifest import GEOJSON
 from crowdveil.analysis.study import Study, StudyReading
-from crowdveil.cli.console import progress_bar, show_notes
+from crowdveil.cli.console import show_notes
 from crowdveil.cli.main import COMMANDS
 from crowdveil.cli.options import given, options_of
 from crowdveil.cli.remote_jobs import (
@@ -26,6 +26,7 @@ from crowdveil.cli.remote_jobs import (
     split_files,
 )
 from crowdveil.io.notes import ReadNotes
+from crowdveil.progress import progress_bar
 from crowdveil.reading import READINGS, TrajectoryReading
 from crowdveil.registry import find_analysis
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from crowdveil.cli.console import progress_bar, show_notes
+from crowdveil.cli.console import show_notes
 from crowdveil.cli.main import StoppedError
 from crowdveil.cli.options import given, options_of
 from crowdveil.cli.remote_jobs import RemoteTarget, not_before_a_name, remote_target, server_options
@@ -17,6 +17,7 @@ from crowdveil.engine import StoppedEarlyError
 from crowdveil.errors import ParameterError
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
+from crowdveil.progress import progress_bar
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods, find_method
 from crowdveil.run import pipeline

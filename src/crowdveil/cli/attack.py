@@ -10,7 +10,7 @@ import click
 
 from crowdveil import api
 from crowdveil.attacks.base import AllAttackParams, Attack
-from crowdveil.cli.console import progress_bar, show_notes
+from crowdveil.cli.console import show_notes
 from crowdveil.cli.options import given, options_of
 from crowdveil.cli.remote_jobs import RemoteTarget, check_target_of, form_of, put_file, remote_target, server_options
 from crowdveil.comparison.candidates import CONFIDENTIAL
@@ -18,6 +18,7 @@ from crowdveil.errors import Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
+from crowdveil.progress import progress_bar
 from crowdveil.reading import TrajectoryReading
 from crowdveil.registry import ATTACKS, find_attack
 from crowdveil.report.attack_results import ALL, AttackResults

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from crowdveil import api
-from crowdveil.cli.console import progress_bar, show_notes
+from crowdveil.cli.console import show_notes
 from crowdveil.cli.options import given, options_of
 from crowdveil.comparison.candidates import CONFIDENTIAL, data_kind_of
 from crowdveil.comparison.flows import FlowComparisonParams
@@ -18,6 +18,7 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
+from crowdveil.progress import progress_bar
 from crowdveil.reading import FlowReading, TrajectoryReading
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from crowdveil.cli.console import progress_bar, show_notes
+from crowdveil.cli.console import show_notes
 from crowdveil.cli.options import engine_options, given, options_of
 from crowdveil.cli.remote_jobs import RemoteTarget, check_target_of, form_of, put_file, remote_target, server_options
 from crowdveil.compat.mobidatalab.runfiles import read_filter_file
@@ -15,6 +15,7 @@ from crowdveil.errors import ParameterError
 from crowdveil.filters import FILTER_NAMES, Filter, FilterResult, check_filters, filter_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending
+from crowdveil.progress import progress_bar
 from crowdveil.reading import TrajectoryReading
 
 _HELP = {

@@ -12,7 +12,7 @@ import click
 
 from crowdveil import api
 from crowdveil.cli.compare import listed
-from crowdveil.cli.console import progress_bar, show_notes, show_sentences
+from crowdveil.cli.console import show_notes, show_sentences
 from crowdveil.cli.options import engine_options, given, options_of
 from crowdveil.cli.remote_jobs import (
     RemoteTarget,
@@ -29,6 +29,7 @@ from crowdveil.errors import Option, ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.measures.base import MeasureRequest
+from crowdveil.progress import progress_bar
 from crowdveil.reading import FlowReading, TrajectoryReading
 from crowdveil.registry import MEASURES
 

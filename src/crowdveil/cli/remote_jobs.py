@@ -16,13 +16,14 @@ from typing import Any
 import click
 
 from crowdveil.analysis.heatmap_manifest import is_heat_map
-from crowdveil.cli.console import progress_bar, show_sentences
+from crowdveil.cli.console import show_sentences
 from crowdveil.errors import Option, ParameterError
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.archive import pack, unpack
 from crowdveil.io.atomic import check_file, check_target, new_file, new_folder, scratch_folder
 from crowdveil.io.written_release import MANIFEST_FILE
 from crowdveil.params import Params
+from crowdveil.progress import progress_bar
 from crowdveil.remote import Remote, remote, with_paths
 from crowdveil.run import pipeline, releases
 from crowdveil.run.options import ReleaseOptions, RunOptions

@@ -8,7 +8,7 @@ import click
 
 from crowdveil import api
 from crowdveil.cli.compare import listed
-from crowdveil.cli.console import progress_bar, show_notes
+from crowdveil.cli.console import show_notes
 from crowdveil.cli.options import given, options_of
 from crowdveil.comparison.candidates import CONFIDENTIAL
 from crowdveil.comparison.flows import FlowComparisonParams
@@ -16,6 +16,7 @@ from crowdveil.comparison.sweep import SUPPRESS, K
 from crowdveil.comparison.tables import SWEEP_FILE, check_folder, write_comparison
 from crowdveil.errors import counted
 from crowdveil.io.notes import ReadNotes
+from crowdveil.progress import progress_bar
 from crowdveil.reading import FlowReading
 
 _SHARED = ("sample", "seed")

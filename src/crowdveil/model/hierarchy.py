@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from crowdveil.errors import InputError, Option, ParameterError, counted
 from crowdveil.model.arrays import Indices, Ints, Mask, check_lengths, frozen, require, row_slices, take_slices
+from crowdveil.model.tabular import Tabular
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
-@dataclass(frozen=True, eq=False)
-class Hierarchy:
+@dataclass(frozen=True, eq=False, repr=False)
+class Hierarchy(Tabular):
     """A tree whose leaves are the tiles, each once. Nodes are numbered in post-order: children before parents.
 
     The leaves under a node are the positions first_leaf[node] up to, but not including, last_leaf[node]; the
@@ -148,6 +152,25 @@ class Hierarchy:
         tile = np.full(nodes, -1, np.int64)
         tile[:n] = np.arange(n)
         return cls.from_parents(np.concatenate([*parents, [-1]]), tile, kind)
+
+    def to_arrow(self) -> pa.Table:
+        """Return a table of the nodes: number, parent (null for the root), depth, number of tiles, and tile of a leaf."""
+        import pyarrow as pa
+
+        return pa.table(
+            {
+                "node": np.arange(len(self)),
+                "parent": pa.array(self.parent, mask=self.parent < 0),
+                "depth": self.depth,
+                "tiles": self.size,
+                "tile": pa.array(self.leaf_tile[self.first_leaf], mask=~self.is_leaf),
+            }
+        )
+
+    def summary(self) -> str:
+        """Return the numbers of nodes, tiles and levels, and the kind of tree."""
+        levels = int(self.depth.max(initial=0)) + 1
+        return f"{len(self):,} nodes over {self.tiles:,} tiles in {levels} levels ({self.kind})"
 
     def __len__(self) -> int:
         return len(self.parent)

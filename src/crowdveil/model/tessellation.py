@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.model.arrays import Floats, Indices, Labels
-from crowdveil.model.globe import Box, cut_at_date_line, near, turned
+from crowdveil.model.globe import Box, cut_at_date_line, near
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.zones import Grid, Zones
 
@@ -161,32 +161,6 @@ def _voronoi_cells(x: Floats, y: Floats, box: Any) -> Any:
     cut = shapely.intersection(cells[order], box)
     # A cell that touches a side of the box from within may include a line of that side, which is no part of a zone.
     return np.where(shapely.get_type_id(cut) == 3, cut, shapely.buffer(cut, 0))
-
-
-def outlines(zones: Zones, tiles: Indices) -> Labels:
-    """Return the shapes (degrees) of some tiles: polygons, points where only centroids are known, else None."""
-    import shapely
-
-    if zones.polygons is not None:
-        return zones.polygons[tiles]
-    if zones.grid is not None and zones.column is not None and zones.row is not None:
-        return _grid_outlines(zones.grid, zones.column[tiles], zones.row[tiles])
-    if zones.kind == "h3":
-        import h3
-
-        rings = [[(x, y) for y, x in h3.cell_to_boundary(zones.ids[i])] for i in tiles]
-        return turned(np.array([shapely.Polygon(ring) for ring in rings], dtype=object), zones.projection.lon0)
-    if zones.located:
-        return np.asarray(shapely.points(zones.lon[tiles], zones.lat[tiles]), dtype=object)
-    return np.full(len(tiles), None, dtype=object)
-
-
-def _grid_outlines(grid: Grid, column: Indices, row: Indices) -> Labels:
-    import shapely
-
-    x0, y0 = grid.x0 + column * grid.size_m, grid.y0 + row * grid.size_m
-    squares = shapely.box(x0, y0, x0 + grid.size_m, y0 + grid.size_m)
-    return np.asarray(grid.projection.polygons_to_globe(squares), dtype=object)
 
 
 def locate(zones: Zones, lon: Floats, lat: Floats) -> Indices:
