@@ -197,6 +197,10 @@ class GuaranteeViolatedError(CrowdveilError):
     exit_code = 1
 
 
+class CrowdveilWarning(UserWarning):
+    """A note of reading data that Python shows: an assumption, or dropped rows. It holds no value of the data."""
+
+
 ERRORS: dict[str, type[CrowdveilError]] = {
     kind.code: kind for kind in (InputError, ParameterError, OutputError, MissingExtraError, GuaranteeViolatedError)
 }

@@ -48,6 +48,7 @@ from crowdveil.analysis.study import Study, StudySide
 from crowdveil.errors import InputError, MissingExtraError, Option, counted
 from crowdveil.io.table_writer import open_table_writer
 from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.tabular import Tabular
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
@@ -118,8 +119,8 @@ class Clustering:
         return int((self.cluster == group).sum())
 
 
-@dataclass(frozen=True, eq=False)
-class LandUse:
+@dataclass(frozen=True, eq=False, repr=False)
+class LandUse(Tabular):
     """Groups of zones of the release and, if given, of the original.
 
     Attributes
@@ -148,6 +149,10 @@ class LandUse:
     def clusters(self) -> dict[str, int]:
         """Group of each zone by its id, from 1."""
         return {str(self.zones.ids[z]): int(c) + 1 for z, c in zip(self.grouped, self.released.cluster, strict=True)}
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table."""
+        return self.table()
 
     def table(self) -> pa.Table:
         """Return a row for each grouped zone."""

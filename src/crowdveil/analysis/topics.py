@@ -42,6 +42,7 @@ from crowdveil.errors import InputError, MissingExtraError, Option, counted
 from crowdveil.io.table_writer import open_table_writer
 from crowdveil.io.times import time_column
 from crowdveil.model.arrays import Floats, Ints, Labels
+from crowdveil.model.tabular import Tabular
 from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.od.overlaps import Shares
@@ -71,8 +72,8 @@ class TopicParams(Params):
     """Seed of the random start."""
 
 
-@dataclass(frozen=True, eq=False)
-class Topics:
+@dataclass(frozen=True, eq=False, repr=False)
+class Topics(Tabular):
     """Topics of the hours of a release.
 
     Attributes
@@ -131,6 +132,10 @@ class Topics:
         count = np.bincount(slot, minlength=len(slots))
         sums = np.stack([np.bincount(slot, column, len(slots)) for column in self.hours.T], axis=1)
         return slots, np.divide(sums, count[:, None], out=np.full(sums.shape, np.nan), where=count[:, None] > 0)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table."""
+        return self.table()
 
     def table(self) -> pa.Table:
         """Return two kinds of rows: `hours`, the share of a topic in a document; `flows`, that of a main flow in a topic."""

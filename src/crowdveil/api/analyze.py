@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdveil.analysis.study import OpenedRelease, StudyReading, build_study, open_for_study
-from crowdveil.api.opened import row_semantics_of, split_options
+from crowdveil.api.opened import row_semantics_of, split_options, visible
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.flows import DEFAULT_STEP
@@ -82,6 +82,7 @@ def quadtree_heatmap(data: Any, output: str | Path | None = None, **options: Any
     return analyze("quadtree-heatmap", data, output, **options)  # type: ignore[no-any-return]
 
 
+@visible
 def analyze(
     name: str,
     data: Any,

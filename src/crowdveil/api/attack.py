@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from crowdveil.api.opened import published_numbers, row_semantics_of, split_options
+from crowdveil.api.opened import published_numbers, row_semantics_of, split_options, visible
 from crowdveil.attacks.od.published import Published
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.guarantees import FlowKAnonymity
@@ -37,6 +37,7 @@ from crowdveil.run import releases
 from crowdveil.run.manifest import original_input_options
 
 
+@visible
 def attack(
     name: str,
     data: Any,

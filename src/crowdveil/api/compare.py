@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from crowdveil.api.opened import visible
 from crowdveil.comparison.candidates import KINDS, data_kind_of, with_each_k
 from crowdveil.comparison.flows import (
     FlowComparison,
@@ -33,6 +34,7 @@ from crowdveil.reading import FlowReading, TrajectoryReading, read
 from crowdveil.run.verification import check_k_feasible
 
 
+@visible
 def compare(
     data: Any,
     methods: Sequence[str] | None = None,
@@ -143,6 +145,7 @@ def _compare_trajectories(
     )
 
 
+@visible
 def sweep(
     method: str,
     data: Any,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from crowdveil.api.opened import published_numbers
+from crowdveil.api.opened import published_numbers, visible
 from crowdveil.errors import Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import pairing_by_ids, read_pairing
@@ -25,6 +25,7 @@ from crowdveil.run.manifest import original_input_options
 from crowdveil.solve.od.assignment import steps_of_release
 
 
+@visible
 def measure(
     original: Any,
     release: Any,

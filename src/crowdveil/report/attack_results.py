@@ -18,6 +18,7 @@ from crowdveil.comparison.candidates import align_columns
 from crowdveil.errors import InputError, Option, ParameterError, counted
 from crowdveil.io.tables import write_table
 from crowdveil.model.release import TrajectoryRelease
+from crowdveil.model.tabular import Tabular
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress
@@ -26,8 +27,8 @@ from crowdveil.registry import ATTACKS, find_attack
 ALL = "all"
 
 
-@dataclass(frozen=True, eq=False)
-class AttackResults:
+@dataclass(frozen=True, eq=False, repr=False)
+class AttackResults(Tabular):
     """Re-identification risks of trajectories. `results["location"]` are those of one attack.
 
     Attributes
@@ -89,6 +90,10 @@ class AttackResults:
             },
         }
 
+    def to_arrow(self) -> pa.Table:
+        """Return the table."""
+        return self.table()
+
     def table(self) -> pa.Table:
         """Return a row for each attack and attacked individual, by the id in the input."""
         columns: dict[str, list[Any]] = {"attack": [], "id": [], "risk_before": [], "risk_after": []}
@@ -105,8 +110,8 @@ class AttackResults:
         _write(self, path)
 
 
-@dataclass(frozen=True, eq=False)
-class ExposureResults:
+@dataclass(frozen=True, eq=False, repr=False)
+class ExposureResults(Tabular):
     """Results of attacks on a release of flows. `results["homogeneity"]` is that of one attack."""
 
     k: int
@@ -142,6 +147,10 @@ class ExposureResults:
                 for found in self.exposures
             },
         }
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table."""
+        return self.table()
 
     def table(self) -> pa.Table:
         """Return a row for each number."""
