@@ -24,7 +24,6 @@ from crowdveil.model.tessellation import (
     h3_cover,
     h3_zones,
     locate,
-    outlines,
     voronoi_zones,
 )
 from crowdveil.model.zones import Zones
@@ -240,10 +239,10 @@ def test_h3_cells_that_are_none_or_of_two_sizes_are_refused() -> None:
 def test_outlines_are_what_is_known() -> None:
     both = np.array([0, 1], np.int32)
     cell = h3.latlng_to_cell(41.0, 2.0, 9)
-    assert outlines(Zones.from_ids(["a", "b"]), both).tolist() == [None, None]
-    points = outlines(Zones(np.array(["a", "b"]), np.array([1.0, 2.0]), np.array([3.0, 4.0]), kind="centroids"), both)
+    assert Zones.from_ids(["a", "b"]).outlines(both).tolist() == [None, None]
+    points = Zones(np.array(["a", "b"]), np.array([1.0, 2.0]), np.array([3.0, 4.0]), kind="centroids").outlines(both)
     assert [p.wkt for p in points] == ["POINT (1 3)", "POINT (2 4)"]
-    hexagon = outlines(h3_zones([cell]), both[:1])[0]
+    hexagon = h3_zones([cell]).outlines(both[:1])[0]
     assert hexagon.contains(shapely.Point(2.0, 41.0))
     assert len(hexagon.exterior.coords) == 7
 
