@@ -67,7 +67,7 @@ class AttackResults:
         if after is not None:
             notes.append("Before → after: in the original, and in the release.")
             if not after.paired:
-                notes.append("No pairing was given (--pairing): risks after count every matching trajectory as found.")
+                notes.append("No pairing was given: risks after count every matching trajectory as found.")
         if any(not side.average.exact for sides in self.risks.values() for side in sides if side is not None):
             notes.append("Random knowledge: an estimate; its 95 % confidence interval is in the JSON.")
         return notes
