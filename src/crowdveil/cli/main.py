@@ -28,10 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "compare": ("crowdveil.cli.compare", "Run methods side by side on the same matrices, and publish nothing."),
     "sweep": ("crowdveil.cli.sweep", "Run a method with several k and budgets, and publish nothing."),
-    "analyze": (
-        "crowdveil.cli.analyze",
-        "Analyze a release, or draw a heat map of trajectories that can be published.",
-    ),
+    "analyze": (ANALYSES, "Analyze a release, or draw a heat map of trajectories that can be published."),
     "reconstruct": (ANALYSES, "Estimate the flows of a release between any zones, with bounds."),
     "profiles": (ANALYSES, "Trips by hour of the week that leave and reach each zone."),
     "land-use": (ANALYSES, "Group zones by the shape of their profiles."),
@@ -65,7 +62,8 @@ class StoppedError(CrowdveilError):
 def load_command(name: str) -> click.Command:
     """Import a command."""
     module = import_module(COMMANDS[name][0])
-    command: click.Command = module.command_of(name) if COMMANDS[name][0] == ANALYSES else module.command
+    of_analysis = COMMANDS[name][0] == ANALYSES and name != "analyze"
+    command: click.Command = module.command_of(name) if of_analysis else module.command
     return command
 
 
