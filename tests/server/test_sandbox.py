@@ -128,7 +128,7 @@ def test_all_that_is_tried_is_refused_here() -> None:
     trial.check_sandbox(True, print)
 
 
-def test_a_kernel_without_it_is_told_of_and_refused_where_it_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_without_it_is_reported_and_refused_where_it_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     monkeypatch.setattr(trial, "offered", lambda: Offered(0, True))
     monkeypatch.setattr(trial, "tried", lambda: [trial.Attempt("files", "read a file outside", False)])
@@ -141,7 +141,7 @@ def test_a_kernel_without_it_is_told_of_and_refused_where_it_is_required(monkeyp
     assert len(said) == 1
 
 
-def test_attempts_are_told_apart_where_nothing_is_enforced(tmp_path: Path) -> None:
+def test_attempts_are_distinguished_where_nothing_is_enforced(tmp_path: Path) -> None:
     """The attempts themselves succeed in a process that is free, so that their refusal says something."""
     (tmp_path / "own").mkdir()
     (tmp_path / "other").mkdir()

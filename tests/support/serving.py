@@ -115,7 +115,7 @@ class Running:
             kill(found[which % len(found)])
 
     def client(self, token: str | None = "anna") -> httpx.Client:
-        """Somebody who asks."""
+        """Return a client with a token."""
         headers = {"Authorization": f"Bearer {self.tokens[token]}"} if token in self.tokens else {}
         return httpx.Client(base_url=self.url, headers=headers, timeout=60)
 
