@@ -89,7 +89,7 @@ def test_no_flow_and_no_run_of_flows_is_off_by_a_trip(units: list[int], cuts: se
     assert (volume >= 0).all()
 
 
-def test_small_weights_keep_their_sum_and_the_loss_is_told(tmp_path: Path) -> None:
+def test_small_weights_keep_their_sum_and_the_loss_is_reported(tmp_path: Path) -> None:
     """The case of the report: weights of 0.01 turned 213 flows to 12, which were called all of them."""
     rng = np.random.default_rng(1)
     rows = [(int(o), int(d), "0.01") for o, d in rng.integers(0, 6, (1240, 2))]
@@ -253,7 +253,7 @@ def test_origins_of_an_area_do_not_each_lose_a_part_of_a_trip() -> None:
     assert TrueVolumes().check_with_flows(as_written(release), data).holds
     wrong = replace(release, volume=np.array([10, 10]))
     assert TrueVolumes().check_with_flows(as_written(wrong), data).counts["volumes"] == 2
-    # Flows that are rounded to 0 trips each are no loss to the budget of a method, which the files alone cannot tell.
+    # Flows that are rounded to 0 trips each are no loss to the budget of a method, which the files alone do not show.
     one = replace(release, offsets=np.array([0, 1]), origin=release.origin[1:], destination=release.destination[1:],
                   volume=release.volume[1:], people=release.people[1:], state=release.state[1:])  # fmt: skip
     one = one.with_suppressed(np.array([8]))
