@@ -10,8 +10,9 @@ from typing import Any
 import click
 
 from crowdveil import __version__
-from crowdveil.cli.stopping import SENTENCE, end_now, interrupted, prompt_stop, threads_left
+from crowdveil.cli.stopping import SENTENCE, end_now, prompt_stop, threads_left
 from crowdveil.errors import CrowdveilError, MissingExtraError, as_command_line, render
+from crowdveil.interrupts import interrupted
 
 ANALYSES = "crowdveil.cli.analyses"
 """The module that makes the command of an analysis from its record."""
