@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, ClassVar
 
 ROWS_NAMED = 5
@@ -199,6 +200,14 @@ class MissingExtraError(CrowdveilError):
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs the package {package}: install it with pip install 'crowdveil[{extra}]'.")
+
+
+def import_extra(module: str, package: str, extra: str, purpose: str) -> Any:
+    """Import a module of an optional dependency; raise if it is not installed."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise MissingExtraError(package, extra, purpose) from None
 
 
 class GuaranteeViolatedError(CrowdveilError):

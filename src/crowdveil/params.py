@@ -43,9 +43,20 @@ def named_parameters(text: str, example: str) -> tuple[str, dict[str, str]]:
     return name, values
 
 
-def module_doc(function: Callable[..., Any]) -> str:
-    """Return the docstring of the module of a function."""
-    return sys.modules[function.__module__].__doc__ or ""
+class Described:
+    """A record of what is registered, described by the docstring of the module of its `run`."""
+
+    run: Callable[..., Any]
+
+    @property
+    def doc(self) -> str:
+        """Return the docstring of its module."""
+        return sys.modules[self.run.__module__].__doc__ or ""
+
+    @property
+    def summary(self) -> str:
+        """Return the first line of the docstring."""
+        return self.doc.strip().splitlines()[0]
 
 
 class FlowParams(Params):

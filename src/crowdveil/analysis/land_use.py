@@ -45,7 +45,7 @@ from crowdveil.analysis.calendar import Period, Slots
 from crowdveil.analysis.profiles import shown, trips_a_day, zone_profiles
 from crowdveil.analysis.reconstruction import align_rows
 from crowdveil.analysis.study import Study, StudySide
-from crowdveil.errors import InputError, MissingExtraError, Option, counted
+from crowdveil.errors import InputError, Option, counted, import_extra
 from crowdveil.io.table_writer import open_table_writer
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.tabular import Tabular
@@ -55,7 +55,6 @@ from crowdveil.progress import Progress, no_progress
 
 STARTS = 10
 """Random starts of k-means; the best is taken."""
-NO_CLUSTER = -1
 
 
 class LandUseParams(Params):
@@ -322,12 +321,7 @@ def _agreement(ours: Ints, theirs: Ints) -> float:
 
 
 def _sklearn(part: str) -> Any:
-    from importlib import import_module
-
-    try:
-        return import_module(f"sklearn.{part}")
-    except ImportError:
-        raise MissingExtraError("scikit-learn", "analysis", "grouping zones") from None
+    return import_extra(f"sklearn.{part}", "scikit-learn", "analysis", "grouping zones")
 
 
 ANALYSIS = Analysis(

@@ -38,7 +38,7 @@ from crowdveil.analysis.calendar import Slots
 from crowdveil.analysis.estimates import Groups, estimate_chunks
 from crowdveil.analysis.reconstruction import align_rows
 from crowdveil.analysis.study import Study, StudySide
-from crowdveil.errors import InputError, MissingExtraError, Option, counted
+from crowdveil.errors import InputError, Option, as_command_line, counted, import_extra, render
 from crowdveil.io.table_writer import open_table_writer
 from crowdveil.io.times import time_column
 from crowdveil.model.arrays import Floats, Ints, Labels
@@ -193,13 +193,13 @@ class Topics(Tabular):
         empty = len(self) - self.filled
         documents = {"week": "hour of the week", "day": "hour of the day", "step": "time step"}[self.params.documents]
         plural = documents.replace("hour", "hours").replace("step", "steps")
-        more = f"{counted(empty, 'topic')} {'is' if empty == 1 else 'are'} empty; choose a smaller --topics."
+        more = f"{counted(empty, 'topic')} {'is' if empty == 1 else 'are'} empty; choose a smaller {Option('topics')}."
         return [
             f"{counted(len(self), 'topic')} of {counted(len(self.documents), documents, plural)}, "
             f"{counted(len(self.origin), 'flow')} with {100 * self.covered:.0f} % of the published trips",
             "",
             *align_rows(rows, left=3),
-            *(["", more] if empty else []),
+            *(["", render(more, as_command_line)] if empty else []),
         ]
 
 
@@ -272,11 +272,8 @@ def _counts(side: StudySide, groups: Groups, keys: Ints, progress: Progress) -> 
 
 def _topics(counts: Any, params: TopicParams) -> tuple[Floats, Floats]:
     """Return the shares of topics in documents, and of flows in topics."""
-    try:
-        from sklearn.decomposition import LatentDirichletAllocation
-    except ImportError:
-        raise MissingExtraError("scikit-learn", "analysis", "finding topics") from None
-    model = LatentDirichletAllocation(params.topics, max_iter=params.rounds, random_state=params.seed)
+    decomposition = import_extra("sklearn.decomposition", "scikit-learn", "analysis", "finding topics")
+    model = decomposition.LatentDirichletAllocation(params.topics, max_iter=params.rounds, random_state=params.seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # deprecations of sparse matrices do not matter here
         hours = model.fit_transform(counts)

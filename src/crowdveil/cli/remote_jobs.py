@@ -204,10 +204,16 @@ def put_folder(packed: Path, target: Path, *, overwrite: bool, mark_file: str) -
             require_not_violated(releases.verify(folder))
 
 
-def form_of(output: str | Path | None, default: str) -> str:
-    """Return the format of a result, from the ending of the file that it goes to."""
+def form_of(output: str | Path | None, default: str, *, as_json: bool = False) -> str:
+    """Return the format of a result, from the ending of the file that it goes to; raise unless it is JSON where that is shown."""
     endings = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".json": "json"}
-    return default if output is None else endings[Path(output).suffix.lower()]
+    form = default if output is None else endings[Path(output).suffix.lower()]
+    if as_json and form != "json":
+        raise ParameterError(
+            Option("json"),
+            f"a server makes one form of a result; give {Option('json')} or another form with {Option('output')}, not both.",
+        )
+    return form
 
 
 def check_target_of(target: str | Path | None, *, overwrite: bool) -> None:

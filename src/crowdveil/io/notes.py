@@ -29,6 +29,7 @@ class ReadNotes:
     def drop(self, reason: str, rows: int) -> None:
         """Count dropped rows."""
         if rows:
+            reason = render(reason, as_command_line)
             self.dropped[reason] = self.dropped.get(reason, 0) + rows
 
     def sentences(self, naming: Naming = as_command_line) -> list[str]:

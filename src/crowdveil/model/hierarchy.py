@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from crowdveil.errors import InputError, Option, ParameterError, counted
+from crowdveil.errors import InputError, Option, counted
 from crowdveil.model.arrays import Indices, Ints, Mask, check_lengths, frozen, require, row_slices, take_slices
 from crowdveil.model.tabular import Tabular
 
@@ -226,11 +226,6 @@ class Hierarchy(Tabular):
         """Return the node at each leaf position."""
         return frozen(np.flatnonzero(self.is_leaf), np.int32)
 
-    @cached_property
-    def tile_node(self) -> Indices:
-        """Return the node of each tile."""
-        return frozen(self.leaf_node[self.tile_leaf], np.int32)
-
     def children(self, node: int) -> Indices:
         """Return the children of a node in depth-first order; none for a leaf."""
         return self.child_nodes[self.child_offsets[node] : self.child_offsets[node + 1]]
@@ -251,10 +246,6 @@ class Hierarchy(Tabular):
         rows = np.arange(offsets[-1]) + np.repeat(self.first_leaf[nodes] - offsets[:-1], size)
         return offsets, self.leaf_tile[rows].astype(np.int64)
 
-    def is_ancestor(self, above: int, below: int) -> bool:
-        """Return whether all tiles of `below` are tiles of `above`; a node is an ancestor of itself."""
-        return bool(self.first_leaf[above] <= self.first_leaf[below] and self.last_leaf[below] <= self.last_leaf[above])
-
     def subtree_sums(self, values_by_tile: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the sum of `values_by_tile` under each node; exact for whole numbers, to rounding of the total for floats."""
         if len(values_by_tile) != self.tiles:
@@ -266,16 +257,6 @@ class Hierarchy(Tabular):
         np.cumsum(values_by_tile[self.leaf_tile], out=before[1:], dtype=before.dtype)
         sums: npt.NDArray[Any] = before[self.last_leaf] - before[self.first_leaf]
         return sums
-
-    def level_cut(self, max_leaves: int) -> Indices:
-        """Return the largest nodes with at most `max_leaves` leaves, in depth-first order; they hold every tile once."""
-        if max_leaves < 1:
-            raise ParameterError(Option("max_leaves"), f"wanted a whole number above zero, got {max_leaves}.")
-        fits = self.size <= max_leaves
-        # At the root parent is -1, which indexes the root itself: its own size must not hide it.
-        parent_fits = fits[self.parent]
-        parent_fits[-1] = False
-        return frozen(np.flatnonzero(fits & ~parent_fits), np.int32)
 
     def _child_counts(self) -> Ints:
         return np.bincount(self.parent[:-1], minlength=len(self.parent))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from crowdveil.errors import MissingExtraError
+from crowdveil.errors import import_extra
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,16 +26,16 @@ class Tabular:
 
     def to_pandas(self) -> Any:
         """Return the data as a pandas frame. Needs pandas (extra `pandas`)."""
-        _need("pandas", "pandas", "A pandas frame")
+        import_extra("pandas", "pandas", "pandas", "A pandas frame")
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:
         """Return the data as a polars frame. Needs polars (extra `polars`)."""
-        return _need("polars", "polars", "A polars frame").from_arrow(self.to_arrow())
+        return import_extra("polars", "polars", "polars", "A polars frame").from_arrow(self.to_arrow())
 
     def to_geopandas(self) -> Any:
         """Return the data as a GeoDataFrame in WGS 84 with the outlines, or points. Needs GeoPandas (extra `pandas`)."""
-        geopandas = _need("geopandas", "pandas", "A GeoDataFrame")
+        geopandas = import_extra("geopandas", "geopandas", "pandas", "A GeoDataFrame")
         return geopandas.GeoDataFrame(self.to_pandas(), geometry=self.shapes(), crs="EPSG:4326")
 
     def shapes(self) -> Any:
@@ -100,13 +100,3 @@ def html_rows(table: pa.Table, rows: int = SHOWN_ROWS) -> str:
 def _short(value: Any) -> str:
     text = "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
-
-
-def _need(module: str, extra: str, purpose: str) -> Any:
-    """Import an optional library, or name the extra that has it."""
-    from importlib import import_module
-
-    try:
-        return import_module(module)
-    except ImportError:
-        raise MissingExtraError(module, extra, purpose) from None

@@ -15,7 +15,7 @@ from crowdveil.attacks.adversary_view import AttackScenario, Units
 from crowdveil.attacks.base import DEFAULT_K, AdversaryParams, AllAttackParams, Attack, Exposure, Interval, Risk
 from crowdveil.attacks.od.published import Published
 from crowdveil.comparison.candidates import align_columns
-from crowdveil.errors import InputError, Option, ParameterError, counted
+from crowdveil.errors import InputError, Option, ParameterError, as_command_line, counted, render
 from crowdveil.io.tables import write_table
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.tabular import Tabular
@@ -68,7 +68,10 @@ class AttackResults(Tabular):
         if after is not None:
             notes.append("Before → after: in the original, and in the release.")
             if not after.paired:
-                notes.append("No pairing was given (--pairing): risks after count every matching trajectory as found.")
+                said = (
+                    f"No pairing was given ({Option('pairing')}): risks after count every matching trajectory as found."
+                )
+                notes.append(render(said, as_command_line))
         if any(not side.average.exact for sides in self.risks.values() for side in sides if side is not None):
             notes.append("Random knowledge: an estimate; its 95 % confidence interval is in the JSON.")
         return notes

@@ -10,6 +10,7 @@ from typing import Any
 from crowdveil.attacks.risk import require_withstood
 from crowdveil.errors import Option, ParameterError
 from crowdveil.guarantees.base import require_checked
+from crowdveil.interrupts import interrupted
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, Stage, no_progress
@@ -72,8 +73,13 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
     )
     if spec.options.pairing is not None and method.takes is not Trajectories:
         raise ParameterError(Option("pairing"), f"{method.name} is for flows, which have none; leave it out.")
-    with _backend(spec, request.spark, stage) as backend:
-        return run_stages(spec, backend, progress, stage)
+    try:
+        with _backend(spec, request.spark, stage) as backend:
+            return run_stages(spec, backend, progress, stage)
+    except SystemError as error:
+        if interrupted(error):
+            raise KeyboardInterrupt from None
+        raise
 
 
 def _backend(spec: RunSpec, session: Any, stage: Stage) -> AbstractContextManager[Backend]:
