@@ -20,6 +20,7 @@ from crowdveil.guarantees.sectors import (
     SectorKAnonymity,
     WellFormedSectors,
 )
+from crowdveil.guarantees.suppressed_trajectories import SuppressedTrajectories
 from crowdveil.guarantees.swapping import NoOwnPoints, OriginalPoints, SwappedTrajectories
 from crowdveil.guarantees.tile_pairs import SharedTilePairs
 from crowdveil.guarantees.trajectories import LocationsOnTileCenters, TrajectoryKAnonymity, WellFormedTrajectories
@@ -37,6 +38,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     TrueVolumes,
     BoundedVolumes,
     TrajectoryKAnonymity,
+    SuppressedTrajectories,
     CombinationKAnonymity,
     OriginalPoints,
     SwappedTrajectories,
@@ -72,6 +74,7 @@ __all__ = [
     "SectorGuarantee",
     "SectorKAnonymity",
     "SharedTilePairs",
+    "SuppressedTrajectories",
     "SuppressionBudget",
     "SwappedTrajectories",
     "TrajectoryKAnonymity",

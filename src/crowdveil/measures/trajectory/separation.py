@@ -19,8 +19,8 @@ class DistanceParams(Params):
 
     distance: DistanceName = "spatiotemporal"
     """Distance between trajectories."""
-    time_weight: TimeWeight = "document"
-    """Weight of time in the spatio-temporal distance: a number (0 is space alone), document, or mean-ratio."""
+    time_weight: TimeWeight = "mobidatalab"
+    """Weight of time in the spatio-temporal distance: a number (0 is space alone), auto, mobidatalab, or mean-ratio."""
 
 
 def weight_of(compared: TrajectoryComparison, params: DistanceParams) -> float:
