@@ -27,6 +27,10 @@ count more than space. The manifest has the weight as it was used, or one digit 
 With `distance = graph` trajectories without a chain of contemporaries between them are not in one group; components with fewer
 than k people are left out, and counted. `closest-trajectory` publishes one person's own trajectory for the whole group.
 
+MDAV groups the trajectories that are left last, whatever is between them. With `improve` near groups then exchange
+trajectories, in blocks of the map with other borders each round, as long as they get more compact: the sum over groups of the
+squared distances of their pairs over their size. Each keeps k people.
+
 With `suppress` whole groups are suppressed, those with the largest distortion first, until the share is used up: the mean
 squared distance of their members from what would be published, in space and time. A person whose trajectory is suppressed is one
 of at least k such people.
@@ -45,8 +49,9 @@ MobiDataLab, deliverable on the anonymization module, sections 6.3.1 to 6.3.3.3.
 from __future__ import annotations
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from crowdveil.errors import Option
 from crowdveil.method import Method
 from crowdveil.methods.guarantee_sets import suppressing_guarantees
 from crowdveil.model.release import TrajectoryRelease
@@ -54,7 +59,14 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import OutlierBudget, TimeWeight, TrajectoryDistance
 from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import AggregationName
-from crowdveil.solve.trajectory.distances import Contemporaries, make_distance, published_weight, time_weight
+from crowdveil.solve.trajectory.distances import (
+    Contemporaries,
+    SpatioTemporal,
+    make_distance,
+    published_weight,
+    time_weight,
+)
+from crowdveil.solve.trajectory.improvement import improve_groups
 from crowdveil.solve.trajectory.mdav import Center, Grouping
 from crowdveil.solve.trajectory.microaggregation import release_groups
 from crowdveil.solve.trajectory.swapping import owners
@@ -71,10 +83,20 @@ class MicroaggregationParams(OutlierBudget):
     """Weight of time in the spatio-temporal distance: auto, a number (0 is space alone), mobidatalab, or mean-ratio."""
     aggregation: AggregationName = "mean-trajectory"
     """Representative of a group: its mean, or the trajectory, or the single locations, nearest to it."""
+    improve: int = Field(0, ge=0, le=1000)
+    """Rounds in which near groups exchange trajectories where that makes them more compact; with spatiotemporal alone."""
     center: Center = "once"
     """Groups begin far from the center of all trajectories, or of the remaining ones, which takes longer."""
     count_trajectories: bool = False
     """Let k count trajectories, as MobiDataLab does, even where people are known."""
+
+    @model_validator(mode="after")
+    def _check_distance_of_improvement(self) -> MicroaggregationParams:
+        if self.improve and self.distance != "spatiotemporal":
+            raise ValueError(
+                f"the distance spatiotemporal with {Option('improve')}, which sums squares of it; leave one out"
+            )
+        return self
 
 
 def run(
@@ -86,6 +108,8 @@ def run(
     person, every = owners(data, params.count_trajectories), np.arange(len(data))
     parts = distance.components() if isinstance(distance, Contemporaries) else [every]
     group = Grouping(distance, person, params.k, params.center).groups(parts, progress)
+    if isinstance(distance, SpatioTemporal):
+        group = improve_groups(distance, group, person, params.k, params.improve, progress)
     facts = {"time_weight": published_weight(params.time_weight, weight)} if params.distance == "spatiotemporal" else {}
     return release_groups(data, distance, group, params.aggregation, facts, suppress=params.suppress)
 
