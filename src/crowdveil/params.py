@@ -137,9 +137,11 @@ class Budgeted(Params):
         return {"suppress": "100%" if self.suppress == 1 else self.suppress}
 
 
-class OutlierBudget(Params):
-    """The suppression budget of methods that publish groups of trajectories."""
+class GroupingParams(Params):
+    """Parameters of every method that publishes groups of trajectories."""
 
+    k: int = Field(3, ge=2)
+    """Smallest number of people of a group."""
     suppress: Annotated[float, BeforeValidator(read_share_of_trajectories)] = 0.0
     """Share of the trajectories that may be suppressed, such as 2%: whole groups, those with the largest distortion first."""
 

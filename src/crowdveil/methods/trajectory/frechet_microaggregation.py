@@ -58,7 +58,7 @@ from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.globe import rounded
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import OutlierBudget
+from crowdveil.params import GroupingParams
 from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import DECIMALS, GroupTrajectories
 from crowdveil.solve.trajectory.distances import FrechetManhattan, Paths
@@ -71,11 +71,9 @@ BATCHES = 32
 """Tasks of the means of all clusters."""
 
 
-class FrechetMicroaggregationParams(OutlierBudget):
+class FrechetMicroaggregationParams(GroupingParams):
     """Parameters of microaggregation by couplings."""
 
-    k: int = Field(3, ge=2)
-    """Smallest number of people of a cluster."""
     pivots: int = Field(10, ge=1, le=1000)
     """Trajectories tried as the center of each cluster: more are slower, and clusters tighter."""
     distance: Literal["frechet-manhattan", "frechet-manhattan-exact"] = "frechet-manhattan"

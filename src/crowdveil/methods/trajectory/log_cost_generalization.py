@@ -67,7 +67,7 @@ from crowdveil.model.arrays import Floats, Ints, row_slices
 from crowdveil.model.globe import rounded
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import OutlierBudget
+from crowdveil.params import GroupingParams
 from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import DECIMALS, GroupTrajectories
 from crowdveil.solve.trajectory.distances import Paths
@@ -77,11 +77,9 @@ from crowdveil.solve.trajectory.outliers import PublishedGroups, without_outlier
 from crowdveil.solve.trajectory.swapping import owners
 
 
-class LogCostGeneralizationParams(OutlierBudget):
+class LogCostGeneralizationParams(GroupingParams):
     """Parameters of generalization at the smallest log cost."""
 
-    k: int = Field(3, ge=2)
-    """Smallest number of people of a group."""
     space_weight: float = Field(1.0, ge=0, le=1000)
     """Weight of the logs of a box's lengths east and north in its cost."""
     time_weight: float = Field(1.0, ge=0, le=1000)

@@ -56,7 +56,7 @@ from crowdveil.method import Method
 from crowdveil.methods.guarantee_sets import suppressing_guarantees
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import OutlierBudget, TimeWeight, TrajectoryDistance
+from crowdveil.params import GroupingParams, TimeWeight, TrajectoryDistance
 from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import AggregationName
 from crowdveil.solve.trajectory.distances import (
@@ -72,11 +72,9 @@ from crowdveil.solve.trajectory.microaggregation import release_groups
 from crowdveil.solve.trajectory.swapping import owners
 
 
-class MicroaggregationParams(OutlierBudget):
+class MicroaggregationParams(GroupingParams):
     """Parameters of microaggregation."""
 
-    k: int = Field(3, ge=2)
-    """Smallest number of people of a group."""
     distance: TrajectoryDistance = "spatiotemporal"
     """Distance between trajectories."""
     time_weight: TimeWeight = "auto"

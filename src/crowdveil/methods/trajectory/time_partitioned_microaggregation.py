@@ -48,7 +48,7 @@ from crowdveil.methods.guarantee_sets import suppressing_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Outline, Trajectories
-from crowdveil.params import OutlierBudget, TimeWeight
+from crowdveil.params import GroupingParams, TimeWeight
 from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import AggregationName
 from crowdveil.solve.trajectory.distances import make_distance, published_weight, time_weight
@@ -59,11 +59,9 @@ from crowdveil.solve.trajectory.swapping import owners
 PartsBy = Literal["mean-time", "first-time"]
 
 
-class TimePartitionedParams(OutlierBudget):
+class TimePartitionedParams(GroupingParams):
     """Parameters of microaggregation by parts."""
 
-    k: int = Field(3, ge=2)
-    """Smallest number of people of a group."""
     interval_s: int = Field(900, ge=1)
     """Length of a part in seconds."""
     parts_by: PartsBy = "mean-time"
