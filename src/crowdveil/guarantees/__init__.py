@@ -23,7 +23,12 @@ from crowdveil.guarantees.sectors import (
 from crowdveil.guarantees.suppressed_trajectories import SuppressedTrajectories
 from crowdveil.guarantees.swapping import NoOwnPoints, OriginalPoints, SwappedTrajectories
 from crowdveil.guarantees.tile_pairs import SharedTilePairs
-from crowdveil.guarantees.trajectories import LocationsOnTileCenters, TrajectoryKAnonymity, WellFormedTrajectories
+from crowdveil.guarantees.trajectories import (
+    LocationsOnTileCenters,
+    SegmentKAnonymity,
+    TrajectoryKAnonymity,
+    WellFormedTrajectories,
+)
 
 GUARANTEES: tuple[type[Guarantee], ...] = (
     FlowKAnonymity,
@@ -38,6 +43,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     TrueVolumes,
     BoundedVolumes,
     TrajectoryKAnonymity,
+    SegmentKAnonymity,
     SuppressedTrajectories,
     CombinationKAnonymity,
     OriginalPoints,
@@ -73,6 +79,7 @@ __all__ = [
     "Outcome",
     "SectorGuarantee",
     "SectorKAnonymity",
+    "SegmentKAnonymity",
     "SharedTilePairs",
     "SuppressedTrajectories",
     "SuppressionBudget",
