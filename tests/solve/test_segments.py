@@ -16,18 +16,19 @@ from crowdveil.testing import trajectories
 Point = tuple[float, float, int]
 
 
+def _on_the_way(a: Point, b: Point, moment: int) -> Point:
+    share = (moment - a[2]) / (b[2] - a[2])
+    return a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1]), moment
+
+
 def _plain(path: list[Point], length: int) -> list[list[Point]]:
     """Cut one trajectory, point by point: x and y in meters."""
     segments = [[path[0]]]
     for (ax, ay, at), (bx, by, bt) in pairwise(path):
-        if at // length != bt // length:
-            for moment in ((at // length + 1) * length, bt // length * length):
-                share = (moment - at) / (bt - at)
-                border = (ax + share * (bx - ax), ay + share * (by - ay), moment)
-                if moment == (at // length + 1) * length and len(segments[-1]) and segments[-1][-1][2] < moment:
-                    segments[-1].append(border)
-                if moment == bt // length * length:
-                    segments.append([border] if moment < bt else [])
+        end, start = (at // length + 1) * length, bt // length * length
+        if end <= start:
+            segments[-1].append(_on_the_way((ax, ay, at), (bx, by, bt), end))
+            segments.append([_on_the_way((ax, ay, at), (bx, by, bt), start)] if start < bt else [])
         segments[-1].append((bx, by, bt))
     return segments
 
