@@ -15,6 +15,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.run import pipeline, releases
 from crowdveil.solve.trajectory import microaggregation, outliers
 
+TABLES_ONLY = {"attack": False, "report": False}
 BUDGET = SuppressedTrajectories(suppress=0.2, k=2, k_unit="people")
 
 
@@ -79,7 +80,9 @@ def _walks() -> Trajectories:
 
 def test_a_run_states_and_verifies_the_budget(tmp_path: Path) -> None:
     data = _walks()
-    result = pipeline.run(pipeline.Request("microaggregation", data, tmp_path / "out", {"k": 2, "suppress": "10%"}))
+    result = pipeline.run(
+        pipeline.Request("microaggregation", data, tmp_path / "out", {"k": 2, "suppress": "10%"}, options=TABLES_ONLY)
+    )
     (entry,) = [g for g in result.manifest["guarantees"] if g["name"] == BUDGET.name]
     assert entry["outcome"] == "holds" and entry["parameters"] == {"suppress": 0.1, "k": 2, "k_unit": "people"}
     assert entry["statement"] == "At most 10 % of the trajectories are suppressed: none, or those of at least 2 people."
@@ -101,5 +104,5 @@ def test_a_method_that_suppresses_a_single_person_publishes_nothing(
     monkeypatch.setattr(microaggregation, "without_outliers", broken)
     parameters = {"k": 2, "suppress": "10%", "count_trajectories": False}
     with pytest.raises(GuaranteeViolatedError, match=r"suppressed-trajectories|trajectory-k-anonymity"):
-        pipeline.run(pipeline.Request("microaggregation", data, tmp_path / "out", parameters))
+        pipeline.run(pipeline.Request("microaggregation", data, tmp_path / "out", parameters, options=TABLES_ONLY))
     assert not (tmp_path / "out").exists()
