@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pyproj import Geod
 
 from crowdveil.errors import InputError, ParameterError
+from crowdveil.model import tessellation
 from crowdveil.model.globe import Box
 from crowdveil.model.tessellation import (
     grid_cells,
@@ -90,6 +91,18 @@ def test_all_tiles_of_a_grid_hold_every_point_of_its_box() -> None:
     assert outside.tolist() == [-1] * 4
     middle = locate(zones, zones.lon, zones.lat)
     assert middle.tolist() == list(range(len(zones)))
+
+
+def test_tiles_of_a_grid_with_few_of_them_are_found_as_in_a_dense_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    lon, lat = np.array([2.0, 2.05]), np.array([41.0, 41.06])
+    grid = grid_frame(lon, lat, 500)
+    rng = np.random.default_rng(1)
+    number = rng.permutation(grid.columns * grid.rows)[:40]
+    zones = grid_zones(grid, (number % grid.columns).astype(np.int32), (number // grid.columns).astype(np.int32))
+    x, y = 1.99 + 0.07 * rng.random(2000), 40.99 + 0.08 * rng.random(2000)
+    dense = locate(zones, x, y)
+    monkeypatch.setattr(tessellation, "MAX_TILES", 10)
+    assert locate(zones, x, y).tolist() == dense.tolist() and (dense >= 0).any() and (dense < 0).any()
 
 
 def test_a_point_on_a_border_belongs_to_the_tile_north_or_east_of_it() -> None:

@@ -411,6 +411,11 @@ class TrajectoryRelease(Tabular):
         return len(self.lon)
 
 
+def has_segments(release: TrajectoryRelease) -> bool:
+    """Return whether several published trajectories are segments of one original."""
+    return release.source is not None and len(np.unique(release.source)) < len(release)
+
+
 Release = FlowRelease | TrajectoryRelease
 
 

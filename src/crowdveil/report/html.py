@@ -21,8 +21,7 @@ import numpy as np
 from crowdveil.attacks.od.homogeneity import MEANINGS
 from crowdveil.guarantees.base import Outcome, tally
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.report import flow_page, trajectory_page
-from crowdveil.report.page_model import PrivateContext
+from crowdveil.report.page_model import PageModel, PrivateContext
 from crowdveil.report.questions import answers
 
 REPORT_FILE = "report.html"
@@ -42,8 +41,19 @@ def private_report(written: WrittenRelease, manifest: Mapping[str, Any], private
     return _page(written, dict(manifest), private)
 
 
+def _page_model(written: WrittenRelease, manifest: dict[str, Any], private: PrivateContext | None) -> PageModel:
+    """Return the page model; the modules of the other kind of release, and their analyses, are not loaded."""
+    if written.is_flows:
+        from crowdveil.report.flow_page import build_page_model as build_flows
+
+        return build_flows(written, manifest, private)
+    from crowdveil.report.trajectory_page import build_page_model as build_trajectories
+
+    return build_trajectories(written, manifest, private)
+
+
 def _page(written: WrittenRelease, manifest: dict[str, Any], private: PrivateContext | None) -> str:
-    page = (flow_page if written.is_flows else trajectory_page).build_page_model(written, manifest, private)
+    page = _page_model(written, manifest, private)
     script, style = asset("report.js"), asset("report.css")
     facts, attacks = manifest["method"].get("facts", {}), {trial["attack"] for trial in manifest["risk"] or ()}
     return str(

@@ -121,7 +121,7 @@ def _mdav_parts(path: Path, method: Method, flat: dict[str, Any]) -> dict[str, A
     if "aggregation_method" in kept:
         kept["aggregation_method"] = find_aggregation(str(kept["aggregation_method"])).name
     # mdl-anonymizer computes λ where it is not given, whatever our default is.
-    return {weight: "document", **kept}
+    return {weight: "mobidatalab", **kept}
 
 
 def _analysis_of(path: Path, content: dict[str, Any], *, overwrite: bool) -> AnalysisRequest:
