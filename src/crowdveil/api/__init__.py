@@ -7,7 +7,7 @@ from crowdveil.api.attack import attack
 from crowdveil.api.compare import compare, sweep
 from crowdveil.api.describe import describe
 from crowdveil.api.measure import measure
-from crowdveil.api.release import anonymize, verify
+from crowdveil.api.release import anonymize, methods, verify
 from crowdveil.api.show import PLOTS, ZONE_PLOTS, plot, plot_zone, write_report
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "describe",
     "land_use",
     "measure",
+    "methods",
     "plot",
     "plot_zone",
     "profiles",

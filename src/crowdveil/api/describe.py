@@ -7,18 +7,19 @@ from dataclasses import replace
 from typing import Any
 
 from crowdveil.api.compare import sweep
+from crowdveil.api.opened import visible
 from crowdveil.comparison.description import Description, K, describe_flows
 from crowdveil.errors import CrowdveilError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
-from crowdveil.progress import Progress, no_progress
+from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import FlowReading, read
-from crowdveil.run import pipeline
 
 SAMPLE = 6
 """Matrices of the sweep that suggests k and a budget."""
 
 
+@visible
 def describe(
     data: Any,
     k: int | Sequence[int] = K,
@@ -26,7 +27,7 @@ def describe(
     suggest: bool = True,
     notes: ReadNotes | None = None,
     progress: Progress = no_progress,
-    stage: pipeline.Stage = lambda name: None,
+    stage: Stage = lambda name: None,
     **options: Any,
 ) -> Description:
     """Describe trips or flows: tiles, time steps, flows, trips, density, and what of them is in flows of at least k.
@@ -45,7 +46,15 @@ def describe(
         return found
     stage("trying k and budgets")
     try:
-        tried = sweep("joint", flows, k=[max(value, 2) for value in found.k], sample=SAMPLE, progress=progress)
+        tried = sweep(
+            "joint",
+            flows,
+            k=[max(value, 2) for value in found.k],
+            sample=SAMPLE,
+            notes=ReadNotes(),
+            progress=progress,
+            stage=stage,
+        )
     except CrowdveilError:  # fewer people than k, or a method that cannot run: the description is right all the same
         return found
     return replace(found, suggestion=tried.recommendation())

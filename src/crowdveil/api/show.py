@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from crowdveil.api.opened import folder_of
 from crowdveil.errors import InputError, Option, OutputError, ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
@@ -14,6 +15,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.reading import FlowReading, read
 from crowdveil.run import releases
 from crowdveil.run.manifest import original_input_options
+from crowdveil.run.result import Result
 
 PLOTS = ("flows", "areas", "profiles", "heatmap", "pareto")
 """What `plot` draws."""
@@ -22,7 +24,7 @@ ZONE_PLOTS = ("destinations", "origins")
 
 
 def write_report(
-    folder: str | Path,
+    folder: str | Path | Result,
     private_report: str | Path | None = None,
     *,
     original: Any = None,
@@ -41,18 +43,27 @@ def write_report(
             raise ParameterError(
                 "original", "the report in a release does not show it; name a file with private_report."
             )
-        return releases.report_again(Path(folder))
+        return releases.report_again(_on_disk(folder))
     if original is None:
         raise ParameterError(
             Option("private_report"), f"the original is needed for it; give it with {Option('original')}."
         )
-    releases.report_of_original(Path(folder), Path(private_report), original, options, overwrite=overwrite)
+    with folder_of(folder) as opened:
+        releases.report_of_original(Path(opened), Path(private_report), original, options, overwrite=overwrite)
     return Path(private_report)
+
+
+def _on_disk(folder: str | Path | Result) -> Path:
+    """Return the folder of a release; raise for one in memory."""
+    place = folder.folder if isinstance(folder, Result) else folder
+    if place is None:
+        raise InputError("folder", "the release is in memory; write its report with result.report().save(file).")
+    return Path(place)
 
 
 def plot(
     kind: str,
-    folder: str | Path,
+    folder: str | Path | Result,
     output: str | Path,
     *,
     top: int = 300,
@@ -73,15 +84,17 @@ def plot(
     check_picture_name(output)
     with new_file(Path(output), overwrite=overwrite) as file:
         if kind == "pareto":
-            pareto(Path(folder), file)
+            with folder_of(folder) as opened:
+                pareto(Path(opened), file)
         else:
-            manifest, written = releases.sound_release(Path(folder), but="report")
+            with folder_of(folder) as opened:
+                manifest, written = releases.sound_release(Path(opened), but="report")
             draw(kind, written, manifest, PlotOptions(top, tuple(zones)), file)
 
 
 def plot_zone(
     kind: Literal["destinations", "origins"],
-    folder: str | Path,
+    folder: str | Path | Result,
     zone: str,
     output: str | Path,
     *,
@@ -105,7 +118,8 @@ def plot_zone(
         raise ParameterError("kind", f"wanted one of {', '.join(ZONE_PLOTS)}, but got {kind!r}.")
     check_picture_name(output)
     said = notes if notes is not None else ReadNotes()
-    manifest, written = releases.sound_release(Path(folder), but="report")
+    with folder_of(folder) as opened:
+        manifest, written = releases.sound_release(Path(opened), but="report")
     if not written.is_flows:
         raise InputError(kind, "wanted a release of flows, but this one holds trajectories; choose another plot.")
     found = read_zones(zones, zone_id=zone_id, notes=said)

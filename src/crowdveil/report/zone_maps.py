@@ -12,7 +12,6 @@ from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
-from crowdveil.model.tessellation import outlines
 from crowdveil.model.zones import Zones
 
 Direction = Literal["destinations", "origins"]
@@ -104,7 +103,7 @@ def _tiles(axis: Any, zones: Zones, trips: Floats, norm: Any, own: int) -> Any:
 
     scale = ScalarMappable(norm, colormaps["viridis_r"])
     colors = [scale.to_rgba(value) if np.isfinite(value) and value > 0 else NOTHING for value in trips.tolist()]
-    shapes = outlines(zones, np.arange(len(zones), dtype=np.int32))
+    shapes = zones.outlines(np.arange(len(zones), dtype=np.int32))
     if shapely.get_type_id(shapes[own]) == 0:
         axis.scatter(zones.lon, zones.lat, c=colors, s=14)
         axis.plot(zones.lon[own], zones.lat[own], "o", markerfacecolor="none", markeredgecolor=CHOSEN, markersize=9)

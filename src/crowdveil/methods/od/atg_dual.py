@@ -31,7 +31,6 @@ Matet et al., Adaptative generalization over a value hierarchy for the k-anonymi
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -45,9 +44,7 @@ from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, FlowParams, TargetVolume
 from crowdveil.progress import Progress
 from crowdveil.solve.od.forest import Forest, ForestSolution
-from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
-from crowdveil.solve.od.step_solver import StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import Attempt, Targets, gap_percent, one_target, summarize_gaps, summarize_targets
 
 
@@ -67,28 +64,13 @@ def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: 
         forest = Forest.of(matrix, origins, params.k)
         return forest, forest.solve_for_budget(params.max_suppressed(matrix.total))
 
-    def error(forest: Forest, solved: ForestSolution) -> float:
-        return solved.cost / max(forest.total - solved.suppressed, 1)
+    def finish(forest: Forest, solved: ForestSolution) -> tuple[ForestSolution, tuple[float]]:
+        budget = params.max_suppressed(forest.total)
+        final = forest.spend_slack(solved, budget) if params.spend_rest else solved
+        return final, (gap_percent(final.cost, solved.lower_bound(budget)),)
 
-    targets = Targets(params.v_target, params.k, attempt, error)
-
-    def solver(system: RegionSpace) -> Callable[[int], StepSolution]:
-        choices = targets.choices(data, system)
-
-        def solve(step: int) -> StepSolution:
-            matrix = Matrix.of(data, step, system)
-            target, forest, solved = targets.best(matrix, choices(matrix))
-            budget = params.max_suppressed(matrix.total)
-            final = forest.spend_slack(solved, budget) if params.spend_rest else solved
-            gap = gap_percent(final.cost, solved.lower_bound(budget))
-            return forest.outcome(final.published, target, gap, left=params.aggregate_small)
-
-        return solve
-
-    steps = StepRange(
-        params.k, lambda: RegionSpace.trees(data), solver, params.reporting, partial(summarize_diagnostics, params)
-    )
-    return solve_steps(data, steps, progress)
+    targets = Targets(params.v_target, params.k, attempt)
+    return targets.solve(data, finish, params.reporting, partial(summarize_diagnostics, params), progress)
 
 
 def summarize_diagnostics(params: AtgDualParams, facts: Floats) -> dict[str, Any]:

@@ -12,9 +12,8 @@ from pydantic import Field
 
 from crowdveil.errors import Option, ParameterError
 from crowdveil.params import Params
-from crowdveil.progress import Progress
+from crowdveil.progress import Progress, Stage
 from crowdveil.reading import TrajectoryReading
-from crowdveil.run import pipeline
 from crowdveil.server.queue.files import MAPS
 
 WORD = r"^[A-Za-z0-9_ -]{1,64}$"
@@ -44,7 +43,7 @@ class Task:
     files: dict[str, str]
     out: Path
     progress: Progress
-    stage: pipeline.Stage
+    stage: Stage
 
 
 @dataclass(frozen=True)
