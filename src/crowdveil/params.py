@@ -190,6 +190,11 @@ TargetVolume = Annotated[Literal["auto", "sample"] | float, BeforeValidator(_tar
 """Target volume of each origin: a number of trips, or how it is chosen."""
 
 
+_min_volume = _word_or_number(("auto",), lambda x: 1 <= x < 2**53 and x == int(x), "auto, or a whole number from 1")
+MinVolume = Annotated[Literal["auto"] | int, BeforeValidator(_min_volume)]
+"""Smallest volume that is published: a number of trips, or chosen from the noise."""
+
+
 _time_weight = _word_or_number(
     ("document", "mean-ratio"), lambda x: 0 <= x < 1e9, "document, mean-ratio, or a number from 0"
 )

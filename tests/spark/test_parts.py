@@ -179,7 +179,7 @@ def _merged(guarantee: Guarantee, releases: list[WrittenRelease]) -> Finding:
 OF_FLOWS: tuple[Guarantee, ...] = (
     FlowKAnonymity(k=10, k_unit="trips"), DisjointFlows(), SuppressionBudget(suppress=0.1, k=10), GeneralizationLimit(tiles=2),
     MinTiles(tiles=2), MinInhabitedTiles(tiles=2), MaxArea(km2=3), WellFormedFlows(), TrueVolumes(),
-    DifferentialPrivacy(epsilon=1, max_trips=1),
+    DifferentialPrivacy(epsilon=1, trips=1),
 )  # fmt: skip
 
 
