@@ -32,7 +32,7 @@ from crowdveil.measures.base import MeasureRequest
 from crowdveil.reading import FlowReading, TrajectoryReading
 from crowdveil.registry import MEASURES
 
-_TREES = ("hierarchy", "destination_hierarchy")
+_NOT_OF_FLOWS = ("hierarchy", "destination_hierarchy", "partition", "partition_step")
 
 
 def _call(
@@ -116,7 +116,7 @@ def _run_remotely(
 def _reading_options() -> list[click.Option]:
     """Return the input options of flows and trajectories, each once."""
     both = {option.name: option for kind in (TrajectoryReading, FlowReading) for option in options_of(kind)}
-    return [option for name, option in both.items() if name not in _TREES]
+    return [option for name, option in both.items() if name not in _NOT_OF_FLOWS]
 
 
 command = click.Command(
