@@ -103,7 +103,7 @@ class JointParams(TimePartitioned, Budgeted, FlowParams):
 
 def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
     """Find the best partition of each time step into boxes, or the best one for all time steps."""
-    if params.time_partition == "stable":
+    if params.time_partition == "stable" and len(data):
         return _run_stable(data, params, progress)
 
     def system() -> RegionSpace:
