@@ -1,9 +1,10 @@
 """The same areas in all time steps (`time_partition=stable`) against areas of each time step, and `atg-dual` of each.
 
 k = 10, at most 10 % suppressed, Ward tree: the yellow taxi sample by hour of day, and a week of green taxis by hour. Ḡ is
-weighted by volume over all time steps. Profiles of zones are the trips that leave a zone in each hour, of a reader who spreads every row
-evenly over its tiles; the correlation with the original, as the median over zones with at least 20 trips and over those with at
-least 1,000. CPU seconds of both. The last figure is Ḡ of the stable areas of the yellow sample in parts of the free one.
+weighted by volume over all time steps. Profiles of zones are the trips that leave a zone in each hour, for a reader who spreads
+every row evenly over its tiles. The correlation with the original is the median over zones with at least 20 trips, and over
+those with at least 1,000, without zones that have no profile at all, which are counted. CPU seconds of both. The last figure is
+Ḡ of the stable areas of the yellow sample in parts of the free one.
 """
 
 from __future__ import annotations
@@ -76,14 +77,12 @@ def leaving(flows: Any, release: Any = None) -> Any:
     return found
 
 
-def correlation(original: Any, estimate: Any, least: int) -> float:
-    """The median over zones with so many trips of the correlation of their hours; 0 where an estimate is constant."""
-    zones = np.flatnonzero(original.sum(axis=1) >= least)
-    found = []
-    for zone in zones:
-        a, b = original[zone], estimate[zone]
-        found.append(float(np.corrcoef(a, b)[0, 1]) if np.ptp(a) > 0 and np.ptp(b) > 0 else 0.0)
-    return float(np.median(found))
+def correlation(original: Any, estimate: Any, least: int) -> tuple[float, int]:
+    """The median over zones with so many trips of the correlation of their hours; and how many have no profile to correlate."""
+    zones = np.flatnonzero((original.sum(axis=1) >= least) & (np.ptp(original, axis=1) > 0))
+    shown = [zone for zone in zones if np.ptp(estimate[zone]) > 0]
+    found = [float(np.corrcoef(original[zone], estimate[zone])[0, 1]) for zone in shown]
+    return float(np.median(found)), len(zones) - len(shown)
 
 
 def compare(name: str, flows: Any) -> float:
@@ -104,7 +103,9 @@ def compare(name: str, flows: Any) -> float:
         say(f"{name}: {label}: suppressed", 1 - float(release.volume.sum()) / float(flows.volume.sum()))
         estimate = leaving(flows, release)
         for least in (THIN, BUSY):
-            say(f"{name}: {label}: correlation of zones with {least} trips", correlation(original, estimate, least))
+            median, without = correlation(original, estimate, least)
+            say(f"{name}: {label}: correlation of zones with {least} trips", median)
+            say(f"{name}: {label}: zones with {least} trips without a profile", without)
         say(f"{name}: {label}: CPU", cpu, "s")
     return found["stable"] / found["free"]
 
