@@ -75,10 +75,9 @@ def _boxes(
     boxes = np.unique(np.column_stack([np.asarray(c, np.int64) for c in columns]), axis=0)
     classes, counts = np.unique(boxes[:, 0], return_counts=True)
     used, place = np.unique(boxes[:, 1:], return_inverse=True)
-    place = place.reshape(-1, 2).astype(np.int32)
-    return BoxPartition(
-        release.areas.only(used), by, classes, np.cumsum([0, *counts]), place[:, 0], place[:, 1], suppressed
-    )
+    origin, destination = (side.astype(np.int32) for side in place.reshape(-1, 2).T)
+    offsets = np.cumsum([0, *counts])
+    return BoxPartition(release.areas.only(used), by, classes, offsets, origin, destination, suppressed)
 
 
 def _number_of(step: str, release: FlowRelease, tz: str, folder: Path) -> int:

@@ -27,3 +27,15 @@ def fill_step(listed: Ints, step: BoxArrays, splits: Splits, volume: Ints, cells
         for e in range(link_offsets[offsets[i]], link_offsets[offsets[i + 1]]):
             if volume[link[e]] > volume[i]:
                 volume[i], cells[i] = volume[link[e]], cells[link[e]]
+
+
+@kernel
+def fill_forest_step(listed: Ints, step_volume: Ints, above: Ints, volume: Ints) -> None:
+    """Fill `volume` with the trips of each box of a forest in one time step; 0 where it is below k. See `fill_step`."""
+    end_if_stopped()
+    volume[:] = 0
+    for i in range(len(listed)):
+        volume[listed[i]] = step_volume[i]
+    for i in range(len(volume)):
+        if above[i] >= 0 and volume[i] > volume[above[i]]:
+            volume[above[i]] = volume[i]

@@ -107,7 +107,7 @@ class BoxSpace:
         else:
             cost = frozen((system.origins.cost[o] + system.destinations.cost[d]) * volume, np.int64)
         total = matrix.total
-        lost_cost = DEVIATION_SCALE if objective == "reconstruction" else 0
+        lost_cost = lost_cost_of(objective)
         check_exact(int(cost.max(initial=0)) + lost_cost * total, total)
         allowed = np.full(len(o), ANY_CHOICE, np.int8)
         allowed[~(system.origins.small_enough[o] & system.destinations.small_enough[d])] -= WHOLE
@@ -231,6 +231,11 @@ def _position_of_holder(regions: Regions, part: Ints, of_part: Ints, wanted: Int
 def as_ratio(multiplier: Fraction | None) -> tuple[int, int]:
     """Return a multiplier as p and q; 1 and 0 for an infinite one."""
     return (1, 0) if multiplier is None else multiplier.as_integer_ratio()
+
+
+def lost_cost_of(objective: Objective) -> int:
+    """Return what a suppressed trip costs."""
+    return DEVIATION_SCALE if objective == "reconstruction" else 0
 
 
 def check_exact(cost: int, total: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,14 +12,15 @@ from crowdveil import engine
 from crowdveil.model.arrays import Floats, Ints, Mask, frozen, row_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.partition import BoxPartition, StepClass
-from crowdveil.model.release import FlowRelease
+from crowdveil.model.release import Areas, FlowRelease
 from crowdveil.progress import Progress
-from crowdveil.solve.od.boxes import BoxSpace, box_deviations, build_matrix_boxes, check_exact
+from crowdveil.solve.od.boxes import BoxSpace, box_deviations, build_matrix_boxes, check_exact, lost_cost_of
 from crowdveil.solve.od.fixed_boxes import release_fixed_boxes
 from crowdveil.solve.od.region_space import Objective, RegionSpace
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.step_solver import StepSolution, areas_of_boxes, check_person_ids
+from crowdveil.solve.od.summed_steps import sum_steps
 from crowdveil.solve.od.targets import gap_percent, summarize_gaps
 
 MAX_CHUNKS = 16
@@ -113,7 +114,7 @@ class StableProblem:
         )
         linked = np.where(np.diff(splits.link_offsets) > 0, linked, 0)
         lost = sums.volume[of_split] - linked
-        total, lost_cost = int(sums.volume[-1]), _lost_cost(self.objective)
+        total, lost_cost = int(sums.volume[-1]), lost_cost_of(self.objective)
         check_exact(int(sums.cost.max(initial=0)) + lost_cost * total, total)
         return replace(
             base,
@@ -135,34 +136,6 @@ class StableProblem:
         return Solved(found.origin, found.destination, found.left_origin, found.left_destination, found.facts)
 
 
-def _lost_cost(objective: Objective) -> int:
-    from crowdveil.solve.od.boxes import DEVIATION_SCALE
-
-    return DEVIATION_SCALE if objective == "reconstruction" else 0
-
-
-def sum_steps(data: Flows) -> Flows:
-    """Return the flows of all time steps as those of one."""
-    n = len(data.zones)
-    keys, cell = np.unique(data.origin.astype(np.int64) * n + data.destination, return_inverse=True)
-    volume = np.zeros(len(keys), np.int64)
-    np.add.at(volume, cell, data.volume)
-    people, offsets, ids = volume, None, None
-    if data.person_ids is not None and data.person_offsets is not None:
-        span = int(data.person_ids.max(initial=0)) + 1
-        pairs = np.unique(cell[row_slices(data.person_offsets)] * span + data.person_ids)
-        ids, offsets = pairs % span, np.searchsorted(pairs // span, np.arange(len(keys) + 1))
-        people = np.diff(offsets)
-    elif data.k_unit == "trips":
-        people = np.zeros(len(keys), np.int64)
-        np.add.at(people, cell, data.people)
-    return replace(
-        data, t=np.zeros(1, np.int64), offsets=np.array([0, len(keys)]), origin=(keys // max(n, 1)).astype(np.int32),
-        destination=(keys % max(n, 1)).astype(np.int32), volume=volume, people=people, person_offsets=offsets, person_ids=ids,
-        weight=None if data.weight is None else np.zeros(len(keys), np.int64), distinct_people=None,
-    )  # fmt: skip
-
-
 class StableRelease(NamedTuple):
     """How a release with one partition for each class of time steps is made: the class of each step, k, and small flows."""
 
@@ -174,24 +147,26 @@ class StableRelease(NamedTuple):
 
 def solve_stable(problem: StableProblem, wanted: StableRelease, progress: Progress) -> FlowRelease:
     """Find one partition for each class of time steps, and publish its boxes in the steps in which they reach k."""
-    data = problem.data
-    check_person_ids(data)
+    check_person_ids(problem.data)
     classes = np.unique(wanted.step_class)
     solved = (
         _solve_one(problem, wanted, progress) if len(classes) <= 1 else _solve_each(problem, wanted, classes, progress)
     )
+    gaps = np.array([s.facts[0] for s in solved if len(s.facts)])
+    release = release_stable(problem.data, problem.system, wanted, solved)
+    return replace(release, facts=summarize_gaps(gaps) if len(gaps) else {})
+
+
+def release_stable(data: Flows, system: RegionSpace, wanted: StableRelease, solved: list[Solved]) -> FlowRelease:
+    """Publish the boxes of each class of time steps, in order of the classes, in the steps in which they reach k."""
+    classes = np.unique(wanted.step_class)
     published, left = (
         [np.concatenate([_NONE, *(getattr(s, name) for s in solved)]) for name in names]
         for names in (("origin", "destination"), ("left_origin", "left_destination"))
     )
-    areas, of_published, of_left = areas_of_boxes(
-        data, problem.system, (published[0], published[1]), (left[0], left[1])
-    )  # fmt: skip
+    areas, of_published, of_left = areas_of_boxes(data, system, (published[0], published[1]), (left[0], left[1]))
     partition, publishable = _join(solved, classes, wanted.by, areas, of_published, of_left)
-    release = release_fixed_boxes(data, partition, wanted.step_class, wanted.k, wanted.reporting, publishable)
-    gaps = np.array([s.facts[0] for s in solved if len(s.facts)])
-    facts: dict[str, Any] = summarize_gaps(gaps) if len(gaps) else {}
-    return replace(release, facts=facts)
+    return release_fixed_boxes(data, partition, wanted.step_class, wanted.k, wanted.reporting, publishable)
 
 
 _EMPTY = Solved(_NONE, _NONE, _NONE, _NONE, np.zeros(0))
@@ -231,7 +206,7 @@ def _join(
     solved: list[Solved],
     classes: Ints,
     by: StepClass,
-    areas: Any,
+    areas: Areas,
     published: tuple[Ints, Ints],
     left: tuple[Ints, Ints],
 ) -> tuple[BoxPartition, Mask]:
