@@ -95,6 +95,7 @@ def compare(name: str, flows: Any) -> float:
         "stable dyadic": ("joint", {"time_partition": "stable", "splits": "dyadic"}),
         "stable by type of day": ("joint", {"time_partition": "stable", "stable_by": "day-type"}),
         "free atg-dual": ("atg-dual", {}),
+        "stable atg-dual": ("atg-dual", {"time_partition": "stable"}),
     }
     for label, (method, parameters) in runs.items():
         release, cpu = solved(flows, method, **parameters)
