@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import shlex
 from pathlib import Path
 
+import click
 import pytest
 
 import crowdveil
 from crowdveil import docs
-from crowdveil.cli.main import COMMANDS
+from crowdveil.cli.main import COMMANDS, cli
 from crowdveil.runfiles.ours import request_of
 
 ROOT = Path(__file__).parents[1]
@@ -40,6 +43,35 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_commands_in_examples_exist(page: Path) -> None:
     for name in re.findall(r"^\s*crowdveil ([a-z][a-z-]*)", page.read_text(), flags=re.M):
         assert name in COMMANDS, name
+
+
+def _examples(page: Path) -> list[str]:
+    """Return the arguments of `crowdveil` in the blocks of a page that show commands."""
+    blocks = re.findall(r"^```(?:sh|console)\n(.*?)^```", page.read_text(), flags=re.M | re.S)
+    return re.findall(r"^(?:\$ )?crowdveil ([^|>#\n]*)", "\n".join(blocks).replace("\\\n", " "), flags=re.M)
+
+
+def _parse(command: click.Command, arguments: list[str], parent: click.Context | None = None) -> None:
+    """Parse arguments as the command line does, and run nothing."""
+    context = command.make_context(command.name, arguments, parent=parent)
+    rest = [*context._protected_args, *context.args]
+    if isinstance(command, click.Group) and rest:
+        _, inner, left = command.resolve_command(context, rest)
+        assert inner is not None
+        _parse(inner, left, context)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if _examples(p)], ids=lambda p: str(p.relative_to(ROOT)))
+def test_examples_have_options_that_exist_and_values_that_are_allowed(page: Path) -> None:
+    for example in _examples(page):
+        with contextlib.suppress(click.exceptions.Exit):  # --help
+            _parse(cli, shlex.split(example))
+
+
+def test_an_option_that_does_not_exist_is_found() -> None:
+    for wrong in ("verify out --k 5", "anonymize joint a.csv --kk 5 -o out", "anonymize joint a.csv --k no -o out"):
+        with pytest.raises(click.UsageError):
+            _parse(cli, shlex.split(wrong))
 
 
 def test_readme_names_every_command() -> None:

@@ -79,7 +79,7 @@ class Running:
         self.process = subprocess.Popen(
             [*self.prefix, *command, *self.arguments, *self.more], stdout=subprocess.DEVNULL, env=env
         )
-        until = time.monotonic() + 60
+        until = time.monotonic() + 300  # a busy machine, under strace
         while waits and time.monotonic() < until:
             try:
                 httpx.get(f"{self.url}/openapi.json", timeout=30)
@@ -115,7 +115,7 @@ class Running:
             kill(found[which % len(found)])
 
     def client(self, token: str | None = "anna") -> httpx.Client:
-        """Somebody who asks."""
+        """Return a client with a token."""
         headers = {"Authorization": f"Bearer {self.tokens[token]}"} if token in self.tokens else {}
         return httpx.Client(base_url=self.url, headers=headers, timeout=60)
 
@@ -206,7 +206,7 @@ def ended(client: httpx.Client, job: str, within_s: float = 120.0) -> dict[str, 
     raise AssertionError(f"the job did not end: {seen.text}")
 
 
-def until(condition: Callable[[], Any], within_s: float = 40.0) -> Any:
+def until(condition: Callable[[], Any], within_s: float = 300.0) -> Any:
     """What a condition comes to, once it comes to something."""
     end = time.monotonic() + within_s
     while time.monotonic() < end:

@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from crowdveil.io.atomic import remove_unfinished
-
 GRACE_S = 2.0
 """How long a command may take to end in the usual way."""
 SENTENCE = "Stopped; nothing was written."
@@ -95,7 +93,10 @@ def threads_left() -> bool:
 
 def end_now(code: int, sentence: str) -> None:
     """Remove what is unfinished and end the process, without waiting for threads that compute."""
-    remove_unfinished()
+    if "crowdveil.io.atomic" in sys.modules:  # nothing is unfinished before it is loaded, and --help never loads it
+        from crowdveil.io.atomic import remove_unfinished
+
+        remove_unfinished()
     with suppress(OSError, ValueError):
         sys.stdout.flush()
     with suppress(OSError):
