@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pydantic import Field
 
+from crowdveil.errors import Option, ParameterError
 from crowdveil.io.flows import read_flows, with_trees
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.partition import read_partition
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.model.canonical import canonical
 from crowdveil.model.flows import Flows
@@ -73,6 +76,10 @@ class FlowReading(Reading):
     """Tree over the zones, for methods that generalize: ward, kd, quadtree, h3, or a table of levels or parents."""
     destination_hierarchy: Any = None
     """Tree over the zones as destinations, where it differs."""
+    partition: Any = None
+    """Areas that were made before, for the method fixed: the folder of a release, or a table of zones and their groups."""
+    partition_step: str | None = None
+    """Time step of that release whose areas are taken, such as 2020-03-02T08:00, if its areas differ from step to step."""
     step: str | int | None = None
     """Length of a time step, such as 15min, 1h, 1d; all for one matrix. Default with times: 1h."""
 
@@ -101,11 +108,19 @@ def read(takes: type, data: Any, options: Reading, notes: ReadNotes, *, person_i
     Trajectories are in canonical order, so that nothing depends on the order of rows or on the spelling of ids.
     """
     given = {name: getattr(options, name) for name in type(options).model_fields}
-    if isinstance(data, takes):
-        trees = given.get("hierarchy"), given.get("destination_hierarchy")
-        if isinstance(data, Trajectories):
-            return canonical(data)
-        return data if trees == (None, None) or not isinstance(data, Flows) else with_trees(data, *trees)
-    if takes is Flows:
-        return read_flows(data, notes=notes, members=person_ids, **given)
-    return canonical(read_trajectories(data, notes=notes, **given))
+    if takes is not Flows:
+        return canonical(data if isinstance(data, Trajectories) else read_trajectories(data, notes=notes, **given))
+    partition, partition_step = given.pop("partition"), given.pop("partition_step")
+    if isinstance(data, Flows):
+        trees = given["hierarchy"], given["destination_hierarchy"]
+        flows = data if trees == (None, None) else with_trees(data, *trees)
+    else:
+        flows = read_flows(data, notes=notes, members=person_ids, **given)
+    return with_partition(flows, partition, partition_step)
+
+
+def with_partition(flows: Flows, partition: Any, step: str | None) -> Flows:
+    """Return flows with a partition of their zones that was made before; without one, unchanged."""
+    if partition is None and step is not None:
+        raise ParameterError(Option("partition_step"), f"it is for a release; name that with {Option('partition')}.")
+    return flows if partition is None else replace(flows, partition=read_partition(partition, flows.zones, step))
