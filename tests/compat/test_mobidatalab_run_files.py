@@ -51,7 +51,7 @@ def test_names_match_without_case() -> None:
     measured = measures_of(RUN, {**places, "Measures": [{"Name": "PropensityScore", "Params": {"Tiles_Size": 300}}]})
     assert measured.measures[0].label == "propensity-score:tile_m=300"
     filtering = filters_of(RUN, {"Input_filename": "a", "Methods": [{"Min_Locations": 5}]})
-    assert filtering.filters[0].name == "min_locations"
+    assert filtering.methods == [{"min_locations": 5}]
     with pytest.raises(ParameterError, match="two names differ in upper and lower case"):
         request_of(RUN, {"method": "SimpleGeneralization", **PLACES, "params": {"tile_size": 5, "Tile_size": 6}})
 
