@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from given_boxes import with_boxes
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -159,6 +160,8 @@ def test_every_method_copes_with_flows_of_no_trips(
     method = all_methods()[name]
     if name == "uniform":
         data = _on_grid(data)
+    if name == "fixed":
+        data = with_boxes(data, 1)
     params = method.params.checked(
         {"k": k, "aggregate_small": small, **({"v_target": 5} if "v_target" in method.params.model_fields else {})}
     )
@@ -191,6 +194,8 @@ def test_trips_of_a_flow_rounded_to_0_are_counted_for_no_other_origin(name: str,
     method = all_methods()[name]
     if name == "uniform":
         data = _on_grid(data)
+    if name == "fixed":
+        data = with_boxes(data, 1)
     for k in (5, 6, 10, 11, 15):
         for target in (1, 5, 10, 30):
             wanted = {"v_target": target} if "v_target" in method.params.model_fields else {}

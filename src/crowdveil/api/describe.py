@@ -47,13 +47,7 @@ def describe(
     stage("trying k and budgets")
     try:
         tried = sweep(
-            "joint",
-            flows,
-            k=[max(value, 2) for value in found.k],
-            sample=SAMPLE,
-            notes=ReadNotes(),
-            progress=progress,
-            stage=stage,
+            "joint", flows, k=[max(value, 2) for value in found.k], sample=SAMPLE, notes=ReadNotes(), progress=progress
         )
     except CrowdveilError:  # fewer people than k, or a method that cannot run: the description is right all the same
         return found

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # checkers read flows, and must not import what trees are bui
     import pyarrow as pa
 
     from crowdveil.model.hierarchy import Hierarchy
+    from crowdveil.model.partition import Partition
 
 FlowUnit = Literal["people", "trips"]
 WEIGHT_UNITS = 10**9
@@ -65,6 +66,8 @@ class Flows(Tabular):
         them, since two rows may share people.
     origin_tree, destination_tree
         Trees over the zones given by the user, or None.
+    partition
+        A partition of the map that was made before, or None.
     visited_tiles
         For some time steps of a larger data set: whether any trip of that data set starts or ends in each tile.
     weight
@@ -93,6 +96,7 @@ class Flows(Tabular):
     weight: Ints | None = None
     dropped_weight: int = 0
     distinct_people: int | None = None
+    partition: Partition | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in _COLUMN_TYPES.items():

@@ -9,6 +9,7 @@ from crowdveil.analysis.heatmap_manifest import is_heat_map, verify_heat_map
 from crowdveil.errors import GuaranteeViolatedError, InputError, Option, ParameterError
 from crowdveil.guarantees import BoundedVolumes, Finding, Guarantee, TrueVolumes, guarantee_from_manifest
 from crowdveil.io.atomic import check_file, new_file, recover
+from crowdveil.io.manifest_reader import read_manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_reader import load_flow_release
 from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, file_hash, read_release
@@ -16,7 +17,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import Release
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import READINGS, TrajectoryReading, read
-from crowdveil.run.manifest import original_input_options, read_manifest, refuse_other_counts, with_file, write_manifest
+from crowdveil.run.manifest import original_input_options, refuse_other_counts, with_file, write_manifest
 from crowdveil.run.verification import check, stated_guarantees, validate_release_tables
 
 

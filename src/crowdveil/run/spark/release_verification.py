@@ -17,10 +17,11 @@ from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import InputError, Option
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.atomic import scratch_folder
+from crowdveil.io.manifest_reader import read_manifest
 from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, file_hash, read_features, read_release
 from crowdveil.model.arrays import Ints
 from crowdveil.progress import Progress, no_progress
-from crowdveil.run.manifest import folder_entry, read_manifest
+from crowdveil.run.manifest import folder_entry
 from crowdveil.run.releases import refuse_changed_files, refuse_missing_files
 from crowdveil.run.spark.merge_partitions import merge_findings, split_by_size
 from crowdveil.run.spark.trajectory_verification import check_trajectories, without_outlines

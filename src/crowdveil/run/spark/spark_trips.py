@@ -22,7 +22,7 @@ from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.globe import JOINED, Reach
 from crowdveil.model.zones import Zones
-from crowdveil.reading import FlowReading
+from crowdveil.reading import FlowReading, with_partition
 from crowdveil.run.spark.sources import (
     count_people,
     id_rules,
@@ -204,7 +204,8 @@ def _frame(zones: Zones, reading: FlowReading, columns: OdColumns) -> Flows:
         zones, none, np.zeros(1, np.int64), nowhere, nowhere, none, none, counts, tz=reading.tz, weight=weight
     )
     trees = reading.hierarchy, reading.destination_hierarchy
-    return empty if trees == (None, None) else with_trees(empty, *trees)
+    frame = empty if trees == (None, None) else with_trees(empty, *trees)
+    return with_partition(frame, reading.partition, reading.partition_step)
 
 
 def _settle(said: dict[str, int], reader: TripReader, reading: FlowReading, notes: ReadNotes) -> None:
