@@ -7,6 +7,7 @@ import re
 import sys
 from pathlib import Path
 
+from crowdveil import reference
 from crowdveil.compat.mobidatalab import names as mobidatalab
 from crowdveil.fields import Row, rows
 from crowdveil.method import Method
@@ -34,8 +35,24 @@ def pages() -> dict[Path, str]:
         Path("distances.md"): _distances_page(),
         Path("attack-list.md"): _attacks_page(),
         Path("modules.md"): _modules_page(),
+        Path("cli.md"): _HEAD + "\n" + reference.cli_page(),
+        Path("python-api.md"): _HEAD + "\n" + reference.python_page(),
+        Path("rest-api.md"): _HEAD + "\n" + reference.rest_page(),
     }
-    return {Path("methods") / "README.md": _index(own), **listed, **others}
+    readme = DOCS.parent / "README.md"
+    inserted = {Path("..") / "README.md": _with_methods(readme.read_text(), own)} if readme.is_file() else {}
+    return {Path("methods") / "README.md": _index(own), **listed, **others, **inserted}
+
+
+def _with_methods(text: str, listed: list[Method]) -> str:
+    """Return the README with its table of methods by input and status."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for method in listed:
+        link = f"[`{method.name}`](docs/methods/{method.name}.md)"
+        groups.setdefault((_takes(method), method.status), []).append(link)
+    rows = [f"| {takes} | {status} | {', '.join(names)} |" for (takes, status), names in groups.items()]
+    table = "\n".join(["| input | status | methods |", "| --- | --- | --- |", *rows])
+    return re.sub(r"<!-- methods -->\n.*?<!-- end -->", f"<!-- methods -->\n{table}\n<!-- end -->", text, flags=re.S)
 
 
 def _index(listed: list[Method]) -> str:

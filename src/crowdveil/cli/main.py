@@ -169,8 +169,8 @@ def _say_compiling() -> None:
     """Print why the first run takes longer. Results never depend on it."""
     if os.environ.get(COMPILE_NOTE) != "0":
         click.echo(
-            "note: compiling kernels for this machine, once after an installation or an update; this takes up to two "
-            "minutes (crowdveil warmup does it ahead).",
+            "note: compiling kernels for this machine; each command does this once after an installation or an update, "
+            "in up to two minutes (crowdveil warmup does it ahead).",
             err=True,
         )
 
