@@ -20,6 +20,9 @@ settings.register_profile("here", deadline=None, max_examples=tries(100))
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=tries(100))
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
+# The note about compilation would be among what commands print in the first run of the tests alone.
+os.environ["CROWDVEIL_COMPILE_NOTE"] = "0"
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background of a shell, from which commands that tests interrupt would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)

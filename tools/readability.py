@@ -32,7 +32,7 @@ def prose(text: str) -> list[str]:
     text = text.split("\n## References")[0]
     text = re.sub(r"^```.*?^```$", "\n", text, flags=re.M | re.S)
     text = re.sub(r"<!--.*?-->", "", text, flags=re.S)
-    text = re.sub(r"^( {4}|\||#|!\[).*$", "\n", text, flags=re.M)
+    text = re.sub(r"^( {4}|\s*\||#|!\[).*$", "\n", text, flags=re.M)
     text = re.sub(r"^\s*(?:[-*]|\d+\.) ", "\n\n", text, flags=re.M)
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
     return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-_listeners: list[Callable[[], None]] = []
+_listener: Callable[[], None] | None = None
 
 
 def on_first_compilation(listener: Callable[[], None]) -> None:
     """Have a function called once, before the first kernel that is not on the disk is compiled."""
-    _listeners.append(listener)
+    global _listener
+    _listener = listener
 
 
 def report_compilation() -> None:
-    """Call the functions that wait for a compilation, each once."""
-    while _listeners:
-        _listeners.pop()()
+    """Call the function that waits for a compilation, once."""
+    global _listener
+    listener, _listener = _listener, None
+    if listener is not None:
+        listener()

@@ -73,6 +73,7 @@ def _method_page(method: Method) -> str:
     other = mobidatalab.METHODS.get(method.name, mobidatalab.NONE)
     also = (*method.aliases, *other.names)
     data = "trips.parquet --zones zones.geojson" if method.takes is Flows else "cabs.csv"
+    zones = ", zones='zones.geojson'" if method.takes is Flows else ""
     parts = [
         _HEAD,
         f"# {method.name}\n",
@@ -80,8 +81,8 @@ def _method_page(method: Method) -> str:
         f"Takes {_takes(method)}. Status: **{method.status}** ({_STATUS[method.status]})."
         + (f" Also known as {', '.join(also)}." if also else "")
         + "\n",
-        f"```sh\ncrowdveil anonymize {method.name} {data} -o out/\n```\n",
-        f"```python\nimport crowdveil\n\ncrowdveil.anonymize({method.name!r}, {data.split()[0]!r}, 'out')\n```\n",
+        f"```console\ncrowdveil anonymize {method.name} {data} -o out/\n```\n",
+        f"```py\nimport crowdveil\n\ncrowdveil.anonymize({method.name!r}, {data.split()[0]!r}, 'out'{zones})\n```\n",
         f"{body}\n",
         "## Parameters\n",
         _table(rows(method.params)),
