@@ -80,7 +80,9 @@ def test_commands_have_options_that_exist(page: Path) -> None:
             raise AssertionError(f"crowdveil {shlex.join(arguments)}: {error.format_message()}") from None
 
 
-@pytest.mark.parametrize("wrong", ["compare x --nothing", "anonymize joint -k ten x -o y", "anonymize jont x -o y", "anonymize joint x"])
+@pytest.mark.parametrize(
+    "wrong", ["compare x --nothing", "anonymize joint -k ten x -o y", "anonymize jont x -o y", "anonymize joint x"]
+)
 def test_a_wrong_command_is_found(wrong: str) -> None:
     with pytest.raises(click.ClickException):
         parse(wrong.split())

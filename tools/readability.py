@@ -23,7 +23,12 @@ GENERATED = "<!-- Generated from the code"
 
 def pages() -> list[Path]:
     """Return the pages that people read from top to bottom."""
-    found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    found = [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "ARCHITECTURE.md",
+        *sorted((ROOT / "docs").rglob("*.md")),
+    ]
     return [page for page in found if not page.read_text().startswith(GENERATED)]
 
 
