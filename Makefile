@@ -1,6 +1,8 @@
 # Everything that a contributor or a first-time user needs: `make demo`, `make test`, `make check`.
 PYTHON ?= python3
 VENV := .venv
+# Tests start hundreds of processes, each of which would compile the package again where bytecode is not written.
+unexport PYTHONDONTWRITEBYTECODE
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 

@@ -143,7 +143,7 @@ def clusters(trajectories: int, k: int) -> dict[str, float]:
     return {"clusters": len(made.pivot), **found}
 
 
-def tell_clusters(trajectories: int, k: int = K) -> None:
+def report_clusters(trajectories: int, k: int = K) -> None:
     found = measured(__file__, "clusters", str(trajectories), str(k))
     label = f"trajectories_{trajectories}" + (f"_k{k}" if k != K else "")
     say(f"{label}_wall", found["wall"] / 60, "minutes")
@@ -167,7 +167,7 @@ def main() -> None:
     for name in ("sketched", "exact", "one"):
         say(f"distance_to_pivot_{name}", paths[name], "m")
     for k in (2, K):
-        tell_clusters(TRAJECTORIES, k)
+        report_clusters(TRAJECTORIES, k)
     found = measured(__file__, "distances")
     say("distance_of_100_points", found["us"], "µs")
     say("distance_in_plain_python", found["plain_ms"], "ms")
@@ -181,7 +181,7 @@ if __name__ == "__main__":
         main()
     elif sys.argv[1] == "growth":
         for number in map(int, sys.argv[2:] or GROWTH):
-            tell_clusters(number)
+            report_clusters(number)
     elif sys.argv[1] == "clusters":
         number, crowd = map(int, sys.argv[2:])
         answer(lambda: clusters(number, crowd), lambda: clusters(40, crowd))

@@ -54,7 +54,7 @@ def whole_way(size: str, k: int, document: bool) -> dict[str, float]:
     return {"best_cpu": cpu, "sectors": len(found), "suppressed": found.cut.suppressed, "points": found.data.points}
 
 
-def beside_the_twin() -> dict[str, float]:
+def against_the_twin() -> dict[str, float]:
     """Cutting alone, on the same cells."""
     import numpy as np
 
@@ -140,6 +140,6 @@ if __name__ == "__main__":
         small = str(CABS / FILES["S"])
         answer(lambda: whole_way(size, int(k), how == "document"), lambda: draw(small, 5))
     elif job == "twin":
-        answer(beside_the_twin)
+        answer(against_the_twin)
     else:
         answer(lambda: large_run(sys.argv[2]))

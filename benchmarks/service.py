@@ -19,7 +19,7 @@ sys.path.extend(str(Path(__file__).resolve().parents[1] / "tests" / part) for pa
 
 import serving_checks as checks
 from serving import Running, cabs
-from serving_hostile import hostile, sandbox_overhead_ms
+from serving_hostile import hostile, sandbox_overhead_ms, watched
 
 HOSTILE, OVERHEAD_MS_MOST = 200, 50
 INSIDE, FUZZED, JOBS, CLIENTS, KILLED, EVERY_S, UPLOAD_MIB, EXAMPLES = 10_000, 2000, 200, 20, 100, 1.0, 1024, 10
@@ -75,6 +75,16 @@ def attacked() -> Any:
         return hostile(service, HOSTILE, seed=1)
 
 
+def fuzzed() -> Any:
+    """Broken files, to a service that strace watches."""
+    with tempfile.TemporaryDirectory() as folder:
+        service = Running(Path(folder))
+        service.make_token("anna")
+        with watched(service) as seen:
+            answers = checks.fuzz(service, FUZZED, seed=1)
+        return answers | seen
+
+
 def sandbox() -> Any:
     """What the sandbox adds to a job."""
     spent = sandbox_overhead_ms(40)
@@ -85,7 +95,7 @@ def sandbox() -> Any:
 
 CHECKS: dict[str, Callable[[], Any]] = {
     "inside": lambda: checks.performed(INSIDE, seed=1),
-    "fuzz": lambda: with_service(lambda s: checks.fuzz(s, FUZZED, seed=1)),
+    "fuzz": fuzzed,
     "hostile": attacked,
     "sandbox": sandbox,
     "load": lambda: with_service(load),

@@ -1,4 +1,4 @@
-"""What all tests share: the public data sets beside the checkout, and the command as a user runs it."""
+"""What all tests share: the public data sets next to the checkout, and the command as a user runs it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from pathlib import Path
 
 import pytest
 from examples import tries
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# Kernels compile at their first call, so no example has a deadline; a build machine tries the same examples each time.
-settings.register_profile("here", deadline=None, max_examples=tries(100))
-settings.register_profile("ci", deadline=None, derandomize=True, max_examples=tries(100))
+# Kernels compile at their first call and machines are loaded, so no example has a deadline, and none is too slow to make.
+# A build machine tries the same examples each time.
+untimed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=tries(100))
+settings.register_profile("here", untimed)
+settings.register_profile("ci", untimed, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 # The note about compilation would be among what commands print in the first run of the tests alone.

@@ -107,8 +107,8 @@ def refused(command: Command, folder: Path, *args: object, code: int = 2) -> str
     assert "Internal error" not in sentence
     assert tree_of(folder) == before, "something was written"
     for file in folder.iterdir():
-        told = {v for v in values_in(file) if v in sentence}
-        assert not told, f"{sentence} tells {told}"
+        leaked = {v for v in values_in(file) if v in sentence}
+        assert not leaked, f"{sentence} has the values {leaked}"
     return sentence
 
 
@@ -429,7 +429,7 @@ def test_a_parquet_file_with_broken_pages_is_refused(here: Path, command: Comman
             content[at] ^= 0x5A
         file.write_bytes(content)
         assert "broken" in refused(command, here, *anonymized(file.name, *args))
-    # The same rows through the door that does not use the engine.
+    # The same rows by the reader that does not use the engine.
     assert "broken" in refused(command, here, *anonymized("trips.parquet"))
 
 
@@ -509,7 +509,7 @@ def test_zone_ids_without_their_zeros_are_named_as_the_cause(ending: str, here: 
 
 
 def test_a_million_columns_are_refused_before_they_are_read(here: Path) -> None:
-    """In a process of its own, whose memory is looked at. The Parquet file is only what tells how many columns it has."""
+    """In a process of its own, whose memory is looked at. Only the Parquet file says how many columns it has."""
     (here / "points.csv").write_text(",".join(f"c{i}" for i in range(500_000)) + "\n" + "1," * 499_999 + "1\n")
     (here / "longer.csv").write_text(",".join(f"column {i}" for i in range(1_000_000)) + "\n")
     footer = b"\x15\x02\x19\xfc\xc1\x84\x3d" + bytes(100)
@@ -831,9 +831,10 @@ def many_trips(rows: int) -> str:
     ids=lambda args: f"{args[0]} {args[-1]}",
 )
 def test_a_full_disk_leaves_nothing(
-    args: tuple[str, ...], here: Path, spawn: Callable[..., subprocess.Popen[str]]
+    args: tuple[str, ...], here: Path, spawn: Callable[..., subprocess.Popen[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (here / "trips.csv").write_text(many_trips(40_000))
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # Python would leave truncated bytecode of the package
 
     def small_files() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -895,7 +896,9 @@ def stopped(here: Path, script: str, number: int, *args: str) -> tuple[int, str]
     assert process.stdout is not None
     assert process.stdout.readline() == "half way\n", process.communicate()[1]
     if script == HALF_WRITTEN:
-        assert any(p.name.startswith(".out") for p in here.iterdir()), "the half is written beside the target"
+        assert any(p.name.startswith(".out") for p in here.iterdir()), (
+            "the partial output is written next to the target"
+        )
     if script == HALF_GROUPED:
         time.sleep(0.5)  # until the engine has begun
     process.send_signal(number)

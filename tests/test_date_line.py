@@ -121,8 +121,8 @@ def test_the_release_of_shifted_zones_is_the_shifted_release(method: Method) -> 
     for name in ("origin", "destination", "volume", "step", "state"):
         assert np.array_equal(getattr(one, name), getattr(two, name)), name
     assert one.areas.names.tolist() == two.areas.names.tolist()
-    (lon, lat), (across, beside) = one.areas.centers(6), two.areas.centers(6)
-    assert np.allclose(lon, _back(across), rtol=0, atol=1.5e-6) and np.allclose(lat, beside, rtol=0, atol=1.5e-6)
+    (lon, lat), (across, north) = one.areas.centers(6), two.areas.centers(6)
+    assert np.allclose(lon, _back(across), rtol=0, atol=1.5e-6) and np.allclose(lat, north, rtol=0, atol=1.5e-6)
     drawn = np.ones(len(one.areas), np.bool_)
     for (_, a), (_, b) in zip(area_features(one.areas, drawn), area_features(two.areas, drawn), strict=True):
         assert b.is_valid
@@ -154,13 +154,13 @@ def test_written_areas_across_the_date_line_are_cut_there_and_read_in_one_piece(
 def test_zones_in_parts_or_beyond_180_are_understood(tmp_path: Path) -> None:
     whole = shapely.box(179.9, 10, 180.1, 10.1)
     parts = shapely.MultiPolygon([shapely.box(179.9, 10, 180, 10.1), shapely.box(-180, 10, -179.9, 10.1)])
-    beside = shapely.box(-179.9, 10, -179.8, 10.1)
+    neighbor = shapely.box(-179.9, 10, -179.8, 10.1)
     points = np.array([179.95, -179.95, -179.85, 0.0]), np.full(4, 10.05)
     for number, shape in enumerate((whole, parts)):
         file = tmp_path / f"{number}.geojson"
         features = [
             {"type": "Feature", "properties": {"zone_id": name}, "geometry": json.loads(shapely.to_geojson(s))}
-            for name, s in (("a", shape), ("b", beside))
+            for name, s in (("a", shape), ("b", neighbor))
         ]
         file.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
         zones = read_zones(file)
@@ -211,7 +211,7 @@ def test_cells_across_the_date_line_hold_their_points() -> None:
 
 def test_a_heat_map_across_the_date_line_is_the_shifted_one(tmp_path: Path) -> None:
     here = people(np.random.default_rng(8), 60)
-    # The middle of a map is told to a tenth of a degree: sectors must not end at the date line by chance.
+    # The middle of a map is rounded to a tenth of a degree: sectors must not end at the date line by chance.
     here = replace(here, lon=HERE + 10 * (here.lon - HERE))
     found = []
     for number, data in enumerate((here, replace(here, lon=wrapped(here.lon + SHIFT - 0.1)))):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import links
 import pytest
-import readability
 
 import crowdveil
+import links
+import readability
 from crowdveil import docs, reference
 from crowdveil.cli.main import COMMANDS
 from crowdveil.runfiles.ours import request_of
@@ -66,7 +66,7 @@ def test_sentences_are_short_and_words_are_those_of_the_glossary(page: Path) -> 
 
 
 def test_sentence_lengths_are_counted() -> None:
-    text = "# A title of five words\n\nOne two three. Four `x y z` six!\n\n- a list item\n\n| not | counted |\n\n```sh\nno code\n```\n"
+    text = "# A title of five words\n\nOne two three. Four `x y z` six!\n\n- a list item\n\n| not | counted |\n\n```sh\nno\n```\n"
     assert readability.sentences(text) == ["One two three.", "Four code six!", "a list item"]
     assert readability.lengths(text) == (3, 3, 3)
 

@@ -30,6 +30,7 @@ from crowdveil.errors import (
     render,
     rows_named,
     rows_that,
+    shortened,
 )
 from crowdveil.registry import find_method
 from crowdveil.server.app import make_app
@@ -105,6 +106,21 @@ class TestReferences:
     def test_no_text_breaks_it(self, text: str) -> None:
         assert "".join(map(str, parts_of(text))) == text
         assert InputError.from_text(InputError(text, text).text).text == InputError(text, text).text
+
+    @given(st.lists(st.sampled_from(["a", "bc ", str(Option("k")), str(Option("step", "1h")), str(Name("f.csv"))])))
+    def test_a_shortened_text_has_no_half_of_a_reference(self, pieces: list[str]) -> None:
+        text = "".join(pieces)
+        for most in range(2, len(text) + 2):
+            short = shortened(text, most)
+            assert len(short) <= most and (short == text) == (len(text) <= most)
+            said = "".join(part for part in parts_of(short) if isinstance(part, str))
+            assert not any(mark in said for mark in "\ue000\ue001\ue002")
+            options = [part for part in parts_of(short) if isinstance(part, Option)]
+            assert options == [part for part in parts_of(text) if isinstance(part, Option)][: len(options)]
+
+    def test_a_long_name_is_shortened_and_stays_a_name(self) -> None:
+        assert parts_of(shortened(str(Name("x" * 50)), 10)) == [Name("xxxxxxx…")]
+        assert shortened(f"more with {Option('suppress')}", 15) == "more with …"
 
 
 def test_the_same_error_in_python_on_the_command_line_and_in_the_api(

@@ -30,12 +30,15 @@ from crowdveil.run import pipeline, releases
 from crowdveil.run.verification import stated_guarantees
 
 ROOT = Path(__file__).parents[1]
-EVERY = pytest.mark.parametrize("method", [find_method(name) for name in METHODS], ids=list(METHODS))
+ALL = [find_method(name) for name in METHODS]
+EVERY = pytest.mark.parametrize("method", ALL, ids=list(METHODS))
+OF_TRAJECTORIES = pytest.mark.parametrize("method", [m for m in ALL if m.takes is Trajectories], ids=lambda m: m.name)
 STRATEGIES = {Flows: testing.flows, Trajectories: testing.trajectories}
 GRID_ONLY = {"uniform"}
 WITH_REPORT = {"joint", "microaggregation"}
 """Methods whose attacks and reports are compared too; attacks and reports are the same code for all methods."""
 TABLES_ONLY = {"attack": False, "report": False}
+FORMATS = st.sampled_from(["csv", "parquet"])
 FILES_SLOW = settings(max_examples=tries(15), deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -58,6 +61,11 @@ def _run(method: Method, data: Any, seed: int = 0, **parameters: Any) -> Any:
 def _small_k(method: Method) -> dict[str, Any]:
     """The smallest k that is allowed, so that small data is not all suppressed."""
     return {"k": 2} if "k" in method.params.model_fields else {}
+
+
+def _extras(method: Method) -> dict[str, Any]:
+    """Return the options that leave out attacks and report where they are not compared."""
+    return {} if method.name in WITH_REPORT else TABLES_ONLY
 
 
 def _arrays(value: Any) -> dict[str, Any]:
@@ -106,18 +114,16 @@ def test_input_is_unchanged_and_output_shares_no_memory_that_can_be_written(
 @FILES_SLOW
 @given(draw=st.data())
 def test_same_seed_same_bytes(method: Method, draw: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
-    data = draw.draw(_data(method))
+    data, table_format = draw.draw(_data(method)), draw.draw(FORMATS)
     if data.total_people < 2:
         return
-    more = {} if method.name in WITH_REPORT else TABLES_ONLY
-    for table_format in ("csv", "parquet"):
-        contents = []
-        for _ in range(2):
-            out = tmp_path_factory.mktemp("same") / "out"
-            options = {"seed": 3, "format": table_format, **more}
-            pipeline.run(pipeline.Request(method.name, data, out, _small_k(method), options=options))
-            contents.append({p.name: p.read_bytes() for p in out.iterdir() if p.name != "manifest.json"})
-        assert contents[0] == contents[1]
+    options = {"seed": 3, "format": table_format, **_extras(method)}
+    contents = []
+    for _ in range(2):
+        out = tmp_path_factory.mktemp("same") / "out"
+        pipeline.run(pipeline.Request(method.name, data, out, _small_k(method), options=options))
+        contents.append({p.name: p.read_bytes() for p in out.iterdir() if p.name != "manifest.json"})
+    assert contents[0] == contents[1]
 
 
 @EVERY
@@ -126,8 +132,7 @@ def test_same_seed_same_bytes(method: Method, draw: st.DataObject, tmp_path_fact
 def test_guarantees_are_kept_on_the_written_file(
     method: Method, draw: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    data = draw.draw(_data(method))
-    table_format = draw.draw(st.sampled_from(["csv", "parquet"]))
+    data, table_format = draw.draw(_data(method)), draw.draw(FORMATS)
     if data.total_people < 2:
         return
     out = tmp_path_factory.mktemp("kept") / "out"
@@ -143,15 +148,16 @@ def test_guarantees_are_kept_on_the_written_file(
             stated_guarantees(result.manifest | {"guarantees": rest})
 
 
-@EVERY
-@settings(max_examples=tries(25), deadline=None)
+@OF_TRAJECTORIES  # ids of zones are places, and are published
+@FILES_SLOW
 @given(draw=st.data())
 def test_no_original_id_leaves(method: Method, draw: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     data = draw.draw(_data(method))
-    if data.total_people < 2 or method.takes is Flows:
-        return  # the ids of zones are places, and stay
+    if data.total_people < 2:
+        return
     out = tmp_path_factory.mktemp("ids") / "out"
-    pipeline.run(pipeline.Request(method.name, data, out, _small_k(method), options={"format": "csv"}))
+    options = {"format": "csv", **_extras(method)}
+    pipeline.run(pipeline.Request(method.name, data, out, _small_k(method), options=options))
     written = "".join(p.read_text() for p in out.iterdir())
     assert "person-" not in written
     table = [line.split(",") for line in (out / "trajectories.csv").read_text().splitlines()[1:]]

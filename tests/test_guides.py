@@ -2,7 +2,7 @@
 
 A fenced block of `python` or `sh` is run, and the next block of `text` must be what it printed. A block whose first line names a
 file (`csv flows.csv`) is that file. Blocks of `console` show what cannot be run here. What stands between `<!-- name -->` and
-`<!-- end -->` is made by the function `name` below. `python tests/test_guides.py` writes the guides anew from what comes out.
+`<!-- end -->` is made by the function `name` below. `python tests/test_guides.py` writes the guides again from what comes out.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def _table(head: str, rows: Iterable[Iterable[object]]) -> str:
     return "\n".join(f"| {' | '.join(map(str, row))} |" for row in (columns, ["---"] * len(columns), *rows))
 
 
-def _told(price: Fraction) -> str:
+def _shown(price: Fraction) -> str:
     return str(price) if price.denominator == 1 else f"{price} = {float(price):.4g}"
 
 
@@ -210,8 +210,8 @@ def boxes(e: Example) -> str:
     def cell(a: int, b: int) -> str:
         if volume[a, b] < e.k:
             return f"*{volume[a, b]}*" if volume[a, b] else ""
-        told = f"{volume[a, b]} · {(size[a] + size[b]) * volume[a, b]}"
-        return told if (a, b) in tight else f"({told})"
+        text = f"{volume[a, b]} · {(size[a] + size[b]) * volume[a, b]}"
+        return text if (a, b) in tight else f"({text})"
 
     rows = [(f"**{e.name[a]}**", *(cell(a, b) for b in range(len(e.tree)))) for a in range(len(e.tree))]
     return _table(f"from \\ to | {' | '.join(e.name)}", rows)
@@ -259,7 +259,7 @@ def _piece_table(at: Solve) -> str:
     lines = [*_pieces(at, first, last), last]
     rows, low = [], Fraction(0)
     for i, line in enumerate(lines):
-        rows.append((_told(low), *line, ", ".join(at(low)[1])))
+        rows.append((_shown(low), *line, ", ".join(at(low)[1])))
         assert at(low)[0] == line
         if i + 1 < len(lines):
             low = _meet(line, lines[i + 1])
@@ -281,7 +281,7 @@ def _search_table(at: Solve, budget: int) -> str:
             (
                 left,
                 right,
-                _told(price),
+                _shown(price),
                 f"{float(_worth(right, price)):g}",
                 found,
                 f"{float(_worth(found, price)):g}",
@@ -311,10 +311,10 @@ def all_methods(e: Example) -> str:
     found = []
     for name in ("suppression", "atg-dual", "atg-exact", "joint"):
         lost = measure("flows.csv", name, zones="zones.csv")
-        told = [float(lost[m].pooled) for m in ("flows", "S", "G", "Ḡ", "E")]
-        suppressed = round(told[1] * e.total)
-        found.append((f"`{name}`", f"{told[0]:g}", f"{suppressed} ({100 * told[1]:.1f} %)", f"{told[2]:g}",
-                      f"{told[3]:.3f}", f"{told[4]:.3f}"))  # fmt: skip
+        values = [float(lost[m].pooled) for m in ("flows", "S", "G", "Ḡ", "E")]
+        suppressed = round(values[1] * e.total)
+        found.append((f"`{name}`", f"{values[0]:g}", f"{suppressed} ({100 * values[1]:.1f} %)", f"{values[2]:g}",
+                      f"{values[3]:.3f}", f"{values[4]:.3f}"))  # fmt: skip
     return _table("method | rows | suppressed | G = A | Ḡ | E", found)
 
 
@@ -398,6 +398,7 @@ def test_the_worked_example_says_what_comes_out(tmp_path: Path) -> None:
     assert [s for s in sentences(Example(tmp_path)) if s not in text] == []
 
 
+@pytest.mark.slow  # minutes of work; `make test` parses the commands (test_docs.py) and runs the worked example whole
 @pytest.mark.realdata
 @pytest.mark.parametrize("name", TUTORIALS)
 def test_a_tutorial_says_what_comes_out(name: str, realdata: Path, tmp_path: Path) -> None:

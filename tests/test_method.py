@@ -36,7 +36,7 @@ def test_long_values_are_not_echoed() -> None:
 
 
 class Worded(Params):
-    """Parameters whose bounds pydantic tells in sentences of its own."""
+    """Parameters whose bounds pydantic reports in sentences of its own."""
 
     word: str = Field(pattern="^[a-z]+$", max_length=3)
     """A word."""

@@ -82,7 +82,7 @@ def test_attacks_draw_apart_from_the_method() -> None:
 
 
 def test_a_run_attacks_with_draws_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures of attacks are published: were they drawn with the seed of the method, they would tell about its draws."""
+    """Figures of attacks are published: were they drawn with the seed of the method, they would reveal its draws."""
     from crowdveil.run import local, pipeline
 
     drawn: list[int] = []

@@ -73,6 +73,17 @@ def render(text: str, naming: Naming) -> str:
     )
 
 
+def shortened(text: str, most: int) -> str:
+    """Return a text of at most `most` characters (2 or more) in which no reference is cut in half."""
+    if len(text) <= most:
+        return text
+    kept = text[: most - 2]
+    option, name, end = (kept.rfind(mark) for mark in (_OPTION, _NAME, _END))
+    if option > max(name, end):  # half of a parameter's name would be another parameter
+        return f"{kept[:option]}…"
+    return f"{kept}…{_END if name > end else ''}"
+
+
 def as_argument(option: Option) -> str:
     """Name a parameter as Python does: `suppress=`, `engine="spark"`."""
     return f'{option.name}="{option.value}"' if option.value else f"{option.name}="

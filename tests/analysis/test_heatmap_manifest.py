@@ -43,7 +43,7 @@ def _outcomes(path: Path, original: Any = None) -> dict[str, str]:
 
 
 def _fit(folder: Path) -> None:
-    """Put the hashes of the files into the manifest, as somebody who forges it would."""
+    """Put the hashes of the files into the manifest, as an adversary who forges it does."""
     manifest = json.loads((folder / "manifest.json").read_text())
     for entry in manifest["files"].values():
         entry["sha256"] = file_hash(folder / entry["name"])
@@ -79,7 +79,7 @@ def test_the_manifest_states_what_was_checked_and_no_suppressed_number(made: Pat
     )
     assert {e["name"] for e in manifest["files"].values()} == {"heatmap.geojson", "heatmap.png", "heatmap.html"}
     assert "secret" not in text and "cabs" not in text
-    # Two of 1,500 locations are of one person: with 1,498 on the map, the number of all would tell it.
+    # Two of 1,500 locations are of one person: with 1,498 on the map, the number of all would reveal it.
     assert "1,500" not in text and "1500" not in text
 
 

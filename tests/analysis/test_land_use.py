@@ -46,7 +46,7 @@ def as_release(flows: Flows) -> FlowRelease:
     )  # fmt: skip
 
 
-def test_homes_work_and_bars_are_told_apart() -> None:
+def test_homes_work_and_bars_are_distinguished() -> None:
     found = crowdveil.land_use(as_release(town()))
     assert found.released.count == 3  # by the silhouette
     assert adjusted_rand_score(KIND, found.released.cluster) == 1.0
@@ -108,7 +108,7 @@ def test_groups_are_matched_by_the_zones_that_they_share() -> None:
     assert _matched(ours, fewer).cluster.tolist() in ([0, 0, 2, 2, 1, 1], [2, 2, 0, 0, 1, 1])
 
 
-def test_too_few_zones_and_wrong_numbers_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_few_zones_and_wrong_numbers_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     data = as_release(town())
     with pytest.raises(InputError, match=r"wanted more than 2 zones .* but got 0; lower least_trips="):
         crowdveil.land_use(data, least_trips=1e6)

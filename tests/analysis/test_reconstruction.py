@@ -158,9 +158,11 @@ def test_pieces_are_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     side = _study(release).released
     whole = estimates(side, Groups.steps(release))
     monkeypatch.setattr(estimates_module, "CHUNK_PAIRS", 1)
-    told: list[tuple[int, int]] = []
-    pieces = list(estimate_chunks(side, Groups.steps(release), progress=lambda done, total: told.append((done, total))))
-    assert len(pieces) == 2 and told == [(1, 2), (2, 2)]
+    reported: list[tuple[int, int]] = []
+    pieces = list(
+        estimate_chunks(side, Groups.steps(release), progress=lambda done, total: reported.append((done, total)))
+    )
+    assert len(pieces) == 2 and reported == [(1, 2), (2, 2)]
     for name in ("group", "origin", "destination", "volume", "lower", "upper"):
         assert np.concatenate([getattr(p, name) for p in pieces]).tolist() == getattr(whole, name).tolist()
 
@@ -288,7 +290,7 @@ def test_rows_that_overlap_are_added_up() -> None:
     assert _rows(crowdveil.reconstruct(both))[:2] == [("0", "2", 11.0, 6, 16), ("1", "2", 5.0, 0, 10)]
 
 
-def test_small_estimates_are_left_out_only_if_asked_and_are_told() -> None:
+def test_small_estimates_are_left_out_only_if_asked_and_are_reported() -> None:
     found = crowdveil.reconstruct(_hand(), min_volume=5)
     assert [row[2] for row in _rows(found)] == [6.0, 6.0, 6.0]
     assert (found.tally().left_out, found.tally().left_out_volume) == (2, 8.0)
@@ -336,7 +338,7 @@ def test_own_tiles_come_in_the_order_of_the_zones() -> None:
     assert shares.zone[:2].tolist() == [0, 1]
 
 
-def test_other_hours_tell_how_to_spread_a_large_area() -> None:
+def test_other_hours_show_how_to_spread_a_large_area() -> None:
     """6 trips leave tile 0 by itself and 8 tile 1: of 12 that leave either, more leave 1."""
     found = _rows(crowdveil.reconstruct(_hand(), weight="release"))
     first = {row[:2]: row[2:] for row in found[:2]}

@@ -127,7 +127,7 @@ def _flows(rows: list[tuple[int, int, int, int]], step_s: int = 3600) -> FlowRel
                    destination=d.astype(np.int32), volume=v, people=v, state=np.zeros(len(v), np.uint8))  # fmt: skip
 
 
-def test_what_is_selected_and_what_is_large_is_told() -> None:
+def test_what_is_selected_and_what_is_large_is_reported() -> None:
     release = _flows([(0, 0, 1, 10), (1, 0, 1, 30), (1, 1, 2, 5), (167, 2, 0, 7), (168, 0, 1, 20)])
     found = crowdveil.profiles(release, select="a, b:c:c,a:b:c")
     assert [found.name(i) for i in range(len(found))] == ["from a", "to a", "b:c → c", "a → b:c"]
@@ -182,7 +182,7 @@ def test_a_week_without_a_row_counts_and_an_hour_without_any_is_a_gap(tmp_path: 
         ({}, {"weight": "nowhere.csv"}, InputError, "no file nowhere.csv"),
     ],
 )
-def test_what_cannot_be_is_told(change: dict[str, Any], options: dict[str, Any], error: type, said: str) -> None:
+def test_what_cannot_be_is_reported(change: dict[str, Any], options: dict[str, Any], error: type, said: str) -> None:
     release = replace(_flows([(0, 0, 1, 10), (24, 0, 1, 30)]), **change)
     with pytest.raises(error, match=said):
         crowdveil.profiles(release, **options)

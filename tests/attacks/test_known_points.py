@@ -17,7 +17,7 @@ from crowdveil.testing import trajectories
 
 @pytest.fixture(autouse=True, scope="module")
 def of_any_number() -> Iterator[None]:
-    """Tell shares of a few trajectories, too: the data here is small."""
+    """Publish shares of a few trajectories too: the data here is small."""
     before, known_points.FEWEST = known_points.FEWEST, 1
     yield
     known_points.FEWEST = before

@@ -89,7 +89,7 @@ def test_pairs_of_visits_that_two_share_hold_and_one_alone_does_not() -> None:
 
 
 def test_the_number_of_rows_of_a_visit_is_more_than_is_guaranteed() -> None:
-    """With exact times published, one stays for three rows and one for two: who counts rows finds them, and that is told."""
+    """With exact times published, one stays for three rows and one for two: who counts rows finds them, as the risk says."""
     known = CombinationKAnonymity(k=2, knowledge=2, interval_s=3600, k_unit="people")
     data = world([walk("AAB", [NOON, NOON + 1, NOON + 3600]), walk("AB", [NOON + 2, NOON + 3601])])
     release = published([walk("AAB", [NOON, NOON + 1, NOON + 3600]), walk("AB", [NOON + 2, NOON + 3601])], [0, 1])

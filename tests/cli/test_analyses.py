@@ -116,16 +116,16 @@ def test_weights_come_from_a_column_or_a_table(command: Any, city: Path, tmp_pat
     assert west > 1.2 * sum(r["volume"] for r in even if r["origin"] in ("t0", "t4", "t8", "t12"))
 
 
-def test_profiles_stand_beside_the_original_only_if_it_is_given(command: Any, city: Path, tmp_path: Path) -> None:
+def test_profiles_are_compared_with_the_original_only_if_it_is_given(command: Any, city: Path, tmp_path: Path) -> None:
     alone = command("profiles", city / "out", "-o", tmp_path / "alone.csv")
     assert alone.code == 0 and "exact and confidential" not in alone.out and "correlation" not in alone.out
     assert "original" not in (tmp_path / "alone.csv").read_text()
     given = ("--original", city / "trips.parquet", "--zones", city / "zones.geojson")
-    beside = command("profiles", city / "out", *given, "-o", tmp_path / "beside.json", "--plot", tmp_path / "p.png")
-    assert beside.code == 0 and "exact and confidential" in beside.out and "median correlation" in beside.out
-    told = json.loads((tmp_path / "beside.json").read_text())
-    assert "do not publish" in told["meaning"]
-    first = told["rows"][:168]
+    ran = command("profiles", city / "out", *given, "-o", tmp_path / "both.json", "--plot", tmp_path / "p.png")
+    assert ran.code == 0 and "exact and confidential" in ran.out and "median correlation" in ran.out
+    content = json.loads((tmp_path / "both.json").read_text())
+    assert "do not publish" in content["meaning"]
+    first = content["rows"][:168]
     both = np.array([(row["volume"], row["original"]) for row in first if row["volume"] is not None])
     assert {row["hours_compared"] for row in first} == {len(both)} and 2 < len(both) < 168
     assert first[0]["correlation"] == pytest.approx(np.corrcoef(both.T)[0, 1])
@@ -192,7 +192,7 @@ def test_land_use_and_topics_draw_maps(command: Any, city: Path, tmp_path: Path)
     assert ran.code == 0 and all((tmp_path / f"{name}.png").stat().st_size > 10_000 for name in "ltr")
 
 
-def test_noise_is_told(city: Path) -> None:
+def test_noise_is_reported(city: Path) -> None:
     notes = ReadNotes()
     found = crowdveil.reconstruct(city / "noisy", notes=notes)
     assert found.tally().volume == pytest.approx(_published(city / "noisy"))
@@ -200,7 +200,7 @@ def test_noise_is_told(city: Path) -> None:
 
 
 def test_the_release_alone_is_enough(city: Path, tmp_path: Path) -> None:
-    """Nothing but the folder is there, and nothing is told that is not in it."""
+    """Nothing but the folder is there, and nothing is reported that is not in it."""
     import shutil
 
     shutil.copytree(city / "out", tmp_path / "elsewhere")
@@ -235,7 +235,7 @@ def test_the_release_alone_is_enough(city: Path, tmp_path: Path) -> None:
         (["topics", "{bare}", "--plot", "map.png"], "a map needs the positions of the zones"),
     ],
 )
-def test_what_is_wrong_is_told_in_one_sentence_and_nothing_is_written(
+def test_what_is_wrong_is_reported_in_one_sentence_and_nothing_is_written(
     command: Any, city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: list[str], said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -273,7 +273,7 @@ def test_every_analysis_is_documented_and_has_a_command_and_a_function(command: 
     assert all(field.description for field in analysis.params.model_fields.values())
 
 
-def test_an_unknown_analysis_is_told() -> None:
+def test_an_unknown_analysis_is_reported() -> None:
     with pytest.raises(crowdveil.CrowdveilError, match="known are reconstruct"):
         find_analysis("heat")
     with pytest.raises(crowdveil.CrowdveilError, match="reads the release alone"):

@@ -62,7 +62,7 @@ def test_a_table_for_people(command: Any, toy: Path) -> None:
     assert "7 people: the risk of each is that of the most revealing background knowledge." in ran.out
 
 
-def test_all_of_them_with_a_release_beside(command: Any, toy: Path, tmp_path: Path) -> None:
+def test_all_of_them_with_a_release_too(command: Any, toy: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert command("anonymize", "microaggregation", toy, "--k", 3, "-o", out).code == 0
     ran = command("attack", "all", toy, "--release", out, "--tile-m", 20_000, "--json", "--no-such")
@@ -103,7 +103,7 @@ def test_every_attack_has_a_command(command: Any) -> None:
 
 
 def test_a_pairing_says_who_is_found(toy: Path, tmp_path: Path) -> None:
-    """Two of one walk are published under names of others: whoever matches is found, and never the one who is known."""
+    """Two of one walk are published under names of others: each one who matches is found, and never the one who is known."""
     data = world([walk("AB"), walk("CD"), walk("EF")])
     release = published([walk("AB"), walk("CD")], None)
     crossed = pa.table({"published_id": [2, 1], "trajectory_id": [0, 1]})
@@ -116,7 +116,7 @@ def test_a_pairing_says_who_is_found(toy: Path, tmp_path: Path) -> None:
     assert known is not None and _by_id(data, known) == {0: 1, 1: 1, 2: 0} and known.paired
 
 
-def test_what_goes_wrong_is_told(command: Any, toy: Path, flows: Path, tmp_path: Path) -> None:
+def test_what_goes_wrong_is_reported(command: Any, toy: Path, flows: Path, tmp_path: Path) -> None:
     cases = [
         (("location", flows), "flows"),
         (("homogeneity", toy), "no manifest.json"),

@@ -92,7 +92,7 @@ def test_sweep_prints_and_writes(command: Any, made: Path) -> None:
         (("sweep", "joint", "flows.csv", "--k", "5,9999", "--zones", "zones.csv"), "smaller k"),
     ],
 )
-def test_what_is_wrong_is_told_in_one_sentence(
+def test_what_is_wrong_is_reported_in_one_sentence(
     command: Any, made: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], says: str
 ) -> None:
     monkeypatch.chdir(made)

@@ -51,24 +51,28 @@ def test_rows_that_overlap_are_measured_and_it_is_said(command: Any, made: Path)
     crowdveil.anonymize("glove", made / "more.csv", made / "glove", zones=diagonal, k=10, suppress=0)
     ran = command("measure", made / "more.csv", made / "glove", "--zones", diagonal, "--json")
     assert ran.code == 0 and "overlap" in ran.err
-    told = {name: found["mean"] for name, found in json.loads(ran.out)["measures"].items()}
+    reported = {name: found["mean"] for name, found in json.loads(ran.out)["measures"].items()}
     a, b = 6 - 12 / 9, 12 / 9  # what is missing from, and what is too much in, each of their nine cells
-    assert told["reconstruction-error"] == pytest.approx((2 * a + 7 * b) / 32) and told["suppressed"] == 0
+    assert reported["reconstruction-error"] == pytest.approx((2 * a + 7 * b) / 32) and reported["suppressed"] == 0
     product, squares = 12 * b + 20 * (20 + b), (20 + b) ** 2 + 8 * b**2
-    assert told["cosine-distance"] == pytest.approx(1 - product / (472 * squares) ** 0.5)
+    assert reported["cosine-distance"] == pytest.approx(1 - product / (472 * squares) ** 0.5)
     quiet = command("measure", made / "trips.csv", made / "out", "--zones", made / "zones.csv", "--measures", "E")
     assert "overlap" not in quiet.err
 
 
-def test_json_and_table_tell_every_step(command: Any, made: Path) -> None:
+def test_json_and_table_have_every_step(command: Any, made: Path) -> None:
     arguments = ("measure", made / "trips.csv", made / "out", "--zones", made / "zones.csv", "--measures", "S, E,D")
-    told = json.loads(command(*arguments, "--json", "-o", made / "lost.csv").out)
-    assert told["time_steps"] == ["2026-03-02T08:00:00+01:00", "2026-03-02T09:00:00+01:00", "2026-03-02T11:00:00+01:00"]
+    reported = json.loads(command(*arguments, "--json", "-o", made / "lost.csv").out)
+    assert reported["time_steps"] == [
+        "2026-03-02T08:00:00+01:00",
+        "2026-03-02T09:00:00+01:00",
+        "2026-03-02T11:00:00+01:00",
+    ]
     suppressed = [2 / 25, 5 / 20, 1.0]
-    assert list(told["measures"]) == ["suppressed", "reconstruction-error", "distribution-distance"]
-    assert told["measures"]["suppressed"]["by_step"] == pytest.approx(suppressed)
-    assert told["measures"]["suppressed"]["pooled"] == pytest.approx(10 / 48)
-    assert told["measures"]["distribution-distance"]["by_step"][2] is None  # nothing was published in that hour
+    assert list(reported["measures"]) == ["suppressed", "reconstruction-error", "distribution-distance"]
+    assert reported["measures"]["suppressed"]["by_step"] == pytest.approx(suppressed)
+    assert reported["measures"]["suppressed"]["pooled"] == pytest.approx(10 / 48)
+    assert reported["measures"]["distribution-distance"]["by_step"][2] is None  # nothing was published in that hour
     table = pacsv.read_csv(made / "lost.csv").to_pylist()
     assert [row["over"] for row in table[:5]] == ["step"] * 3 + ["mean", "pooled"]
     assert [row["value"] for row in table[:3]] == pytest.approx(suppressed)
@@ -103,11 +107,11 @@ def test_a_release_read_back_is_the_one_that_was_written(made: Path, table_forma
     for side in ("origin", "destination"):
         names = [r.areas.names[getattr(r, side)].tolist() for r in (back, wanted)]
         assert names[0] == names[1]
-    told = (np.diff(wanted.offsets) > 0) | (wanted.suppressed > 0)  # a step of which nothing is told is not listed
-    assert back.t.tolist() == wanted.t[told].tolist() and back.suppressed.tolist() == wanted.suppressed[told].tolist()
+    known = (np.diff(wanted.offsets) > 0) | (wanted.suppressed > 0)  # a step of which nothing is known is not listed
+    assert back.t.tolist() == wanted.t[known].tolist() and back.suppressed.tolist() == wanted.suppressed[known].tolist()
 
 
-def test_what_is_wrong_is_told_in_one_sentence(command: Any, made: Path, tmp_path: Path) -> None:
+def test_what_is_wrong_is_reported_in_one_sentence(command: Any, made: Path, tmp_path: Path) -> None:
     trips, out, zones = made / "trips.csv", made / "out", made / "zones.csv"
     assert "made with a file of zones" in command("measure", trips, out).sentence
     assert "no measure X" in command("measure", trips, out, "--zones", zones, "--measures", "X").sentence
@@ -117,7 +121,7 @@ def test_what_is_wrong_is_told_in_one_sentence(command: Any, made: Path, tmp_pat
     assert "not the file" in command("measure", trips, out, "--zones", made / "other.csv").sentence
 
 
-def test_tiles_that_the_original_lacks_are_told(made: Path) -> None:
+def test_tiles_that_the_original_lacks_are_reported(made: Path) -> None:
     manifest = read_manifest(made / "out")
     written = read_release(made / "out", {role: f["name"] for role, f in manifest["files"].items()})
     (made / "other.csv").write_text(ZONES.replace("3,", "4,"))

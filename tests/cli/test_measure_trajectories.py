@@ -65,18 +65,18 @@ def test_json_table_picture_and_python_say_the_same(command: Any, made: Path) ->
     pytest.importorskip("matplotlib")
     arguments = ("measure", "cabs.csv", "out", "--pairing", "kept.csv", "-m", "rmse:time_weight=0.5,RL,ScikitMeasures")
     ran = command(*arguments, "--json", "-o", "lost.json", "--plot", "lost.png")
-    told = json.loads(ran.out)
-    assert json.loads(Path("lost.json").read_text()) == told
+    content = json.loads(ran.out)
+    assert json.loads(Path("lost.json").read_text()) == content
     assert Path("lost.png").read_bytes().startswith(b"\x89PNG")
     assert command(*arguments, "-o", "lost.csv").code == 0 and command(*arguments, "-o", "lost.parquet").code == 0
     rows = pacsv.read_csv("lost.csv").to_pylist()
     same = [row | {"part": row["part"] or ""} for row in pq.read_table("lost.parquet").to_pylist()]
     assert rows == same and len(rows) == 2 + 5 * 4
     found = crowdveil.measure("cabs.csv", "out", ["RMSE:time_weight=0.5", "RecordLinkage"], pairing="kept.csv")
-    value = told["measures"]["rmse:time_weight=0.5"]["value"]
+    value = content["measures"]["rmse:time_weight=0.5"]["value"]
     assert value == pytest.approx(rows[0]["value"]) == pytest.approx(float(found["rmse"].pooled))
-    assert told["measures"]["record-linkage"]["value"] == float(found["RL"].pooled) == float(found["RL"].mean)
-    assert told["measures"]["visits-per-location"]["parts"] == ["original", "released", "change", "distance"]
+    assert content["measures"]["record-linkage"]["value"] == float(found["RL"].pooled) == float(found["RL"].mean)
+    assert content["measures"]["visits-per-location"]["parts"] == ["original", "released", "change", "distance"]
     ran = command(*arguments, "-o", "lost.csv")
     assert ran.code == 2 and "exists" in ran.sentence
 
@@ -93,14 +93,15 @@ def test_the_files_of_the_peer_work_as_they_are(command: Any, made: Path) -> Non
     Path("measures.json").write_text(json.dumps(PEER))
     ran = command("measure", "-f", "measures.json")
     assert ran.code == 0 and "ids are the original's" in ran.err
-    told = json.loads(Path("output/measures.json").read_text())["measures"]
-    assert told["rmse:distance=spatiotemporal:time_weight=0.0054"]["value"] == 0
-    assert told["trajectories-removed"]["value"] == pytest.approx(1 / 3)
+    content = json.loads(Path("output/measures.json").read_text())["measures"]
+    assert content["rmse:distance=spatiotemporal:time_weight=0.0054"]["value"] == 0
+    assert content["trajectories-removed"]["value"] == pytest.approx(1 / 3)
     # Every one of the twenty is found, of thirty.
-    assert told["record-linkage:distance=spatiotemporal:time_weight=0.0054"]["value"] == pytest.approx(100 * 20 / 30)
-    assert told["propensity-score:tile_m=500:seed=7"]["parameters"]["seed"] == 7
+    assert content["record-linkage:distance=spatiotemporal:time_weight=0.0054"]["value"] == pytest.approx(100 * 20 / 30)
+    assert content["propensity-score:tile_m=500:seed=7"]["parameters"]["seed"] == 7
     assert (
-        sum(name.partition(":")[0].endswith(("entropy", "location", "distance", "displacement")) for name in told) == 5
+        sum(name.partition(":")[0].endswith(("entropy", "location", "distance", "displacement")) for name in content)
+        == 5
     )
     assert "exists" in command("measure", "-f", "measures.json").sentence
     assert command("measure", "-f", "measures.json", "--overwrite").code == 0
@@ -141,7 +142,7 @@ def test_a_plain_file_with_other_ids_has_no_pairing_until_it_is_given(command: A
     assert found["rmse"].pooled == 0 and found["RL"].pooled == pytest.approx(100 * 20 / 30)
 
 
-def test_what_is_wrong_is_told_in_one_sentence(command: Any, made: Path) -> None:
+def test_what_is_wrong_is_reported_in_one_sentence(command: Any, made: Path) -> None:
     assert "keep it with --pairing" in command("measure", "cabs.csv", "out", "-m", "rmse").sentence
     assert "measure of trajectories" in command("measure", "cabs.csv", "out", "-m", "E").sentence
     assert "step: there is no such" in command("measure", "cabs.csv", "out", "--step", "1h").sentence
@@ -159,7 +160,7 @@ def test_what_is_wrong_is_told_in_one_sentence(command: Any, made: Path) -> None
         crowdveil.measure("cabs.csv", "out", ["rmse"], pairing="twice.csv")
 
 
-def test_progress_is_told(made: Path) -> None:
+def test_progress_is_reported(made: Path) -> None:
     done, stages = [], []
     crowdveil.measure(
         "cabs.csv", "out", pairing="kept.csv", progress=lambda a, b: done.append((a, b)), stage=stages.append

@@ -64,14 +64,14 @@ def test_a_command_in_compiled_code_ends_and_leaves_nothing(number: int, tmp_pat
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
-def _told(watch: stopping.Watch, *numbers: int) -> list[tuple[int, str]]:
+def _ended_by(watch: stopping.Watch, *numbers: int) -> list[tuple[int, str]]:
     """What a watch ends the process with that hears of signals."""
     ended: list[tuple[int, str]] = []
-    heard, told = os.pipe()
-    os.write(told, bytes(numbers))
-    os.close(told)
-    watch.wait(heard, lambda code, sentence: ended.append((code, sentence)))
-    os.close(heard)
+    reading, writing = os.pipe()
+    os.write(writing, bytes(numbers))
+    os.close(writing)
+    watch.wait(reading, lambda code, sentence: ended.append((code, sentence)))
+    os.close(reading)
     return ended
 
 
@@ -80,13 +80,13 @@ def test_a_command_that_ends_by_itself_is_left_alone(monkeypatch: pytest.MonkeyP
     before = signal.getsignal(signal.SIGTERM)
     with stopping.prompt_stop() as watch:
         other = stopping.Watch()
-        assert _told(other, signal.SIGTERM) == [], "another has the signal"
+        assert _ended_by(other, signal.SIGTERM) == [], "another has the signal"
         signal.signal(signal.SIGTERM, other.terminated)
-        assert _told(other, signal.SIGCHLD) == []
-        assert _told(other, signal.SIGTERM) == [(143, stopping.SENTENCE)]
-        assert _told(other, signal.SIGINT) == [(130, stopping.SENTENCE)]
+        assert _ended_by(other, signal.SIGCHLD) == []
+        assert _ended_by(other, signal.SIGTERM) == [(143, stopping.SENTENCE)]
+        assert _ended_by(other, signal.SIGINT) == [(130, stopping.SENTENCE)]
         other.ended.set()
-        assert _told(other, signal.SIGINT) == []
+        assert _ended_by(other, signal.SIGINT) == []
         assert watch.code == 130
     signal.signal(signal.SIGTERM, before)
     assert not any(thread.name == "crowdveil-stop" for thread in threading.enumerate())

@@ -33,7 +33,7 @@ def _again(made: Path) -> tuple[Any, ...]:
 
 
 def _forge(made: Path, file: str, old: str, new: str) -> None:
-    """Change a file of the release, and mend its hash in the manifest."""
+    """Change a file of the release, and put its new hash into the manifest."""
     path = made / "out" / file
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new))
@@ -80,7 +80,7 @@ def test_a_forged_row_is_found_with_the_original_only(command: Any, made: Path, 
     assert ran.code == 1 and "VIOLATED     true-volumes" in ran.out
 
 
-def test_what_is_wrong_is_told_in_one_sentence(command: Any, made: Path) -> None:
+def test_what_is_wrong_is_reported_in_one_sentence(command: Any, made: Path) -> None:
     out, trips, zones = made / "out", made / "trips.csv", made / "zones.csv"
     assert "made with a file of zones; give it with --zones" in command("verify", out, "--original", trips).sentence
     assert "give it with --original" in command("verify", out, "--zones", zones).sentence

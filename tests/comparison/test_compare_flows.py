@@ -223,7 +223,7 @@ def test_budgets_can_be_numbers_of_trips(flows: Flows) -> None:
         (lambda f: crowdveil.sweep("joint:k=5", f), "is swept"),
     ],
 )
-def test_what_is_wrong_is_told_in_one_sentence(flows: Flows, call: Any, says: str) -> None:
+def test_what_is_wrong_is_reported_in_one_sentence(flows: Flows, call: Any, says: str) -> None:
     with pytest.raises(ParameterError, match=says) as error:
         call(flows)
     assert str(error.value).count(". ") == 0

@@ -92,7 +92,7 @@ def test_tables_and_the_plot_are_written(movers: Trajectories, tmp_path: Path) -
     assert "60 trajectories" in found.caption() and "300 queries" in found.caption()
 
 
-def test_what_is_wrong_is_told(movers: Trajectories) -> None:
+def test_what_is_wrong_is_reported(movers: Trajectories) -> None:
     for arguments, options, reason in (
         ((movers, ["microaggregation", "joint"]), {}, "compare them in two runs"),
         ((movers, ["joint"]), {}, "name others"),

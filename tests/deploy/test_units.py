@@ -7,7 +7,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import click
 import pytest
+
+from crowdveil.cli.main import load_command
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 UNITS = sorted((DEPLOY / "systemd").iterdir())
@@ -40,6 +43,28 @@ def test_units_are_hardened(unit: Path, analyze: str) -> None:
     found = re.search(r"exposure level for \S+: ([0-9.]+)", ran.stdout)
     assert found is not None, ran.stderr
     assert float(found[1]) <= EXPOSURE_MOST
+
+
+@pytest.mark.parametrize("unit", ["crowdveil.service", "crowdveil-worker.service"])
+def test_a_job_that_is_ended_for_want_of_memory_does_not_end_the_service(unit: str) -> None:
+    text = (DEPLOY / "systemd" / unit).read_text()
+    assert re.search("^MemoryMax=", text, re.M) and re.search("^OOMPolicy=continue$", text, re.M)
+
+
+def test_unit_and_proxies_name_the_same_socket() -> None:
+    unit = (DEPLOY / "systemd" / "crowdveil.service").read_text()
+    found = re.search(r"^ExecStart=.* --socket (\S+)", unit, re.M)
+    assert found is not None and f"server unix:{found[1]};" in (DEPLOY / "nginx.conf").read_text()
+    assert f"unix/{found[1]}" in (DEPLOY / "Caddyfile").read_text()
+    assert Path(found[1]).parent == Path("/run", re.findall(r"^RuntimeDirectory=(\S+)", unit, re.M)[0])
+
+
+@pytest.mark.parametrize("unit", ["crowdveil.service", "crowdveil-worker.service"])
+def test_units_give_options_that_there_are(unit: str) -> None:
+    found = re.search(r"^ExecStart=\S+ (\w+) (.*)$", (DEPLOY / "systemd" / unit).read_text(), re.M)
+    assert found is not None
+    command = load_command(found[1])
+    command.make_parser(click.Context(command)).parse_args(found[2].split())
 
 
 def test_caddy_accepts_its_file() -> None:

@@ -43,7 +43,7 @@ def same(one: list[Arrays], other: list[Arrays]) -> bool:
 
 
 class Counted:
-    """The work, with a list of what was done; fails at a partition if told to."""
+    """The work, with a list of what was done; fails at a partition if one is given."""
 
     def __init__(self, fail_at: int | None = None) -> None:
         self.done: list[int] = []
@@ -87,14 +87,14 @@ def test_what_was_kept_can_be_written_to(folder: Path) -> None:
 def test_progress_begins_at_what_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "TICK_S", 0.001)
     fail(folder, 25)
-    told: list[int] = []
+    reported: list[int] = []
 
     def slow(partition: int) -> Arrays:
         time.sleep(0.005)
         return work(partition)
 
-    LocalEngine(2, FinishedPartitions(folder, KEY)).map(slow, 40, lambda done, total: told.append(done))
-    assert told[0] >= 24 and told == sorted(set(told)) and told[-1] == 40
+    LocalEngine(2, FinishedPartitions(folder, KEY)).map(slow, 40, lambda done, total: reported.append(done))
+    assert reported[0] >= 24 and reported == sorted(set(reported)) and reported[-1] == 40
 
 
 def test_an_interrupt_keeps_what_is_done(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +113,7 @@ def test_an_interrupt_keeps_what_is_done(folder: Path, monkeypatch: pytest.Monke
     assert 0 < finished.kept == len(FinishedPartitions(folder, KEY).load(10_000)) < 10_000
 
 
-def test_an_interrupt_right_after_a_batch_was_saved_tells_of_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_right_after_a_batch_was_saved_counts_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     finished, plain = FinishedPartitions(folder, KEY), Path.replace
     finished.load(40)
 
@@ -249,7 +249,7 @@ def test_a_file_in_place_of_the_folder_is_refused(folder: Path) -> None:
         FinishedPartitions(folder, KEY)
 
 
-def test_a_folder_that_cannot_be_made_is_told_in_a_sentence(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(OutputError, match="cannot be kept there"):
         run(tmp_path / "file" / "kept")

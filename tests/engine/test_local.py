@@ -66,7 +66,7 @@ def test_the_error_of_the_lowest_partition_is_raised_as_it_is(threads: int | Non
 
     def fail(partition: int) -> Arrays:
         if partition in errors:
-            time.sleep(0.02 if partition == 20 else 0)  # the lowest is told last
+            time.sleep(0.02 if partition == 20 else 0)  # the lowest is reported last
             raise errors[partition]
         return squares(partition)
 
@@ -161,11 +161,11 @@ def test_what_is_done_apart_comes_back_as_it_is() -> None:
 @THREADS
 @pytest.mark.parametrize("count", [0, 1, 2, 300])
 def test_progress_rises_and_ends_at_the_total(threads: int | None, count: int, quick: None) -> None:
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     callers = set()
 
     def progress(done: int, total: int) -> None:
-        told.append((done, total))
+        reported.append((done, total))
         callers.add(threading.current_thread())
 
     def work(partition: int) -> Arrays:
@@ -173,23 +173,23 @@ def test_progress_rises_and_ends_at_the_total(threads: int | None, count: int, q
         return squares(partition)
 
     LocalEngine(threads).map(work, count, progress)
-    done = [n for n, _ in told]
-    assert done == sorted(set(done)) and told[-1] == (count, count)
-    assert {total for _, total in told} == {count}
+    done = [n for n, _ in reported]
+    assert done == sorted(set(done)) and reported[-1] == (count, count)
+    assert {total for _, total in reported} == {count}
     assert callers == {threading.current_thread()}
 
 
-def test_progress_is_told_now_and_then_and_not_for_every_task() -> None:
-    told: list[float] = []
+def test_progress_is_reported_now_and_then_and_not_for_every_task() -> None:
+    reported: list[float] = []
 
     def work(partition: int) -> Arrays:
         time.sleep(0.002)
         return squares(partition)
 
     began = time.monotonic()
-    LocalEngine(2).map(work, 700, lambda done, total: told.append(time.monotonic()))
-    times = [began, *told]
-    assert 3 <= len(told) < 50
+    LocalEngine(2).map(work, 700, lambda done, total: reported.append(time.monotonic()))
+    times = [began, *reported]
+    assert 3 <= len(reported) < 50
     assert max(np.diff(times)) < 0.5, "twice a second even on a busy machine"
 
 

@@ -26,7 +26,7 @@ def test_rows_come_out_as_they_went_in(pieces: list[list[tuple[int, str | None, 
         assert found.to_pylist() == wanted
 
 
-def test_a_pack_holds_its_own_rows_and_not_those_beside_it() -> None:
+def test_a_pack_holds_its_own_rows_and_not_those_next_to_it() -> None:
     table = pa.table({"key": pa.array([0] * 10_000 + [1]), "person": ["a"] * 10_001, "n": pa.array([1] * 10_001)})
     (_, large), (_, small) = in_runs(table, table["key"].to_numpy())
     assert len(packed(small)) < 1000 < len(packed(large))

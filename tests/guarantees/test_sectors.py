@@ -96,17 +96,17 @@ def _notched(content: dict[str, Any]) -> None:
 
 FAULTS: list[tuple[str, SectorGuarantee, bool, Callable[[dict[str, Any]], object]]] = [
     ("too few people", CROWD, False, lambda c: _properties(c).update(people=1)),
-    ("too many people told", CROWD, True, lambda c: _properties(c).update(people=3)),
+    ("too many people stated", CROWD, True, lambda c: _properties(c).update(people=3)),
     ("locations made up", CROWD, True, lambda c: _properties(c).update(locations=4)),
     ("another crowd", CROWD, False, lambda c: [f["properties"].update(trajectories=2) for f in c["features"]]
      and c["crowdveil"].update(k_unit="trajectories")),
-    ("bounds that leave somebody out", CROWD, True, _narrower),
+    ("bounds that leave a person out", CROWD, True, _narrower),
     ("overlap", DISJOINT, False, _wider),
     ("an outline elsewhere", DISJOINT, False, _shifted),
     ("an outline with a notch", DISJOINT, False, _notched),
     ("twice the same", DISJOINT, False, lambda c: c["features"].append(feature(3, 100.0, 200.0, 3, 2))),
     ("suppressed: another number", COUNTED, True, lambda c: c["crowdveil"].update(suppressed_locations=3)),
-    ("suppressed: not told", COUNTED, True, lambda c: c["crowdveil"].update(suppressed_locations=None)),
+    ("suppressed: not stated", COUNTED, True, lambda c: c["crowdveil"].update(suppressed_locations=None)),
     ("suppressed: one", COUNTED, False, lambda c: c["crowdveil"].update(suppressed_locations=1)),
     ("suppressed: less than nothing", COUNTED, False, lambda c: c["crowdveil"].update(suppressed_locations=-1)),
     ("another property", FORM, False, lambda c: _properties(c).update(who="ann")),
@@ -127,8 +127,8 @@ def test_every_fault_is_found(guarantee: SectorGuarantee, needs: bool, fault: An
 def test_the_number_of_suppressed_locations_of_few_is_not_given(tmp_path: Path) -> None:
     data = original(POINTS[:-1])  # one location of one person outside
     content = copy.deepcopy(GOOD)
-    for told, holds in ((2, False), (1, False), (0, False), (None, True)):
-        content["crowdveil"]["suppressed_locations"] = told
+    for stated, holds in ((2, False), (1, False), (0, False), (None, True)):
+        content["crowdveil"]["suppressed_locations"] = stated
         assert findings(content, COUNTED, tmp_path, data) is holds
 
 

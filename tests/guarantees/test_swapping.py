@@ -104,6 +104,6 @@ def test_points_that_stayed_at_home() -> None:
     assert _holds(guarantee, [[(5.0, 0), (7.0, 120)], [(0.0, 0)]], [0, 1])
     assert not _holds(guarantee, [[(5.0, 0), (1.0, 60)], [(0.0, 0)]], [0, 1])
     assert not _holds(guarantee, [[(5.0, 0), (7.0, 120)]], [0, 1])
-    # Of another trajectory of the same person: only where trajectories count is it somebody else's.
+    # Of another trajectory of the same person: only where trajectories count is it of another person.
     assert not _holds(guarantee, [[(8.0, 300)]], [1])
     assert _holds(NoOwnPoints(k_unit="trajectories"), [[(8.0, 300)]], [1])

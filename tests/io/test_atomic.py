@@ -150,6 +150,6 @@ def test_our_own_number_from_an_earlier_life_is_swept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("number", "says"), [(errno.ENOSPC, "full"), (errno.EDQUOT, "full"), (errno.EFBIG, "full"),
                                               (errno.EACCES, "Permission denied"), (errno.EROFS, "Read-only")])  # fmt: skip
-def test_why_something_was_not_written_is_told(number: int, says: str, tmp_path: Path) -> None:
+def test_why_something_was_not_written_is_reported(number: int, says: str, tmp_path: Path) -> None:
     with pytest.raises(OutputError, match=says), atomic.write_errors(tmp_path / "out"):
         raise OSError(number, os.strerror(number))

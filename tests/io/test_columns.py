@@ -22,7 +22,7 @@ def test_usual_names_are_found_without_case(role: str, usual: str) -> None:
     for name in (usual, usual.upper(), usual.title()):
         notes = ReadNotes()
         assert find_column(source("zzz", name), role, None, notes) == name
-        # The best name goes without saying; any other is told.
+        # The best name is used without a message; any other is reported.
         assert bool(notes.messages) == (name != USUAL[role][0])
         assert all(name in sentence for sentence in notes.messages)
 
@@ -51,7 +51,7 @@ def test_a_column_that_must_be_there() -> None:
         need_column(source("timestmp"), "time", None, ReadNotes())
 
 
-def test_values_in_place_of_a_header_are_not_told(tmp_path: Path) -> None:
+def test_values_in_place_of_a_header_are_not_shown(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("37.751,lemur,2008-06-08 07:00\n37.752,lynx,2008-06-08 07:01\n")
     lacks_header = open_source(tmp_path / "t.csv")
     for role, named in (("lat", None), ("user", "lemurs")):

@@ -1,4 +1,4 @@
-"""The private file that tells which trajectory came of which."""
+"""The private file that pairs published trajectories with original ones."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_release_is_the_same_with_and_without(tmp_path: Path) -> None:
             assert file.read_bytes() == (tmp_path / "b" / file.name).read_bytes()
 
 
-def test_ids_that_start_anew_for_each_user_are_told_with_the_user(tmp_path: Path) -> None:
+def test_ids_that_start_again_for_each_user_are_given_with_the_user(tmp_path: Path) -> None:
     points, kept = _points(tmp_path, ids="1"), tmp_path / "kept.csv"
     result = crowdveil.anonymize("microaggregation", points, tmp_path / "out", k=2, pairing=kept)
     data = canonical(read_trajectories(points))

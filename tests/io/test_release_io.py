@@ -99,8 +99,8 @@ def test_areas_are_drawn_unless_they_are_too_many(most: int, drawn: int, monkeyp
 
 
 @pytest.mark.parametrize("column", ["t", "origin_area", "destination_area", "volume", "trips", "state", "suppressed"])
-def test_a_column_that_is_missing_is_told(column: str, tmp_path: Path) -> None:
-    """Of a release that somebody sends, whatever its manifest says."""
+def test_a_column_that_is_missing_is_reported(column: str, tmp_path: Path) -> None:
+    """In a release of another sender, whatever its manifest says."""
     written = _written(tmp_path, [(0, "a", "b")], 10)
     steps = pa.table({"t": written.data["t"], "suppressed": pa.array([0], pa.int64())})
     data = written.data
@@ -123,7 +123,7 @@ def _as_text(table: pa.Table, name: str) -> pa.Table:
 
 @pytest.mark.parametrize("change", [_again, _as_text])
 @pytest.mark.parametrize(("file", "column"), [("flows", "volume"), ("steps", "suppressed"), ("steps", "published")])
-def test_tables_of_another_form_are_told(change: Any, file: str, column: str, tmp_path: Path) -> None:
+def test_tables_of_another_form_are_reported(change: Any, file: str, column: str, tmp_path: Path) -> None:
     tables = {"flows": _written(tmp_path, [(0, "a", "b")], 1).data}
     tables["steps"] = pa.table({"t": tables["flows"]["t"], "published": [1], "suppressed": [0]})
     for name, table in tables.items():
@@ -133,7 +133,7 @@ def test_tables_of_another_form_are_told(change: Any, file: str, column: str, tm
 
 
 @pytest.mark.parametrize("column", ["t", "published", "suppressed"])
-def test_a_table_of_steps_that_lacks_a_column_is_told(column: str, tmp_path: Path) -> None:
+def test_a_table_of_steps_that_lacks_a_column_is_reported(column: str, tmp_path: Path) -> None:
     flows = _written(tmp_path, [(0, "a", "b")], 1).data
     steps = pa.table({"t": flows["t"], "published": [1], "suppressed": [0]}).drop_columns([column])
     for name, table in (("flows", flows), ("steps", steps)):

@@ -141,7 +141,7 @@ def test_jobs_begin_a_few_ahead_and_end_in_order() -> None:
     assert found == list(range(50))
 
 
-def test_a_job_that_fails_is_told_in_its_turn() -> None:
+def test_a_job_that_fails_is_reported_in_its_turn() -> None:
     def fail() -> int:
         raise ValueError("third")
 
@@ -152,7 +152,7 @@ def test_a_job_that_fails_is_told_in_its_turn() -> None:
 
 
 def test_times_that_repeat_are_read_like_others() -> None:
-    """A column of many equal times is read once for each; one that cannot be used is told for every row of it."""
+    """A column of many equal times is read once for each; one that cannot be used is reported for every row of it."""
     t = np.repeat([0, 10**9, 2 * 10**9], [20, 30, 40]) * 1000
     for tz in ("UTC", "Europe/Paris"):
         table = pa.table(

@@ -153,7 +153,7 @@ def _spoilt(path: Path, table: pa.Table, text: bytes) -> Path:
     return path
 
 
-def test_text_in_parquet_that_is_no_text_is_told(tmp_path: Path) -> None:
+def test_text_in_parquet_that_is_no_text_is_reported(tmp_path: Path) -> None:
     table = pa.table({"abcdefgh": ["first value", "second value"]})
     with pytest.raises(InputError, match=r"the text is not UTF-8; save the file in that encoding\.$"):
         open_source(_spoilt(tmp_path / "names.parquet", table, b"abcdefgh"))
@@ -165,7 +165,7 @@ def test_text_in_parquet_that_is_no_text_is_told(tmp_path: Path) -> None:
             list(source.batches(["abcdefgh"], ids))
 
 
-def test_a_row_of_csv_that_is_too_long_and_no_text_is_told_without_a_word_from_below(
+def test_a_row_of_csv_that_is_too_long_and_no_text_is_reported_without_a_word_from_below(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "t.csv").write_bytes(b"a,b\n1,x\n2,\x80,z\n")

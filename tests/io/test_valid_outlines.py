@@ -65,7 +65,7 @@ def test_areas_of_real_zones_are_valid(name: str, parts: int, tmp_path: Path) ->
     pattern, zone_id = FILES[name]
     found = sorted(DATA.glob(pattern))
     if not found:
-        pytest.skip("the public data sets are not beside the checkout")
+        pytest.skip("the public data sets are not next to the checkout")
     _check(read_zones(found[0], zone_id=zone_id), parts, tmp_path / "areas.geojson")
 
 
@@ -74,7 +74,7 @@ def test_the_release_of_new_yorks_zones_is_valid_whole(tmp_path: Path) -> None:
     """Zones as they are written by themselves, with corners on the written decimals."""
     found = sorted(DATA.glob(FILES["nyc"][0]))
     if not found:
-        pytest.skip("the public data sets are not beside the checkout")
+        pytest.skip("the public data sets are not next to the checkout")
     zones = read_zones(found[0], zone_id="OBJECTID")
     write_zones(zones, tmp_path / "zones.geojson")
     again = read_zones(tmp_path / "zones.geojson")

@@ -181,7 +181,7 @@ def test_taxi_zones(realdata: Path) -> None:
     assert zones.ids[inside].tolist() == ["230", "132"], "Times Square, JFK Airport"
 
 
-def test_ids_that_are_no_text_are_told(frame: gpd.GeoDataFrame, tmp_path: Path) -> None:
+def test_ids_that_are_no_text_are_reported(frame: gpd.GeoDataFrame, tmp_path: Path) -> None:
     frame.to_file(tmp_path / "z.geojson")
     content = (tmp_path / "z.geojson").read_bytes()
     (tmp_path / "z.geojson").write_bytes(content.replace(NAMES[0].encode(), b"\xad" * 2, 1))

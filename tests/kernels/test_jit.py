@@ -32,7 +32,7 @@ def _ask(folder: Path) -> tuple[int, int]:
     return int(answer), int(hits)
 
 
-def test_a_kernel_is_compiled_anew_when_one_that_it_calls_changes(tmp_path: Path) -> None:
+def test_a_kernel_is_compiled_again_when_one_that_it_calls_changes(tmp_path: Path) -> None:
     (tmp_path / "helper.py").write_text(HELPER.format(add=1))
     (tmp_path / "middle.py").write_text(MIDDLE)
     (tmp_path / "user.py").write_text(USER)
@@ -42,7 +42,7 @@ def test_a_kernel_is_compiled_anew_when_one_that_it_calls_changes(tmp_path: Path
     assert _ask(tmp_path) == (30, 0)
 
 
-def test_a_kernel_is_compiled_anew_when_the_fields_of_its_arrays_change_places(tmp_path: Path) -> None:
+def test_a_kernel_is_compiled_again_when_the_fields_of_its_arrays_change_places(tmp_path: Path) -> None:
     made = "from typing import NamedTuple\n\nclass Both(NamedTuple):\n    {0}: int\n    {1}: int\n"
     (tmp_path / "both.py").write_text(made.format("first", "second"))
     (tmp_path / "user.py").write_text(
@@ -107,7 +107,7 @@ def test_a_kernel_works_where_it_cannot_be_kept(monkeypatch: pytest.MonkeyPatch)
     assert doubled(4) == 8
 
 
-def test_kernels_that_were_missed_are_told_and_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_that_were_missed_are_reported_and_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Nothing that an earlier run of the tests compiled, and no kernels but this one.
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(_jit, "_sources", {})
@@ -120,9 +120,9 @@ def test_kernels_that_were_missed_are_told_and_understood(tmp_path: Path, monkey
     frozen = np.arange(4)
     frozen.setflags(write=False)
     assert summed(frozen, 1) == 6
-    told = cached.missed()
-    assert json.loads(json.dumps(told)) == told and len(told) == 2
-    understood = cached.understood(told)
+    reported = cached.missed()
+    assert json.loads(json.dumps(reported)) == reported and len(reported) == 2
+    understood = cached.understood(reported)
     assert [kinds for _, kinds in understood] == list(summed.overloads) and all(k is summed for k, _ in understood)  # type: ignore[attr-defined]
     cached.compile_all(understood)
 
@@ -137,7 +137,7 @@ class _Nested(NamedTuple):
     count: int
 
 
-def test_structures_of_arrays_are_told_and_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_structures_of_arrays_are_reported_and_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(_jit, "_sources", {})
 
@@ -146,24 +146,24 @@ def test_structures_of_arrays_are_told_and_understood(tmp_path: Path, monkeypatc
         return nested.pair.values.sum() * nested.pair.by + nested.count  # type: ignore[no-any-return]
 
     assert summed(_Nested(_Pair(np.arange(3.0), 2.0), 4)) == 10
-    told = cached.missed()
-    assert json.loads(json.dumps(told)) == told and len(told) == 1
-    assert [kinds for _, kinds in cached.understood(told)] == list(summed.overloads)  # type: ignore[attr-defined]
-    (module, name, (nested,)) = told[0]
+    reported = cached.missed()
+    assert json.loads(json.dumps(reported)) == reported and len(reported) == 1
+    assert [kinds for _, kinds in cached.understood(reported)] == list(summed.overloads)  # type: ignore[attr-defined]
+    (module, name, (nested,)) = reported[0]
     ((of, fields),) = nested.items()
     for wrong in ({"os:stat_result": fields}, {of: fields[:1]}, {of: "int64"}, {of: [nested, "int64"]}, {}):
         assert cached.understood([[module, name, [wrong]]]) == []
 
 
 @pytest.mark.parametrize(
-    "told",
+    "reported",
     [
         None, 5, "x", [1], [["os", "system", ["int64"]]], [["crowdveil.kernels.ordering", "spread", ["__import__('os')"]]],
         [["crowdveil.kernels.ordering", "spread", [["int64", 1, "C"]]]], [["crowdveil.kernels.ordering", {}, []]],
         [["crowdveil.kernels.ordering", "spread", [["int64", 99, "C", True, True]]]],
     ],
 )  # fmt: skip
-def test_nothing_is_compiled_for_what_means_nothing(told: object) -> None:
+def test_nothing_is_compiled_for_what_means_nothing(reported: object) -> None:
     import crowdveil.kernels.ordering  # noqa: F401
 
-    assert cached.understood(told) == []
+    assert cached.understood(reported) == []

@@ -1,4 +1,4 @@
-"""Measures of trajectories beside their plain twins, by hand, and what must hold of them."""
+"""Measures of trajectories against their plain twins, by hand, and what must hold of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leaves the house, before it is written."""
+"""Releases before they are written."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def crowds(
 
 def home_work(targets: Sequence[Unit], candidates: Sequence[Unit], labels: Sequence[int], wanted: Sequence[int | None],
               visited: str) -> list[int]:  # fmt: skip
-    """The crowd of each target: whoever has all of its two places among the own two."""
+    """The group of each target: all people who have both of its places among their own two."""
     found = []
     for target, whose in zip(targets, wanted, strict=True):
         known = two(target, visited)

@@ -1,4 +1,4 @@
-"""A heat map over a quadtree as the text tells it, in sets and recursion: the twin that the kernel is held against."""
+"""A heat map over a quadtree as the text describes it, in sets and recursion: the twin that the kernel is held against."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ class HeatMap:
         for i in small:
             if i not in free:
                 continue
-            beside = sorted((j for j in free if i ^ j in (1, 2)), key=size)
-            fitting = [j for j in beside if _people(quarters[i][0] + quarters[j][0]) >= self.k]
+            adjacent = sorted((j for j in free if i ^ j in (1, 2)), key=size)
+            fitting = [j for j in adjacent if _people(quarters[i][0] + quarters[j][0]) >= self.k]
             if fitting:
                 pairs.append((i, fitting[0]))
                 free -= {i, fitting[0]}

@@ -249,7 +249,7 @@ class PlainGlove:
     """Greedy merging over a graph of neighbors, with a heap: what one would write in Python.
 
     Every cluster below k has its best pair in the heap, as of when it was last looked for; if a part of it is gone when it
-    comes up, the cluster looks anew.
+    comes up, the cluster searches again.
     """
 
     def __init__(

@@ -69,7 +69,7 @@ def discrete_frechet(a: Path, b: Path) -> float:
 
 
 def place_at(path: Path, moment: float) -> tuple[float, float]:
-    """Where somebody is at a moment within the path; of several points at that moment the last."""
+    """Return the position at a moment within the trajectory; of several points at that moment the last."""
     before = max(i for i, p in enumerate(path) if p[2] <= moment)
     if path[before][2] == moment:
         return path[before][:2]

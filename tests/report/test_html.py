@@ -221,7 +221,7 @@ def test_the_same_release_gives_the_same_report(
 
 
 def test_it_can_be_made_from_the_release_alone() -> None:
-    """The one door to the report has no room for the original."""
+    """The only function that writes the report takes no original data."""
     assert list(inspect.signature(html.public_report).parameters) == ["written", "manifest"]
     hints = inspect.get_annotations(html.public_report, eval_str=True)
     assert hints["written"] is WrittenRelease
@@ -246,12 +246,12 @@ def test_the_map_has_the_published_flows_and_no_others(releases: dict[str, Path]
             )
         )
         times = {t: i for i, t in enumerate(sorted({str(row["t"]) for row in rows}))}
-        told = sorted(
+        listed_rows = sorted(
             (times[str(r["t"])], str(r["origin_area"]), str(r["destination_area"]), r["volume"]) for r in rows
         )
         # Steps that nothing was published of have a place between the others, and no row.
         listed = {s: i for i, s in enumerate(sorted(set(step)))}
-        assert [(listed[s], *row) for s, *row in drawn] == told
+        assert [(listed[s], *row) for s, *row in drawn] == listed_rows
         assert len(layer["steps"]) >= len(times) == len(listed)
 
 
@@ -314,7 +314,7 @@ def test_what_a_private_report_needs(city: Path, tmp_path: Path) -> None:
         crowdveil.write_report(out, tmp_path / "p.html")
     with pytest.raises(ParameterError, match="private_report"):
         crowdveil.write_report(out, original=city / "trips.parquet")
-    (tmp_path / "p.html").write_text("somebody's")
+    (tmp_path / "p.html").write_text("of another user")
     with pytest.raises(OutputError, match="exists"):
         crowdveil.write_report(out, tmp_path / "p.html", original=city / "trips.parquet", zones=city / "zones.geojson")
     with pytest.raises(ParameterError, match=r"\.html"):
@@ -367,7 +367,7 @@ def test_a_long_release_has_a_short_report(monkeypatch: pytest.MonkeyPatch, city
     ("folders", "built", "name"), [(["src"], "report/page", "report"), (["page", "src"], "server/page", "app")]
 )
 def test_the_built_pages_are_not_stale(folders: list[str], built: str, name: str) -> None:
-    """Whoever changes the source must build it (make web); node is not needed to find out."""
+    """A change of the source must be built (make web); node is not needed to find out."""
     web, page = ROOT / "web", ROOT / "src" / "crowdveil" / built
     sources = [f"{folder}/{p.name}" for folder in folders for p in sorted((web / folder).iterdir())]
     digest = hashlib.sha256()

@@ -15,8 +15,8 @@ from crowdveil.report.measurement import measured, named_measures
 
 
 def test_numbers_areshown_short_and_undefined_ones_as_a_dash() -> None:
-    told = [shown(v, "") for v in (0.0, 0.00004, 0.25, 1.0, 2.0, 12.3456, 1234.5, math.nan)]
-    assert told == ["0", "0.0000", "0.2500", "1.0000", "2", "12.35", "1,234", "–"]
+    texts = [shown(v, "") for v in (0.0, 0.00004, 0.25, 1.0, 2.0, 12.3456, 1234.5, math.nan)]
+    assert texts == ["0", "0.0000", "0.2500", "1.0000", "2", "12.35", "1,234", "–"]
     assert shown(2.0, "tiles") == "2 tiles"
 
 
@@ -42,8 +42,8 @@ def test_a_release_of_nothing_can_be_measured() -> None:
         data, run(data, SuppressionParams(k=10), np.random.default_rng(0), no_progress), named_measures(None)
     )
     assert found["S"].pooled == 1 and found["E"].pooled == 1 and found["CPC"].pooled == 0
-    told = found.as_json()["measures"]
-    assert told["generalization"]["mean"] is None and told["volume-by-origin-size"]["by_step"] == [[None] * 7]
+    measures = found.as_json()["measures"]
+    assert measures["generalization"]["mean"] is None and measures["volume-by-origin-size"]["by_step"] == [[None] * 7]
     assert sum(line.endswith("–") for line in found.lines()) >= 6
     assert found.table(as_text=True).num_rows == found.table(as_text=False).num_rows == 34 * 3
 

@@ -70,7 +70,7 @@ def test_k_counts_people_and_not_trips(trips: Path, tmp_path: Path) -> None:
 
 
 def test_the_suppressed_step_is_not_listed(tmp_path: Path) -> None:
-    """A time step in which only a few people traveled is not told from one without anybody."""
+    """A time step in which only a few people traveled is not distinguishable from one without anyone."""
     table = pa.table(
         {"t": ["2026-01-01T00:00"] * 12 + ["2026-01-01T05:00"], "origin": ["a"] * 13, "destination": ["b"] * 13}
     )
@@ -115,7 +115,7 @@ def test_a_changed_file_is_found(trips: Path, tmp_path: Path, name: str) -> None
 
 
 def test_a_forged_release_is_found(trips: Path, tmp_path: Path) -> None:
-    """Somebody who also mends the hash in the manifest still cannot publish a small flow."""
+    """An adversary who also corrects the hash in the manifest still cannot publish a small flow."""
     out = tmp_path / "out"
     run(Request("suppression", trips, out, {"k": 10}, options={"format": "csv"}))
     lines = (out / "flows.csv").read_text().splitlines()

@@ -182,8 +182,10 @@ def test_a_process_that_is_stopped_goes_on(
     # There was no seed, so the entropy of the first run is kept for the second.
     before = FinishedPartitions(kept, content["key"], content["entropy"]).load(*content["partitions"])
     if number != signal.SIGKILL:
-        told = f"Stopped; {len(before):,} of {content['partitions'][0]:,} time steps are kept in {kept}; run the same"
-        assert told in Ran(process.returncode, "", err).sentence and process.returncode == 128 + number
+        sentence = (
+            f"Stopped; {len(before):,} of {content['partitions'][0]:,} time steps are kept in {kept}; run the same"
+        )
+        assert sentence in Ran(process.returncode, "", err).sentence and process.returncode == 128 + number
     steps = Steps(monkeypatch)
     ran = command(*arguments(city, out, kept))
     assert ran.code == 0, ran.err
@@ -253,7 +255,7 @@ def test_an_interrupt_before_the_first_step_is_a_plain_one(city: Path, tmp_path:
 
     with pytest.raises(KeyboardInterrupt) as stopped:
         run(request(city, tmp_path / "out", tmp_path / "kept"), stage=stage)
-    assert stopped.type is KeyboardInterrupt, "there are no numbers to tell"
+    assert stopped.type is KeyboardInterrupt, "there are no numbers to report"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -275,7 +277,7 @@ def test_data_in_memory_cannot_be_resumed(city: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_data_that_is_not_there_is_told_as_ever(city: Path, tmp_path: Path) -> None:
+def test_data_that_is_not_there_is_reported_as_before(city: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no such file"):
         run(request(city, tmp_path / "out", tmp_path / "kept", data=tmp_path / "none.parquet"))
     with pytest.raises(InputError):
@@ -289,7 +291,7 @@ def test_the_folder_lies_apart_from_the_release(city: Path, tmp_path: Path, outp
 
 
 def test_every_part_of_a_shapefile_counts(city: Path, tmp_path: Path) -> None:
-    """Ids of zones lie in a file of their own beside the outlines."""
+    """Ids of zones lie in a file of their own next to the outlines."""
     for name in ("zones.shp", "zones.dbf"):
         (tmp_path / name).write_bytes(b"x")
     from crowdveil.run.resume import _hashes

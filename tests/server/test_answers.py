@@ -55,7 +55,7 @@ def test_nothing_of_the_server_is_in_a_sentence(sentence: str, left: str) -> Non
     assert without_paths(sentence) == left
 
 
-def test_a_job_that_cannot_write_tells_no_path(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_cannot_write_reveals_no_path(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run's folder, with its lease, host and process, stands in the error of whatever writes there."""
     from crowdveil.io.atomic import new_file
     from crowdveil.server.queue.files import Files
@@ -77,9 +77,9 @@ def test_a_job_that_cannot_write_tells_no_path(store: Store, tmp_path: Path, mon
     monkeypatch.setitem(KINDS, "filter", dataclasses.replace(KINDS["filter"], run=full))
     monkeypatch.chdir(files.inputs(job.id))
     order = _order(dataclasses.replace(job, files={}), files.inputs(job.id), run, None)
-    told = _outcome(order, os.open(os.devnull, os.O_WRONLY))
-    assert str(tmp_path) in told["message"]  # what the child says is for the worker
-    Worker(store, files, starter_here())._ended(job, ChildMessages(end=told), None, 0)
+    outcome = _outcome(order, os.open(os.devnull, os.O_WRONLY))
+    assert str(tmp_path) in outcome["message"]  # what the child says is for the worker
+    Worker(store, files, starter_here())._ended(job, ChildMessages(end=outcome), None, 0)
     found = store.get(job.id)
     assert (
         found is not None

@@ -49,7 +49,7 @@ def columns(database: Database) -> dict[str, Any]:
         return {
             table: (
                 keys[table],
-                # SQLite takes a key for one that may be missing unless it is told otherwise.
+                # SQLite takes a key for one that may be missing unless it is declared otherwise.
                 {
                     c["name"]: (str(c["type"]), c["nullable"] and c["name"] not in keys[table])
                     for c in seen.get_columns(table)
@@ -135,7 +135,7 @@ def test_a_file_is_copied_before_it_is_migrated(older: Database) -> None:
     assert backups(older) == [copy]  # once is enough
 
 
-def test_only_a_server_that_is_told_to_migrates(older: Database) -> None:
+def test_only_a_server_that_is_asked_to_migrates(older: Database) -> None:
     before = columns(older)
     wanted = "start crowdveil serve, which" if older.is_sqlite else "crowdveil serve --migrate"
     with pytest.raises(ParameterError, match=wanted):

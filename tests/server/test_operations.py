@@ -45,7 +45,7 @@ def figures(client: Within, **headers: str) -> dict[tuple[str, ...], float]:
     return {(s.name, *s.labels.values()): s.value for family in families for s in family.samples}
 
 
-def test_health_tells_that_the_process_lives(service: Service) -> None:
+def test_health_says_that_the_process_lives(service: Service) -> None:
     service.tokens.create("anna")
     for headers in ({}, {"X-Forwarded-For": "192.0.2.1", "Host": "crowdveil.example.org"}):
         answer = Within(make_app(service)).get("/health", headers=headers)
@@ -98,8 +98,8 @@ def test_figures_of_jobs_requests_and_refusals(service: Service) -> None:
     assert seen["crowdveil_refused_requests_total", "no_job", "404"] == 1
     assert seen["crowdveil_database_up",] == 1 and seen["crowdveil_disk_free_bytes",] > 0
     assert figures(client)["crowdveil_job_seconds_count", "anonymize", "done"] == 1  # not counted again
-    told = client.get("/metrics").text
-    assert SECRET not in told.lower() and done not in told
+    metrics = client.get("/metrics").text
+    assert SECRET not in metrics.lower() and done not in metrics
 
 
 def test_figures_are_for_this_machine_or_a_token(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_every_request_has_an_id_and_a_line(service: Service, capsys: pytest.Cap
     assert SECRET not in text and token not in text and "cabs" not in text
 
 
-def test_a_fault_is_told_without_its_message(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_internal_error_is_logged_without_its_message(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
     app = make_app(service)
 
     @app.get("/broken")
@@ -147,11 +147,14 @@ def test_a_fault_is_told_without_its_message(service: Service, capsys: pytest.Ca
     answer = Within(app).get("/broken")
     assert answer.status_code == 500 and answer.json()["error"]["code"] == "fault" and SECRET not in answer.text
     assert answer.headers["x-content-type-options"] == "nosniff"
-    told = capsys.readouterr().err
+    logged = capsys.readouterr().err
     assert (
-        "internal error" in told and "error KeyError" in told and "test_operations.py:" in told and SECRET not in told
+        "internal error" in logged
+        and "error KeyError" in logged
+        and "test_operations.py:" in logged
+        and SECRET not in logged
     )
-    assert answer.headers["x-request-id"] in told and "Traceback" not in told
+    assert answer.headers["x-request-id"] in logged and "Traceback" not in logged
 
 
 def test_the_text_log_is_quiet_about_requests(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
@@ -163,7 +166,7 @@ def test_the_text_log_is_quiet_about_requests(service: Service, capsys: pytest.C
 # The audit log
 
 
-def told(service: Service) -> list[str]:
+def log_of(service: Service) -> list[str]:
     return [line["what"] for line in service.store.log()]
 
 
@@ -178,7 +181,7 @@ def test_what_the_audit_log_covers(service: Service) -> None:
     for _ in range(50):
         assert client.get("/jobs", headers={"Authorization": f"Bearer {SECRET}"}).status_code == 401
     service.refusals.flush(all_of_them=True)
-    assert told(service) == [
+    assert log_of(service) == [
         "made the token anna", "previewed a file", "put a job to anonymize into the queue", "finished a job",
         "fetched the report with the original", "fetched a result", "was refused for want of a valid token",
         "was refused for want of a valid token, 49 more times",
@@ -258,7 +261,7 @@ def test_removing_old_lines_keeps_the_chain(service: Service) -> None:
     service.store.db.do("UPDATE log SET at = at WHERE id = 1")
     service.store.forget(0.0)
     service.store.say("anna", "did more")
-    assert [what[:13] for what in told(service)] == ["removed lines", "did more"]
+    assert [what[:13] for what in log_of(service)] == ["removed lines", "did more"]
     assert run("audit", "verify", "--data-dir", str(service.files.root)).startswith("2 lines")
 
 

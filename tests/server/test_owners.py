@@ -25,8 +25,8 @@ UNKNOWN = "0" * 32
 
 
 @dataclass(frozen=True)
-class House:
-    """A service with two who may use it."""
+class TwoUsers:
+    """A service with two users."""
 
     service: Service
     app: Any
@@ -36,7 +36,7 @@ class House:
     other: str
 
     def job(self, state: str, owner: str = "") -> str:
-        """A job of Anna's, or of somebody, in some state."""
+        """A job of Anna, or of another owner, in a state."""
         store, files, job = self.service.store, self.service.files, new_id()
         folder = files.receive(job)
         (folder / "inputs" / "a.csv").write_text(SECRET)
@@ -67,18 +67,18 @@ class House:
 
 
 @pytest.fixture
-def house(database_url: str, tmp_path: Path) -> Iterator[House]:
+def setup(database_url: str, tmp_path: Path) -> Iterator[TwoUsers]:
     """A service that runs nothing, so that jobs stay as they are put."""
-    yield from _house(database_url, tmp_path)
+    yield from _setup(database_url, tmp_path)
 
 
-def _house(database_url: str | None, tmp_path: Path) -> Iterator[House]:
+def _setup(database_url: str | None, tmp_path: Path) -> Iterator[TwoUsers]:
     with Settings(tmp_path / "data", database_url).open() as service:
         tokens = [service.tokens.create(name) for name in ("anna", "bert")]
         app = make_app(service, [add_routes])
         anna, bert = (Within(app, Authorization=f"Bearer {token}") for token in tokens)
         ids = {row["name"]: str(row["id"]) for row in service.tokens.all()}
-        yield House(service, app, anna, bert, ids["anna"], ids["bert"])
+        yield TwoUsers(service, app, anna, bert, ids["anna"], ids["bert"])
 
 
 def operations(app: Any) -> list[tuple[str, str, list[dict[str, Any]]]]:
@@ -103,8 +103,8 @@ def ask(who: Within, method: str, path: str, parameters: list[dict[str, Any]], j
     return who.request(method, path.replace("{name}", "swapmob"), params=query)
 
 
-def told(answer: httpx.Response, job: str) -> tuple[Any, ...]:
-    """All that an answer tells, but for the id that was asked for."""
+def visible(answer: httpx.Response, job: str) -> tuple[Any, ...]:
+    """All that an answer reveals, except for the id that was asked for."""
     return (
         answer.status_code,
         answer.text.replace(job, "…"),
@@ -112,47 +112,50 @@ def told(answer: httpx.Response, job: str) -> tuple[Any, ...]:
     )
 
 
-def test_the_description_has_every_route(house: House) -> None:
+def test_the_description_has_every_route(setup: TwoUsers) -> None:
     """Otherwise walking it would leave one out."""
-    described = set(house.app.openapi()["paths"])
+    described = set(setup.app.openapi()["paths"])
     # What is not in it is the same for everybody: the description, the page with its parts, and what operators ask.
     same = {"/openapi.json", "/", "/auth", "/page/{name}", "/health", "/ready", "/metrics"}
-    assert {route.path for route in house.app.routes} - described == same
-    taking = {path for _, path, parameters in operations(house.app) if parameters}
+    assert {route.path for route in setup.app.routes} - described == same
+    taking = {path for _, path, parameters in operations(setup.app) if parameters}
     assert {"/jobs", "/jobs/{job_id}", "/jobs/{job_id}/result", "/jobs/{job_id}/report", "/task/"} <= taking
 
 
 @pytest.mark.parametrize("state", ["queued", "running", "failed", "done"])
-def test_no_token_reaches_anothers_job_by_any_route(house: House, state: str) -> None:
-    own = house.job("done", house.other)
-    house.job("done")  # older ones, for lists of those before another
-    for method, path, parameters in operations(house.app):
+def test_no_token_reaches_anothers_job_by_any_route(setup: TwoUsers, state: str) -> None:
+    own = setup.job("done", setup.other)
+    setup.job("done")  # older ones, for lists of those before another
+    for method, path, parameters in operations(setup.app):
         if not parameters and state != "done":
             continue  # no job can be asked for by it, so that one state is enough
-        job = house.job(state)
-        before = house.held(job)
-        theirs = ask(house.bert, method, path, parameters, job)
-        assert job not in theirs.text and MARK not in theirs.text and house.owner not in theirs.text
-        assert house.held(job) == before, (method, path)
-        if parameters:  # its owner is told another thing, so that there was something to be had
-            unknown = ask(house.bert, method, path, parameters, UNKNOWN)
-            assert told(theirs, job) == told(unknown, UNKNOWN), (method, path)
+        job = setup.job(state)
+        before = setup.held(job)
+        theirs = ask(setup.bert, method, path, parameters, job)
+        assert job not in theirs.text and MARK not in theirs.text and setup.owner not in theirs.text
+        assert setup.held(job) == before, (method, path)
+        if parameters:  # its owner gets another answer, so that there was something to find
+            unknown = ask(setup.bert, method, path, parameters, UNKNOWN)
+            assert visible(theirs, job) == visible(unknown, UNKNOWN), (method, path)
             if path.startswith(("/reviews", "/tokens")):  # which neither of them may ask
                 assert theirs.status_code == 403, (method, path)
                 continue
-            mine = ask(house.anna, method, path, parameters, job)
-            assert told(mine, job) != told(ask(house.anna, method, path, parameters, UNKNOWN), UNKNOWN), (method, path)
-        house.service.store.cancel(job, house.owner)
-    assert [job["id"] for job in house.bert.get("/jobs").json()["jobs"]] == [own]
+            mine = ask(setup.anna, method, path, parameters, job)
+            assert visible(mine, job) != visible(ask(setup.anna, method, path, parameters, UNKNOWN), UNKNOWN), (
+                method,
+                path,
+            )
+        setup.service.store.cancel(job, setup.owner)
+    assert [job["id"] for job in setup.bert.get("/jobs").json()["jobs"]] == [own]
 
 
 MOBIDATALAB = [
     f"{name}{slash}" for name in ("anonymize", "analyze", "compute_measures", "filter") for slash in ("/", "")
 ]
-ROOMS = ("methods", "measures", "analyses", "attacks", "filter")
+KINDS = ("methods", "measures", "analyses", "attacks", "filter")
 NEEDS = {
     **{f"POST /{route}": "submit" for route in ("preview", *MOBIDATALAB)},
-    **{f"POST /{room}/{{name}}/jobs": "submit" for room in ROOMS},
+    **{f"POST /{kind}/{{name}}/jobs": "submit" for kind in KINDS},
     **dict.fromkeys(["GET /jobs", "GET /jobs/{job_id}"], "submit read"),
     "DELETE /jobs/{job_id}": "submit",
     **{f"GET /jobs/{{job_id}}/{part}": "read" for part in ("result", "report", "files", "files/{name}", "before-after")},
@@ -161,56 +164,63 @@ NEEDS = {
     "POST /reviews/{job_id}": "review",
     **dict.fromkeys(["GET /tokens", "DELETE /tokens/{name}"], "admin"),
     # What is the same for everybody with a token.
-    **{f"GET /{room}": "" for room in (*ROOMS, "session", "form")},
-    **{f"GET /{room}/{{name}}": "" for room in (*ROOMS, "example")},
+    **{f"GET /{kind}": "" for kind in (*KINDS, "session", "form")},
+    **{f"GET /{kind}/{{name}}": "" for kind in (*KINDS, "example")},
 }  # fmt: skip
 """The scopes of which each route needs one; "" where any token does."""
 
 
 @pytest.fixture
-def local_house(tmp_path: Path) -> Iterator[House]:
+def local_setup(tmp_path: Path) -> Iterator[TwoUsers]:
     """A service on SQLite: what a route asks for has nothing to do with the database."""
-    yield from _house(None, tmp_path)
+    yield from _setup(None, tmp_path)
 
 
 @pytest.mark.parametrize("scope", SCOPES)
-def test_every_route_asks_for_its_scope(local_house: House, scope: str) -> None:
-    house = local_house
-    assert {f"{method} {path}" for method, path, _ in operations(house.app)} == set(NEEDS)
-    token = house.service.tokens.create(scope, scopes=(scope,), jobs_of="anna" if scope in USUAL else None)
-    holder, job = Within(house.app, Authorization=f"Bearer {token}"), house.job("done")
-    before = house.held(job)
-    asked = [route for route in operations(house.app) if not route[1].startswith("/example")]  # which takes a while
+def test_every_route_asks_for_its_scope(local_setup: TwoUsers, scope: str) -> None:
+    setup = local_setup
+    assert {f"{method} {path}" for method, path, _ in operations(setup.app)} == set(NEEDS)
+    token = setup.service.tokens.create(scope, scopes=(scope,), jobs_of="anna" if scope in USUAL else None)
+    holder, job = Within(setup.app, Authorization=f"Bearer {token}"), setup.job("done")
+    before = setup.held(job)
+    asked = [route for route in operations(setup.app) if not route[1].startswith("/example")]  # which takes a while
     for method, path, parameters in sorted(asked, key=lambda route: route[:2] == ("DELETE", "/jobs/{job_id}")):
         answer = ask(holder, method, path, parameters, job)
         lacks = answer.status_code == 403 and answer.json()["error"]["code"] == "no_scope"
         needed = NEEDS[f"{method} {path}"].split()
         assert lacks == (bool(needed) and scope not in needed), (method, path, answer.text)
         if lacks:
-            assert house.held(job) == before and MARK not in answer.text
+            assert setup.held(job) == before and MARK not in answer.text
 
 
-def test_no_route_answers_without_a_token(local_house: House) -> None:
-    nobody, job = Within(local_house.app), local_house.job("done")
-    for method, path, parameters in operations(local_house.app):
+def test_no_route_answers_without_a_token(local_setup: TwoUsers) -> None:
+    nobody, job = Within(local_setup.app), local_setup.job("done")
+    for method, path, parameters in operations(local_setup.app):
         assert ask(nobody, method, path, parameters, job).status_code == 401, (method, path)
 
 
-def test_a_token_for_the_jobs_of_another_sees_these_alone(house: House) -> None:
-    mine, theirs = house.job("done"), house.job("done", house.other)
-    token = house.service.tokens.create("board", scopes=("read",), jobs_of="anna")
-    board = Within(house.app, Authorization=f"Bearer {token}")
+def test_a_token_for_the_jobs_of_another_sees_these_alone(setup: TwoUsers) -> None:
+    mine, theirs = setup.job("done"), setup.job("done", setup.other)
+    token = setup.service.tokens.create("board", scopes=("read",), jobs_of="anna")
+    board = Within(setup.app, Authorization=f"Bearer {token}")
     assert [job["id"] for job in board.get("/jobs").json()["jobs"]] == [mine]
     assert board.get(f"/jobs/{mine}/result").status_code == 200 and board.get(f"/jobs/{theirs}").status_code == 404
-    (line,) = [line for line in house.service.store.log() if line["what"] == "fetched a result"]
-    assert house.service.tokens.name_of(line["who"]) == "board"  # the log has who it was
+    (line,) = [line for line in setup.service.store.log() if line["what"] == "fetched a result"]
+    assert setup.service.tokens.name_of(line["who"]) == "board"  # the log has who it was
 
 
-@pytest.mark.parametrize("odd", ["\0", "%", "' OR 1=1", "é" * 200, "../" * 10, "A" * 32, "", UNKNOWN + "\n"])
-def test_odd_ids_are_unknown_ones(house: House, odd: str) -> None:
-    house.job("done")
-    for method, path, parameters in operations(house.app):
-        asked = {p["name"]: odd for p in parameters if p["in"] == "query"}
-        if asked:
-            answer = house.bert.request(method, path, params=asked)
-            assert answer.status_code == 422 or answer.json().get("status") == "NOT_AVAILABLE", (path, answer.text)
+ODD_IDS = ("\0", "%", "' OR 1=1", "é" * 200, "../" * 10, "A" * 32, "", UNKNOWN + "\n")
+
+
+def test_odd_ids_are_unknown_ones(setup: TwoUsers) -> None:
+    setup.job("done")
+    for method, path, parameters in operations(setup.app):
+        for odd in ODD_IDS:
+            asked = {p["name"]: odd for p in parameters if p["in"] == "query"}
+            if asked:
+                answer = setup.bert.request(method, path, params=asked)
+                assert answer.status_code == 422 or answer.json().get("status") == "NOT_AVAILABLE", (
+                    path,
+                    odd,
+                    answer.text,
+                )

@@ -76,7 +76,7 @@ def test_the_page_and_its_policy(local: Within) -> None:
     policy = dict(part.strip().split(" ", 1) for part in page.headers["content-security-policy"].split(";"))
     assert policy["default-src"] == policy["base-uri"] == policy["form-action"] == policy["frame-ancestors"] == "'none'"
     assert policy["connect-src"] == "'self'" and policy["frame-src"] == "blob:" and "unsafe" not in str(policy)
-    # Besides our own files only the script and the style that a report holds may run, in the frame that a report is shown in.
+    # Apart from our own files only the script and the style of a report may run, in the frame that a report is shown in.
     for kind, name in (("script-src", "report.js"), ("style-src", "report.css")):
         digest = base64.b64encode(hashlib.sha256(asset(name).encode()).digest()).decode()
         assert policy[kind] == f"'self' 'sha256-{digest}'"
@@ -116,8 +116,11 @@ def test_the_form_is_drawn_from_what_is_declared(local: Within) -> None:
         schema = model.model_json_schema()["properties"]
         for field in fields:
             assert field["help"] and (field["kind"] != "choice" or field["choices"]), (name, field)
-            told = json.dumps(schema[field["name"]])
-            assert ("least" in field) == ("inimum" in told) and ("most" in field) == ("aximum" in told), (name, field)
+            declared = json.dumps(schema[field["name"]])
+            assert ("least" in field) == ("inimum" in declared) and ("most" in field) == ("aximum" in declared), (
+                name,
+                field,
+            )
     assert [(p["name"], p["k"]) for p in form["presets"]] == [("CNIL", 10), ("INSEE", 11), ("MDS", 10), ("ACRO", 10)]
     assert all(p.source.endswith(".") for p in PRESETS) and set(form["files"]) >= {"data", "zones", "hierarchy"}
 

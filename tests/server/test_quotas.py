@@ -31,7 +31,7 @@ def asking(service: Service, name: str, **limits: Any) -> Within:
     return Within(make_app(service), Authorization=f"Bearer {service.tokens.create(name, **limits)}")
 
 
-def told(answer: httpx.Response) -> tuple[int, str, str]:
+def error_of(answer: httpx.Response) -> tuple[int, str, str]:
     error = answer.json()["error"]
     assert error["message"].endswith(".")
     return answer.status_code, error["code"], error["message"]
@@ -59,11 +59,11 @@ def test_a_bucket_is_emptied_and_filled_again() -> None:
         rates.check(Caller("c", "c", Limits(max_requests=0)))
 
 
-def test_too_many_requests_are_told_when_to_come_again(service: Service) -> None:
+def test_too_many_requests_say_when_to_try_again(service: Service) -> None:
     anna, bert = asking(service, "anna", max_requests=2), asking(service, "bert")
     assert [anna.get("/jobs").status_code for _ in range(3)] == [200, 200, 429]
     refused = anna.get("/jobs")
-    assert refused.headers["retry-after"] == "30" and told(refused)[1] == "too_many_requests"
+    assert refused.headers["retry-after"] == "30" and error_of(refused)[1] == "too_many_requests"
     assert bert.get("/jobs").status_code == 200
 
 
@@ -94,7 +94,7 @@ def test_a_preview_is_refused_before_it_is_read(service: Service, monkeypatch: p
     anna = asking(service, "anna", max_previews=1)
     caller = service.tokens.all()[0]["id"]
     monkeypatch.setitem(service.previews._held, caller, 1)
-    assert told(anna.post("/preview", files={"data": ("a.csv", cabs())}))[:2] == (429, "too_many")
+    assert error_of(anna.post("/preview", files={"data": ("a.csv", cabs())}))[:2] == (429, "too_many")
     assert list(service.files.incoming.iterdir()) == []
 
 
@@ -103,10 +103,10 @@ def test_the_files_of_a_token_have_a_limit(service: Service) -> None:
     job = put(anna, GENERALIZE, {"data": ("a.csv", MIB)})
     assert service.store.disk() >= 1 << 20
     refused = post(anna, GENERALIZE, {"data": ("a.csv", MIB)})
-    assert told(refused) == (
+    assert error_of(refused) == (
         429, "no_space", "the files of your jobs may take 2 MiB; remove results that you do not need.",
     ) and refused.headers["retry-after"] == "60"  # fmt: skip
-    assert told(post(anna, GENERALIZE, {"data": ("a.csv", MIB * 3)}))[:2] == (413, "too_large")
+    assert error_of(post(anna, GENERALIZE, {"data": ("a.csv", MIB * 3)}))[:2] == (413, "too_large")
     put(bert, GENERALIZE, {"data": ("a.csv", MIB)})
     assert list(service.files.incoming.iterdir()) == []
     anna.request("DELETE", f"/jobs/{job}")
@@ -117,7 +117,7 @@ def test_all_files_together_have_a_limit(service: Service) -> None:
     bert = asking(service, "bert")
     put(bert, GENERALIZE, {"data": ("a.csv", MIB * 3)})
     for path in (GENERALIZE, "/preview"):
-        assert told(bert.post(path, files={"data": ("a.csv", MIB * 2)}))[:2] == (507, "no_space")
+        assert error_of(bert.post(path, files={"data": ("a.csv", MIB * 2)}))[:2] == (507, "no_space")
     assert list(service.files.incoming.iterdir()) == [] and len(list(service.files.jobs.iterdir())) == 1
 
 
@@ -134,7 +134,7 @@ def test_a_limit_holds_where_no_length_is_declared(service: Service) -> None:
             yield body[start : start + (1 << 16)]
 
     answer = anna.post(GENERALIZE, content=pieces(), headers={"Content-Type": kind})
-    assert told(answer)[:2] == (413, "too_large")
+    assert error_of(answer)[:2] == (413, "too_large")
     assert list(service.files.incoming.iterdir()) == [] and list(service.files.jobs.iterdir()) == []
     assert service.quota._coming == {}  # nothing is counted any more
 

@@ -42,7 +42,7 @@ def there(tmp_path_factory: pytest.TempPathFactory, running: Running) -> Path:
 
 @pytest.fixture
 def on_server(running: Running, monkeypatch: pytest.MonkeyPatch) -> Running:
-    """The token of somebody, as they would set it."""
+    """A token in the environment, as a user sets it."""
     monkeypatch.setenv("CROWDVEIL_TOKEN", running.tokens["anna"])
     return running
 

@@ -16,7 +16,7 @@ from hostile import SECRET, Hostile, Listener, make_secret
 from serving import starter_here
 
 from conftest import COMMAND
-from crowdveil.errors import InputError, ParameterError
+from crowdveil.errors import InputError, Name, Option, ParameterError, as_field, render
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.base import JobRequest, Task
 from crowdveil.server.queue.database import open_database
@@ -27,7 +27,7 @@ from crowdveil.server.workers.process import check_rows, default_memory
 from crowdveil.server.workers.sandbox import confine, trial
 from crowdveil.server.workers.sandbox.confine import Offered, clean_environment, installed, offered
 from crowdveil.server.workers.subprocess_call import NO_THREADS
-from crowdveil.server.workers.worker import ChildMessages, Worker
+from crowdveil.server.workers.worker import SENTENCE_MOST, ChildMessages, Worker
 
 TESTS = Path(__file__).parents[1]
 needs_sandbox = pytest.mark.skipif(not offered().is_whole, reason="this kernel has no Landlock or no seccomp")
@@ -128,7 +128,7 @@ def test_all_that_is_tried_is_refused_here() -> None:
     trial.check_sandbox(True, print)
 
 
-def test_a_kernel_without_it_is_told_of_and_refused_where_it_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_without_it_is_reported_and_refused_where_it_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     monkeypatch.setattr(trial, "offered", lambda: Offered(0, True))
     monkeypatch.setattr(trial, "tried", lambda: [trial.Attempt("files", "read a file outside", False)])
@@ -141,7 +141,7 @@ def test_a_kernel_without_it_is_told_of_and_refused_where_it_is_required(monkeyp
     assert len(said) == 1
 
 
-def test_attempts_are_told_apart_where_nothing_is_enforced(tmp_path: Path) -> None:
+def test_attempts_are_distinguished_where_nothing_is_enforced(tmp_path: Path) -> None:
     """The attempts themselves succeed in a process that is free, so that their refusal says something."""
     (tmp_path / "own").mkdir()
     (tmp_path / "other").mkdir()
@@ -280,6 +280,15 @@ def test_what_a_child_says_is_not_believed(said: Any) -> None:
         ChildMessages().take(json.dumps(said).encode() + b"\n")
 
 
+def test_a_long_sentence_is_shortened_between_references() -> None:
+    for length in range(SENTENCE_MOST - 12, SENTENCE_MOST + 2):
+        heard = ChildMessages()
+        text = f"{'x' * length}{Option('suppress')}, or {Name('a.csv')}."
+        heard.take(json.dumps({"end": "failed", "code": "bad_input", "message": text}).encode() + b"\n")
+        assert heard.end is not None and len(heard.end["message"]) <= SENTENCE_MOST
+        assert not set("\ue000\ue001\ue002") & set(render(heard.end["message"], as_field))
+
+
 def test_a_child_that_never_ends_its_line_is_not_listened_to() -> None:
     heard = ChildMessages()
     for _ in range(16):
@@ -298,6 +307,39 @@ def test_a_result_that_is_a_link_is_none(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(confine, "offered", lambda: Offered(0, False))
     job, _ = run_job(tmp_path, do, monkeypatch)
     assert job.state == "failed" and job.result is None, job
+
+
+@needs_sandbox
+def test_a_confined_process_is_the_first_to_end_when_memory_is_short(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from crowdveil.server.workers.sandbox.confine import Bounds, confine; "
+        "confine((Path(sys.argv[1]),), Path(sys.argv[1]), Bounds()); print(flush=True); sys.stdin.read()"
+    )
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", code, tmp_path], stdin=pipe, stdout=pipe, env={**os.environ, **NO_THREADS}
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"\n"
+        assert Path(f"/proc/{process.pid}/oom_score_adj").read_text() == "1000\n"
+        process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("group", "limits", "expected"),
+    [
+        ("0::/a/b", {"memory.max": "max", "a/memory.max": f"{4 << 30}", "a/b/memory.max": "max"}, 4 << 30),
+        ("0::/", {"memory.max": f"{3 << 30}"}, 3 << 30),
+        ("2:cpu:/x\n4:memory:/c", {"memory/c/memory.limit_in_bytes": f"{5 << 30}"}, 5 << 30),
+        ("4:memory:/gone", {"memory/memory.limit_in_bytes": f"{2 << 30}"}, 2 << 30),
+    ],
+)
+def test_memory_of_a_container_or_unit_bounds_that_of_jobs(
+    group: str, limits: dict[str, str], expected: int, tmp_path: Path
+) -> None:
+    for name, content in {"proc/self/cgroup": group, **{f"sys/fs/cgroup/{n}": c for n, c in limits.items()}}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content + "\n")
+    assert default_memory(1, tmp_path) == int(0.8 * expected)
 
 
 def test_memory_has_a_bound_by_default() -> None:

@@ -78,8 +78,8 @@ def stopped_job(client: httpx.Client, starter: int) -> Iterator[tuple[str, int]]
         os.kill(child, signal.SIGSTOP)
         return int(child)
 
-    with ThreadPoolExecutor(1) as beside:
-        found = beside.submit(stopped)
+    with ThreadPoolExecutor(1) as thread:
+        found = thread.submit(stopped)
         job = put(client, "/methods/microaggregation/jobs", {"data": ("a.csv", cabs(600, 60))}, BARE)
         child = found.result()
     yield job, child

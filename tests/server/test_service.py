@@ -84,7 +84,7 @@ def test_filtering_gives_one_file(running: Running) -> None:
         assert anna.get(f"/jobs/{job}/report").status_code == 404
 
 
-def test_what_is_wrong_with_the_data_is_told_by_the_job(running: Running) -> None:
+def test_what_is_wrong_with_the_data_is_reported_by_the_job(running: Running) -> None:
     with running.client() as anna:
         job = put(anna, GENERALIZE, {"data": ("cabs.csv", "lat,lon\n1,2\n")})
         failed = ended(anna, job)

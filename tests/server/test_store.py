@@ -154,7 +154,7 @@ def test_many_workers_at_once_take_each_job_once(store: Store, database_url: str
     assert sorted(taken) == sorted(ids) and store.counts() == {"done": 40}
 
 
-def test_a_data_base_that_is_away_is_told_and_come_back_to(store: Store) -> None:
+def test_a_database_that_is_unavailable_is_reported_and_used_again(store: Store) -> None:
     # What a database says that was stopped, or that has no room: both speak of an operational error.
     away = "SELECT no_such_function(1)" if store.db.is_sqlite else "SELECT pg_terminate_backend(pg_backend_pid())"
     with pytest.raises(DatabaseUnavailableError, match="database unavailable"):

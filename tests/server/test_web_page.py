@@ -62,7 +62,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def inside(browser: Any, service: Running, who: str = "anna", **how: Any) -> Visit:
-    """A visit by somebody who came in."""
+    """A visit with a token."""
     visit = Visit(browser, service.url, **how)
     visit.sign_in(service.tokens[who])
     visit.page.wait_for_selector("#data")
@@ -104,7 +104,7 @@ def drawn(visit: Visit) -> int:
     )
 
 
-def test_somebody_comes_in_and_has_a_file_looked_at(browser: Any, running: Running, tmp_path: Path) -> None:
+def test_a_user_signs_in_and_has_a_file_inspected(browser: Any, running: Running, tmp_path: Path) -> None:
     """The short one, which `make test` runs."""
     (tmp_path / "cabs.csv").write_text(cabs())
     with inside(browser, running) as visit:
@@ -125,7 +125,7 @@ def test_the_whole_job_for_trips(browser: Any, busy: Running, files: Path, tmp_p
     with inside(browser, busy) as visit:
         page = visit.page
         visit.choose([files / "trips.csv", files / "zones.geojson"])
-        assert "wanted columns origin and destination" in visit.told()
+        assert "wanted columns origin and destination" in visit.message()
         named(visit, enters="origin", leaves="destination", left="time", card="user")
         page.wait_for_selector(".fine")
         page.wait_for_function("() => document.querySelector('.findings').textContent.includes('k counts people')")
@@ -198,7 +198,7 @@ def test_what_is_wrong_is_said_where_it_is_seen(browser: Any, busy: Running, fil
     with inside(browser, busy) as visit:
         page = visit.page
         visit.choose(tmp_path / "empty.csv", "[role=alert]")
-        assert visit.told() == "empty.csv: the file is empty; wanted a header and at least one row."
+        assert visit.message() == "empty.csv: the file is empty; wanted a header and at least one row."
         page.click("text=Choose another")
         visit.choose(files / "bad.csv")
         rows = page.locator(".problem li").all_inner_texts()
@@ -210,7 +210,7 @@ def test_what_is_wrong_is_said_where_it_is_seen(browser: Any, busy: Running, fil
         page.fill("#f-k", "7")
         page.click("button[type=submit]")  # a job that ends with the reader's sentence
         page.wait_for_selector(".badge.failed")
-        assert "bad.csv: 1 row (row 2) names no zone in column destination" in visit.told()
+        assert "bad.csv: 1 row (row 2) names no zone in column destination" in visit.message()
         page.click("text=Back to the form")
         page.wait_for_selector(".problem")
         page.check("#f-drop_invalid")
@@ -221,7 +221,7 @@ def test_what_is_wrong_is_said_where_it_is_seen(browser: Any, busy: Running, fil
         page.click("button[type=submit]")
         page.wait_for_selector(".badge.failed")
         assert (
-            visit.told()
+            visit.message()
             == "Smallest group (k): wanted at most the people in the data, 2, but got 9; choose a smaller k."
         )
         assert [w for w in visit.wrong if "422" not in w] == [], "the browser itself notes that an answer was an error"
@@ -261,7 +261,7 @@ def test_what_takes_too_long_to_be_looked_at_can_be_run(browser: Any, busy: Runn
     with inside(browser, busy) as visit:
         visit.page.route("**/preview", lambda route: route.fulfill(status=422, body=late))
         visit.choose(tmp_path / "few.csv", "[role=alert]")
-        assert visit.told() == "Looking at the file takes too long; run it without."
+        assert visit.message() == "Looking at the file takes too long; run it without."
         visit.page.select_option("#method", "suppression")
         run(visit)
         assert "at least 10 trips" in visit.page.inner_text(".verdict")
@@ -295,14 +295,14 @@ def test_who_may_not_come_in_sees_nothing(browser: Any, busy: Running) -> None:
     with Visit(browser, busy.url) as visit:
         visit.sign_in("cv_guess")
         visit.page.wait_for_selector("[role=alert]")
-        assert visit.told() == "The token is not known, or it was revoked; ask the operator of the server for one."
+        assert visit.message() == "The token is not known, or it was revoked; ask the operator of the server for one."
         assert visit.page.evaluate("sessionStorage.length") == 0 and visit.page.locator("nav").count() == 0
         assert {w for w in visit.wrong if "401" not in w} == set()
     with inside(browser, busy, "bert") as visit:
         for address in (f"/jobs/{job}", f"/compare/{job}/{job}"):
             visit.page.evaluate("where => { location.hash = where }", address)
             visit.page.wait_for_selector("[role=alert]")
-            assert visit.told() == "There is no such job."
+            assert visit.message() == "There is no such job."
         visit.page.click("nav >> text=Jobs")
         visit.page.wait_for_selector("text=There are none yet")
         assert {w for w in visit.wrong if "404" not in w} == set()

@@ -67,7 +67,7 @@ def left(files: Files, job: str) -> list[str]:
 
 
 def nothing_left(files: Files, job: str) -> bool:
-    """Files go right after the state is told, and not before: until then they may be needed again."""
+    """Files are removed right after the state is written, and not before: until then they may be needed again."""
     return bool(until(lambda: not files.job(job).exists()))
 
 
@@ -129,21 +129,21 @@ def test_a_job_that_takes_too_much_memory_is_failed(store: Store, files: Files, 
 def test_cancelling_ends_a_running_job_and_all_that_it_started(
     store: Store, files: Files, start: Start, tmp_path: Path
 ) -> None:
-    beside = tmp_path / "beside"
-    job = put(store, files, do="sleep", beside=str(beside))
+    file = tmp_path / "file"
+    job = put(store, files, do="sleep", file=str(file))
     worker = start(lease_s=10.0)
-    until(lambda: beside.exists() and beside.read_text())
+    until(lambda: file.exists() and file.read_text())
     until(lambda: (found := store.get(job)) and (found.stage, found.done, found.total) == ("sleeping", 1, 4))
     (child,) = run_by(worker)
     store.cancel(job, "anna")
-    until(lambda: not alive(child) and not alive(int(beside.read_text())), 5)
+    until(lambda: not alive(child) and not alive(int(file.read_text())), 5)
     until(lambda: not files.job(job).exists())
     other = put(store, files)
     assert ended(store, other).state == "done"  # the worker goes on
 
 
 def test_a_job_outlives_its_worker(store: Store, files: Files, start: Start, tmp_path: Path) -> None:
-    job = put(store, files, do="hang once", beside=str(tmp_path / "begun"))
+    job = put(store, files, do="hang once", file=str(tmp_path / "begun"))
     first = start(lease_s=1.0)
     until((tmp_path / "begun").exists)
     (child,) = run_by(first)

@@ -1,4 +1,4 @@
-"""One trajectory for a group, beside its twin in plain Python."""
+"""One trajectory for a group, against its twin in plain Python."""
 
 from __future__ import annotations
 

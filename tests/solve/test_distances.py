@@ -1,4 +1,4 @@
-"""Each distance beside its twin in plain Python."""
+"""Each distance against its twin in plain Python."""
 
 from __future__ import annotations
 

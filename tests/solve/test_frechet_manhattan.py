@@ -1,4 +1,4 @@
-"""The Fréchet/Manhattan distance beside the paper's programme in plain Python, its definition by brute force, and its bounds."""
+"""The Fréchet/Manhattan distance against the paper's program in plain Python, its definition by brute force, and its bounds."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_bounds_hold(resampled: bool, data: Paths) -> None:
 
 
 @pytest.mark.parametrize("resampled", [False, True])
-def test_bounds_hold_on_long_paths_and_tell_something(resampled: bool) -> None:
+def test_bounds_hold_on_long_paths_and_are_not_trivial(resampled: bool) -> None:
     least = _check_bounds(_walks(30, 40, seed=2), resampled)
     assert np.median(least) > 0.4
 
@@ -181,15 +181,15 @@ def test_only_what_is_above_the_limit_is_given_up(resampled: bool) -> None:
 @pytest.mark.parametrize("resampled", [False, True])
 @settings(max_examples=tries(150), deadline=None)
 @given(data=paths(min_paths=2, max_paths=4, max_points=9))
-def test_no_path_is_farther_than_couplings_tell(resampled: bool, data: Paths) -> None:
+def test_no_path_is_farther_than_the_bound_of_couplings(resampled: bool, data: Paths) -> None:
     _check_couplings(data, resampled)
 
 
 @pytest.mark.parametrize("resampled", [False, True])
-def test_what_couplings_tell_of_long_paths_is_near(resampled: bool) -> None:
+def test_bounds_by_couplings_of_long_paths_are_near(resampled: bool) -> None:
     """More points than are looked at first."""
-    told, within, longest = np.median(_check_couplings(_walks(25, 40, seed=5), resampled), axis=0)
-    assert within < 1.1 < told < longest
+    bound, within, longest = np.median(_check_couplings(_walks(25, 40, seed=5), resampled), axis=0)
+    assert within < 1.1 < bound < longest
 
 
 @pytest.mark.parametrize("resampled", [False, True])
@@ -204,7 +204,7 @@ def test_couplings_hold_where_the_longest_distance_is_on_the_way(resampled: bool
 
 
 def _check_couplings(data: Paths, resampled: bool) -> Floats:
-    """How many times the distance is what is told along a coupling, within longest distances, and by the longest one alone."""
+    """How many times the distance is the bound along a coupling, within longest distances, and by the longest one alone."""
     from crowdveil.kernels.trajectory.frechet_manhattan_distance import new_work, one_pass_coupling
     from crowdveil.kernels.trajectory.frechet_manhattan_upper import (
         PLACES,
@@ -235,18 +235,18 @@ def _check_couplings(data: Paths, resampled: bool) -> Floats:
             assert steps <= {(0, 1), (1, 0), (1, 1)}
             a, b = one_pass_coupling(*points).T
             longest = float(np.hypot(made[0, a] - made[3, b], made[1, a] - made[4, b]).max())
-            told = along(*points, way, n, weights(size))
+            bound = along(*points, way, n, weights(size))
             squares = new_squares(max(p, q))
             within = within_longest(*points, way, n, weights(size), new_work(size), squares)
             assert math.isclose(squares[(p + q - 1) * (p + 2 + 2 * 16) + p], longest**2, **CLOSE)
-            assert found[j] <= told + 1e-9 and found[j] <= within + 1e-9 and within <= longest + 1e-9
+            assert found[j] <= bound + 1e-9 and found[j] <= within + 1e-9 and within <= longest + 1e-9
             assert within_longest(*points, way, n, weights(size), new_work(size), squares[: p + q]) == np.inf
-            above.append(np.array([told, within, longest]) / max(found[j], 1e-300))
+            above.append(np.array([bound, within, longest]) / max(found[j], 1e-300))
     return np.array(above)
 
 
 def _check_bounds(data: Paths, resampled: bool) -> list[float]:
-    """The least that boxes tell of the mean of any coupling, and the most, beside the distances; and those under a limit."""
+    """The lower and upper bound that boxes give for the mean of any coupling, with the distances; and those under a limit."""
     from crowdveil.kernels.trajectory.frechet_manhattan_bounds import (
         distance_lower_bounds,
         distance_upper_bounds,

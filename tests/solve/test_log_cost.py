@@ -1,4 +1,4 @@
-"""Log costs, bounds of them and groups, beside their twins in plain Python."""
+"""Log costs, bounds of them and groups, against their twins in plain Python."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_long_trajectories_are_put_into_the_groups_of_the_plain_twin(growing: bo
     assert known < by_rough_logs < by_chunks
 
 
-def test_costs_are_looked_up_anew_when_a_group_has_grown() -> None:
+def test_costs_are_looked_up_again_when_a_group_has_grown() -> None:
     """1 and 2 are equally near to 0, on two sides; when 1 has joined, 3 is nearer than 2."""
     data = Paths(np.array([0.0, 10.0, -10.0, 12.0]), np.zeros(4), np.zeros(4), np.arange(5))
     for seed in range(12):

@@ -1,4 +1,4 @@
-"""Groups by MDAV beside a twin in plain Python, on every way that they are made."""
+"""Groups by MDAV against a twin in plain Python, for every way that they are made."""
 
 from __future__ import annotations
 
@@ -193,11 +193,11 @@ def test_fewer_than_k_people_make_no_group(way: Way) -> None:
 def test_progress_rises_to_the_end(way: Way) -> None:
     data = make_trajectories(City.make(3), 60, seed=4)
     distance: Distance = SpatioTemporal.of(Paths.of(data), 0.1)
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     with _going(way):
         grouping = Grouping(Unknown(distance) if way == "unpruned" else distance, data.person, 2)
-        grouping.groups([np.arange(20), np.arange(20, 60)], lambda done, total: told.append((done, total)))
-    assert told == sorted(told) and told[-1] == (60, 60)
+        grouping.groups([np.arange(20), np.arange(20, 60)], lambda done, total: reported.append((done, total)))
+    assert reported == sorted(reported) and reported[-1] == (60, 60)
 
 
 def test_any_number_of_threads_gives_the_same_groups() -> None:

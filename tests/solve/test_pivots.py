@@ -1,4 +1,4 @@
-"""Clusters around pivots beside a twin in plain Python, and with bounds beside without."""
+"""Clusters around pivots against a twin in plain Python, and with bounds against without."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_exact_paths_are_refused_on_large_data_in_one_sentence() -> None:
 
 def test_progress_rises_to_the_end() -> None:
     data = make_trajectories(City.make(3), 60, seed=4)
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     clustering = Clustering(FrechetManhattan(Paths.of(data), resampled=True), data.person, 3, 4)
-    clustering.clusters("join", np.random.default_rng(1), lambda done, total: told.append((done, total)))
-    assert told == sorted(told) and told[-1] == (60, 60) and len(told) > 5
+    clustering.clusters("join", np.random.default_rng(1), lambda done, total: reported.append((done, total)))
+    assert reported == sorted(reported) and reported[-1] == (60, 60) and len(reported) > 5

@@ -80,7 +80,7 @@ def test_sectors_hold_crowds_and_do_not_overlap(
 
 
 def test_small_quarters_take_the_lesser_neighbor_that_makes_a_crowd() -> None:
-    # Two people in the south-west; beside them three in the north-west and six in the south-east, four make a crowd.
+    # Two people in the south-west; next to them three in the north-west and six in the south-east, four make a crowd.
     corners = {(0, 0): [0, 1], (0, 15): [1, 2, 3], (15, 0): [0, 1, 2, 3, 4, 5]}
     points = [Point(x, y, who) for (x, y), people in corners.items() for who in people]
     assert sorted(_cut(points, 4, 4, True, False, 0.0)[0]) == [(0, 0, 8, 16, 5, 4), (15, 0, 1, 1, 6, 6)]
@@ -106,7 +106,7 @@ def test_all_points_on_one_place_are_one_cell() -> None:
     assert found.frame.projection == LocalProjection(2.4, 48.8) or found.frame.projection == LocalProjection(2.4, 48.9)
 
 
-def test_the_frame_tells_nothing_but_a_rough_middle_and_a_power_of_two() -> None:
+def test_the_frame_reveals_nothing_but_a_rough_middle_and_a_power_of_two() -> None:
     frames = set()
     for shift in (0.0, 0.003, 0.011):
         data = _points([2.31, 2.39 + shift, 2.35], [48.83 + shift, 48.87, 48.85], range(3))
@@ -130,7 +130,7 @@ def test_points_all_around_the_globe_are_refused() -> None:
 
 
 @pytest.mark.realdata
-@pytest.mark.parametrize(("halve", "suppress"), [(False, 0.0), (True, 0.01)])
+@pytest.mark.parametrize(("halve", "suppress"), [pytest.param(False, 0.0, marks=pytest.mark.slow), (True, 0.01)])
 def test_cabs_of_san_francisco(realdata: Path, halve: bool, suppress: float) -> None:
     data = read_trajectories(realdata / "sf_cabs" / "cabs_dataset_20080608_0800_1200.parquet")
     found = k_anonymous_sectors(data, 5, 100.0, 5, halve=halve, suppress=suppress)

@@ -13,7 +13,7 @@ points = st.lists(st.tuples(st.integers(-900, 900), st.integers(-900, 900), st.i
 
 
 @given(points=points, meters=st.sampled_from([7.0, 100.0, 450.0]), seconds=st.integers(1, 200), few=st.booleans())
-def test_whatever_is_near_is_in_a_cell_beside(
+def test_points_that_are_near_are_in_neighboring_cells(
     points: list[tuple[int, int, int]], meters: float, seconds: int, few: bool
 ) -> None:
     x, y, t = (np.array([p[i] for p in points], np.int64) for i in range(3))

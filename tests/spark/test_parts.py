@@ -156,8 +156,10 @@ def test_parts_make_the_release_of_a_run_on_one_machine(name: str, city: Path, t
     assert all(finding.holds and finding.with_original for p, finding in gathered.checked(function.guarantees)
                if p.name in ("true-volumes", "suppression-budget"))  # fmt: skip
     assert gathered.facts(method, function.params) == dict(made.release.facts)
-    told = [(trial.attack, trial.after, trial.worst, trial.succeeded) for trial in gathered.trials]
-    assert [(t["attack"], t["risk_percent"]) for t in made.manifest["risk"]] == [(a, after) for a, after, _, _ in told]
+    trials = [(trial.attack, trial.after, trial.worst, trial.succeeded) for trial in gathered.trials]
+    assert [(t["attack"], t["risk_percent"]) for t in made.manifest["risk"]] == [
+        (a, after) for a, after, _, _ in trials
+    ]
 
 
 def test_a_failing_time_step_is_named_among_all_of_the_data(city: Path) -> None:
@@ -213,12 +215,12 @@ def test_counts_are_merged_and_never_read_out_of_sentences() -> None:
 
 def test_one_open_partition_leaves_the_whole_not_checked() -> None:
     guarantee = SuppressionBudget(suppress=0.1, k=10)
-    told, open_ = written([(0, "a", "b", 90, 90)], [(0, 90, 3)]), written([(0, "a", "b", 20, 10)], [(0, 20, None)])
+    stated, open_ = written([(0, "a", "b", 90, 90)], [(0, 90, 3)]), written([(0, "a", "b", 20, 10)], [(0, 20, None)])
     over = written([(0, "a", "b", 20, 10)], [(0, 20, 11)])
-    assert _merged(guarantee, [told, told]).holds
-    merged = _merged(guarantee, [told, open_])
+    assert _merged(guarantee, [stated, stated]).holds
+    merged = _merged(guarantee, [stated, open_])
     assert merged.outcome == "not checked" and merged.detail.endswith("not given in 1 time step.")
-    assert _merged(guarantee, [told, open_, over]).violated
+    assert _merged(guarantee, [stated, open_, over]).violated
     assert _merged(guarantee, []).outcome == "not checked", "nothing was looked at"
 
 
@@ -252,12 +254,12 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_
         crowdveil.run.pipeline.run(request)
 
 
-def test_what_is_told_is_plain_json(city: Path) -> None:
+def test_the_summary_is_plain_json(city: Path) -> None:
     reader, packs = _read(city)
     numbers = np.unique(packs["step"].to_numpy())
     outcome = _part(reader, find_method("joint"), numbers)(packs)
     (line,) = outcome["summary"].drop_null().to_pylist()
-    told = json.loads(line)
-    assert {*told} == {"steps", "t", "crowd", "figures", "findings", "trials", "cost"}
+    summary = json.loads(line)
+    assert {*summary} == {"steps", "t", "crowd", "figures", "findings", "trials", "cost"}
     people = {str(p) for p in unpacked(packs["packed"], reader.schema)["person"].to_pylist()}
     assert not any(f'"{person}"' in line for person in people)

@@ -78,7 +78,7 @@ def test_a_city_gives_the_same_rows(method: str, spark: Any, city: Path, tmp_pat
 
 @pytest.mark.parametrize("method", ["suppression", "mondrian"])
 def test_weights_are_rounded_and_noted_as_on_one_machine(method: str, spark: Any, city: Path, tmp_path: Path) -> None:
-    """The trips of the second day weigh next to nothing, so that whole parts are rounded to 0 trips; their weight is told."""
+    """The trips of the second day weigh next to nothing, so that whole parts are rounded to 0 trips; their weight is reported."""
     trips = pq.read_table(city / "trips.parquet")
     times = trips["departure"].cast(pa.int64()).to_numpy()
     rng = np.random.default_rng(1)

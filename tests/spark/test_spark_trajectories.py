@@ -158,7 +158,7 @@ def test_an_executor_is_killed_in_the_middle(spark: Any, city: Path, tmp_path: P
 
 
 def _awkward(city: Path, folder: Path) -> Path:
-    """A CSV in no order, with ids that begin anew for each user, equal times, and rows that cannot be used."""
+    """A CSV in no order, with ids that begin again for each user, equal times, and rows that cannot be used."""
     table = pq.read_table(city / "drives.parquet").slice(0, 9_000)
     order = np.random.default_rng(1).permutation(len(table))
     columns = {name: table[name].take(pa.array(order)).to_pylist() for name in table.column_names}

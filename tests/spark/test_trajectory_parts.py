@@ -113,7 +113,7 @@ def _run(method: Method, params: Any, data: Trajectories) -> TrajectoryRelease:
 def _solve_partitions(
     method: Method, params: Any, whole: Trajectories, rows: pa.Table, reader: PointReader, most: int
 ) -> Any:
-    """All parts of the data, as the cluster does them: outcome, and what is told."""
+    """All parts of the data, as the cluster does them: outcome, and summary."""
     plan = PartitionPlan(method.name, params, tuple(reader.ids), whole.start, most)
     planned = pickle.loads(pickle.dumps(plan))(_tracks(reader, rows))
     points = rows.filter(pc.is_null(rows["note"])).drop_columns(["note", "n"])
@@ -148,7 +148,7 @@ def test_parts_give_the_rows_of_one_machine(method: Method, draw: st.DataObject)
     reader = _reader(table)
     rows = _read(reader, table, draw.draw(st.integers(1, 4)))
     most = draw.draw(st.integers(1, 40))
-    outcome, told, guarantees = _solve_partitions(method, params, whole, rows, reader, most)
+    outcome, summary, guarantees = _solve_partitions(method, params, whole, rows, reader, most)
     found = outcome.filter(pc.equal(outcome["kind"], "row"))
     given_out = new_numbers(outcome.filter(pc.equal(outcome["kind"], PUBLISHED)))
     number = dict(zip(*(given_out[name].to_pylist() for name in ("source", "trajectory_id")), strict=True))
@@ -157,10 +157,10 @@ def test_parts_give_the_rows_of_one_machine(method: Method, draw: st.DataObject)
     expected = trajectory_table(here, "parquet")
     for name in expected.column_names:
         assert there[name].cast(expected[name].type).to_pylist() == expected[name].to_pylist(), name
-    assert not any(finding.violated for _, finding in told.checked(guarantees))
-    assert told.facts(method, params) == here.facts
-    assert (told.cost.trajectories, told.cost.points) == (len(here), here.points)
-    assert (told.cost.all_trajectories, told.cost.all_points) == (len(whole), whole.points)
+    assert not any(finding.violated for _, finding in summary.checked(guarantees))
+    assert summary.facts(method, params) == here.facts
+    assert (summary.cost.trajectories, summary.cost.points) == (len(here), here.points)
+    assert (summary.cost.all_trajectories, summary.cost.all_points) == (len(whole), whole.points)
 
 
 @pytest.mark.parametrize("method", [find_method(name) for name in METHODS], ids=lambda method: method.name)
@@ -251,8 +251,8 @@ def test_bad_rows_are_counted_as_on_one_machine(tmp_path: Path) -> None:
     )
     made = function(rows.filter(pc.is_null(rows["note"])))
     after, removed = filter_trajectories(here, filters)
-    told = json.loads(made["summary"].drop_null()[0].as_py())
-    assert (told["removed"], told["trajectories"]) == ([removed[0][1]], [len(here), len(after)])
+    summary = json.loads(made["summary"].drop_null()[0].as_py())
+    assert (summary["removed"], summary["trajectories"]) == ([removed[0][1]], [len(here), len(after)])
 
 
 def test_ids_that_are_fractions_are_text_as_on_one_machine() -> None:
@@ -276,9 +276,9 @@ def test_filters_in_parts_keep_what_they_keep_in_one(data: Trajectories, cut: in
         filters, "UTC", tuple(reader.ids), TrajectoryPartitionReader(replace(whole.where(np.zeros(len(whole), bool))))
     )
     made = pa.concat_tables([function(rows.filter(pa.array(part == i))) for i in range(cut) if (part == i).any()])
-    told = [json.loads(line) for line in made["summary"].drop_null().to_pylist()]
-    assert [sum(t["removed"][i] for t in told) for i in range(2)] == [n for _, n in removed]
-    assert [sum(t["points"][i] for t in told) for i in range(2)] == [whole.points, after.points]
+    summaries = [json.loads(line) for line in made["summary"].drop_null().to_pylist()]
+    assert [sum(t["removed"][i] for t in summaries) for i in range(2)] == [n for _, n in removed]
+    assert [sum(t["points"][i] for t in summaries) for i in range(2)] == [whole.points, after.points]
     assert sorted(made.filter(pc.is_null(made["summary"]))["trajectory"].to_pylist()) == sorted(after.ids.tolist())
 
 
@@ -306,8 +306,8 @@ def _piece(numbers: list[int], file: str = "a", t: list[int] | None = None) -> p
 def test_pieces_of_files_are_checked_and_must_follow_one_another() -> None:
     function = TrajectoryPartitionCheck((WellFormedTrajectories(),), [])
     first, second = function(_piece([1, 1, 2], "a")), function(_piece([3, 4, 4], "b"))
-    for told in (first, second):
-        assert json.loads(told["findings"][0].as_py())[0]["outcome"] == "holds"
+    for one in (first, second):
+        assert json.loads(one["findings"][0].as_py())[0]["outcome"] == "holds"
     assert _consecutive(pa.concat_tables([second, first]))
     assert not _consecutive(second)
     assert not _consecutive(pa.concat_tables([first, function(_piece([4, 5], "b"))]))

@@ -58,7 +58,7 @@ class Visit:
         self.page.set_input_files("#data", path)
         self.page.wait_for_selector(waits_for)
 
-    def told(self) -> str:
+    def message(self) -> str:
         """The sentence of the first alert."""
         return str(self.page.locator("[role=alert]").first.inner_text())
 

@@ -1,4 +1,4 @@
-"""How many examples a test looks at that holds a fast way against a plain one, or against all ways there are."""
+"""Numbers of examples for tests that compare a fast solution with a plain one, or with all possible ones."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 from hypothesis import settings
 
 ALL = os.environ.get("CROWDVEIL_ALL_EXAMPLES") == "1"
+"""Whether all tests are run (`make test-all`), with all of their examples."""
 
 
 def tries(number: int) -> int:
-    """Return a number of examples: all of them where all tests are run (`make test-all`), and a third otherwise."""
-    return number if ALL else max(number // 3, 5)
+    """Return a number of examples: all of them where all tests are run, and a sixth otherwise."""
+    return number if ALL else max(number // 6, 5)
 
 
 def examples(number: int, **more: Any) -> Any:
-    """So many where all tests are run (`make test-all`), and two fifths of them otherwise: there are hundreds of such tests."""
-    return settings(max_examples=number if ALL else max(2 * number // 5, 20), **more)
+    """Set a number of examples: all of them where all tests are run, and a fifth otherwise, as hundreds of tests use it."""
+    return settings(max_examples=number if ALL else max(number // 5, 10), **more)

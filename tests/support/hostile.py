@@ -1,4 +1,4 @@
-"""Files that attack whoever reads them: they name a secret file of the machine, or an address that listens, in every way we know.
+"""Files that attack their reader: they name a secret file of the machine, or an address that listens, in every way we know.
 
 Each is a real attack: `unsafe` reads it as readers did that trusted their libraries, and shows what they give away.
 """
@@ -120,19 +120,19 @@ class Hostile:
         """OMX files, by name."""
         import h5py
 
-        size, beside = (4, 4), self.secret.with_name("other.h5")
-        with h5py.File(beside, "w") as file:
+        size, other = (4, 4), self.secret.with_name("other.h5")
+        with h5py.File(other, "w") as file:
             file["secret"] = np.frombuffer(SECRET.encode().ljust(128), np.float64).reshape(size)
 
         def storage(data: Any) -> None:
             data.create_dataset("m", size, "u1", external=[(str(self.secret), 0, 16)])
 
         def link(data: Any) -> None:
-            data["m"] = h5py.ExternalLink(str(beside), "secret")
+            data["m"] = h5py.ExternalLink(str(other), "secret")
 
         def virtual(data: Any) -> None:
             layout = h5py.VirtualLayout(size, "f8")
-            layout[:] = h5py.VirtualSource(str(beside), "secret", size)
+            layout[:] = h5py.VirtualSource(str(other), "secret", size)
             data.create_virtual_dataset("m", layout)
 
         def soft(data: Any) -> None:
@@ -156,7 +156,7 @@ class Hostile:
             data.create_dataset("m", (60_000, 60_000), "f8", chunks=(20_000, 20_000), compression="gzip")
 
         def group(data: Any) -> None:
-            data.file["other"] = h5py.ExternalLink(str(beside), "/")
+            data.file["other"] = h5py.ExternalLink(str(other), "/")
             data.create_dataset("m", data=np.ones(size))
 
         made = {}

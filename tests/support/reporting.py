@@ -1,4 +1,4 @@
-"""What the tests of reports share: numbers as the page's script unpacks them, written anew from the format."""
+"""What the tests of reports share: numbers as the page's script unpacks them, written a second time from the format."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Running:
         self.process = subprocess.Popen(
             [*self.prefix, *command, *self.arguments, *self.more], stdout=subprocess.DEVNULL, env=env
         )
-        until = time.monotonic() + 60
+        until = time.monotonic() + 300  # a busy machine, under strace
         while waits and time.monotonic() < until:
             try:
                 httpx.get(f"{self.url}/openapi.json", timeout=30)
@@ -115,7 +115,7 @@ class Running:
             kill(found[which % len(found)])
 
     def client(self, token: str | None = "anna") -> httpx.Client:
-        """Somebody who asks."""
+        """Return a client with a token."""
         headers = {"Authorization": f"Bearer {self.tokens[token]}"} if token in self.tokens else {}
         return httpx.Client(base_url=self.url, headers=headers, timeout=60)
 

@@ -79,7 +79,7 @@ def performed(count: int, seed: int) -> dict[str, int]:
             run.mkdir()
             files = {field: field + Path(sent).suffix for field, (sent, _) in asked.files.items()}
             if not all(Path(file).suffix in (".csv", ".parquet", ".geojson", ".zip") for file in files.values()):
-                continue  # refused at the door
+                continue  # refused when the file is received
             for field, (_, content) in asked.files.items():
                 (inputs / files[field]).write_bytes(content)
             kinds = {"methods": "anonymize", "measures": "measure", "analyses": "analyze", "attacks": "attack"}
@@ -273,13 +273,13 @@ def described(service: Running, examples: int, seed: int, phases: str = "example
         capture_output=True, text=True, cwd=service.folder, check=False,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stdout[-6000:] + ran.stderr[-2000:]
-    told = re.search(r"(\d+) generated", ran.stdout)
-    assert told is not None, ran.stdout[-2000:]
+    count = re.search(r"(\d+) generated", ran.stdout)
+    assert count is not None, ran.stdout[-2000:]
     with service.client() as client:
         until(lambda: not _outcomes(client).keys() & {"queued", "running"}, 600)
         seen = _outcomes(client)
     assert not seen.keys() & {"fault", "crashed"}, seen
-    return Counter({"requests": int(told[1])}) + seen
+    return Counter({"requests": int(count[1])}) + seen
 
 
 def _outcomes(client: httpx.Client) -> Counter[str]:

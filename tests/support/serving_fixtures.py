@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """A PostgreSQL cluster of our own in a temporary folder; it refuses to run as root, so somebody else owns it then."""
+    """A PostgreSQL cluster of our own in a temporary folder; it refuses to run as root, so another user owns it then."""
     from serving import free_port
 
     programs = {name: shutil.which(name) for name in ("initdb", "pg_ctl", "postgres")}

@@ -34,7 +34,7 @@ def _do(task: Task) -> JobRequest:
         task.stage("sleeping")
         task.progress(1, 4)
         if os.fork() == 0:  # a process of the job's own goes with it
-            Path(task.values["beside"]).write_text(str(os.getpid()))
+            Path(task.values["file"]).write_text(str(os.getpid()))
             time.sleep(600)
         time.sleep(600)
     elif what == "eat":
@@ -44,8 +44,8 @@ def _do(task: Task) -> JobRequest:
         raise InputError("a.csv: wanted something else; give it.")
     elif what == "fault":
         raise KeyError("secret value")
-    elif what == "hang once" and not Path(task.values["beside"]).exists():
-        Path(task.values["beside"]).touch()
+    elif what == "hang once" and not Path(task.values["file"]).exists():
+        Path(task.values["file"]).touch()
         time.sleep(600)
     elif what == "slow":
         time.sleep(float(task.values["s"]))

@@ -1,4 +1,4 @@
-"""What tests on Spark share: a small cluster, and comparing published rows, whoever wrote them."""
+"""What tests on Spark share: a small cluster, and comparing published rows of both backends."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_routes_are_shortest(network: RoadNetwork) -> None:
 
 
 def plain_walk(network: RoadNetwork, route: list[int], speed: float, lifespan: int) -> list[tuple[float, float]]:
-    """Where somebody is after 0, 1, 2, … time-stamps, from how far along the way each node lies."""
+    """Return the position after 0, 1, 2, … time-stamps, from how far along the way each node lies."""
     _, to, length = network.leaving
     origin = np.repeat(np.arange(network.nodes), np.diff(network.leaving[0]))
     nodes = [int(origin[route[0]]), *(int(to[r]) for r in route)]
@@ -247,8 +247,8 @@ def test_positions_are_reported_with_the_given_probability(town: RoadNetwork, mo
     assert abs(inner / all_inner - 0.3) < 0.02
     for ends in (lambda o: o[:-1], lambda o: o[1:] - 1):
         np.testing.assert_array_equal(some.lon[ends(some.offsets)], movers.lon[ends(movers.offsets)])
-    told = set(zip(movers.trajectory, movers.t, movers.lon, movers.lat, strict=True))
-    assert told.issuperset(zip(some.trajectory, some.t, some.lon, some.lat, strict=True))
+    rows = set(zip(movers.trajectory, movers.t, movers.lon, movers.lat, strict=True))
+    assert rows.issuperset(zip(some.trajectory, some.t, some.lon, some.lat, strict=True))
     assert (np.diff(make_movers(town, 50, Traffic(report=0), seed=3).offsets) == 2).all()
 
 
@@ -280,10 +280,10 @@ def test_same_seed_same_bytes_on_any_number_of_threads(town: RoadNetwork, tmp_pa
 
 
 def test_a_file_has_the_same_movers(town: RoadNetwork, movers: Trajectories, tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
-    write_movers(town, tmp_path / "m", 600, seed=3, progress=lambda done, of: told.append((done, of)))
+    reported: list[tuple[int, int]] = []
+    write_movers(town, tmp_path / "m", 600, seed=3, progress=lambda done, of: reported.append((done, of)))
     table = pq.read_table(tmp_path / "m")
-    assert table.column_names == ["lat", "lon", "timestamp", "trajectory_id", "user_id"] and told == [(600, 600)]
+    assert table.column_names == ["lat", "lon", "timestamp", "trajectory_id", "user_id"] and reported == [(600, 600)]
     np.testing.assert_array_equal(table["lon"].to_numpy(), movers.lon)
     np.testing.assert_array_equal(table["trajectory_id"].to_numpy(), movers.trajectory)
     np.testing.assert_array_equal(table["user_id"].to_numpy(), movers.trajectory)
@@ -305,14 +305,14 @@ def test_two_nodes_are_enough() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"classes": 0}, "classes"), ({"per_stamp": 0}, "per_stamp"), ({"lifespan": 1}, "lifespan"),
         ({"speed": 0}, "speed"), ({"report": 1001}, "report"), ({"length": -1.0}, "length"),
     ],
 )  # fmt: skip
-def test_impossible_traffic_is_refused(wrong: dict[str, Any], told: str) -> None:
-    with pytest.raises(ParameterError, match=told):
+def test_impossible_traffic_is_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
         Traffic(**wrong)
 
 
@@ -334,6 +334,12 @@ def test_on_oldenburg_they_are_as_in_the_paper(realdata: Path) -> None:
     assert data.points / 492_105 == pytest.approx(1, abs=0.05)
     assert far.sum() / 5000 == pytest.approx(7284, rel=0.02)
     assert (seconds == 1).all() and off_road(network, *on_the_network(network, data)).max() < 0.02
+
+
+@pytest.mark.slow  # the same in meters; the speeds of tiny networks are compared in every run
+@pytest.mark.realdata
+def test_on_oldenburg_in_meters_they_are_as_in_the_paper(realdata: Path) -> None:
+    network = read_network(realdata / "oldenburg" / "vertices.txt", realdata / "oldenburg" / "edges.txt")
     wide = make_movers(network, 5000, Traffic(length=2600.0, speed=25), NetworkPlacement(unit_m=2.52), seed=1)
     assert moved(wide, *wide.xy)[0].sum() / 5000 == pytest.approx(7284, rel=0.05)
     assert wide.points / 492_105 == pytest.approx(1, abs=0.05)

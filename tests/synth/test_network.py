@@ -73,7 +73,7 @@ def test_the_largest_part_is_taken(files: tuple[Path, Path]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "roads", "told"),
+    ("nodes", "roads", "message"),
     [
         ("", ROADS, "nodes.txt: there is no row"),
         ("id x y\n", ROADS, "nodes.txt: there is no row"),
@@ -88,8 +88,8 @@ def test_the_largest_part_is_taken(files: tuple[Path, Path]) -> None:
         (NODES, "0 7 7 5\n", "wanted two nodes at least and a road"),
     ],
 )
-def test_a_wrong_file_raises_one_sentence(files: tuple[Path, Path], nodes: str, roads: str, told: str) -> None:
-    with pytest.raises(InputError, match=told) as raised:
+def test_a_wrong_file_raises_one_sentence(files: tuple[Path, Path], nodes: str, roads: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as raised:
         read(files, nodes, roads)
     assert "\n" not in str(raised.value) and str(raised.value).endswith(".")
 

@@ -112,8 +112,8 @@ def test_no_trajectory_leaves_the_city(city: City, plane: tuple[np.ndarray, np.n
 def test_a_file_has_the_columns_in_order_and_the_same_trajectories(
     city: City, drives: Trajectories, tmp_path: Path
 ) -> None:
-    told: list[tuple[int, int]] = []
-    write_trajectories(city, tmp_path / "t", 3000, seed=8, progress=lambda done, of: told.append((done, of)))
+    reported: list[tuple[int, int]] = []
+    write_trajectories(city, tmp_path / "t", 3000, seed=8, progress=lambda done, of: reported.append((done, of)))
     table = pq.read_table(tmp_path / "t")
     assert table.column_names == ["lat", "lon", "timestamp", "trajectory_id", "user_id"]
     assert table.schema.field("timestamp").type == pa.timestamp("us")
@@ -123,7 +123,7 @@ def test_a_file_has_the_columns_in_order_and_the_same_trajectories(
     np.testing.assert_array_equal(table["trajectory_id"].to_numpy(), drives.trajectory)
     np.testing.assert_array_equal(table["user_id"].to_numpy(), drives.people_ids[drives.person][drives.trajectory])
     np.testing.assert_array_equal(table["timestamp"].to_numpy().astype("datetime64[s]").astype(int), drives.t)
-    assert told == [(3000, 3000)]
+    assert reported == [(3000, 3000)]
 
 
 def test_same_seed_same_bytes(city: City, tmp_path: Path) -> None:

@@ -72,15 +72,15 @@ def test_chunks_are_bounded_and_add_up(city: City) -> None:
 
 
 def test_row_groups_are_bounded_and_progress_is_reported(city: City, tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     total = CHUNK + 1000
     write_trips(
-        city, tmp_path / "t", total, seed=8, zone_ids="index", progress=lambda done, of: told.append((done, of))
+        city, tmp_path / "t", total, seed=8, zone_ids="index", progress=lambda done, of: reported.append((done, of))
     )
     file = pq.ParquetFile(tmp_path / "t")
     groups = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
     assert groups == [CHUNK, 1000]
-    assert told == [(CHUNK, total), (total, total)]
+    assert reported == [(CHUNK, total), (total, total)]
 
 
 def test_no_trips_is_an_empty_file(city: City, tmp_path: Path) -> None:

@@ -76,12 +76,12 @@ function Views({ job, result }: { job: Job; result: Found }) {
 
 function Before({ id }: { id: string }) {
   return <>
-    <p class="warn">Not for release: this shows the original next to what is published. It is in no download of the release, and is removed with the result.</p>
+    <p class="warn">Confidential, do not publish: this shows the original next to what is published. It is in no download of the release, and is removed with the result.</p>
     <div class="pair">
       <ReportFrame path={`/jobs/${id}/before-after`} title="Before: the original" at="#before" />
       <ReportFrame path={`/jobs/${id}/before-after`} title="After: the release" at="#map" />
     </div>
-    <Download path={`/jobs/${id}/before-after`} name="not-for-release.html">Save confidential report</Download>
+    <Download path={`/jobs/${id}/before-after`} name="confidential-report.html">Save confidential report</Download>
   </>;
 }
 

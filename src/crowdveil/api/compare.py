@@ -60,8 +60,8 @@ def compare(
     10 where it is not given. The table (`.table`, Arrow) has the means of generalization Ḡ, reconstruction error E,
     distribution distance D and suppression S, and processor seconds a matrix. For trajectories (k 2, 4 and 8) it has the
     distortion of range queries, SID and AID, by windows of time (see `RangeQueryParams` for `options`), and the share removed;
-    `sample` trajectories are drawn at random, at most 5,000 where it is not given. With `output` tables and plots are written to that folder. Numbers are exact and
-    confidential.
+    `sample` trajectories are drawn at random, at most 5,000 where it is not given. With `output` tables and plots are written
+    to that folder. Numbers are exact and confidential.
 
     >>> crowdveil.compare("trips.parquet", ["joint", "oigh"], zones="zones.geojson").table  # doctest: +SKIP
     >>> crowdveil.compare("cabs.csv", ["microaggregation", "swapmob"], k=[2, 4]).table  # doctest: +SKIP

@@ -14,7 +14,9 @@ from crowdveil.cli.verify import EitherReading
 @click.command(params=options_of(EitherReading))
 @click.argument("folder")
 @click.option(
-    "--private-report", metavar="FILE", help="Show the original too, in a file outside the release; not for release."
+    "--private-report",
+    metavar="FILE",
+    help="Show the original too, in a file outside the release; confidential, do not publish.",
 )
 @click.option("--original", metavar="FILE", help="The trips, flows or trajectories that the release was made from.")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier private report.")
@@ -31,7 +33,7 @@ def command(folder: str, private_report: str | None, original: str | None, overw
     """
     reading = given(EitherReading, values)
     if (reading or original is not None) and private_report is None:
-        raise click.UsageError("the original is for a report that is not for release; name one with --private-report.")
+        raise click.UsageError("the original is for a confidential report; name its file with --private-report.")
     if private_report is not None and original is None:
         raise click.UsageError("--private-report shows the original; give it with --original.")
     file = api.write_report(folder, private_report, original=original, overwrite=overwrite, **reading)

@@ -42,7 +42,9 @@ def place(data_dir: Path | None, database_url: str | None, **more: Any) -> Setti
 
 PREVIEWS = 2
 """Previews at once that memory is set aside for where there is no limit."""
-MEMORY_HELP = "Memory that one job may hold. [a share of the machine's: 80 % over all that run at once]"
+MEMORY_HELP = (
+    "Memory that one job may hold. [80 % of the memory of the machine, container or unit, over all that run at once]"
+)
 SANDBOX_HELP = "Refuse to start where the kernel cannot confine the processes that open uploads."
 
 

@@ -101,7 +101,6 @@ class SuppressionBudget(Guarantee):
     kind: ClassVar[Kind] = "structure"
     tallies: ClassVar[Mapping[str, Merge]] = dict.fromkeys(("steps", "over", "open", "below_k", "strange"), "sum")
 
-    from_data: ClassVar[tuple[str, ...]] = ("weighted",)
     suppress: float | None = Field(None, ge=0, le=1)
     """A share of the volume."""
     suppress_trips: int | None = Field(None, ge=0)
@@ -129,18 +128,21 @@ class SuppressionBudget(Guarantee):
     def check(self, written: WrittenRelease) -> Finding:
         """Compare each given suppressed total with the volume of its time step."""
         suppressed, given = written.listed("suppressed")
-        published = self._published(written)
-        over = ~self._within(suppressed, published + suppressed)  # a total that is not given is 0 here
-        # Totals not given are below k trips, where trips are counted and each is one: then even k - 1 may be within the budget.
-        trips = "trips" in written.data.column_names and np.array_equal(
-            written.column("trips"), written.column("volume")
-        )
-        upper = np.full(len(suppressed), self.k - 1)
-        open_ = ~given & ~(trips & self._within(upper, published + upper))
-        if (
-            self.weighted
-        ):  # rows are rounded on their own: only the original shows what the flows in them are rounded to
-            open_, over = open_ | over, over & False
+        published = self._sum_rows(written, written.column("volume"))
+        volume = published + suppressed
+        if self.weighted:
+            # Only the original shows what each flow is rounded to; a volume differs by at most a trip for each flow in it.
+            flows = self._sum_rows(written, _most_flows(written))
+            over = given & ~self._within(suppressed - flows, volume)
+            open_ = ~over & ~(given & self._within(suppressed + flows, volume))
+        else:
+            over = ~self._within(suppressed, volume)  # a total that is not given is 0 here
+            # Totals not given are below k trips, where trips are counted: then even k - 1 may be within the budget.
+            trips = "trips" in written.data.column_names and np.array_equal(
+                written.column("trips"), written.column("volume")
+            )
+            upper = np.full(len(suppressed), self.k - 1)
+            open_ = ~given & ~(trips & self._within(upper, published + upper))
         counts = {"steps": len(given), "over": int(over.sum()), "open": int(open_.sum())}
         return self.make_finding(counts["over"] > 0, counts, open_=counts["open"] > 0)
 
@@ -148,12 +150,14 @@ class SuppressionBudget(Guarantee):
         """Compare what is missing of each time step of the original, given or not, with its volume."""
         published, strange = volumes_by_step(written, original)
         volume = step_volumes(original)
-        over = ~self._within(volume - published, volume)
         open_ = 0
-        if self.weighted and over.any():
-            in_rows = volumes_in_rows(written, original)
-            open_ = int(over.sum()) if in_rows is None else 0
-            over &= False if in_rows is None else ~self._within(volume - in_rows, volume)
+        in_rows = volumes_in_rows(written, original) if self.weighted else published
+        if in_rows is None:  # rows overlap: nothing shows which flows are in them, so each may be rounded up or down
+            flows = np.diff(original.offsets)
+            over = ~self._within(volume - published - flows, volume)
+            open_ = int((~over & ~self._within(volume - published + flows, volume)).sum())
+        else:
+            over = ~self._within(volume - in_rows, volume)
         whole = over & (published == 0)
         for step in np.flatnonzero(whole).tolist():
             over[step] = self._people(original, step) >= self.k
@@ -188,15 +192,15 @@ class SuppressionBudget(Guarantee):
         return within
 
     @staticmethod
-    def _published(written: WrittenRelease) -> Ints:
-        """Return the sum of the rows of each listed time step: the listed total itself proves nothing."""
+    def _sum_rows(written: WrittenRelease, values: Ints) -> Ints:
+        """Return the sum of the rows' values for each listed time step: the listed total itself proves nothing."""
         times, number = written.row_steps()
         listed, step = written.listed_steps()
-        volume = np.zeros(len(times) + 1, np.int64)
-        np.add.at(volume, number, written.column("volume"))
+        sums = np.zeros(len(times) + 1, np.int64)
+        np.add.at(sums, number, values)
         at = np.searchsorted(times, listed)
         at[~np.isin(listed, times)] = len(times)
-        total: Ints = volume[at][step]
+        total: Ints = sums[at][step]
         return total
 
     @staticmethod
@@ -209,6 +213,13 @@ class SuppressionBudget(Guarantee):
             return int(original.people[rows].max(initial=0))
         first, last = original.person_offsets[rows.start], original.person_offsets[rows.stop]
         return len(np.unique(original.person_ids[first:last]))
+
+
+def _most_flows(written: WrittenRelease) -> Ints:
+    """Return an upper bound of the original flows in each row: its pairs of tiles, and its trips where these are counted."""
+    tiles = np.array([*map(len, written.area_tiles), 0], np.int64)  # the last is for areas that are not listed
+    pairs: Ints = tiles[written.area_numbers("origin_area")] * tiles[written.area_numbers("destination_area")]
+    return np.minimum(pairs, written.column("trips")) if "trips" in written.data.column_names else pairs
 
 
 def within_budget(suppressed: int, volume: int, budget: float) -> bool:

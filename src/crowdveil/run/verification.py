@@ -73,7 +73,7 @@ def stated_guarantees(manifest: dict[str, Any]) -> tuple[Guarantee, ...]:
         raise InputError(
             f"the manifest names the method {name} with parameters that this version does not know; use the version in it."
         ) from None
-    for needed in (*method.guarantees(_stand_in(manifest["k_unit"]), params), *structural_guarantees(method)):
+    for needed in (*method.guarantees(_stand_in(manifest), params), *structural_guarantees(method)):
         alike = (g for g in stated if type(g) is type(needed))
         if not any(_without_data(g) == _without_data(needed) for g in alike):
             raise GuaranteeViolatedError(
@@ -83,9 +83,25 @@ def stated_guarantees(manifest: dict[str, Any]) -> tuple[Guarantee, ...]:
     return stated
 
 
-def _stand_in(k_unit: str) -> Any:
-    """What a method reads of its data to state guarantees; what comes of its weights and places is not compared."""
-    return SimpleNamespace(k_unit=k_unit, weight=None, zones=(None,), projection=SimpleNamespace(lon0=0.0, lat0=0.0))
+def _stand_in(manifest: dict[str, Any]) -> Any:
+    """Return what a method reads of its data to state guarantees; what follows from the places of the data is not compared."""
+    weight = () if _has_weights(manifest) else None
+    plane = SimpleNamespace(lon0=0.0, lat0=0.0)
+    return SimpleNamespace(k_unit=manifest["k_unit"], weight=weight, zones=(None,), projection=plane)
+
+
+def _has_weights(manifest: dict[str, Any]) -> bool:
+    """Return whether trips have weights: then their column is an input option, and the cost has the loss by rounding.
+
+    Flows in memory need no option.
+    """
+    read_from, rounded = manifest["input"], "flows_rounded_to_0_percent" in manifest["cost"]
+    in_memory = read_from["data"].get("kind") == "model"
+    if not in_memory and rounded != (read_from["options"].get("weight") is not None):
+        raise GuaranteeViolatedError(
+            "the manifest contradicts itself on whether trips have weights; it was changed, so do not publish the release."
+        )
+    return rounded
 
 
 def _without_data(guarantee: Guarantee) -> dict[str, Any]:
@@ -133,7 +149,8 @@ def add_run_warnings(
     if rounded_off is not None:
         notes.add(
             "weights are added up exactly, and the sums of published flows are rounded to whole trips; methods choose by flows "
-            f"rounded alike: {rounded_off} % of the flows become 0 trips, and their people still count."
+            f"rounded alike: {rounded_off} % of the flows become 0 trips, and their people still count; all volumes together "
+            f"differ from the weights by {cost['rounding_loss_percent']} % (each time step by at most half a trip)."
         )
     if not cost.get("published_flows", cost.get("published_trajectories")):
         changes = what_to_change(data, params)

@@ -60,7 +60,7 @@ Who = Annotated[Caller, Depends(caller)]
 def _scoped(*scopes: str) -> Any:
     """Return the caller, if the token has one of some scopes."""
 
-    def scoped(who: Who) -> Caller:
+    async def scoped(who: Who) -> Caller:  # not in a thread of its own: it waits for nothing
         if not who.scopes.intersection(scopes):
             wanted = " or ".join(scopes)
             raise ApiError(

@@ -37,7 +37,7 @@ def test_is_the_plain_twin(data: Flows, k: int) -> None:
 @given(data=flows(), k=st.integers(2, 20))
 def test_suppressed_totals_are_given_only_where_k_made_them(data: Flows, k: int) -> None:
     release = _release(data, k)
-    for step, told in enumerate(release.suppressed.tolist()):
+    for step, published in enumerate(release.suppressed.tolist()):
         small = [(v, p) for s, _, _, v, p in flow_rows(data) if s == step and p < k]
         volume, crowd = sum(v for v, _ in small), sum(p for _, p in small)
         if data.person_ids is not None and data.person_offsets is not None:
@@ -46,13 +46,13 @@ def test_suppressed_totals_are_given_only_where_k_made_them(data: Flows, k: int)
         elif data.k_unit == "people":
             crowd = max((p for _, p in small), default=0)  # the people of two flows may be the same ones
         if volume == 0:
-            assert told == 0
+            assert published == 0
         else:
-            assert told == (volume if min(volume, crowd) >= k else NOT_GIVEN)
+            assert published == (volume if min(volume, crowd) >= k else NOT_GIVEN)
 
 
 def test_only_areas_that_are_published_are_listed() -> None:
-    """A zone with only a few trips must not be told from one without any."""
+    """A zone with only a few trips must not be distinguishable from one without any."""
     zones = Zones.from_ids(["busy", "quiet", "empty"])
     origin, destination = np.array([0, 1], np.int32), np.array([0, 0], np.int32)
     data = Flows.from_rows(zones, np.zeros(2, np.int64), origin, destination, np.array([30, 2], np.int64))

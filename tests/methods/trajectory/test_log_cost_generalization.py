@@ -77,7 +77,7 @@ def _line(*starts: tuple[float, int]) -> Trajectories:
 
 
 def test_two_pairs_by_hand() -> None:
-    """0 and 1 walk beside one another, 2 and 3 do so elsewhere; of each pair the middle is published."""
+    """0 and 1 walk side by side, 2 and 3 do so elsewhere; of each pair the middle is published."""
     data = _line((0.0, 0), (0.001, 20), (0.1, 4000), (0.101, 4040))
     release = _release(data, k=2)
     paths = dict(zip(release.source.tolist(), _rows(release), strict=True))
@@ -127,7 +127,11 @@ def test_random_points_are_drawn_once_for_a_group_and_depend_on_the_seed() -> No
 def test_cabs(realdata: Path, tmp_path: Path, reconstruction: str) -> None:
     source = realdata / "sf_cabs" / "cabs_dataset_20080608_0700_0715.csv"
     parameters = {"k": 3, "reconstruction": reconstruction}
-    result = pipeline.run(pipeline.Request("log-cost-generalization", source, tmp_path / "out", parameters))
+    result = pipeline.run(
+        pipeline.Request(
+            "log-cost-generalization", source, tmp_path / "out", parameters, options={"attack": False, "report": False}
+        )
+    )
     release, data = result.release, read_trajectories(source)
     assert len(release) == len(data) and 0.6 < release.points / data.points < 1
     assert not any(finding.violated for _, finding in releases.verify(tmp_path / "out"))

@@ -109,11 +109,11 @@ def test_progress_in_stretches_changes_nothing(stretch: int, monkeypatch: pytest
     rng = np.random.default_rng(1)
     data = _line(*((i % 4, [(float(x), 30 * j) for j, x in enumerate(rng.integers(0, 900, 8))]) for i in range(6)))
     whole = _release(data)
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     monkeypatch.setattr(method, "BATCH", stretch)
-    pieces = run(data, SwapMobParams(), np.random.default_rng(5), lambda done, total: told.append((done, total)))
+    pieces = run(data, SwapMobParams(), np.random.default_rng(5), lambda done, total: reported.append((done, total)))
     assert _rows(pieces) == _rows(whole)
-    assert told == sorted(told) and told[-1] == (data.points, data.points) and len(told) > 1
+    assert reported == sorted(reported) and reported[-1] == (data.points, data.points) and len(reported) > 1
 
 
 def test_two_that_meet_exchange_their_tails() -> None:

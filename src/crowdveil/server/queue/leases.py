@@ -15,9 +15,12 @@ from crowdveil.server.queue.schema import jobs, now
 from crowdveil.server.texts import plain
 
 CRASHES_MOST = 2
-"""Times that a job may end the process that runs it."""
+"""Times that a job may end the process that runs it, or break its worker."""
 LOST_MOST = 10
-"""Times that a worker may vanish with a job; the cause is not known, so it is more."""
+"""Times that a worker may vanish with a job.
+
+More than `CRASHES_MOST`, since the job is not the cause: its process is confined, can send no signal, and is the first to be
+ended when memory is short. What ends a worker comes from outside: an operator, an upgrade, a machine that fails."""
 
 CRASHED = "the job ended the process that ran it twice{why}; give it less data, or other parameters."
 LOST = f"the job's worker vanished {LOST_MOST} times; ask the operator of the server."

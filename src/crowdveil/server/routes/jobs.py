@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import IO, Annotated, Any, BinaryIO
 
 from fastapi import FastAPI, Header, Path, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
 from crowdveil.errors import as_json
@@ -52,8 +53,9 @@ def add_job_routes(app: FastAPI) -> None:
 
     @app.get("/jobs/{job_id}", tags=["jobs"], summary="State, progress and time of a job", operation_id="get_job",
              response_model=JobView, responses=openapi.errors(401, 403, 404, 422))  # fmt: skip
-    def job(request: Request, who: Follower, job_id: JobId) -> JobView:
-        return shown(request.app.state.service, theirs(request, who, job_id))
+    async def job(request: Request, who: Follower, job_id: JobId) -> JobView:
+        # Clients ask this again and again: one change of threads for all of it.
+        return await run_in_threadpool(lambda: shown(request.app.state.service, theirs(request, who, job_id)))
 
     @app.delete("/jobs/{job_id}", tags=["jobs"], summary="End a job, and remove its files", operation_id="delete_job",
                 response_model=JobView, responses=openapi.errors(401, 403, 404, 422))  # fmt: skip

@@ -70,7 +70,8 @@ def add_parts(app: FastAPI) -> None:
             file.close()
             raise
 
-    @app.get("/jobs/{job_id}/before-after", tags=["jobs"], summary="The report that shows the original; not for release",
+    @app.get("/jobs/{job_id}/before-after", tags=["jobs"],
+             summary="The report that shows the original; confidential, do not publish",
              operation_id="get_before_after", responses=wrong | openapi.file_answer())  # fmt: skip
     def private(request: Request, who: Reader, job_id: JobId) -> Response:
         service: Service = request.app.state.service

@@ -46,13 +46,31 @@ def bounds_of(limits: dict[str, Any], memory: int | None, tasks: int | None = No
     )
 
 
-def default_memory(jobs: int) -> int:
-    """Memory that one job may hold where nothing is said: a share of the machine's, and never so little that nothing runs."""
+def default_memory(jobs: int, system: Path = Path("/")) -> int:
+    """Return the bytes that one job may hold by default: a share of the memory there is, and at least `LEAST_MEMORY`."""
     try:
         there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError):
         there = 16 << 30
-    return max(LEAST_MEMORY, int(SHARE_OF_MEMORY * there) // max(1, jobs))
+    return max(LEAST_MEMORY, int(SHARE_OF_MEMORY * min(there, *_cgroup_limits(system))) // max(1, jobs))
+
+
+def _cgroup_limits(system: Path) -> list[int]:
+    """Return the limits of memory, in bytes, of the control groups of this process (container, unit of systemd)."""
+    found = [sys.maxsize]
+    with suppress(OSError):
+        for line in (system / "proc/self/cgroup").read_text().splitlines():
+            _, controllers, group = line.split(":", 2)
+            if controllers not in ("", "memory"):
+                continue
+            folder, name = ("memory", "memory.limit_in_bytes") if controllers else ("", "memory.max")
+            root = system / "sys/fs/cgroup" / folder
+            at = root / group.lstrip("/")
+            for level in (at, *at.parents):
+                if level.is_relative_to(root):
+                    with suppress(OSError, ValueError):  # "max", or a group that the container does not show
+                        found.append(int((level / name).read_text()))
+    return found
 
 
 def check_rows(path: Path, limits: dict[str, Any]) -> None:

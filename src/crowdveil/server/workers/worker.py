@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, shortened
 from crowdveil.io.archive import PLAIN_NAME
 from crowdveil.server import logs
 from crowdveil.server.queue.database import DatabaseUnavailableError
@@ -36,6 +36,7 @@ LOOK_EVERY_S = 0.2
 MESSAGE_MOST = 1 << 20
 """Bytes of one line of a child; a child that opened a hostile file is not trusted to be brief, or to write at all."""
 SENTENCE_MOST = 4000
+"""Characters of the sentence that a job fails with."""
 _DIGEST, _MEDIA_TYPE = re.compile("[0-9a-f]{64}"), re.compile("[a-z]+/[a-z+-]+")
 
 
@@ -72,7 +73,7 @@ def _checked_end(said: dict[str, Any]) -> dict[str, Any]:
     """How a child says that it ended, held to its form: its result must be a plain file in the folder of the run."""
     if said["end"] == "failed":
         sentence = str(said["message"]).encode("utf-8", "replace").decode()
-        return {"end": "failed", "code": str(said["code"])[:64], "message": sentence[:SENTENCE_MOST]}
+        return {"end": "failed", "code": str(said["code"])[:64], "message": shortened(sentence, SENTENCE_MOST)}
     result = said["result"]
     texts = ("name", "sha256", "media_type", "lease")
     if said["end"] != "done" or not isinstance(result, dict) or not all(isinstance(result.get(n), str) for n in texts):

@@ -3,6 +3,9 @@
 A time step is rounded so that sums stay right: the volumes up to any row, in the order of the step, are those of their weights,
 rounded. So no row is off by a whole trip, and no time step by more than half of one (bucket rounding, as matrix tools call it).
 Methods choose by the flows, rounded like this; what they publish is rounded from the exact weights of each row's flows.
+
+Nothing is carried over to the next time step, so T time steps together may be off by T/2 trips. A part of a trip that is carried
+over would make the figures of a step depend on the people of earlier ones, and steps could not be solved in partitions.
 """
 
 from __future__ import annotations

@@ -103,6 +103,7 @@ def confine(own: Iterable[Path], temporary: Path, bounds: Bounds, *, read: Itera
     # Found before limits and rules, after which it cannot be.
     installation = [p for p in (*installed(), *read) if not any(f.is_relative_to(p) for f in folders)]
     _environment(temporary)
+    _die_first()
     _limit(bounds)
     there = offered()
     if sys.platform == "linux":
@@ -164,6 +165,12 @@ def _environment(temporary: Path) -> None:
     os.environ.clear()
     os.environ.update(clean)
     tempfile.tempdir = str(temporary)
+
+
+def _die_first() -> None:
+    """Have the kernel end this process, and not the server or a worker, when the machine runs out of memory."""
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 def _limit(bounds: Bounds) -> None:
