@@ -25,8 +25,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 GUIDES = ("tutorial-nyc-taxi.md", "tutorial-land-use.md", "worked-example.md")
 QUICK = ("docs/glossary.md", "docs/filters.md")
-OTHER_TOOLS = {"--check", "--no-index", "--find-links", "--conf", "--archives", "--schema"}
-"""Options of pip, spark-submit and our modules that pages mention."""
+OTHER_TOOLS = {"--check", "--unix-socket", "--no-index", "--find-links", "--conf", "--archives", "--schema"}
+"""Options of curl, pip, spark-submit and our modules that pages mention."""
 _BLOCK = re.compile(r"^```(sh|console|python)\n(.*?)^```$", re.M | re.S)
 
 

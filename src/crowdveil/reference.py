@@ -129,7 +129,7 @@ def _public(name: str) -> Iterator[str]:
 
 
 def _parameter(parameter: inspect.Parameter) -> str:
-    star = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+    star = "*" * ({"VAR_POSITIONAL": 1, "VAR_KEYWORD": 2}.get(parameter.kind.name, 0))
     plain = isinstance(parameter.default, str | int | float | bool | type(None) | tuple)
     default = "" if parameter.default is parameter.empty else f"={parameter.default!r}" if plain else "=…"
     return f"{star}{parameter.name}{default}"
