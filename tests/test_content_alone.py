@@ -26,9 +26,15 @@ ON_GRIDS = {"uniform"}
 WITH_REPORT = {"joint", "microaggregation"}
 """Methods whose attacks and reports are compared too; attacks and reports are the same code for all methods."""
 MORE: dict[str, tuple[dict[str, Any], ...]] = {
-    "microaggregation": ({"distance": "graph"}, {"aggregation": "closest-trajectory"}),
-    "time-partitioned-microaggregation": ({"interval_s": 60},),
-    "log-cost-generalization": ({"reconstruction": "random"}, {"count_trajectories": True}),
+    "microaggregation": (
+        {"distance": "graph"},
+        {"aggregation": "closest-trajectory"},
+        {"suppress": "20%", "improve": 2},
+        {"time_weight": "mobidatalab"},
+    ),
+    "time-partitioned-microaggregation": ({"interval_s": 60, "suppress": "20%"},),
+    "frechet-microaggregation": ({"suppress": "20%"},),
+    "log-cost-generalization": ({"reconstruction": "random", "suppress": "20%"}, {"count_trajectories": True}),
     "protected-generalization": ({"strategy": "centroid", "knowledge": 1},),
     "swap-locations-2012": ({"permutation": "circle", "k": 3},),
     "simple-generalization": ({"link_users": True}, {"overlapping_strategy": "one", "link_users": True}),
@@ -161,11 +167,21 @@ def _columns(snap_to_grid: bool) -> dict[str, Any]:
     return {**named, "time": "time", "user": "user"}
 
 
+def _partition(name: str, folder: Path) -> dict[str, Any]:
+    """Return the groups of zones that the method with given areas needs."""
+    if name != "fixed":
+        return {}
+    groups = folder / "groups.csv"
+    groups.write_text("zone,group\n" + "".join(f"z{i}{j},g{i // 2}\n" for i in range(4) for j in range(4)))
+    return {"partition": str(groups)}
+
+
 @pytest.mark.parametrize("name", FLOWS)
 def test_order_and_names_change_no_byte_of_flows(name: str, tmp_path: Path) -> None:
     snap_to_grid, zones = name in ON_GRIDS, _write_zones(tmp_path, 0)
     files = (_write_trips(tmp_path, variant) for variant in VARIANTS)
     where: dict[str, Any] = {"grid": "1km"} if snap_to_grid else {"zones": zones, "zone_id": "id"}
+    where |= _partition(name, tmp_path)
     first, *others = _releases(tmp_path, name, {}, files, **_columns(snap_to_grid), **where)
     assert first["flows.csv"].count(b"\n") > 2
     for other in others:
@@ -178,6 +194,7 @@ def test_the_order_of_zones_changes_no_row(name: str, tmp_path: Path) -> None:
     made = []
     for variant in range(2):
         reading = {**_columns(False), "zones": _write_zones(tmp_path, variant), "zone_id": "id"}
+        reading |= _partition(name, tmp_path)
         (tmp_path / str(variant)).mkdir()
         made += _releases(tmp_path / str(variant), name, {}, iter([_write_trips(tmp_path, 0)]), **reading)
     for file in ("flows.csv", "steps.csv", "areas.geojson"):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from crowdveil.errors import Option, ParameterError
+from crowdveil.guarantees.flows import BudgetPeriod
 from crowdveil.model.flows import trips_within
+from crowdveil.model.partition import StepClass
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.trajectory.distances import DISTANCES, DistanceName
 
@@ -43,9 +45,20 @@ def named_parameters(text: str, example: str) -> tuple[str, dict[str, str]]:
     return name, values
 
 
-def module_doc(function: Callable[..., Any]) -> str:
-    """Return the docstring of the module of a function."""
-    return sys.modules[function.__module__].__doc__ or ""
+class Described:
+    """A record of what is registered, described by the docstring of the module of its `run`."""
+
+    run: Callable[..., Any]
+
+    @property
+    def doc(self) -> str:
+        """Return the docstring of its module."""
+        return sys.modules[self.run.__module__].__doc__ or ""
+
+    @property
+    def summary(self) -> str:
+        """Return the first line of the docstring."""
+        return self.doc.strip().splitlines()[0]
 
 
 class FlowParams(Params):
@@ -71,15 +84,29 @@ def read_share(value: Any) -> Any:
     """Return a share from "10%" or 0.1; reject a bare number of 1 or more, which may mean trips or percents."""
     if value is None:  # where a number of trips is given
         return None
+    number, percent = _share_of(value)
+    if not (0 <= number < 1 or (percent and number == 1)):
+        raise ValueError(_A_SHARE)
+    return number
+
+
+def read_share_of_trajectories(value: Any) -> Any:
+    """Return a share below 1 from "2%" or 0.02."""
+    number, _ = _share_of(value)
+    if not 0 <= number < 1:
+        raise ValueError("a share below 100%, such as 2% or 0.02")
+    return number
+
+
+def _share_of(value: Any) -> tuple[float, bool]:
+    """Return a number, -1 where there is none, and whether it was given in percent."""
     text = str(value).strip()
     percent = text.endswith("%")
     try:
         number = float(Decimal(text.removesuffix("%").strip()) / (100 if percent else 1))
     except ArithmeticError:
         number = -1.0
-    if isinstance(value, bool) or not (0 <= number < 1 or (percent and number == 1)):
-        raise ValueError(_A_SHARE)
-    return number
+    return (-1.0 if isinstance(value, bool) else number), percent
 
 
 Share = Annotated[float | None, BeforeValidator(read_share)]
@@ -121,6 +148,41 @@ class Budgeted(Params):
         if self.suppress is None:
             return {"suppress_trips": self.suppress_trips}
         return {"suppress": "100%" if self.suppress == 1 else self.suppress}
+
+
+class GroupingParams(Params):
+    """Parameters of every method that publishes groups of trajectories."""
+
+    k: int = Field(3, ge=2)
+    """Smallest number of people of a group."""
+    suppress: Annotated[float, BeforeValidator(read_share_of_trajectories)] = 0.0
+    """Share of the trajectories that may be suppressed, such as 2%: whole groups, those with the largest distortion first."""
+
+
+class TimePartitioned(Params):
+    """Whether areas are the same in all time steps."""
+
+    time_partition: Literal["steps", "stable"] = "steps"
+    """Areas of each time step on its own, which are finer, or the same areas in all time steps."""
+    stable_by: StepClass = "all"
+    """With the same areas: in all time steps, or in those of one hour of the day, hour of the week, or type of day."""
+
+    @model_validator(mode="after")
+    def _needs_stable(self) -> Self:
+        """Reject classes of time steps where each has areas of its own."""
+        if self.stable_by != "all" and self.time_partition != "stable":
+            raise ValueError(f"{Option('time_partition', 'stable')} with {Option('stable_by')}; add it")
+        return self
+
+    @property
+    def budget_period(self) -> BudgetPeriod:
+        """Return what the suppression budget is for: a time step, or all time steps of a class."""
+        return "step" if self.time_partition == "steps" else self.stable_by
+
+
+def all_steps_at_once(params: TimePartitioned) -> str | None:
+    """Return why time steps cannot be solved independently, as it follows "since"; None if they can."""
+    return "one partition is made for all time steps" if params.time_partition == "stable" else None
 
 
 _EXPECTED = {
@@ -190,10 +252,15 @@ TargetVolume = Annotated[Literal["auto", "sample"] | float, BeforeValidator(_tar
 """Target volume of each origin: a number of trips, or how it is chosen."""
 
 
+_min_volume = _word_or_number(("auto",), lambda x: 1 <= x < 2**53 and x == int(x), "auto, or a whole number from 1")
+MinVolume = Annotated[Literal["auto"] | int, BeforeValidator(_min_volume)]
+"""Smallest volume that is published: a number of trips, or chosen from the noise."""
+
+
 _time_weight = _word_or_number(
-    ("document", "mean-ratio"), lambda x: 0 <= x < 1e9, "document, mean-ratio, or a number from 0"
+    ("auto", "mobidatalab", "mean-ratio"), lambda x: 0 <= x < 1e9, "auto, mobidatalab, mean-ratio, or a number from 0"
 )
-TimeWeight = Annotated[Literal["document", "mean-ratio"] | float, BeforeValidator(_time_weight)]
+TimeWeight = Annotated[Literal["auto", "mobidatalab", "mean-ratio"] | float, BeforeValidator(_time_weight)]
 """Weight of time relative to space in a distance: a number, or how it is chosen."""
 
 

@@ -15,10 +15,10 @@ import pytest
 from crowdveil import compilation
 from crowdveil.cli.main import COMMANDS, _say_compiling
 from crowdveil.errors import InputError, ParameterError
+from crowdveil.io.manifest_reader import read_manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.registry import find_measure, find_method
-from crowdveil.run.manifest import read_manifest
-from crowdveil.run.pipeline import Result
+from crowdveil.run.result import Result
 
 
 def test_k_has_a_short_option(command: Callable[..., Any], tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from crowdveil.cli.console import progress_bar
 from crowdveil.errors import InputError, counted
 from crowdveil.io.geojson import write_zones
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
+from crowdveil.progress import progress_bar
 from crowdveil.registry import all_methods, find_method
 from crowdveil.run import pipeline
 from crowdveil.synth.city import City
