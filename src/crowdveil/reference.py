@@ -19,16 +19,17 @@ from crowdveil.run.options import RunOptions
 _INPUT_OPTIONS = {*FlowReading.model_fields, *TrajectoryReading.model_fields}
 _METHOD_GROUP = "anonymize"
 _PYTHON = {
-    "Anonymize and check": ("anonymize", "verify", "write_report", "plot", "measure", "attack"),
+    "Anonymize and check": ("anonymize", "verify", "write_report", "plot", "plot_zone", "measure", "attack"),
     "Compare": ("compare", "sweep"),
     "Analyze": ("reconstruct", "profiles", "land_use", "topics", "quadtree_heatmap"),
     "Read and write": (
         "read_flows", "read_trips", "trips_to_flows", "read_trajectories", "read_zones", "read_voronoi", "write_flows",
         "write_zones", "write_trajectories", "build_hierarchy", "filter_trajectories",
     ),
-    "List what is registered": ("all_methods", "all_measures", "all_analyses", "all_attacks"),
+    "List what is registered": ("methods", "describe", "all_methods", "all_measures", "all_analyses", "all_attacks"),
     "Classes": (
         "Flows", "Trips", "Trajectories", "Zones", "Hierarchy", "FlowRelease", "TrajectoryRelease", "CrowdveilError",
+        "CrowdveilWarning",
     ),
 }  # fmt: skip
 """Public names by subject; a test compares them with `crowdveil.__all__`."""
