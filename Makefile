@@ -6,7 +6,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test test-fast test-all test-oldest coverage constraints check format docs web bench clean
+.PHONY: help demo test test-fast test-all test-oldest coverage constraints check format docs docs-site web bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -16,9 +16,10 @@ help:
 	@echo "make test-all     all tests: a service under load and with killed workers, reports in a browser, Spark, each extra alone"
 	@echo "make test-oldest  tests with the lowest declared versions of all dependencies"
 	@echo "make coverage     share of lines that the tests reach, kernels as plain Python"
-	@echo "make check        formatting, lint, types, import rules, generated pages"
+	@echo "make check        formatting, lint, types, import rules, generated pages, links and words of the docs, the site"
 	@echo "make format       format the code"
 	@echo "make docs         write the generated pages"
+	@echo "make docs-site    build the docs as a site with search: build/site/html/index.html"
 	@echo "make web          build the scripts and styles of the report and of the service's page (needs node)"
 	@echo "make bench        run every benchmark"
 	@echo "make constraints  write the installed versions to constraints.txt, after the tests passed with them"
@@ -78,6 +79,9 @@ check: $(STAMP)
 	$(BIN)/lint-imports
 	$(BIN)/python -m crowdveil.docs --check
 	$(BIN)/python -m crowdveil.server.page_types --check
+	$(BIN)/python tools/links.py
+	$(BIN)/python tools/readability.py --check
+	$(BIN)/python tools/site.py
 	web/check.sh
 
 format: $(STAMP)
@@ -86,6 +90,9 @@ format: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python -m crowdveil.docs
+
+docs-site: docs
+	$(BIN)/python tools/site.py
 
 web: $(STAMP)
 	$(BIN)/python -m crowdveil.server.page_types

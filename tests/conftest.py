@@ -22,6 +22,9 @@ settings.register_profile("here", untimed)
 settings.register_profile("ci", untimed, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
+# The note about compilation would be among what commands print in the first run of the tests alone.
+os.environ["CROWDVEIL_COMPILE_NOTE"] = "0"
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background of a shell, from which commands that tests interrupt would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)

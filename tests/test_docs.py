@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-import shlex
 from pathlib import Path
 
-import click
 import pytest
 
 import crowdveil
-from crowdveil import docs
-from crowdveil.cli.main import COMMANDS, cli
+import links
+import readability
+from crowdveil import docs, reference
+from crowdveil.cli.main import COMMANDS
 from crowdveil.runfiles.ours import request_of
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def test_no_generated_page_is_stale() -> None:
@@ -33,53 +31,44 @@ def test_a_stale_page_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert docs.main([]) == 0 and not (tmp_path / "methods" / "gone.md").exists()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_the_reference_has_every_command_and_every_public_name() -> None:
+    assert all(f"\n## crowdveil {name}\n" in (ROOT / "docs" / "cli.md").read_text() for name in COMMANDS)
+    assert sorted(name for names in reference._PYTHON.values() for name in names) == crowdveil.__all__
+
+
+def test_the_readme_is_short_and_has_a_picture() -> None:
+    text = (ROOT / "README.md").read_text()
+    (picture,) = re.findall(r"^!\[[^\]]{40,}\]\((.+)\)$", text, flags=re.M)
+    assert len(text.splitlines()) <= 130 and (ROOT / picture).stat().st_size < 300_000
+
+
+@pytest.mark.parametrize("page", links.pages(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-        assert (page.parent / target).exists(), target
+    assert links.problems(page) == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_commands_in_examples_exist(page: Path) -> None:
-    for name in re.findall(r"^\s*crowdveil ([a-z][a-z-]*)", page.read_text(), flags=re.M):
-        assert name in COMMANDS, name
+def test_broken_links_are_found(tmp_path: Path) -> None:
+    (tmp_path / "other.md").write_text("# A title, here\n")
+    (tmp_path / "page.md").write_text(
+        "[a](none.md) [b](other.md#nothing) [c](other.md#a-title-here) ![](x.png) `[d](no)`\n"
+    )
+    assert [problem.split(":")[0] for problem in links.problems(tmp_path / "page.md")] == [
+        "none.md", "other.md#nothing", "x.png", "x.png",
+    ]  # fmt: skip
 
 
-def _examples(page: Path) -> list[str]:
-    """Return the arguments of `crowdveil` in the blocks of a page that show commands."""
-    blocks = re.findall(r"^```(?:sh|console)\n(.*?)^```", page.read_text(), flags=re.M | re.S)
-    return re.findall(r"^(?:\$ )?crowdveil ([^|>#\n]*)", "\n".join(blocks).replace("\\\n", " "), flags=re.M)
+@pytest.mark.parametrize("page", readability.pages(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_sentences_are_short_and_words_are_those_of_the_glossary(page: Path) -> None:
+    text = page.read_text()
+    median, ninetieth, _ = readability.lengths(text)
+    assert median <= readability.MEDIAN and ninetieth <= readability.NINETIETH
+    assert [word for part in readability.prose(text) for word in readability.AVOIDED.findall(part)] == []
 
 
-def _parse(command: click.Command, arguments: list[str], parent: click.Context | None = None) -> None:
-    """Parse arguments as the command line does, and run nothing."""
-    context = command.make_context(command.name, arguments, parent=parent)
-    # The name is `protected_args` before click 8.2.
-    rest = [
-        *(context._protected_args if hasattr(context, "_protected_args") else context.protected_args),
-        *context.args,
-    ]
-    if isinstance(command, click.Group) and rest:
-        _, inner, left = command.resolve_command(context, rest)
-        assert inner is not None
-        _parse(inner, left, context)
-
-
-@pytest.mark.parametrize("page", [p for p in PAGES if _examples(p)], ids=lambda p: str(p.relative_to(ROOT)))
-def test_examples_have_options_that_exist_and_values_that_are_allowed(page: Path) -> None:
-    for example in _examples(page):
-        with contextlib.suppress(click.exceptions.Exit):  # --help
-            _parse(cli, shlex.split(example))
-
-
-def test_an_option_that_does_not_exist_is_found() -> None:
-    for wrong in ("verify out --k 5", "anonymize joint a.csv --kk 5 -o out", "anonymize joint a.csv --k no -o out"):
-        with pytest.raises(click.UsageError):
-            _parse(cli, shlex.split(wrong))
-
-
-def test_readme_names_every_command() -> None:
-    assert all(f"`crowdveil {name}" in (ROOT / "README.md").read_text() for name in COMMANDS)
+def test_sentence_lengths_are_counted() -> None:
+    text = "# A title of five words\n\nOne two three. Four `x y z` six!\n\n- a list item\n\n| not | counted |\n\n```sh\nno\n```\n"
+    assert readability.sentences(text) == ["One two three.", "Four code six!", "a list item"]
+    assert readability.lengths(text) == (3, 3, 3)
 
 
 def test_the_run_file_in_the_docs_is_a_run_file() -> None:

@@ -7,6 +7,7 @@ import re
 import sys
 from pathlib import Path
 
+from crowdveil import reference
 from crowdveil.compat.mobidatalab import names as mobidatalab
 from crowdveil.fields import Row, rows
 from crowdveil.method import Method
@@ -34,8 +35,24 @@ def pages() -> dict[Path, str]:
         Path("distances.md"): _distances_page(),
         Path("attack-list.md"): _attacks_page(),
         Path("modules.md"): _modules_page(),
+        Path("cli.md"): _HEAD + "\n" + reference.cli_page(),
+        Path("python-api.md"): _HEAD + "\n" + reference.python_page(),
+        Path("rest-api.md"): _HEAD + "\n" + reference.rest_page(),
     }
-    return {Path("methods") / "README.md": _index(own), **listed, **others}
+    readme = DOCS.parent / "README.md"
+    inserted = {Path("..") / "README.md": _with_methods(readme.read_text(), own)} if readme.is_file() else {}
+    return {Path("methods") / "README.md": _index(own), **listed, **others, **inserted}
+
+
+def _with_methods(text: str, listed: list[Method]) -> str:
+    """Return the README with its table of methods by input and status."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for method in listed:
+        link = f"[`{method.name}`](docs/methods/{method.name}.md)"
+        groups.setdefault((_takes(method), method.status), []).append(link)
+    rows = [f"| {takes} | {status} | {', '.join(names)} |" for (takes, status), names in groups.items()]
+    table = "\n".join(["| input | status | methods |", "| --- | --- | --- |", *rows])
+    return re.sub(r"<!-- methods -->\n.*?<!-- end -->", f"<!-- methods -->\n{table}\n<!-- end -->", text, flags=re.S)
 
 
 def _index(listed: list[Method]) -> str:
@@ -56,6 +73,7 @@ def _method_page(method: Method) -> str:
     other = mobidatalab.METHODS.get(method.name, mobidatalab.NONE)
     also = (*method.aliases, *other.names)
     data = "trips.parquet --zones zones.geojson" if method.takes is Flows else "cabs.csv"
+    zones = ", zones='zones.geojson'" if method.takes is Flows else ""
     parts = [
         _HEAD,
         f"# {method.name}\n",
@@ -63,8 +81,8 @@ def _method_page(method: Method) -> str:
         f"Takes {_takes(method)}. Status: **{method.status}** ({_STATUS[method.status]})."
         + (f" Also known as {', '.join(also)}." if also else "")
         + "\n",
-        f"```sh\ncrowdveil anonymize {method.name} {data} -o out/\n```\n",
-        f"```python\nimport crowdveil\n\ncrowdveil.anonymize({method.name!r}, {data.split()[0]!r}, 'out')\n```\n",
+        f"```console\ncrowdveil anonymize {method.name} {data} -o out/\n```\n",
+        f"```py\nimport crowdveil\n\ncrowdveil.anonymize({method.name!r}, {data.split()[0]!r}, 'out'{zones})\n```\n",
         f"{body}\n",
         "## Parameters\n",
         _table(rows(method.params)),

@@ -199,7 +199,10 @@ class MissingExtraError(CrowdveilError):
     code = "not_installed"
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs the package {package}: install it with pip install 'crowdveil[{extra}]'.")
+        super().__init__(
+            f"{purpose} needs the package {package}: install it with pip install 'crowdveil[{extra}]', "
+            f"or in a checkout with pip install '.[{extra}]'."
+        )
 
 
 def import_extra(module: str, package: str, extra: str, purpose: str) -> Any:

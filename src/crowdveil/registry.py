@@ -8,6 +8,7 @@ the options of a command import one method alone. Methods of other packages are 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -259,4 +260,7 @@ def _find(kind: str, name: str, records: Callable[[], dict[str, _Record]]) -> _R
 
 
 def _unknown(kind: str, name: str, known: Iterable[str]) -> ParameterError:
-    return ParameterError(f"there is no {kind} {name}; known are {', '.join(known)}.")
+    listed = list(known)
+    near = get_close_matches(name.lower(), listed, n=1, cutoff=0.7)
+    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(listed)}."
+    return ParameterError(f"there is no {kind} {name}; {hint}")

@@ -102,7 +102,7 @@ def test_overlapping_rows_add_up(flows: Flows) -> None:
 def test_a_sample_is_spread_evenly() -> None:
     assert spread_evenly(10, 4).tolist() == [0, 3, 6, 9]
     assert spread_evenly(10, 1).tolist() == [0] and spread_evenly(3, 10).tolist() == [0, 1, 2]
-    assert len(spread_evenly(1000, None)) == 100 and spread_evenly(1000, None)[-1] == 999
+    assert len(spread_evenly(1000, None)) == 10 and spread_evenly(1000, None)[-1] == 999
     assert len(np.unique(spread_evenly(101, 100))) == 100
 
 

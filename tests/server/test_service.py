@@ -47,7 +47,7 @@ def test_a_job_from_upload_to_result(running: Running) -> None:
         done = ended(anna, job)
         assert done["state"] == "done" and done["error"] is None and done["runs"] == 1
         assert done["parameters"] == {"format": "csv"}, "a seed is not shown again"
-        assert done["summary"]["lines"][0].startswith("  guarantee")
+        assert done["summary"]["lines"][0].startswith("  holds")
         result = anna.get(f"/jobs/{job}/result")
         names = zipfile.ZipFile(io.BytesIO(result.content)).namelist()
         assert names == sorted(names) and {"manifest.json", "trajectories.csv"} <= set(names)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdveil.api.opened import visible
-from crowdveil.comparison.candidates import KINDS, data_kind_of, with_each_k
+from crowdveil.comparison.candidates import COMPARING, KINDS, data_kind_of, with_each_k
 from crowdveil.comparison.flows import (
     FlowComparison,
     FlowComparisonParams,
@@ -25,7 +25,7 @@ from crowdveil.comparison.trajectories import (
     sample_trajectories,
     trajectory_candidates,
 )
-from crowdveil.errors import Option, ParameterError
+from crowdveil.errors import Option, ParameterError, counted
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
@@ -58,11 +58,11 @@ def compare(
     given, all for trajectories with `trajectories`. With several `k` each method runs with each.
 
     For flows (k 10, budget `suppress` 10 %, or a number `suppress_trips`) `sample` matrices are taken, evenly spread; at most
-    100 where it is not given. The table (`.table`, Arrow) has the means of generalization Ḡ, reconstruction error E,
+    10 where it is not given. The table (`.table`, Arrow) has the means of generalization Ḡ, reconstruction error E,
     distribution distance D and suppression S, and processor seconds a matrix. For trajectories (k 2, 4 and 8) it has the
     distortion of range queries, SID and AID, by windows of time (see `RangeQueryParams` for `options`), and the share removed;
-    `sample` trajectories are drawn at random. With `output` tables and plots are written to that folder. Numbers are exact and
-    confidential.
+    `sample` trajectories are drawn at random, at most 5,000 where it is not given. With `output` tables and plots are written
+    to that folder. Numbers are exact and confidential.
 
     >>> crowdveil.compare("trips.parquet", ["joint", "oigh"], zones="zones.geojson").table  # doctest: +SKIP
     >>> crowdveil.compare("cabs.csv", ["microaggregation", "swapmob"], k=[2, 4]).table  # doctest: +SKIP
@@ -118,10 +118,13 @@ def _compare_flows(
             )
         methods = with_each_k(methods, [str(k) for k in ks])
     stage("reading")
-    flows = sample_matrices(_flows(data, options, notes), shared.sample, shared.k)
+    whole = _flows(data, options, notes)
+    flows = sample_matrices(whole, shared.sample, shared.k)
     chosen = candidates(methods, {"k": shared.k, **shared.budget}, flows)
     for candidate in chosen:
         check_k_feasible(flows, candidate.params)
+    matrices = counted(whole.steps, "matrix", "matrices")
+    stage(f"{COMPARING} {counted(len(chosen), 'method')} on {flows.steps:,} of {matrices}")
     return compare_flow_methods(flows, chosen, shared, all_of_them=methods is None, progress=progress, stage=stage)
 
 
@@ -137,9 +140,12 @@ def _compare_trajectories(
 ) -> TrajectoryMethodComparison:
     chosen = trajectory_candidates(methods, [k] if isinstance(k, int) else k)
     stage("reading")
-    paths = sample_trajectories(read(Trajectories, data, reading, notes), shared.sample, shared.seed)
+    whole = read(Trajectories, data, reading, notes)
+    paths = sample_trajectories(whole, shared.sample, shared.seed)
     for candidate in chosen:
         check_k_feasible(paths, candidate.params)
+    runs, trajectories = counted(len(chosen), "run"), counted(len(whole), "trajectory", "trajectories")
+    stage(f"{COMPARING} {runs} on {len(paths):,} of {trajectories}")
     return compare_trajectory_methods(
         paths, chosen, shared, all_of_them=methods is None, progress=progress, stage=stage
     )

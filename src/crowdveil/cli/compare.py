@@ -9,7 +9,7 @@ import click
 from crowdveil import api
 from crowdveil.cli.console import show_notes, show_sentences
 from crowdveil.cli.options import given, options_of
-from crowdveil.comparison.candidates import CONFIDENTIAL, data_kind_of
+from crowdveil.comparison.candidates import COMPARING, CONFIDENTIAL, Stage, data_kind_of
 from crowdveil.comparison.flows import FlowComparisonParams
 from crowdveil.comparison.tables import SUMMARY_FILE, Comparison, check_folder, write_comparison
 from crowdveil.comparison.trajectories import K, TrajectoryComparisonParams
@@ -41,7 +41,7 @@ def _call(
     notes = ReadNotes()
     with progress_bar() as (progress, stage):
         found = api.compare(
-            data, names, notes=notes, progress=progress, stage=stage, k=None if k is None else crowds(k),
+            data, names, notes=notes, progress=progress, stage=_announced(stage), k=None if k is None else crowds(k),
             trajectories=trajectories, **given(settings, values), **given(reading, values),
         )  # fmt: skip
     show_notes(notes)
@@ -55,6 +55,17 @@ def show_comparison(found: Comparison, caption: str, output: str | None, files: 
     if output is not None:
         write_comparison(found, output, overwrite=overwrite)
         click.echo(f"{output}: {files} written")
+
+
+def _announced(stage: Stage) -> Stage:
+    """Print how much will be compared before it begins, also where no progress bar is shown."""
+
+    def show(name: str) -> None:
+        if name.startswith(COMPARING):
+            click.echo(f"note: {name}; change the number with --sample.", err=True)
+        stage(name)
+
+    return show
 
 
 def _nothing_else(values: dict[str, Any], settings: type[Params], reading: type[Params]) -> None:
@@ -103,7 +114,7 @@ command = click.Command(
             help="Names with commas between, with parameters as in joint:splits=dyadic. [all for flows]",
         ),
         click.Option(["--trajectories"], is_flag=True, help="Compare methods for trajectories: all where none are named."),
-        click.Option(["--k"], metavar="LIST",
+        click.Option(["-k", "--k"], metavar="LIST",
                      help="Smallest crowd; or several with commas between, to see how the loss rises with them. "
                      f"[{FlowComparisonParams().k} for flows, {', '.join(map(str, K))} for trajectories]"),
         click.Option(["-o", "--output"], metavar="FOLDER", help="Also write tables (CSV) and plots (PNG) to this folder."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -11,6 +12,7 @@ import click
 
 from crowdveil import __version__
 from crowdveil.cli.stopping import SENTENCE, end_now, prompt_stop, threads_left
+from crowdveil.compilation import on_first_compilation
 from crowdveil.errors import CrowdveilError, MissingExtraError, as_command_line, render
 from crowdveil.interrupts import interrupted
 
@@ -38,6 +40,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "profiles": (ANALYSES, "Trips by hour of the week that leave and reach each zone."),
     "land-use": (ANALYSES, "Group zones by the shape of their profiles."),
     "topics": (ANALYSES, "Find flows that come up together at the same hours."),
+    "warmup": ("crowdveil.cli.warmup", "Compile the kernels ahead, so that the first run need not."),
     "methods": ("crowdveil.cli.methods", "List the methods, or describe one."),
     "flows": ("crowdveil.cli.flows", "Turn trips to OD flows, or flows from one format to another."),
     "filter": ("crowdveil.cli.filter", "Leave out trajectories: too short, too fast, outside a box or a time window."),
@@ -51,8 +54,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "synth": ("crowdveil.cli.synth", "Make a synthetic city: trips, trajectories, OD matrices."),
 }
 
-ALIASES = {"measures": "measure", "analysis": "analyze"}
-"""Names of commands in mdl-anonymizer; --help does not list them."""
+ALIASES = {"measures": "measure", "analysis": "analyze", "anonymise": "anonymize", "analyse": "analyze"}
+"""Names of commands in mdl-anonymizer, and British spellings; --help does not list them."""
+COMPILE_NOTE = "CROWDVEIL_COMPILE_NOTE"
+"""Set to 0 in the environment, the note about compilation is not printed."""
 
 EXTRAS: dict[str, str] = {
     "alembic": "server", "fastapi": "server", "h11": "server", "prometheus_client": "server", "python_multipart": "server",
@@ -90,6 +95,16 @@ class Commands(click.Group):
             return commands.make_command(cmd_name) if cmd_name in commands.COMMANDS else None
         name = ALIASES.get(cmd_name, cmd_name)
         return load_command(name) if name in COMMANDS else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command of the arguments; name the nearest one where there is none."""
+        name = args[0]
+        near = get_close_matches(name, COMMANDS, n=1, cutoff=0.7) if self.get_command(ctx, name) is None else []
+        if near and not name.startswith("-"):
+            ctx.fail(f"there is no command {name}; did you mean {near[0]}?")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. Report an interrupt here, since click would put an empty line before the sentence."""
@@ -153,7 +168,18 @@ def main() -> None:
             end_now(watch.code, str(error))
 
 
+def _say_compiling() -> None:
+    """Print why the first run takes longer. Results never depend on it."""
+    if os.environ.get(COMPILE_NOTE) != "0":
+        click.echo(
+            "note: compiling kernels for this machine; each command does this once after an installation or an update, "
+            "in up to two minutes (crowdveil warmup does it ahead).",
+            err=True,
+        )
+
+
 def _main() -> None:
+    on_first_compilation(_say_compiling)
     try:
         cli.main(standalone_mode=False)
     except StoppedError:

@@ -66,7 +66,8 @@ def _option(row: Row) -> click.Option:
     # Where more is taken than the choices, the model knows what.
     closed = row.kind == "choice" and not row.more
     kind = click.Choice(row.choices) if closed else _TYPES.get(row.kind, click.STRING)
-    return click.Option([row.option], type=kind, default=None, help=text, metavar=metavar, required=row.required)
+    names = ["-k", "--k"] if row.name == "k" else [row.option]
+    return click.Option(names, type=kind, default=None, help=text, metavar=metavar, required=row.required)
 
 
 def engine_options() -> list[click.Option]:

@@ -45,7 +45,7 @@ command = click.Command(
     params=[
         click.Argument(["method"], metavar="METHOD"),
         click.Argument(["data"], metavar="TRIPS_OR_FLOWS"),
-        click.Option(["--k"], default=",".join(map(str, K)), show_default=True, metavar="LIST",
+        click.Option(["-k", "--k"], default=",".join(map(str, K)), show_default=True, metavar="LIST",
                      help="Smallest crowds, with commas between."),
         click.Option(["--suppress"], metavar="LIST",
                      help=f"Budgets as shares, with commas between. [{','.join(SUPPRESS)} if the method has one]"),

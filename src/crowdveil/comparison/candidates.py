@@ -20,6 +20,8 @@ from crowdveil.params import Budgeted, Params, named_parameters
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import find_method
 
+COMPARING = "comparing"
+"""First word of the stage that says how many methods run on how much data."""
 CONFIDENTIAL = "Nothing was published; these numbers are exact and confidential."
 KINDS: dict[type, tuple[str, type[Release]]] = {
     Flows: ("flows", FlowRelease),

@@ -34,7 +34,7 @@ from crowdveil.registry import all_methods, find_measure
 
 SYMBOLS = ("Ḡ", "E", "D", "S")
 """The measures of the table, by their symbols in the papers."""
-MAX_MATRICES = 100
+MAX_MATRICES = 10
 """Default number of matrices."""
 DYADIC_TILES = 1000
 """Largest map on which dyadic splits run by default: beyond it they take very long."""
@@ -46,7 +46,7 @@ class FlowComparisonParams(Budgeted):
     k: int = Field(10, ge=2)
     """Minimum group size k."""
     sample: int | None = Field(None, ge=1)
-    """Number of matrices, evenly spread over time (default: at most 100); or of trajectories (default: all)."""
+    """Number of matrices, evenly spread over time (default: at most 10); or of trajectories (default: at most 5,000)."""
     seed: int = Field(0, ge=0)
     """Seed of every random choice."""
 

@@ -33,6 +33,8 @@ from crowdveil.registry import all_methods, find_measure
 MEASURES = ("sid", "aid")
 K = (2, 4, 8)
 """Default values, as in the paper."""
+MAX_TRAJECTORIES = 5_000
+"""Default number of trajectories."""
 WARM_UP = 200
 """Number of trajectories that suffices to compile the kernels of a method."""
 
@@ -41,7 +43,7 @@ class TrajectoryComparisonParams(RangeQueryParams):
     """Parameters that all methods of a comparison of trajectories share."""
 
     sample: int | None = Field(None, ge=2)
-    """Number of trajectories, drawn at random. Default: all."""
+    """Number of trajectories, drawn at random (default: at most 5,000)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,13 +161,14 @@ def trajectory_candidates(names: Sequence[str] | None, ks: Sequence[int]) -> lis
 
 
 def sample_trajectories(data: Trajectories, wanted: int | None, seed: int) -> Trajectories:
-    """Return a random sample of trajectories, or all of them."""
+    """Return a random sample of trajectories, or all of them where there are not more."""
     if len(data) == 0:
         raise InputError("input", "there is no trajectory; wanted at least one.")
-    if wanted is None or wanted >= len(data):
+    number = MAX_TRAJECTORIES if wanted is None else wanted
+    if number >= len(data):
         return data
     keep = np.zeros(len(data), np.bool_)
-    keep[np.random.default_rng(seed).permutation(len(data))[:wanted]] = True
+    keep[np.random.default_rng(seed).permutation(len(data))[:number]] = True
     return data.where(keep)
 
 

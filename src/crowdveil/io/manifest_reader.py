@@ -19,6 +19,8 @@ def _format(value: Any) -> str:
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Read the manifest of a release."""
     path = Path(folder) / MANIFEST_FILE
+    if not Path(folder).exists():
+        raise InputError(folder, "there is no such file or folder; wanted the folder of a release.")
     if not path.is_file():
         raise InputError(folder, f"wanted a folder with a release, but there is no {MANIFEST_FILE} in it.")
     try:

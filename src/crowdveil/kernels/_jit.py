@@ -56,6 +56,7 @@ from numba.core.caching import NullCache  # noqa: E402
 from numba.core.dispatcher import Dispatcher  # noqa: E402
 from numba.extending import intrinsic  # noqa: E402
 
+from crowdveil.compilation import report_compilation  # noqa: E402
 from crowdveil.interrupts import STOP, KernelStoppedError  # noqa: E402
 
 _STOP = "crowdveil_stop"
@@ -83,6 +84,7 @@ def _compiled(function: F, **options: Any) -> F:
     _sources[compiled] = frozenset({function.__code__.co_filename}.union(*used, _structure_files(function)))
     _note_sources(compiled, sorted(_sources[compiled]))
     _save_if_allowed(compiled._cache)
+    _report_if_missing(compiled._cache)
     return compiled  # type: ignore[no-any-return]
 
 
@@ -106,6 +108,19 @@ def _save_if_allowed(stored: Any) -> None:
             save(signature, data)
 
     stored.save_overload = save_or_not
+
+
+def _report_if_missing(stored: Any) -> None:
+    """Report the compilation of a kernel that is not on the disk before it begins."""
+    load = stored.load_overload
+
+    def load_or_report(signature: Any, context: Any) -> Any:
+        found = load(signature, context)
+        if found is None:
+            report_compilation()
+        return found
+
+    stored.load_overload = load_or_report
 
 
 @cache

@@ -49,9 +49,9 @@ class Result:
     def lines(self) -> list[str]:
         """Return what is guaranteed, and what it cost, for the person who ran it."""
         manifest = self.manifest
-        guaranteed = [f"  guarantee  {p['statement']}" for p in manifest["guarantees"] if p["kind"] == "privacy"]
+        guaranteed = [f"  {p['outcome']:<13}{p['statement']}" for p in manifest["guarantees"]]
         if manifest["method"]["status"] == "heuristic":
-            guaranteed.append("  guarantee  none of anonymity: this method is a heuristic")
+            guaranteed.append("  no guarantee of anonymity: this method is a heuristic")
         guaranteed.append(f"  checked  {tally([p['outcome'] for p in manifest['guarantees']])}")
         # Facts of several numbers stand in sentences among the costs.
         plain = {n: v for n, v in manifest["method"]["facts"].items() if not isinstance(v, dict)}

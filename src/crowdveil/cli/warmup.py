@@ -1,0 +1,63 @@
+"""`crowdveil warmup`: compile the kernels of methods ahead of the first run."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from crowdveil.errors import InputError, counted
+from crowdveil.io.geojson import write_zones
+from crowdveil.method import Method
+from crowdveil.model.flows import Flows
+from crowdveil.progress import progress_bar
+from crowdveil.registry import all_methods, find_method
+from crowdveil.run import pipeline
+from crowdveil.synth.city import City
+from crowdveil.synth.trajectories import write_trajectories
+from crowdveil.synth.trips import write_trips
+
+TILES, PEOPLE, TRIPS, TRAJECTORIES = 36, 300, 3_000, 120
+
+
+@click.command()
+@click.argument("methods", nargs=-1, metavar="[METHOD]...")
+def command(methods: tuple[str, ...]) -> None:
+    """Compile the kernels of methods, of all where none is named, so that the first run need not.
+
+    Each method runs on a small synthetic city; nothing is kept but the compiled kernels. It takes a few minutes after an
+    installation or an update, and seconds after that.
+
+    \b
+    Examples:
+      crowdveil warmup joint suppression
+      crowdveil warmup
+    """
+    chosen = [find_method(name) for name in methods] or list(all_methods().values())
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="crowdveil-warmup-") as scratch, progress_bar() as (_, stage):
+        folder = Path(scratch)
+        city = City.make(0, TILES, PEOPLE)
+        write_zones(city.zones, folder / "zones.geojson")
+        write_trips(city, folder / "trips.parquet", TRIPS, 1, seed=0)
+        write_trajectories(city, folder / "trajectories.parquet", TRAJECTORIES, 1, seed=0)
+        for number, method in enumerate(chosen, 1):
+            stage(f"compiling {method.name} ({number} of {len(chosen)})")
+            _run(method, folder)
+    done = counted(len(chosen), "method")
+    click.echo(f"kernels of {done} are compiled and on the disk ({time.perf_counter() - start:.0f} s)")
+
+
+def _run(method: Method, folder: Path) -> None:
+    """Run a method on the small city; one that cannot use it compiles its kernels at its first run."""
+    of_flows = method.takes is Flows
+    data = folder / ("trips.parquet" if of_flows else "trajectories.parquet")
+    reading: dict[str, Any] = {"zones": folder / "zones.geojson", "tz": "UTC"} if of_flows else {}
+    parameters = {"k": 3} if "k" in method.params.model_fields else {}
+    try:
+        pipeline.run(pipeline.Request(method.name, data, folder / method.name, parameters, reading))
+    except InputError:
+        return

@@ -1,0 +1,124 @@
+"""What a new user meets: short options, other spellings, misspelt names, the note about compilation, and `warmup`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crowdveil import compilation
+from crowdveil.cli.main import COMMANDS, _say_compiling
+from crowdveil.errors import InputError, ParameterError
+from crowdveil.io.manifest_reader import read_manifest
+from crowdveil.io.notes import ReadNotes
+from crowdveil.registry import find_measure, find_method
+from crowdveil.run.result import Result
+
+
+def test_k_has_a_short_option(command: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "flows.csv").write_text("origin,destination,volume\n" + "".join(f"a,b{i},30\n" for i in range(5)))
+    ran = command("anonymize", "suppression", tmp_path / "flows.csv", "-k", 20, "-o", tmp_path / "out", "--no-report")
+    assert ran.code == 0, ran.err
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["method"]["parameters"]["k"] == 20
+
+
+@pytest.mark.parametrize("spelled", ["anonymise", "analyse"])
+def test_british_spellings_are_accepted(command: Callable[..., Any], spelled: str) -> None:
+    ran = command(spelled, "--help")
+    assert ran.code == 0 and "Examples:" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "near"),
+    [(("anonymize", "jont", "x"), "joint"), (("compar", "x"), "compare"), (("anonymze",), "anonymize")],
+)
+def test_a_misspelt_name_gets_a_suggestion(command: Callable[..., Any], arguments: tuple[str, ...], near: str) -> None:
+    ran = command(*arguments)
+    assert ran.code == 2 and ran.sentence.endswith(f"did you mean {near}?")
+
+
+def test_records_are_suggested_only_where_near() -> None:
+    with pytest.raises(ParameterError, match=r"there is no method Joints; did you mean joint\?"):
+        find_method("Joints")
+    with pytest.raises(ParameterError, match="known are generalization, "):
+        find_measure("zzz")
+
+
+@pytest.mark.parametrize("name", ["nowhere", "nowhere.csv"])
+def test_a_missing_release_is_missing(command: Callable[..., Any], tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="there is no such file or folder"):
+        read_manifest(tmp_path / name)
+    (tmp_path / "cabs.csv").write_text("lat,lon,timestamp,trajectory_id\n48,2,100,1\n")
+    (tmp_path / "measures.json").write_text(
+        json.dumps({"original_dataset": str(tmp_path / "cabs.csv"), "anonymized_dataset": str(tmp_path / name),
+                    "measures": [{"name": "Rsme", "params": {}}]})
+    )  # fmt: skip
+    assert "there is no such file or folder" in command("measure", "-f", tmp_path / "measures.json").sentence
+
+
+def test_every_guarantee_is_shown_with_its_outcome() -> None:
+    guarantees = [
+        {"statement": "Rows have k people.", "kind": "privacy", "outcome": "holds"},
+        {"statement": "Volumes are true.", "kind": "structure", "outcome": "not checked"},
+    ]
+    manifest = {"guarantees": guarantees, "method": {"status": "proven", "facts": {}}}
+    lines = Result("out", manifest, None, ReadNotes(), []).lines()
+    assert lines[:2] == ["  holds        Rows have k people.", "  not checked  Volumes are true."]
+
+
+def test_compilation_is_reported_once() -> None:
+    said: list[str] = []
+    compilation.on_first_compilation(lambda: said.append("first"))
+    compilation.on_first_compilation(lambda: said.append("second"))
+    compilation.report_compilation()
+    compilation.report_compilation()
+    assert said == ["second"]
+
+
+def test_the_note_says_why_and_what_to_do(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    _say_compiling()
+    assert capsys.readouterr().err == ""  # the tests have turned it off
+    monkeypatch.delenv("CROWDVEIL_COMPILE_NOTE")
+    _say_compiling()
+    said = capsys.readouterr().err
+    assert "compiling kernels" in said and "crowdveil warmup" in said and len(said.splitlines()) == 1
+
+
+def test_a_kernel_that_is_not_on_the_disk_is_reported_before_it_is_compiled(tmp_path: Path) -> None:
+    code = (
+        "from crowdveil.compilation import on_first_compilation\n"
+        "on_first_compilation(lambda: print('compiling'))\n"
+        "from crowdveil.kernels._jit import end_if_stopped\n"
+        "end_if_stopped()\n"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    said = [
+        subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
+    assert said == ["compiling\n", ""]
+
+
+def test_warmup_compiles_a_method(command: Callable[..., Any]) -> None:
+    ran = command("warmup", "suppression")
+    assert ran.code == 0 and "kernels of 1 method are compiled" in ran.out, ran.err
+    assert "did you mean suppression?" in command("warmup", "supression").sentence
+
+
+def test_compare_says_how_much_it_does(command: Callable[..., Any], tmp_path: Path) -> None:
+    rows = "".join(f"2026-03-0{d} 08:00,a,b{i},30\n" for d in (1, 2, 3) for i in range(3))
+    (tmp_path / "flows.csv").write_text("time,origin,destination,volume\n" + rows)
+    ran = command("compare", tmp_path / "flows.csv", "--methods", "suppression", "--step", "1d", "--sample", 2)
+    assert ran.code == 0, ran.err
+    assert "note: comparing 1 method on 2 of 3 matrices; change the number with --sample." in ran.err
+
+
+def test_every_command_is_in_the_help(command: Callable[..., Any]) -> None:
+    said = command("--help").out
+    assert all(f"  {name} " in said for name in COMMANDS)
