@@ -169,7 +169,9 @@ def against_twins() -> None:
         ),
         "glove_nyc": (lambda: glove.merge(nyc, glove.GloveParams(), 0), plain_glove),
         "laplace_nyc": (
-            lambda: laplace.noisy_matrix(pair, nyc.volume, len(nyc.zones) ** 2, laplace.LaplaceParams(), rng),
+            lambda: laplace.noisy_matrix(
+                pair, nyc.volume, len(nyc.zones) ** 2, laplace.LaplaceParams(min_volume=1), rng
+            ),
             lambda: plain_noise(pair.tolist(), nyc.volume.tolist(), len(nyc.zones) ** 2, 1.0, rng),
         ),
     }

@@ -35,7 +35,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "glove-sk": {},
     "mondrian": {},
     "suppression": {},
-    "laplace": {},
+    "laplace": {"min_volume": 1},
 }
 BOXES, EXACT = ("mondrian", "glove", "glove-sk"), ("suppression", "laplace")
 SHOWN = ("Ḡ", "E", "D", "S")

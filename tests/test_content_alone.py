@@ -167,11 +167,21 @@ def _columns(snap_to_grid: bool) -> dict[str, Any]:
     return {**named, "time": "time", "user": "user"}
 
 
+def _partition(name: str, folder: Path) -> dict[str, Any]:
+    """Return the groups of zones that the method with given areas needs."""
+    if name != "fixed":
+        return {}
+    groups = folder / "groups.csv"
+    groups.write_text("zone,group\n" + "".join(f"z{i}{j},g{i // 2}\n" for i in range(4) for j in range(4)))
+    return {"partition": str(groups)}
+
+
 @pytest.mark.parametrize("name", FLOWS)
 def test_order_and_names_change_no_byte_of_flows(name: str, tmp_path: Path) -> None:
     snap_to_grid, zones = name in ON_GRIDS, _write_zones(tmp_path, 0)
     files = (_write_trips(tmp_path, variant) for variant in VARIANTS)
     where: dict[str, Any] = {"grid": "1km"} if snap_to_grid else {"zones": zones, "zone_id": "id"}
+    where |= _partition(name, tmp_path)
     first, *others = _releases(tmp_path, name, {}, files, **_columns(snap_to_grid), **where)
     assert first["flows.csv"].count(b"\n") > 2
     for other in others:
@@ -184,6 +194,7 @@ def test_the_order_of_zones_changes_no_row(name: str, tmp_path: Path) -> None:
     made = []
     for variant in range(2):
         reading = {**_columns(False), "zones": _write_zones(tmp_path, variant), "zone_id": "id"}
+        reading |= _partition(name, tmp_path)
         (tmp_path / str(variant)).mkdir()
         made += _releases(tmp_path / str(variant), name, {}, iter([_write_trips(tmp_path, 0)]), **reading)
     for file in ("flows.csv", "steps.csv", "areas.geojson"):

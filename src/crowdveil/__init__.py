@@ -11,10 +11,13 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "anonymize": "crowdveil.api",
     "verify": "crowdveil.api",
+    "methods": "crowdveil.api",
     "write_report": "crowdveil.api",
     "plot": "crowdveil.api",
+    "plot_zone": "crowdveil.api",
     "measure": "crowdveil.api",
     "attack": "crowdveil.api",
+    "describe": "crowdveil.api",
     "compare": "crowdveil.api",
     "sweep": "crowdveil.api",
     "reconstruct": "crowdveil.api",
@@ -45,6 +48,7 @@ _PUBLIC = {
     "FlowRelease": "crowdveil.model.release",
     "TrajectoryRelease": "crowdveil.model.release",
     "CrowdveilError": "crowdveil.errors",
+    "CrowdveilWarning": "crowdveil.errors",
 }
 __all__ = sorted(_PUBLIC)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from crowdveil.errors import Option, ParameterError
+from crowdveil.guarantees.flows import BudgetPeriod
 from crowdveil.model.flows import trips_within
+from crowdveil.model.partition import StepClass
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.trajectory.distances import DISTANCES, DistanceName
 
@@ -43,9 +45,20 @@ def named_parameters(text: str, example: str) -> tuple[str, dict[str, str]]:
     return name, values
 
 
-def module_doc(function: Callable[..., Any]) -> str:
-    """Return the docstring of the module of a function."""
-    return sys.modules[function.__module__].__doc__ or ""
+class Described:
+    """A record of what is registered, described by the docstring of the module of its `run`."""
+
+    run: Callable[..., Any]
+
+    @property
+    def doc(self) -> str:
+        """Return the docstring of its module."""
+        return sys.modules[self.run.__module__].__doc__ or ""
+
+    @property
+    def summary(self) -> str:
+        """Return the first line of the docstring."""
+        return self.doc.strip().splitlines()[0]
 
 
 class FlowParams(Params):
@@ -146,6 +159,32 @@ class GroupingParams(Params):
     """Share of the trajectories that may be suppressed, such as 2%: whole groups, those with the largest distortion first."""
 
 
+class TimePartitioned(Params):
+    """Whether areas are the same in all time steps."""
+
+    time_partition: Literal["steps", "stable"] = "steps"
+    """Areas of each time step on its own, which are finer, or the same areas in all time steps."""
+    stable_by: StepClass = "all"
+    """With the same areas: in all time steps, or in those of one hour of the day, hour of the week, or type of day."""
+
+    @model_validator(mode="after")
+    def _needs_stable(self) -> Self:
+        """Reject classes of time steps where each has areas of its own."""
+        if self.stable_by != "all" and self.time_partition != "stable":
+            raise ValueError(f"{Option('time_partition', 'stable')} with {Option('stable_by')}; add it")
+        return self
+
+    @property
+    def budget_period(self) -> BudgetPeriod:
+        """Return what the suppression budget is for: a time step, or all time steps of a class."""
+        return "step" if self.time_partition == "steps" else self.stable_by
+
+
+def all_steps_at_once(params: TimePartitioned) -> str | None:
+    """Return why time steps cannot be solved independently, as it follows "since"; None if they can."""
+    return "one partition is made for all time steps" if params.time_partition == "stable" else None
+
+
 _EXPECTED = {
     "missing": "a value; give it",
     "greater_than": "a number above {gt}",
@@ -211,6 +250,11 @@ def _word_or_number(words: tuple[str, ...], fits: Callable[[float], bool], wante
 _target = _word_or_number(("auto", "sample"), lambda x: 0 < x < 2**53, "auto, sample, or a volume above 0")
 TargetVolume = Annotated[Literal["auto", "sample"] | float, BeforeValidator(_target)]
 """Target volume of each origin: a number of trips, or how it is chosen."""
+
+
+_min_volume = _word_or_number(("auto",), lambda x: 1 <= x < 2**53 and x == int(x), "auto, or a whole number from 1")
+MinVolume = Annotated[Literal["auto"] | int, BeforeValidator(_min_volume)]
+"""Smallest volume that is published: a number of trips, or chosen from the noise."""
 
 
 _time_weight = _word_or_number(

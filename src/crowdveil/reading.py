@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pydantic import Field
 
+from crowdveil.errors import Option, ParameterError
 from crowdveil.io.flows import read_flows, with_trees
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.partition import read_partition
 from crowdveil.io.trajectories import read_trajectories
+from crowdveil.io.trajectory_trips import RULE, read_as_trips, without_inner
 from crowdveil.model.canonical import canonical
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
+from crowdveil.solve.trajectory.trip_rules import TripRule
 
 
 class Reading(Params):
@@ -67,14 +72,36 @@ class FlowReading(Reading):
     """Make zones of H3 cells of this resolution."""
     voronoi: Any = None
     """Make zones of the Voronoi cells of the points in this file."""
+    bbox: str | None = Field(None, json_schema_extra={"metavar": "W,S,E,N"})
+    """Leave out trips that begin or end outside of this box, and zones whose center is outside; degrees."""
+    extent: str | None = Field(None, json_schema_extra={"metavar": "COLUMNSxROWS"})
+    """With a grid: make this many tiles, such as 64x64, around the middle of the box or of the trips; leave out other trips."""
+    time_window: str | None = Field(None, json_schema_extra={"metavar": "FROM,TO"})
+    """Leave out trips before the first time and from the second on; local times, such as 2020-03-01,2020-03-08."""
     matrix: str | None = None
     """Matrix of an OMX file; all of them, as time steps, where their names are times."""
     hierarchy: Any = None
-    """Tree over the zones, for methods that generalize: ward, kd, quadtree, h3, or a table of levels or parents."""
+    """Tree over the zones, for methods that generalize: ward, kd, quadtree, h3, or a table of levels, parents or nodes."""
     destination_hierarchy: Any = None
     """Tree over the zones as destinations, where it differs."""
+    partition: Any = None
+    """Areas that were made before, for the method fixed: the folder of a release, or a table of zones and their groups."""
+    partition_step: str | None = None
+    """Time step of that release whose areas are taken, such as 2020-03-02T08:00, if its areas differ from step to step."""
     step: str | int | None = None
     """Length of a time step, such as 15min, 1h, 1d; all for one matrix. Default with times: 1h."""
+    from_trajectories: TripRule | None = None
+    """Find trips in trajectories: from first to last point, between tiles, between stays, or from home to work."""
+    stay_s: int | None = Field(None, ge=1)
+    """Least duration of a stay, seconds. Default: 600."""
+    stay_radius_m: float | None = Field(None, gt=0)
+    """Radius of a stay, meters. Default: 200."""
+    lat: str | None = None
+    """Column of latitudes."""
+    lon: str | None = None
+    """Column of longitudes."""
+    trajectory: str | None = None
+    """Column of the trajectory's id."""
 
 
 class TrajectoryReading(Reading):
@@ -88,6 +115,11 @@ class TrajectoryReading(Reading):
     """Column of the trajectory's id."""
 
 
+class EitherReading(FlowReading, TrajectoryReading):
+    """Input options of flows or trajectories; those of the other kind are refused when the original is read."""
+
+
+_TREES = ("hierarchy", "destination_hierarchy")
 READINGS: dict[type, type[Reading]] = {Flows: FlowReading, Trajectories: TrajectoryReading}
 
 
@@ -97,11 +129,29 @@ def read(takes: type, data: Any, options: Reading, notes: ReadNotes, *, person_i
     Trajectories are in canonical order, so that nothing depends on the order of rows or on the spelling of ids.
     """
     given = {name: getattr(options, name) for name in type(options).model_fields}
-    if isinstance(data, takes):
-        trees = given.get("hierarchy"), given.get("destination_hierarchy")
-        if isinstance(data, Trajectories):
-            return canonical(data)
-        return data if trees == (None, None) or not isinstance(data, Flows) else with_trees(data, *trees)
-    if takes is Flows:
-        return read_flows(data, notes=notes, members=person_ids, **given)
-    return canonical(read_trajectories(data, notes=notes, **given))
+    if takes is not Flows:
+        return canonical(data if isinstance(data, Trajectories) else read_trajectories(data, notes=notes, **given))
+    partition, partition_step = given.pop("partition"), given.pop("partition_step")
+    return with_partition(_read_flows(data, given, notes, person_ids), partition, partition_step)
+
+
+def _read_flows(data: Any, given: dict[str, Any], notes: ReadNotes, person_ids: bool) -> Flows:
+    """Read flows, or trips, or the trips in trajectories; trees are over what is left of the zones."""
+    rule = given.get(RULE)
+    if isinstance(data, Flows) and rule is not None:
+        raise ParameterError(Option(RULE), "wanted trajectories, but got flows; leave it out.")
+    trees = given["hierarchy"], given["destination_hierarchy"]
+    if isinstance(data, Flows):
+        flows = data
+    else:
+        data, given = read_as_trips(data, given, notes)
+        flows = read_flows(data, notes=notes, members=person_ids, **given | dict.fromkeys(_TREES))
+        flows = without_inner(flows) if rule == "transitions" else flows
+    return flows if trees == (None, None) else with_trees(flows, *trees)
+
+
+def with_partition(flows: Flows, partition: Any, step: str | None) -> Flows:
+    """Return flows with a partition of their zones that was made before; without one, unchanged."""
+    if partition is None and step is not None:
+        raise ParameterError(Option("partition_step"), f"it is for a release; name that with {Option('partition')}.")
+    return flows if partition is None else replace(flows, partition=read_partition(partition, flows.zones, step))

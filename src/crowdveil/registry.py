@@ -29,6 +29,7 @@ METHODS: dict[str, str] = {
     "atg-soft": "crowdveil.methods.od.atg_soft",
     "atg-coupled": "crowdveil.methods.od.atg_coupled",
     "atg-exact": "crowdveil.methods.od.atg_exact",
+    "fixed": "crowdveil.methods.od.fixed",
     "uniform": "crowdveil.methods.od.uniform",
     "oigh": "crowdveil.methods.od.oigh",
     "mondrian": "crowdveil.methods.od.mondrian",

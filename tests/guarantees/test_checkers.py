@@ -50,7 +50,7 @@ EVERY = (
     FlowKAnonymity(k=7, k_unit="trips"), DisjointFlows(), SuppressionBudget(suppress=0.1, k=7),
     GeneralizationLimit(tiles=9), MinTiles(tiles=2), MinInhabitedTiles(tiles=2), MaxArea(km2=1.5),
     WellFormedFlows(), TrueVolumes(), BoundedVolumes(), LocationsOnTileCenters(), WellFormedTrajectories(),
-    DifferentialPrivacy(epsilon=0.5, max_trips=2), TrajectoryKAnonymity(k=3, k_unit="people"),
+    DifferentialPrivacy(epsilon=0.5, trips=2), TrajectoryKAnonymity(k=3, k_unit="people"),
     CombinationKAnonymity(k=3, knowledge=2, interval_s=None, k_unit="people"), OriginalPoints(),
     SwappedTrajectories(swaps=1, k_unit="people"), NoOwnPoints(k_unit="people"),
     SharedTilePairs(min_group_size=2, tile_size_m=500, lon0=2.3, lat0=48.9, k_unit="trajectories"),
@@ -190,7 +190,7 @@ def _points(**columns: Any) -> WrittenRelease:
         "lat": [48.0, 48.0, 48.0],
         "lon": [2.0, 3.0, 2.0],
         "timestamp": pa.array([0, 60_000, 0], pa.timestamp("ms", tz="UTC")),
-        "trajectory_id": [1, 1, 2],
+        "published_id": [1, 1, 2],
         **columns,
     }
     features = [{"properties": {"area": n, "tiles": [n], "lon": x, "lat": 48.0}} for n, x in (("a", 2.0), ("b", 3.0))]
@@ -210,9 +210,9 @@ def test_a_position_off_the_centers() -> None:
 @pytest.mark.parametrize(
     ("columns", "fault"),
     [
-        ({"trajectory_id": [7, 7, 8]}, "numbered"),
-        ({"trajectory_id": [2, 2, 1]}, "numbered"),
-        ({"trajectory_id": [1, 2, 1]}, "numbered"),
+        ({"published_id": [7, 7, 8]}, "numbered"),
+        ({"published_id": [2, 2, 1]}, "numbered"),
+        ({"published_id": [1, 2, 1]}, "numbered"),
         ({"timestamp": pa.array([60_000, 0, 0], pa.timestamp("ms", tz="UTC"))}, "times fall"),
         ({"lat": [48.0, 98.0, 48.0]}, "globe"),
         ({"lat": [48.0, None, 48.0]}, "missing"),
@@ -238,7 +238,7 @@ def test_ill_formed_trajectories(columns: dict[str, Any], fault: str) -> None:
 )
 def test_no_exact_figure_is_published_with_noise(k_unit: str, people: int, suppressed: int | None, fault: str) -> None:
     release = written([(0, "a", "b", 12, people)], [(0, 12, suppressed)], k_unit=k_unit)
-    finding = DifferentialPrivacy(epsilon=1, max_trips=1).check(release)
+    finding = DifferentialPrivacy(epsilon=1, trips=1).check(release)
     assert finding.outcome == ("violated" if fault else "not checked") and fault in finding.detail
 
 

@@ -70,7 +70,7 @@ def _walks(*walks: list[float], areas: bool = False) -> WrittenRelease:
     """Trajectories along the equator, a point a minute."""
     points = [(x, i, n + 1) for n, walk in enumerate(walks) for i, x in enumerate(walk)]
     table = {
-        "lat": [0.0] * len(points), "lon": [p[0] for p in points], "trajectory_id": [p[2] for p in points],
+        "lat": [0.0] * len(points), "lon": [p[0] for p in points], "published_id": [p[2] for p in points],
         "timestamp": pa.array([60_000 * p[1] for p in points], pa.timestamp("ms", tz="UTC")),
     }  # fmt: skip
     tile = {"properties": {"area": "a", "tiles": ["a"], "lon": 1.0, "lat": 0.0}}
@@ -101,7 +101,7 @@ A, B = [1.0, 2.0, 3.0], [5.0, 6.0, 7.0]
 VIOLATED: dict[type[Guarantee], Callable[[Path], Finding]] = {
     FlowKAnonymity: lambda _: FlowKAnonymity(k=13, k_unit="trips").check(written(ROW, k_unit="trips")),
     DisjointFlows: lambda _: DisjointFlows().check(written([*ROW, (0, "ab", "b", 12, 12)])),
-    DifferentialPrivacy: lambda _: DifferentialPrivacy(epsilon=1, max_trips=1).check(written(ROW)),
+    DifferentialPrivacy: lambda _: DifferentialPrivacy(epsilon=1, trips=1).check(written(ROW)),
     SuppressionBudget: lambda _: SuppressionBudget(suppress=0.1, k=5).check_with_flows(written(ROW), _flows(14)),
     GeneralizationLimit: lambda _: GeneralizationLimit(tiles=2).check(written([(0, "a", "ab", 12, 12)])),
     MinTiles: lambda _: MinTiles(tiles=2).check(written(ROW)),
@@ -154,7 +154,7 @@ def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
     flows = written([(0, "ab", "ab", 12, 12)], [(0, 12, None)], k_unit="trips")
     walks, sectors = _walks(A, A), _map(tmp_path, lambda _: None)
     of_flows: list[Guarantee] = [
-        FlowKAnonymity(k=10, k_unit="trips"), DisjointFlows(), DifferentialPrivacy(epsilon=1, max_trips=1),
+        FlowKAnonymity(k=10, k_unit="trips"), DisjointFlows(), DifferentialPrivacy(epsilon=1, trips=1),
         SuppressionBudget(suppress=0.1, k=10), GeneralizationLimit(tiles=4), MinTiles(tiles=2), MinInhabitedTiles(tiles=2),
         MaxArea(km2=9), WellFormedFlows(), TrueVolumes(), BoundedVolumes(),
     ]  # fmt: skip
@@ -180,7 +180,7 @@ def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
 def test_a_run_publishes_nothing_with_a_violated_or_an_unchecked_privacy_guarantee() -> None:
     crowd, noise, truth = (
         TrajectoryKAnonymity(k=2, k_unit="people"),
-        DifferentialPrivacy(epsilon=1, max_trips=1),
+        DifferentialPrivacy(epsilon=1, trips=1),
         TrueVolumes(),
     )
     open_ = crowd.check(_walks(A, A))

@@ -25,7 +25,6 @@ from crowdveil.model.tessellation import (
     h3_cover,
     h3_zones,
     locate,
-    outlines,
     voronoi_zones,
 )
 from crowdveil.model.zones import Zones
@@ -64,7 +63,7 @@ def test_every_point_lies_in_exactly_one_tile_whose_sides_are_meters(
     assert zones.row is not None
     assert zones.column[tile].tolist() == column.tolist()
     assert zones.row[tile].tolist() == row.tolist()
-    shapes = outlines(zones, np.arange(len(zones), dtype=np.int32))
+    shapes = zones.outlines(np.arange(len(zones), dtype=np.int32))
     if size <= 2000:  # the sides of larger squares bend
         inside = shapely.contains_xy(shapes[None, :], lon[:, None], lat[:, None])
         near = shapely.distance(shapely.boundary(shapes)[None, :], shapely.points(lon, lat)[:, None]) < 1e-7
@@ -202,7 +201,7 @@ def test_h3_cells_cover_shapes() -> None:
         [shapely.box(2.0, 48.0, 2.3, 48.01), shapely.Point(2.5, 48.2), shapely.box(2.0, 48.2, 2.001, 48.201)]
     )
     zones = h3_zones(h3_cover(shapes, 7))
-    union = shapely.union_all(outlines(zones, np.arange(len(zones), dtype=np.int32)))
+    union = shapely.union_all(zones.outlines(np.arange(len(zones), dtype=np.int32)))
     assert all(shapely.covers(shapely.buffer(union, 1e-9), shape) for shape in shapes)
 
 
@@ -253,10 +252,10 @@ def test_h3_cells_that_are_none_or_of_two_sizes_are_refused() -> None:
 def test_outlines_are_what_is_known() -> None:
     both = np.array([0, 1], np.int32)
     cell = h3.latlng_to_cell(41.0, 2.0, 9)
-    assert outlines(Zones.from_ids(["a", "b"]), both).tolist() == [None, None]
-    points = outlines(Zones(np.array(["a", "b"]), np.array([1.0, 2.0]), np.array([3.0, 4.0]), kind="centroids"), both)
+    assert Zones.from_ids(["a", "b"]).outlines(both).tolist() == [None, None]
+    points = Zones(np.array(["a", "b"]), np.array([1.0, 2.0]), np.array([3.0, 4.0]), kind="centroids").outlines(both)
     assert [p.wkt for p in points] == ["POINT (1 3)", "POINT (2 4)"]
-    hexagon = outlines(h3_zones([cell]), both[:1])[0]
+    hexagon = h3_zones([cell]).outlines(both[:1])[0]
     assert hexagon.contains(shapely.Point(2.0, 41.0))
     assert len(hexagon.exterior.coords) == 7
 

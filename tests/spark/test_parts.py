@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from examples import tries
+from given_boxes import with_boxes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from spark_runs import same_rows
@@ -74,7 +75,7 @@ def _rows(release: FlowRelease) -> list[tuple[Any, ...]]:
 @given(draw=st.data())
 def test_a_time_step_gives_the_same_alone_and_among_others(name: str, draw: st.DataObject) -> None:
     method, data = find_method(name), draw.draw(testing.flows())
-    data = _on_grid(data) if name == "uniform" else data
+    data = _on_grid(data) if name == "uniform" else with_boxes(data, 1) if name == "fixed" else data
     parameters: dict[str, Any] = {"k": 2} if "k" in method.params.model_fields else {}
     if "aggregate_small" in method.params.model_fields:
         parameters["aggregate_small"] = draw.draw(st.booleans())
@@ -181,7 +182,7 @@ def _merged(guarantee: Guarantee, releases: list[WrittenRelease]) -> Finding:
 OF_FLOWS: tuple[Guarantee, ...] = (
     FlowKAnonymity(k=10, k_unit="trips"), DisjointFlows(), SuppressionBudget(suppress=0.1, k=10), GeneralizationLimit(tiles=2),
     MinTiles(tiles=2), MinInhabitedTiles(tiles=2), MaxArea(km2=3), WellFormedFlows(), TrueVolumes(),
-    DifferentialPrivacy(epsilon=1, max_trips=1),
+    DifferentialPrivacy(epsilon=1, trips=1),
 )  # fmt: skip
 
 

@@ -71,7 +71,7 @@ def _options(method: str) -> dict[str, Any]:
     return {} if method == "laplace" else {"k": 5, "aggregate_small": True}
 
 
-@pytest.mark.parametrize("method", [name for name in OD if name != "uniform"])
+@pytest.mark.parametrize("method", [name for name in OD if name not in ("uniform", "fixed")])
 def test_a_city_gives_the_same_rows(method: str, spark: Any, city: Path, tmp_path: Path) -> None:
     _both(spark, tmp_path, method, city / "trips.parquet", zones=city / "zones.geojson", step="3h", **_options(method))
 
@@ -91,7 +91,7 @@ def test_weights_are_rounded_and_noted_as_on_one_machine(method: str, spark: Any
 
 
 @pytest.mark.realdata
-@pytest.mark.parametrize("method", [name for name in OD if name != "uniform"])
+@pytest.mark.parametrize("method", [name for name in OD if name not in ("uniform", "fixed")])
 def test_taxis_give_the_same_rows(method: str, spark: Any, realdata: Path, tmp_path: Path) -> None:
     taxi = realdata / "nyc_taxi"
     trips = taxi / "yellow_sample_2018_2020.parquet"

@@ -206,7 +206,7 @@ def ended(client: httpx.Client, job: str, within_s: float = 120.0) -> dict[str, 
     raise AssertionError(f"the job did not end: {seen.text}")
 
 
-def until(condition: Callable[[], Any], within_s: float = 40.0) -> Any:
+def until(condition: Callable[[], Any], within_s: float = 300.0) -> Any:
     """What a condition comes to, once it comes to something."""
     end = time.monotonic() + within_s
     while time.monotonic() < end:

@@ -25,6 +25,7 @@ _ZONED = (".json", ".geojson", ".gpkg", ".geoparquet")
 _TRIPS = b"origin,destination\na,a\n"
 _JOINT = "/methods/joint/jobs"
 _CALL = re.compile(r"^(\d+) +(\w+)\((.*?)(?:\) += (-?\w+)(?:<(.*)>)?.*| <unfinished \.\.\.>)$")
+_ENDED = re.compile(r"^(\d+) +\+\+\+ ")
 _RESUMED = re.compile(r"^(\d+) +<\.\.\. (\w+) resumed>.*\) += (-?\w+)(?:<(.*)>)?")
 
 
@@ -56,7 +57,7 @@ def watched(service: Running, secret: Path | None = None) -> Iterator[Counter[st
     with tempfile.TemporaryDirectory() as made:
         seen = Path(made, "seen")
         if shutil.which("strace"):
-            service.prefix = ["strace", "-D", "-f", "-y", "--seccomp-bpf", "-qq", "-o", str(seen), "-e",
+            service.prefix = ["strace", "-D", "-f", "-y", "--seccomp-bpf", "-q", "-o", str(seen), "-e",
                               "trace=open,openat,socket,connect,clone,clone3,landlock_restrict_self"]  # fmt: skip
         try:
             service.start()
@@ -101,26 +102,29 @@ def _held(seen: Path, data: Path, secret: Path | None) -> Counter[str]:
     """Check what was done, from strace: a path that was opened is that of the file itself, behind all links."""
     from crowdveil.server.workers.sandbox.confine import installed
 
-    allowed = [*installed(), Path("/dev/null"), Path("/proc/self/cgroup"), Path(__file__).parent]
+    allowed = [*installed(), Path("/dev/null"), Path(__file__).parent]
     confined: dict[int, set[str]] = {}
+    group: dict[int, Path] = {}  # /proc/self/cgroup of a process, which its threads may read too
     counts = Counter[str]({"connections": 0, "opened outside the run folder": 0})
     for process, call, arguments, result, opened in _calls(seen):
         if call == "landlock_restrict_self" and result == "0":
-            confined.setdefault(process, set())
+            confined[process], group[process] = set(), Path(f"/proc/{process}/cgroup")
             counts["confined processes"] += 1
+        elif call == "exited":  # its number may be given to another process
+            confined.pop(process, None)
         elif process in confined and call.startswith("clone") and result.isdecimal():
-            confined[int(result)] = confined[process]  # a thread
+            confined[int(result)], group[int(result)] = confined[process], group[process]  # a thread
         elif call in ("connect", "socket"):
             assert process not in confined or result == "-1", (call, arguments)
             assert call == "socket" or "AF_INET" not in arguments, arguments
         elif call in ("open", "openat") and result.isdecimal():
             path = Path(opened)
             assert path != secret, arguments
-            if process in confined and not any(path.is_relative_to(a) for a in allowed):
+            if process in confined and path != group[process] and not any(path.is_relative_to(a) for a in allowed):
                 assert path.is_relative_to(data), f"a confined process opened {path}"
                 confined[process].add("/".join(path.relative_to(data).parts[:2]))
+                assert len(confined[process]) == 1, confined[process]
                 counts["opened in the run folder"] += 1
-    assert all(len(folders) <= 1 for folders in confined.values()), confined
     assert counts["confined processes"] > 0 and counts["opened in the run folder"] > 0
     return counts
 
@@ -130,7 +134,9 @@ def _calls(seen: Path) -> Iterator[tuple[int, str, str, str, str]]:
     begun: dict[int, tuple[str, str]] = {}
     with seen.open(errors="replace") as lines:
         for line in lines:
-            if resumed := _RESUMED.match(line):
+            if ended := _ENDED.match(line):
+                yield int(ended[1]), "exited", "", "", ""
+            elif resumed := _RESUMED.match(line):
                 call, arguments = begun.pop(int(resumed[1]), (resumed[2], '""'))
                 yield int(resumed[1]), call, arguments, resumed[3], resumed[4] or ""
             elif found := _CALL.match(line.rstrip("\n")):

@@ -8,7 +8,9 @@ const LABELS: Record<string, string> = {
   include_empty: "Include empty tiles", count_trajectories: "Count trajectories, not people", tile_size_m: "Tile size",
   zones: "Zones file", zone_id: "Zone id column", tz: "Time zone", time_format: "Time format", drop_invalid: "Leave out rows that cannot be used",
   grid: "Squares", h3: "H3 cells", voronoi: "Voronoi cells", matrix: "Matrix", hierarchy: "Tree over the zones",
-  destination_hierarchy: "Tree of destinations", step: "Length of a time step", seed: "Random seed", format: "File format",
+  destination_hierarchy: "Tree of destinations", partition: "Areas made before", partition_step: "Time step of these areas",
+  trips_per_person: "Trips of a person that are kept", min_volume: "Smallest published volume", unit: "What is protected",
+  time_partition: "Areas over time", stable_by: "Time steps that share areas", step: "Length of a time step", seed: "Random seed", format: "File format",
   data_name: "Name of the data file", attack: "Attack the release first", report: "Write the report", before_after: "Before and after (confidential)",
 };
 

@@ -12,7 +12,7 @@ import click
 
 from crowdveil import api
 from crowdveil.cli.compare import listed
-from crowdveil.cli.console import progress_bar, show_notes, show_sentences
+from crowdveil.cli.console import show_notes, show_sentences
 from crowdveil.cli.options import engine_options, given, options_of
 from crowdveil.cli.remote_jobs import (
     RemoteTarget,
@@ -24,41 +24,44 @@ from crowdveil.cli.remote_jobs import (
     server_options,
     split_files,
 )
-from crowdveil.compat.mobidatalab.runfiles import read_measure_file
+from crowdveil.compat.mobidatalab.runfiles import measures_of
 from crowdveil.errors import Option, ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.measures.base import MeasureRequest
-from crowdveil.reading import FlowReading, TrajectoryReading
+from crowdveil.progress import progress_bar
+from crowdveil.reading import EitherReading, FlowReading
 from crowdveil.registry import MEASURES
-
-_TREES = ("hierarchy", "destination_hierarchy")
+from crowdveil.runfiles.common import load
 
 
 def _call(
     original: str | None, release: str | None, measures: str | None, run_file: str | None, pairing: str | None,
-    as_json: bool, output: str | None, plot: str | None, overwrite: bool, engine: Literal["local", "spark"],
+    paired_by_id: bool, as_json: bool, output: str | None, plot: str | None, overwrite: bool, engine: Literal["local", "spark"],
     master: str | None, **values: Any,
 ) -> None:  # fmt: skip
     names: Any = None if measures is None else listed(measures)
     if run_file is not None:
         if original is not None or release is not None or measures is not None:
             raise ParameterError("wanted either an original, a release and measures, or a file with -f, but got both.")
-        asked = read_measure_file(Path(run_file))
+        asked = measures_of(Path(run_file), load(Path(run_file)))
         original, release, names = asked.original, asked.release, asked.measures
         output = output or (None if asked.output is None else str(asked.output))
+        pairing, paired_by_id = pairing or asked.pairing, paired_by_id or asked.paired_by_id
     if original is None or release is None:
         raise ParameterError("wanted an original and a release to measure, or a file with -f; give them.")
     api.check_outputs(output, plot)
     server, notes = remote_target(values), ReadNotes()
-    options = given(FlowReading, values) | given(TrajectoryReading, values)
+    options = given(EitherReading, values)
     if server is not None and engine == "spark":
         raise ParameterError(
             f"wanted a server or an engine, but got both; give {Option('server')} or {Option('engine')}."
         )
     if server is not None:
         uploads = {"original": original, "release": release, **({} if pairing is None else {"pairing": pairing})}
-        _run_remotely(server, uploads, names, as_json, output, plot, overwrite, options)
+        _run_remotely(
+            server, uploads, names, as_json, output, plot, overwrite, options | {"paired_by_id": paired_by_id}
+        )
         return
     with ExitStack() as files:
         table, picture = (
@@ -67,8 +70,8 @@ def _call(
         )
         with progress_bar() as (progress, stage):
             found = api.measure(
-                original, release, names, pairing=pairing, engine=engine, master=master, notes=notes, progress=progress,
-                stage=stage, **options,
+                original, release, names, pairing=pairing, paired_by_id=paired_by_id, engine=engine, master=master, notes=notes,
+                progress=progress, stage=stage, **options,
             )  # fmt: skip
         if table is not None:
             found.write(table)
@@ -84,12 +87,7 @@ def _run_remotely(
     output: str | None,
     plot: str | None, overwrite: bool, options: dict[str, Any],
 ) -> None:  # fmt: skip
-    form = form_of(output, "json")
-    if as_json and form != "json":
-        raise ParameterError(
-            Option("json"),
-            f"a server makes one form of a result; give {Option('json')} or another form with {Option('output')}, not both.",
-        )
+    form = form_of(output, "json", as_json=as_json)
     for target in (output, plot):
         check_target_of(target, overwrite=overwrite)
     values, files = split_files(FlowReading, options)
@@ -113,12 +111,6 @@ def _run_remotely(
         click.echo("\n".join(shown if as_json else job["summary"]["lines"]))
 
 
-def _reading_options() -> list[click.Option]:
-    """Return the input options of flows and trajectories, each once."""
-    both = {option.name: option for kind in (TrajectoryReading, FlowReading) for option in options_of(kind)}
-    return [option for name, option in both.items() if name not in _TREES]
-
-
 command = click.Command(
     "measure",
     callback=_call,
@@ -132,6 +124,10 @@ command = click.Command(
         ),
         click.Option(["-f", "--file", "run_file"], metavar="FILE", help="A file of measures, as mdl-anonymizer has it."),
         click.Option(["--pairing"], metavar="FILE", help="What was kept with --pairing when trajectories were anonymized."),
+        click.Option(
+            ["--paired-by-id"], is_flag=True,
+            help="Pair trajectories with their originals by equal ids; only for those that others published under them.",
+        ),
         click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, of flows with the values of each time step."),
         click.Option(
             ["-o", "--output"], metavar="FILE",
@@ -141,17 +137,18 @@ command = click.Command(
         click.Option(["--overwrite"], is_flag=True, help="Replace files that exist."),
         *engine_options(),
         *server_options(),
-        *_reading_options(),
+        *options_of(EitherReading, without=("hierarchy", "destination_hierarchy", "partition", "partition_step")),
     ],
     help="Measure what a release lost of the original flows or trajectories. The numbers are exact and confidential: do not "
     "publish them.\n\n"
-    "RELEASE is the folder of a release. Trajectories that others published may be a CSV or Parquet file: where its ids are "
-    "the original's, they link both. "
+    "RELEASE is the folder of a release. Trajectories that others published may be a CSV or Parquet file; "
+    "with --paired-by-id if their ids are the original's. "
     "Input options are those of the release unless given; files, such as zones, must be given again. "
     "↓ lower is better, ↑ higher is better, – undefined.\n\n"
     "\b\nExamples:\n"
     "  crowdveil measure trips.parquet out/ --zones zones.geojson\n"
     "  crowdveil measure trips.parquet out/ --zones zones.geojson -m generalization,E,D -o lost.csv\n"
     "  crowdveil measure cabs.csv out/ --pairing cabs-pairing.csv -m rmse,record-linkage:time_weight=0.005 --plot lost.png\n"
+    "  crowdveil measure cabs.csv published-by-others.csv --paired-by-id -m rmse\n"
     "  crowdveil measure -f measures.json",
 )  # fmt: skip

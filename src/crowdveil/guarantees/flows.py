@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, ClassVar, Literal
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -14,11 +16,19 @@ from crowdveil.guarantees.original import step_volumes, volumes_by_step, volumes
 from crowdveil.guarantees.outlines import broken_outlines
 from crowdveil.guarantees.painting import blocks, by_step
 from crowdveil.guarantees.runs import Runs
-from crowdveil.io.written_release import FLOW_COLUMNS, WrittenRelease
+from crowdveil.io.written_release import FLOW_COLUMNS, NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import STATES
 
+BudgetPeriod = Literal["step", "all", "hour-of-day", "hour-of-week", "day-type"]
+"""What a suppression budget is for: each time step; all of them together; those of each hour of the day or of the week, or of
+working days, Saturdays and Sundays."""
+_PERIODS: dict[BudgetPeriod, str] = {
+    "step": "each time step", "all": "all time steps together", "hour-of-day": "the time steps of each hour of the day",
+    "hour-of-week": "the time steps of each hour of the week",
+    "day-type": "the time steps of working days, of Saturdays and of Sundays each",
+}  # fmt: skip
 _FAULTS = {
     "columns": "columns are missing or more than they should be",
     "two_crowds": "two columns have the group size",
@@ -95,11 +105,12 @@ class DisjointFlows(Guarantee):
 
 
 class SuppressionBudget(Guarantee):
-    """At most a given volume of each time step is suppressed."""
+    """At most a given volume of each time step, or of all time steps of a period, is suppressed."""
 
     name: ClassVar[str] = "suppression-budget"
     kind: ClassVar[Kind] = "structure"
     tallies: ClassVar[Mapping[str, Merge]] = dict.fromkeys(("steps", "over", "open", "below_k", "strange"), "sum")
+    from_data: ClassVar[tuple[str, ...]] = ("tz",)
 
     suppress: float | None = Field(None, ge=0, le=1)
     """A share of the volume."""
@@ -108,6 +119,9 @@ class SuppressionBudget(Guarantee):
     k: int = Field(ge=1)
     weighted: bool = False
     """Whether trips have weights: a flow then counts as the whole trips that its weight is rounded to."""
+    period: BudgetPeriod = "step"
+    tz: str = "UTC"
+    """Time zone of the hours and days of the period."""
 
     @model_validator(mode="before")
     @classmethod
@@ -123,13 +137,22 @@ class SuppressionBudget(Guarantee):
             f"{self.suppress_trips:,} trips" if self.suppress is None else f"{100 * self.suppress:g} % of the volume"
         )
         rounded = "; flows are rounded to whole trips for this" if self.weighted else ""
-        return f"Of each time step at most {limit} is suppressed, unless its group size is below {self.k:,} in all{rounded}."
+        if self.period == "step":
+            return f"Of each time step at most {limit} is suppressed, unless its group size is below {self.k:,} in all{rounded}."
+        return (
+            f"Of {_PERIODS[self.period]} at most {limit} is suppressed, without time steps whose group size is below {self.k:,} "
+            f"in all{rounded}."
+        )
 
     def check(self, written: WrittenRelease) -> Finding:
         """Compare each given suppressed total with the volume of its time step."""
         suppressed, given = written.listed("suppressed")
         published = self._sum_rows(written, written.column("volume"))
         volume = published + suppressed
+        if self.period != "step":
+            listed, step = written.listed_steps()
+            group = step_groups(listed, self.tz, self.period)[step]
+            return self._check_groups(published, volume, group, ~given | self.weighted)
         if self.weighted:
             # Only the original shows what each flow is rounded to; a volume differs by at most a trip for each flow in it.
             flows = self._sum_rows(written, _most_flows(written))
@@ -150,6 +173,8 @@ class SuppressionBudget(Guarantee):
         """Compare what is missing of each time step of the original, given or not, with its volume."""
         published, strange = volumes_by_step(written, original)
         volume = step_volumes(original)
+        if self.period != "step":
+            return self._check_groups_with_flows(written, original, published, volume, strange)
         open_ = 0
         in_rows = volumes_in_rows(written, original) if self.weighted else published
         if in_rows is None:  # rows overlap: nothing shows which flows are in them, so each may be rounded up or down
@@ -170,11 +195,51 @@ class SuppressionBudget(Guarantee):
         }
         return self.make_finding(counts["over"] + strange > 0, counts, open_=open_ > 0, with_original=True)
 
+    def _check_groups(
+        self,
+        published: Ints,
+        volume: Ints,
+        group: Ints,
+        unknown: Mask,
+        *,
+        strange: int = 0,
+        with_original: bool = False,
+    ) -> Finding:
+        """Compare what is suppressed of each group of time steps with its volume; an unknown total leaves it open."""
+        groups, number = np.unique(group, return_inverse=True)
+        of_group = np.zeros((3, len(groups)), np.int64)
+        for row, values in enumerate((published, volume, unknown)):
+            np.add.at(of_group[row], number, values)
+        outside, open_ = ~self._within(of_group[1] - of_group[0], of_group[1]), of_group[2] > 0
+        counts = {
+            "steps": len(group), "over": int((outside & ~open_).sum()), "open": int(open_.sum()), "strange": strange,
+        }  # fmt: skip
+        return self.make_finding(
+            counts["over"] + strange > 0, counts, open_=counts["open"] > 0, with_original=with_original
+        )
+
+    def _check_groups_with_flows(
+        self, written: WrittenRelease, original: Flows, published: Ints, volume: Ints, strange: int
+    ) -> Finding:
+        """Compare each group of time steps of the original, without those of fewer than k people in all."""
+        unknown = np.zeros(len(volume), np.bool_)
+        if self.weighted:
+            in_rows = volumes_in_rows(written, original)
+            unknown = np.full(len(volume), in_rows is None)
+            published = published if in_rows is None else in_rows
+        empty = np.flatnonzero((published == 0) & (volume > 0))
+        keep = np.ones(len(volume), np.bool_)
+        keep[[step for step in empty.tolist() if self._people(original, step) < self.k]] = False
+        group = step_groups(original.t, self.tz, self.period)
+        columns = (published[keep], volume[keep], group[keep], unknown[keep])
+        return self._check_groups(*columns, strange=strange, with_original=True)
+
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return in how many time steps more is suppressed, and in how many that is unknown."""
         # The number of time steps of the original, or of those suppressed whole, would distinguish empty from suppressed ones.
         steps = "every time step of the original" if with_original else counted(counts["steps"], "time step")
-        said = [f"{steps} checked, more is suppressed in {counts['over']:,}"]
+        groups = "" if self.period in ("step", "all") else " groups of them"
+        said = [f"{steps} checked, more is suppressed in {counts['over']:,}{groups}"]
         if counts["open"]:
             said.append(f"not given in {counted(counts['open'], 'time step')}")
         if counts["strange"]:
@@ -215,11 +280,23 @@ class SuppressionBudget(Guarantee):
         return len(np.unique(original.person_ids[first:last]))
 
 
+def step_groups(t: Ints, tz: str, period: BudgetPeriod) -> Ints:
+    """Return the group of each time step: by its local hour, hour of the week or type of day; without code of the methods."""
+    found = []
+    for moment in t.tolist():
+        local = datetime.fromtimestamp(0 if moment == NO_TIME else moment, ZoneInfo(tz))
+        day, hour = local.weekday(), local.hour
+        found.append({"hour-of-day": hour, "hour-of-week": 24 * day + hour, "day-type": max(day - 4, 0)}.get(period, 0))
+    return np.array(found, np.int64)
+
+
 def _most_flows(written: WrittenRelease) -> Ints:
     """Return an upper bound of the original flows in each row: its pairs of tiles, and its trips where these are counted."""
     tiles = np.array([*map(len, written.area_tiles), 0], np.int64)  # the last is for areas that are not listed
     pairs: Ints = tiles[written.area_numbers("origin_area")] * tiles[written.area_numbers("destination_area")]
-    return np.minimum(pairs, written.column("trips")) if "trips" in written.data.column_names else pairs
+    if "trips" in written.data.column_names:
+        pairs = np.minimum(pairs, written.column("trips"))
+    return pairs
 
 
 def within_budget(suppressed: int, volume: int, budget: float) -> bool:

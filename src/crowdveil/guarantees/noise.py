@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -22,14 +22,21 @@ class DifferentialPrivacy(Guarantee):
     of_mechanism: ClassVar[bool] = True
 
     epsilon: float = Field(gt=0)
-    max_trips: int = Field(ge=1)
+    trips: int = Field(ge=1)
+    """Trips of a person that are kept; where people are not known, trips that are protected together."""
+    unit: Literal["person", "trips"] = "trips"
+    period: Literal["step", "release"] = "step"
 
     def statement(self) -> str:
         """Return the guarantee in one sentence."""
-        trips = "any one trip" if self.max_trips == 1 else f"any {self.max_trips:,} trips"
+        trips = "any one trip" if self.trips == 1 else f"any {self.trips:,} trips"
+        kept = "one trip" if self.trips == 1 else f"{self.trips:,} trips"
+        limits = f" (at most {kept} of each is kept)" if self.unit == "person" else ""
+        subject = f"any one person is in the data or not{limits}" if limits else f"{trips} took place or not"
+        where = "In each time step, whether" if self.period == "step" else "In all time steps together, whether"
         return (
-            f"In each time step, whether {trips} took place or not changes the chance of what is published by a factor of "
-            f"e^{self.epsilon:g} at most, for an adversary without the seed of the noise."
+            f"{where} {subject} changes the chance of what is published by a factor of e^{self.epsilon:g} at most, for an "
+            "adversary without the seed of the noise."
         )
 
     def check(self, written: WrittenRelease) -> Finding:

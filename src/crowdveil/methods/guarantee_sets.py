@@ -14,7 +14,7 @@ from crowdveil.guarantees import (
 )
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import Budgeted, FlowParams
+from crowdveil.params import Budgeted, FlowParams, TimePartitioned
 
 
 def overlapping_flow_guarantees(data: Flows, params: FlowParams) -> tuple[Guarantee, ...]:
@@ -22,9 +22,11 @@ def overlapping_flow_guarantees(data: Flows, params: FlowParams) -> tuple[Guaran
     anonymity = FlowKAnonymity(k=params.k, k_unit=data.k_unit)
     if not isinstance(params, Budgeted):
         return (anonymity,)
+    stable = isinstance(params, TimePartitioned) and params.time_partition == "stable"
     budget = SuppressionBudget(
-        suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k, weighted=data.weight is not None
-    )
+        suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k, weighted=data.weight is not None,
+        **({"period": params.budget_period, "tz": getattr(data, "tz", "UTC")} if stable else {}),
+    )  # fmt: skip
     return (anonymity, budget)
 
 

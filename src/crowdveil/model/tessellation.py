@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from crowdveil.errors import InputError, Option, ParameterError
-from crowdveil.model.arrays import Floats, Indices, Labels
-from crowdveil.model.globe import Box, cut_at_date_line, near, turned
+from crowdveil.model.arrays import Floats, Indices, Ints, Labels
+from crowdveil.model.globe import Box, cut_at_date_line, near
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.zones import Grid, Zones
 
@@ -33,16 +34,47 @@ def grid_over(box: Box, size_m: float, most: int = MAX_TILES) -> Grid:
     x, y = projection.to_plane(*_box_outline(box))
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise ParameterError(
-            "a grid cannot cover points all around the globe; leave out far points with a bounding box, or use H3 cells."
+            f"a grid cannot cover points all around the globe; leave out far points with {Option('bbox')}, or use H3 cells."
         )
     x0, y0 = np.floor(x.min() / size_m) * size_m, np.floor(y.min() / size_m) * size_m
     columns, rows = int((x.max() - x0) // size_m) + 1, int((y.max() - y0) // size_m) + 1
     if columns * rows > most:
         raise ParameterError(
             f"a grid of {size_m:g} m over these points has {columns * rows:,} tiles, and at most {most:,} are "
-            "possible; choose larger tiles, or leave out far points with a bounding box."
+            f"possible; choose larger tiles, or leave out far points with {Option('bbox')}."
         )
     return Grid(projection, float(x0), float(y0), float(size_m), columns, rows)
+
+
+def grid_around(lon: float, lat: float, size_m: float, columns: int, rows: int) -> Grid:
+    """Return the grid of this many squares around a point."""
+    if columns * rows > MAX_TILES:
+        raise ParameterError(Option("extent"), f"wanted at most {MAX_TILES:,} tiles, but got {columns * rows:,}.")
+    projection = LocalProjection.around_box(Box(lon, lat, lon, lat))
+    x, y = (float(values[0]) for values in projection.to_plane(np.array([lon]), np.array([lat])))
+    return Grid(projection, x - columns * size_m / 2, y - rows * size_m / 2, float(size_m), columns, rows)
+
+
+PUBLIC_TILES = 10
+"""Tiles in a step of the public grid, at least."""
+
+
+def public_step(size_m: float) -> float:
+    """Return the step of the public grid for tiles of a size: 1, 2 or 5 times a power of ten, degrees."""
+    least = PUBLIC_TILES * size_m / 111_320
+    power = 10.0 ** np.floor(np.log10(least))
+    return float(next(f * power for f in (1, 2, 5, 10) if f * power >= least * (1 - 1e-9)))
+
+
+def public_box(box: Box, size_m: float) -> Box:
+    """Return a box rounded outward to the public grid, so that it does not show the exact positions at its sides."""
+    step = public_step(size_m)
+    west, south = (float(np.round(np.floor(v / step) * step, 9)) for v in (box.west, box.south))
+    east, north = (float(np.round(np.ceil(v / step) * step, 9)) for v in (box.east, box.north))
+    east, north = (high if high > low else high + step for low, high in ((west, east), (south, north)))
+    if box.west >= -180 and box.east <= 180:
+        west, east = max(west, -180.0), min(east, 180.0)
+    return Box(west, max(south, -90.0), east, min(north, 90.0))
 
 
 def _box_outline(box: Box) -> tuple[Floats, Floats]:
@@ -75,6 +107,12 @@ def grid_zones(grid: Grid, column: Indices | None = None, row: Indices | None = 
     lon, lat = grid.projection.to_globe(x, y)
     ids = np.array([f"r{r}c{c}" for r, c in zip(row.tolist(), column.tolist(), strict=True)], dtype=object)
     return Zones(ids, lon, lat, kind="grid", grid=grid, column=column, row=row)
+
+
+def zones_at(zones: Zones, index: Ints) -> Zones:
+    """Return some of the zones, in the given order."""
+    columns = {name: getattr(zones, name) for name in ("ids", "lon", "lat", "polygons", "column", "row")}
+    return replace(zones, **{name: values[index] for name, values in columns.items() if values is not None})
 
 
 def h3_zones(cells: Sequence[str]) -> Zones:
@@ -166,32 +204,6 @@ def _voronoi_cells(x: Floats, y: Floats, box: Any) -> Any:
     cut = shapely.intersection(cells[order], box)
     # A cell that touches a side of the box from within may include a line of that side, which is no part of a zone.
     return np.where(shapely.get_type_id(cut) == 3, cut, shapely.buffer(cut, 0))
-
-
-def outlines(zones: Zones, tiles: Indices) -> Labels:
-    """Return the shapes (degrees) of some tiles: polygons, points where only centroids are known, else None."""
-    import shapely
-
-    if zones.polygons is not None:
-        return zones.polygons[tiles]
-    if zones.grid is not None and zones.column is not None and zones.row is not None:
-        return _grid_outlines(zones.grid, zones.column[tiles], zones.row[tiles])
-    if zones.kind == "h3":
-        import h3
-
-        rings = [[(x, y) for y, x in h3.cell_to_boundary(zones.ids[i])] for i in tiles]
-        return turned(np.array([shapely.Polygon(ring) for ring in rings], dtype=object), zones.projection.lon0)
-    if zones.located:
-        return np.asarray(shapely.points(zones.lon[tiles], zones.lat[tiles]), dtype=object)
-    return np.full(len(tiles), None, dtype=object)
-
-
-def _grid_outlines(grid: Grid, column: Indices, row: Indices) -> Labels:
-    import shapely
-
-    x0, y0 = grid.x0 + column * grid.size_m, grid.y0 + row * grid.size_m
-    squares = shapely.box(x0, y0, x0 + grid.size_m, y0 + grid.size_m)
-    return np.asarray(grid.projection.polygons_to_globe(squares), dtype=object)
 
 
 def locate(zones: Zones, lon: Floats, lat: Floats) -> Indices:

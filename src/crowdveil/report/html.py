@@ -55,6 +55,7 @@ def _page_model(written: WrittenRelease, manifest: dict[str, Any], private: Priv
 def _page(written: WrittenRelease, manifest: dict[str, Any], private: PrivateContext | None) -> str:
     page = _page_model(written, manifest, private)
     script, style = asset("report.js"), asset("report.css")
+    facts, attacks = manifest["method"].get("facts", {}), {trial["attack"] for trial in manifest["risk"] or ()}
     return str(
         _template().render(
             title=f"{manifest['method']['name']}: report of a release",
@@ -65,26 +66,17 @@ def _page(written: WrittenRelease, manifest: dict[str, Any], private: PrivateCon
             private=private,
             page=page,
             manifest=manifest,
-            facts=_plain_facts(manifest),
-            measured=manifest["method"].get("facts", {}).get("measured"),
+            facts={n: v for n, v in facts.items() if not isinstance(v, dict)},
+            measured=facts.get("measured"),
             guarantees=manifest["guarantees"],
             violated=[p["name"] for p in manifest["guarantees"] if p["outcome"] == Outcome.VIOLATED],
             tally=tally([p["outcome"] for p in manifest["guarantees"]]),
             unchecked=[p for p in manifest["guarantees"] if p["outcome"] == Outcome.NOT_CHECKED],
             questions=answers(written, manifest, page.equal),
-            meanings=[(name, text) for name, text in MEANINGS.items() if name in _attacks(manifest)],
+            meanings=[(name, text) for name, text in MEANINGS.items() if name in attacks],
             files={role: entry for role, entry in manifest["files"].items() if role != "report"},
         )
     )
-
-
-def _attacks(manifest: dict[str, Any]) -> set[str]:
-    """Return the names of the attacks in a manifest."""
-    return {trial["attack"] for trial in manifest["risk"] or ()}
-
-
-def _plain_facts(manifest: dict[str, Any]) -> dict[str, Any]:
-    return {n: v for n, v in manifest["method"].get("facts", {}).items() if not isinstance(v, dict)}
 
 
 def _policy(script: str, style: str) -> str:

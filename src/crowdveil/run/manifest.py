@@ -17,15 +17,16 @@ from crowdveil.guarantees.base import Finding, Guarantee
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.written_release import MANIFEST_FILE, file_hash, folder_hash
-from crowdveil.manifest_schema import FORMAT, ManifestSchema
+from crowdveil.manifest_schema import FORMAT
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 
-FILES = ("zones", "voronoi", "hierarchy", "destination_hierarchy")
+FILES = ("zones", "voronoi", "hierarchy", "destination_hierarchy", "partition")
 """Input options that name a file, or are data themselves."""
-_TREES = ("hierarchy", "destination_hierarchy")
+_NOT_OF_FLOWS = ("hierarchy", "destination_hierarchy", "partition", "partition_step")
+"""Input options that do not change flows: the original of a release is read without them."""
 _PACKAGES = ("numpy", "pyarrow", "duckdb", "shapely", "pyproj", "numba", "h3", "scipy", "fastcluster")
 
 
@@ -126,10 +127,10 @@ def _kind(data: Any) -> str:
 
 
 def _described(data: Any) -> dict[str, str]:
-    """Describe a file of zones or of a tree, which are public, by its hash; a kind of tree by name, other data by type."""
+    """Describe a public file or folder (zones, trees, releases) by its hash; a kind of tree by name, other data by type."""
     if isinstance(data, str | Path):
         path = Path(data)
-        return {"sha256": file_hash(path)} if path.is_file() else {"name": path.name}
+        return {"sha256": file_hash(path)} if path.exists() else {"name": path.name}
     return {"type": type(data).__name__}
 
 
@@ -137,16 +138,16 @@ def original_input_options(manifest: dict[str, Any], given: dict[str, Any]) -> d
     """Return the input options of a release, to read its original; files of zones and trees are compared with the manifest.
 
     The manifest has only the hash of a file, so that files must be among the options that are `given`.
-    Trees are left out: they do not change flows.
+    Trees and partitions are left out: they do not change flows.
     """
     before = manifest["input"]
     for name in [name for name in FILES if name in before["options"]]:
         if name in given:
             _must_be_the_same(given[name], before["options"][name], name)
-        elif name not in _TREES:
+        elif name not in _NOT_OF_FLOWS:
             raise ParameterError(f"the release was made with a file of {name}; give it with {Option(name)}.")
     options = {name: value for name, value in before["options"].items() if name not in FILES} | given
-    return {name: value for name, value in options.items() if name not in _TREES}
+    return {name: value for name, value in options.items() if name not in _NOT_OF_FLOWS}
 
 
 def refuse_other_counts(manifest: dict[str, Any], counts: str) -> None:
@@ -166,11 +167,6 @@ def _must_be_the_same(data: Any, before: dict[str, str], option: str) -> None:
         )
 
 
-def _format(value: Any) -> str:
-    """Return a format number as text; anything else is not repeated."""
-    return str(value) if type(value) is int else "unknown"
-
-
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     """Write the manifest into the release's folder atomically."""
     text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
@@ -181,30 +177,3 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
 def with_file(manifest: dict[str, Any], role: str, path: Path) -> dict[str, Any]:
     """Return the manifest with one more file of the release."""
     return manifest | {"files": manifest["files"] | {role: file_entry(path)}}
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read the manifest of a release."""
-    path = Path(folder) / MANIFEST_FILE
-    if not path.is_file():
-        raise InputError(folder, f"wanted a folder with a release, but there is no {MANIFEST_FILE} in it.")
-    try:
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if manifest["format"] != FORMAT:
-            raise InputError(
-                path,
-                f"its format is {_format(manifest['format'])}, and this version reads {FORMAT}; verify the release with "
-                "the version of Crowdveil that made it, or make it again with this one.",
-            )
-        if "analysis" in manifest:
-            raise InputError(
-                folder, "wanted a release, but this is the result of an analysis; it can only be verified."
-            )
-        ManifestSchema.model_validate(manifest)
-        # The manifest may be forged: it must not choose which files of this machine are opened.
-        names = [f["name"] for f in manifest["files"].values()]
-        if any(name != Path(name).name or name in ("", ".", "..") for name in names):
-            raise ValueError
-    except (ValueError, KeyError, TypeError):
-        raise InputError(path, "the manifest is broken; the release cannot be verified.") from None
-    return manifest

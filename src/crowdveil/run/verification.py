@@ -25,6 +25,7 @@ from crowdveil.io.written_release import WrittenRelease
 from crowdveil.method import Method, RowSemantics
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
+from crowdveil.model.partition import Partition
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.registry import find_method
@@ -152,9 +153,27 @@ def add_run_warnings(
             f"rounded alike: {rounded_off} % of the flows become 0 trips, and their people still count; all volumes together "
             f"differ from the weights by {cost['rounding_loss_percent']} % (each time step by at most half a trip)."
         )
+    if isinstance(data, Flows):
+        warn_if_out_of_date(data.partition, cost, notes)
     if not cost.get("published_flows", cost.get("published_trajectories")):
         changes = what_to_change(data, params)
         notes.add(f"nothing could be published{f'; choose {changes}' if changes else ''}.")
+
+
+OUT_OF_DATE_POINTS, OUT_OF_DATE_TIMES = 5, 1.5
+"""A partition is out of date if more is suppressed than in its release, by these points of a percent and by this factor."""
+
+
+def warn_if_out_of_date(partition: Partition | None, cost: Mapping[str, Any], notes: ReadNotes) -> None:
+    """Add a warning if far more trips are suppressed than in the release that the areas are of."""
+    now, before = cost.get("suppressed_volume_percent"), getattr(partition, "suppressed_percent", None)
+    if now is None or before is None:
+        return
+    if now > before + OUT_OF_DATE_POINTS and now > OUT_OF_DATE_TIMES * before:
+        notes.add(
+            f"{now} % of the trips are suppressed, and {before} % were in the release that the areas are of: the areas are "
+            "out of date; make a new partition from recent data."
+        )
 
 
 def what_k_counts(data: Flows | Trajectories, params: Params) -> str:

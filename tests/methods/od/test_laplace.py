@@ -14,19 +14,24 @@ from plain_rivals import plain_noise, taxis
 
 from crowdveil import testing
 from crowdveil.errors import InputError
+from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.methods.od.laplace import (
     LaplaceParams,
+    _trips,
     above,
     falls,
+    noise_bound,
     noisy_matrix,
     one_sided,
     pick,
     run,
     two_sided,
 )
+from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN
 from crowdveil.progress import no_progress
+from crowdveil.registry import find_measure
 from crowdveil.run import pipeline, releases
 
 DRAWS = 200_000
@@ -51,7 +56,13 @@ def test_noise_has_the_chances_of_discrete_laplace(rate: Fraction) -> None:
 
 def test_it_is_the_plain_twin_in_distribution() -> None:
     """A full matrix, every cell with noise of its own, as the definition has it."""
-    params, pair, volume, cells, rounds = LaplaceParams(epsilon=0.7), np.array([1, 2, 5]), np.array([1, 4, 9]), 8, 6000
+    params, pair, volume, cells, rounds = (
+        LaplaceParams(epsilon=0.7, min_volume=1),
+        np.array([1, 2, 5]),
+        np.array([1, 4, 9]),
+        8,
+        6000,
+    )
     ours, plain = np.random.default_rng(2), np.random.default_rng(3)
     counts = np.zeros((2, cells, 14), np.int64)
     for _ in range(rounds):
@@ -102,7 +113,7 @@ def test_a_release_has_no_exact_figure(data: Flows, epsilon: float, least: int) 
     assert len(release.areas) == len(data.zones) and np.array_equal(release.t, data.t)
     key = (release.step * len(data.zones) + release.origin) * len(data.zones) + release.destination
     assert np.all(np.diff(key) > 0)
-    if epsilon == 100:  # noise is 0 but for a chance of e^-100
+    if epsilon == 100 and data.k_unit == "trips":  # noise is 0 but for a chance of e^-100
         keep = data.volume >= least
         columns = (
             (release.origin, data.origin),
@@ -135,11 +146,104 @@ def test_weighted_volumes_are_refused() -> None:
         run(data, LaplaceParams(), np.random.default_rng(0), no_progress)
 
 
+@pytest.mark.parametrize(("epsilon", "trips", "tiles", "expected"), [(1, 1, 263, 8), (0.5, 3, 263, 44), (9, 1, 1, 1)])
+def test_the_automatic_threshold(epsilon: float, trips: int, tiles: int, expected: int) -> None:
+    """By hand: 0.65 · ln(263²) = 7.24; three trips at 0.5 are six times that; one tile has one pair, ln 1 = 0."""
+    params = LaplaceParams(epsilon=epsilon, trips_per_person=trips)
+    assert params.threshold(tiles**2) == expected and LaplaceParams(min_volume=3).threshold(tiles**2) == 3
+
+
+@pytest.mark.parametrize(("rate", "cells"), [(Fraction(1), 1), (Fraction(1, 3), 1), (Fraction(1), 100)])
+def test_confidence_bounds_hold_and_are_the_smallest(rate: Fraction, cells: int) -> None:
+    """Against the sum of the chances of discrete Laplace noise, number by number."""
+    alpha = math.exp(-rate)
+
+    def inside(width: int) -> float:
+        one = sum((1 - alpha) / (1 + alpha) * alpha ** abs(x) for x in range(-width, width + 1))
+        return float(one**cells)
+
+    width = noise_bound(rate, cells)
+    assert inside(width) >= 0.95 and (width == 0 or inside(width - 1) < 0.95)
+
+
+def _one_more(trips: int) -> tuple[Flows, Flows]:
+    """Return a time step of two people on two tiles, and the same with a person who made many trips."""
+    zones = testing.Zones.from_ids(["a", "b"])
+    cells = [(0, 0), (0, 1), (1, 0), (1, 1)][:trips]
+    found = []
+    for people in ([[0, 1]] + [[]] * 3, [[0, 1, 2]] + [[2]] * (len(cells) - 1)):
+        held = [(cell, ids) for cell, ids in zip(cells, people, strict=False) if ids]
+        size = np.array([len(ids) for _, ids in held])
+        found.append(Flows(
+            zones, np.array([0]), np.array([0, len(held)]), np.array([c[0] for c, _ in held]),
+            np.array([c[1] for c, _ in held]), size, size, "people", 3600, "UTC", np.concatenate([[0], np.cumsum(size)]),
+            np.array([i for _, ids in held for i in ids]),
+        ))  # fmt: skip
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize("trips", [1, 2])
+def test_membership_is_hidden(trips: int) -> None:
+    """The adversary knows all trips but the four of one person, and compares the chances of a release with and without them.
+
+    The largest ratio of the chances of two noisy matrices is exp(rate · their distance).
+    """
+    params = LaplaceParams(epsilon=1.0, trips_per_person=trips)
+    with_person, without = (_matrix(d, _trips(d, params, [1, 2, 3, 4])) for d in reversed(_one_more(4)))
+    assert params.rate * int(np.abs(with_person - without).sum()) <= 1.0
+    unlimited = [_matrix(d, d.volume) for d in _one_more(4)]
+    assert (
+        params.rate * int(np.abs(unlimited[0] - unlimited[1]).sum()) > 1.0
+    )  # or the test would not notice a missing limit
+
+
+def _matrix(data: Flows, trips: Ints) -> Ints:
+    matrix = np.zeros((2, 2), np.int64)
+    matrix[data.origin, data.destination] = trips
+    return matrix
+
+
+def test_a_person_in_the_whole_release(tmp_path: Path) -> None:
+    """The manifest states the unit, the period and the sum of epsilon; files are verified as for any method."""
+    trips = tmp_path / "trips.csv"
+    lines = [f"{o},{d},u{u},2020-03-0{day}T0{h}:10:00" for u in range(6) for day in (1, 2) for h, o, d in
+             ((7, "a", "b"), (8, "b", "a"))]  # fmt: skip
+    trips.write_text("origin,destination,user,time\n" + "\n".join(lines) + "\n")
+    facts = {}
+    for unit in ("person-step", "person"):
+        out = tmp_path / unit
+        done = pipeline.run(pipeline.Request("laplace", trips, out, {"unit": unit, "trips_per_person": 2}))
+        assert [f.outcome.value for _, f in releases.verify(out, trips)] == ["not checked", "holds"]
+        facts[unit] = done.manifest["method"]["facts"]
+        assert done.manifest["guarantees"][0]["parameters"]["unit"] == "person"
+    step, whole = facts["person-step"], facts["person"]
+    assert (step["privacy_unit"], step["privacy_period"], step["epsilon_of_the_release"]) == ("person", "time step", 26)
+    assert (whole["privacy_period"], whole["epsilon_of_the_release"]) == ("release", 1)
+
+
+def test_a_person_needs_people() -> None:
+    one = np.ones(1, np.int64)
+    data = Flows(testing.Zones.from_ids(["a"]), 0 * one, np.array([0, 1]), 0 * one, 0 * one, 3 * one, 3 * one)
+    with pytest.raises(InputError, match="people are not known"):
+        run(data, LaplaceParams(unit="person"), np.random.default_rng(0), no_progress)
+
+
+@pytest.mark.realdata
+def test_the_automatic_threshold_is_usable(realdata: Path) -> None:
+    """On hours of taxi trips at epsilon 1, cells are off by 0.6 of the trips at most; without a threshold by more than them."""
+    data = taxis(realdata)
+    error = {}
+    for least in ("auto", 1):
+        release = run(data, LaplaceParams(min_volume=least), np.random.default_rng(3), no_progress)
+        error[least] = float(np.mean(find_measure("E").compute(OdComparison.between(data, release))))
+    assert error["auto"] < 0.6 < 1 < error[1]
+
+
 @pytest.mark.realdata
 def test_taxis(realdata: Path) -> None:
     """The noise of all flows together is what it should be, and so is the number of rows where there are no trips."""
     data, rate = taxis(realdata), 0.5
-    release = run(data, LaplaceParams(epsilon=rate), np.random.default_rng(8), no_progress)
+    release = run(data, LaplaceParams(epsilon=rate, min_volume=1), np.random.default_rng(8), no_progress)
     n = len(data.zones)
     cells = [(x.step * n + x.origin) * n + x.destination for x in (data, release)]
     made_up = int((~np.isin(cells[1], cells[0])).sum())

@@ -21,6 +21,8 @@ exceed the budget. With `v_target = auto` a grid of target volumes is tried on e
 generalization error is kept: the best result of the method, at the cost of as many runs. With `v_target = sample` the target is
 chosen once, as in the papers: the one of the grid at which origins and destinations have the nearest mean sizes, over 24
 matrices spread evenly over the data; where a matrix has no solution with it, the next larger target with a solution is taken.
+With `time_partition = stable` all time steps have the same areas, to compare with `joint`: origins are cut by the trips of all
+time steps together, and destinations are the best over all of them within one budget; `sample` is then the same as `auto`.
 The manifest has the targets, and an upper bound of the gap between the result and the optimum for its origins.
 
 References
@@ -31,27 +33,38 @@ Matet et al., Adaptative generalization over a value hierarchy for the k-anonymi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from crowdveil import engine
+from crowdveil.io.step_classes import step_classes
 from crowdveil.method import Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.params import Budgeted, FlowParams, TargetVolume
+from crowdveil.params import Budgeted, FlowParams, TargetVolume, TimePartitioned, all_steps_at_once
 from crowdveil.progress import Progress
 from crowdveil.solve.od.forest import Forest, ForestSolution
 from crowdveil.solve.od.region_space import RegionSpace
+from crowdveil.solve.od.stable import Solved, StableRelease, release_stable
+from crowdveil.solve.od.stable_forest import StableForests
 from crowdveil.solve.od.step_matrix import Matrix
-from crowdveil.solve.od.step_solver import StepRange, StepSolution, solve_steps
-from crowdveil.solve.od.targets import Attempt, Targets, gap_percent, one_target, summarize_gaps, summarize_targets
+from crowdveil.solve.od.targets import (
+    Attempt,
+    Targets,
+    gap_percent,
+    one_target,
+    summarize_gaps,
+    summarize_targets,
+    target_volumes,
+)
 
 
-class AtgDualParams(Budgeted, FlowParams):
+class AtgDualParams(TimePartitioned, Budgeted, FlowParams):
     """Parameters of ATG-Dual."""
 
     v_target: TargetVolume = "auto"
@@ -61,34 +74,66 @@ class AtgDualParams(Budgeted, FlowParams):
 
 
 def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
-    """Fix the origins of each time step, then find the best destinations of all of them."""
+    """Fix the origins of each time step, or of all of them, then find the best destinations of all origins."""
+    if params.time_partition == "stable" and len(data):
+        return _run_stable(data, params, progress)
 
     def attempt(matrix: Matrix, origins: Ints) -> Attempt:
         forest = Forest.of(matrix, origins, params.k)
         return forest, forest.solve_for_budget(params.max_suppressed(matrix.total))
 
+    def finish(forest: Forest, solved: ForestSolution) -> tuple[ForestSolution, tuple[float]]:
+        budget = params.max_suppressed(forest.total)
+        final = forest.spend_slack(solved, budget) if params.spend_rest else solved
+        return final, (gap_percent(final.cost, solved.lower_bound(budget)),)
+
+    targets = Targets(params.v_target, params.k, attempt)
+    return targets.solve(data, finish, params.reporting, partial(summarize_diagnostics, params), progress)
+
+
+def _run_stable(data: Flows, params: AtgDualParams, progress: Progress) -> FlowRelease:
+    """Fix the origins by the trips of all time steps of a class, then find the destinations that are best over all of them."""
+    system = RegionSpace.trees(data)
+    classes = step_classes(data.t, data.tz, params.stable_by)
+    wanted = StableRelease(params.stable_by, classes, params.k, params.reporting)
+    numbers = np.unique(classes)
+
+    def solve(number: int) -> Solved:
+        own = data.at_steps(np.flatnonzero(classes == numbers[number]))
+        return _solve_stable(StableForests.of(own, system, params.k), params)
+
+    solved = [Solved(*arrays) for arrays in engine.current().map(solve, len(numbers), progress)]
+    facts = np.array([s.facts for s in solved if len(s.facts)])
+    release = release_stable(data, system, wanted, solved)
+    return replace(release, facts=summarize_diagnostics(params, facts) if len(facts) else {})
+
+
+def _solve_stable(forests: StableForests, params: AtgDualParams) -> Solved:
+    """Find the best destinations over the time steps of a class, for the best target volume."""
+    if forests.total == 0:
+        none = np.zeros(0, np.int64)
+        return Solved(none, none, none, none, np.zeros(0))
+    budget = params.max_suppressed(forests.total)
+
+    def attempt(matrix: Matrix, origins: Ints) -> Attempt:
+        forest = forests.forest(origins)
+        return forest, forest.solve_for_budget(budget)
+
     def error(forest: Forest, solved: ForestSolution) -> float:
-        return solved.cost / max(forest.total - solved.suppressed, 1)
+        return solved.cost / max(forests.total - solved.suppressed, 1)
 
-    targets = Targets(params.v_target, params.k, attempt, error)
+    wanted: Literal["auto"] | float = "auto" if isinstance(params.v_target, str) else params.v_target
+    grid = target_volumes(params.k, forests.matrix.total) if wanted == "auto" else [float(wanted)]
+    target, forest, best = Targets(wanted, params.k, attempt, error).best(forests.matrix, grid)
+    final = forest.spend_slack(best, budget) if params.spend_rest else best
+    gap = gap_percent(final.cost, best.lower_bound(budget))
+    found = forest.outcome(final.published, target, gap, left=params.aggregate_small)
+    return Solved(found.origin, found.destination, found.left_origin, found.left_destination, found.facts)
 
-    def solver(system: RegionSpace) -> Callable[[int], StepSolution]:
-        choices = targets.choices(data, system)
 
-        def solve(step: int) -> StepSolution:
-            matrix = Matrix.of(data, step, system)
-            target, forest, solved = targets.best(matrix, choices(matrix))
-            budget = params.max_suppressed(matrix.total)
-            final = forest.spend_slack(solved, budget) if params.spend_rest else solved
-            gap = gap_percent(final.cost, solved.lower_bound(budget))
-            return forest.outcome(final.published, target, gap, left=params.aggregate_small)
-
-        return solve
-
-    steps = StepRange(
-        params.k, lambda: RegionSpace.trees(data), solver, params.reporting, partial(summarize_diagnostics, params)
-    )
-    return solve_steps(data, steps, progress)
+def partitioning(params: AtgDualParams) -> str | None:
+    """Return why time steps cannot be solved independently, as it follows "since"; None if they can."""
+    return all_steps_at_once(params) or one_target(params)
 
 
 def summarize_diagnostics(params: AtgDualParams, facts: Floats) -> dict[str, Any]:
@@ -104,7 +149,7 @@ METHOD = Method(
     guarantees=flow_guarantees,
     status="proven",
     summarize_diagnostics=summarize_diagnostics,
-    partitioning=one_target,
+    partitioning=partitioning,
     needs_person_ids=True,
     aliases=("ATG-Dual",),
 )

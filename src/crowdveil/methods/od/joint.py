@@ -7,7 +7,9 @@ DisjointFlows: no pair of tiles is in two published flows of a time step. Suppre
 the given share (or number) of trips is suppressed; where no split helps, one flow from the whole map to the whole map
 remains. A time step with fewer than k people in all is suppressed whole. MinTiles, MinInhabitedTiles, MaxArea, where
 requested: published areas have at least this number of tiles, or of visited tiles, and at most this number of square
-kilometers. With a largest area the budget may be impossible to keep: the run then stops and gives the smallest budget.
+kilometers. With a largest area the budget may be impossible to keep: the run then stops and gives the smallest budget. With
+`time_partition = stable` the budget is for all time steps together, or for those of each class in `stable_by`; time steps with
+fewer than k people in all do not count.
 
 Assumptions
 -----------
@@ -28,6 +30,11 @@ axis is halved again and again, and a box has four splits. That is finer than an
 The objective `reconstruction` minimizes the error of cells: the sum over the cells of a box of the distance between their volume
 and the mean of the box, which is the error of a user who spreads the volume evenly; a suppressed trip counts as one. It counts
 in thousandths of a trip, and suppresses less than the budget where that is better.
+
+With `time_partition = stable` all time steps, or all those of one hour of the day, hour of the week or type of day (`stable_by`),
+have the same areas, so that they can be compared; rows are published in the time steps in which they reach k. The costs of a box
+add up over time steps, and so do the trips that it suppresses where it is below k: the best such partition is found in the same
+way. It is coarser than one partition for each time step. The method `fixed` applies it to later data.
 
 An upper bound of the gap between the result and the best partition within the budget is published for each matrix.
 
@@ -53,21 +60,23 @@ from crowdveil.guarantees import (
     MinInhabitedTiles,
     MinTiles,
 )
-from crowdveil.method import INDEPENDENT, Method
+from crowdveil.io.step_classes import step_classes
+from crowdveil.method import Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.params import Budgeted, FlowParams
+from crowdveil.params import Budgeted, FlowParams, TimePartitioned, all_steps_at_once
 from crowdveil.progress import Progress
 from crowdveil.solve.od.boxes import BoxSolution, BoxSpace
 from crowdveil.solve.od.region_space import Objective, RegionExtent, RegionSpace
 from crowdveil.solve.od.small_flows import Reporting
+from crowdveil.solve.od.stable import StableProblem, StableRelease, solve_stable
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import gap_percent, summarize_gaps
 
 
-class JointParams(Budgeted, FlowParams):
+class JointParams(TimePartitioned, Budgeted, FlowParams):
     """Parameters of joint generalization."""
 
     splits: Literal["tree", "dyadic"] = "tree"
@@ -93,11 +102,12 @@ class JointParams(Budgeted, FlowParams):
 
 
 def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
-    """Find the best partition of each time step into boxes."""
+    """Find the best partition of each time step into boxes, or the best one for all time steps."""
+    if params.time_partition == "stable" and len(data):
+        return _run_stable(data, params, progress)
 
     def system() -> RegionSpace:
-        make = RegionSpace.rectangles if params.splits == "dyadic" else RegionSpace.trees
-        return make(data, params.objective, params.extent)
+        return _regions(data, params)
 
     def found(system: RegionSpace, step: int, near: Fraction | None) -> tuple[BoxSpace, int, BoxSolution] | None:
         boxes = BoxSpace.of(data, step, system, params.k, params.objective)
@@ -131,6 +141,19 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
     return solve_steps(data, steps, progress)
 
 
+def _regions(data: Flows, params: JointParams) -> RegionSpace:
+    """Make the regions that boxes consist of."""
+    make = RegionSpace.rectangles if params.splits == "dyadic" else RegionSpace.trees
+    return make(data, params.objective, params.extent)
+
+
+def _run_stable(data: Flows, params: JointParams, progress: Progress) -> FlowRelease:
+    """Find the best partition for all time steps of each class."""
+    problem = StableProblem(data, _regions(data, params), params.k, params.objective, params.max_suppressed)
+    classes = step_classes(data.t, data.tz, params.stable_by)
+    return solve_stable(problem, StableRelease(params.stable_by, classes, params.k, params.reporting), progress)
+
+
 def summarize_diagnostics(params: JointParams, facts: Floats) -> dict[str, Any]:
     """Return the gaps between the results and the optimum."""
     return summarize_gaps(facts[:, 0])
@@ -156,6 +179,6 @@ METHOD = Method(
     guarantees=guarantees,
     status="proven",
     summarize_diagnostics=summarize_diagnostics,
-    partitioning=INDEPENDENT,
+    partitioning=all_steps_at_once,
     needs_person_ids=True,
 )

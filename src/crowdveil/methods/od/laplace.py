@@ -1,27 +1,39 @@
-"""Add discrete Laplace noise to every pair of tiles, also empty ones, and publish the volumes above zero.
+"""Add discrete Laplace noise to every pair of tiles, also empty ones, and publish the volumes above a threshold.
 
 Guarantee
 ---------
-DifferentialPrivacy(epsilon): in each time step, whether any one trip (or any `max_trips` trips) took place changes the chance
-of what is published by a factor of e^epsilon at most. Group sizes are not guaranteed: a published flow may be made by one
-person, or by none.
+DifferentialPrivacy(epsilon): whether any one person is in the data changes the chance of what is published by a factor of
+e^epsilon at most; in each time step (`unit = person-step`), or in the whole release (`unit = person`). Where people are not
+known, the same holds for any `trips_per_person` trips of a time step. Group sizes are not guaranteed: a published flow may be
+made by one person, or by none.
 
 Assumptions
 -----------
 A given seed cannot be guessed and is kept secret, since the noise can be computed from it. Without one the noise comes from
 entropy of the operating system.
 The list of zones does not depend on the trips (a file of zones or a grid, not the ids in trips). Volumes are trips, each counted
-as one. No person makes more than `max_trips` trips in a time step: with m times as many, epsilon is m times as large. Time steps
-add up: a person in T of them has T times epsilon.
+as one. Where people are not known, no person makes more than `trips_per_person` trips in a time step: with m times as many,
+epsilon is m times as large. Epsilon adds up: over the time steps of a release, unless `unit = person`, and over all releases of
+the same people. The manifest has the sum over the time steps from the first to the last.
 
 Notes
 -----
-A baseline; on sparse matrices the noise on empty pairs outweighs the trips. Each pair has a volume plus the difference of two
-geometric numbers, P(x) ~ exp(-|x| epsilon / max_trips), instead of a rounded continuous Laplace number; volumes below
-`min_volume` are left out, as the paper does below 1. That is done after the noise, and costs no privacy. Noise on pairs with
-trips and the size of noise on empty pairs are drawn exactly, with whole numbers (Canonne, Kamath, Steinke; with epsilon of a
-trip rounded down to millionths). The empty pairs that reach `min_volume` are drawn by the distances between them, with
-floating-point numbers, so that no full matrix is made.
+Each pair has a volume plus the difference of two geometric numbers, P(x) ~ exp(-|x| epsilon / trips_per_person), instead of a
+rounded continuous Laplace number. Noise on pairs with trips and the size of noise on empty pairs are drawn exactly, with whole
+numbers (Canonne, Kamath, Steinke; with epsilon of a trip rounded down to millionths). The empty pairs that reach `min_volume` are
+drawn by the distances between them, with floating-point numbers, so that no full matrix is made.
+
+Volumes below `min_volume` are left out after the noise, which costs no privacy. Nearly all pairs of a sparse matrix are empty, so
+that a low threshold publishes mostly noise, and a high one loses small flows. `auto` is 0.65 ln(pairs) trips_per_person /
+epsilon, rounded up, which depends on the number of tiles alone.
+
+Where people are known, at most `trips_per_person` trips of each person are kept in a time step, or in the whole release, drawn at
+random; repeated trips of a person between the same tiles in a time step count once. Volumes are of the trips that are kept. The
+draw of a person depends on that person's own trips, so that one person more or less changes no trip of another.
+
+The manifest states the unit and the period of the guarantee, and the width of 95 % confidence bounds: of a single pair, whether
+published or not, and of all pairs of a time step at once. Bounds of a single pair hold less often among the published ones, since
+these were chosen by their noise too.
 
 The time steps are those with trips in the data, or those of its calendar: they are data too, and are not hidden. Suppressed
 totals are not published, and the column that k is compared with repeats the noisy volume. The manifest leaves out all exact
@@ -38,57 +50,73 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.guarantees import DifferentialPrivacy, Guarantee
-from crowdveil.method import INDEPENDENT, Method
-from crowdveil.model.arrays import Ints, Mask
+from crowdveil.method import Method
+from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
-from crowdveil.params import Params
+from crowdveil.params import MinVolume, Params
 from crowdveil.progress import Progress
+from crowdveil.solve.od.contributions import kept_trips
+from crowdveil.solve.od.step_solver import check_person_ids, summarize_figures
 
 FINEST = 1_000_000
 """Epsilon of one trip is a whole number of parts of one over this."""
+AUTO_SHARE = 0.65
+"""The automatic threshold as a share of ln(pairs) / rate, at which about one empty pair of a matrix would be published. The
+error of reconstructed cells is smallest near it, on hours of taxi trips (docs/choosing-a-method.md)."""
+CONFIDENCE = Fraction(95, 100)
 
 
 class LaplaceParams(Params):
     """Parameters of Laplace noise."""
 
     epsilon: float = Field(1.0, ge=0.001, le=100)
-    """Privacy loss of a trip: chances differ by a factor of e^epsilon at most. Smaller is safer."""
-    max_trips: int = Field(1, ge=1, le=1000)
-    """Trips of one person in a time step that are protected together."""
-    min_volume: int = Field(1, ge=1)
-    """Smallest noisy volume that is published."""
+    """Privacy loss: chances differ by a factor of e^epsilon at most. Smaller is safer."""
+    trips_per_person: int = Field(1, ge=1, le=1000)
+    """Trips of a person that are kept; where people are not known, trips that are protected together."""
+    unit: Literal["person-step", "person"] = "person-step"
+    """What is protected: a person in each time step, or a person in the whole release."""
+    min_volume: MinVolume = "auto"
+    """Smallest noisy volume that is published; auto is 0.65 ln(pairs of tiles) trips_per_person / epsilon."""
 
     @property
     def rate(self) -> Fraction:
         """Return epsilon of one trip, rounded down: noise x has a chance that falls with exp(-|x| rate)."""
-        return Fraction(max(1, math.floor(self.epsilon * FINEST / self.max_trips)), FINEST)
+        return Fraction(max(1, math.floor(self.epsilon * FINEST / self.trips_per_person)), FINEST)
+
+    def threshold(self, cells: int) -> int:
+        """Return the smallest volume that is published of a matrix with so many cells."""
+        if self.min_volume != "auto":
+            return self.min_volume
+        return max(1, math.ceil(AUTO_SHARE * math.log(max(cells, 1)) / float(self.rate)))
 
 
 def run(data: Flows, params: LaplaceParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
-    """Draw the noise of each time step."""
-    if data.weight is not None or (data.k_unit == "trips" and not np.array_equal(data.volume, data.people)):
-        raise InputError("laplace needs trips that count as one each, but volumes are weighted; leave out the weights.")
-    n, pairs, volumes = len(data.zones), [], []
+    """Limit the trips of each person where people are known, and draw the noise of each time step."""
     root = rng.integers(0, 2**32, 4).tolist()
+    trips = _trips(data, params, root)
+    n, pairs, volumes = len(data.zones), [], []
     for step in range(data.steps):
         # A generator for each time step, by its time: its noise does not depend on other steps.
         own = np.random.default_rng([*root, int(data.t[step]) % 2**64])
-        rows = slice(data.offsets[step], data.offsets[step + 1])
+        rows = np.arange(data.offsets[step], data.offsets[step + 1])
+        rows = rows[trips[rows] > 0]
         pair = data.origin[rows].astype(np.int64) * n + data.destination[rows]
-        noisy, volume = noisy_matrix(pair, data.volume[rows], n * n, params, own)
+        noisy, volume = noisy_matrix(pair, trips[rows], n * n, params, own)
         pairs.append(noisy)
         volumes.append(volume)
         progress(step + 1, data.steps)
     none = np.zeros(0, np.int64)
     origin, destination = np.divmod(np.concatenate([none, *pairs]), max(n, 1))
     volume = np.concatenate([none, *volumes])
+    figures = _figures(data)
     return FlowRelease(
         Areas.of_tiles(data.zones, np.arange(n, dtype=np.int32)),
         data.t,
@@ -102,7 +130,60 @@ def run(data: Flows, params: LaplaceParams, rng: np.random.Generator, progress: 
         "trips",
         data.step_s,
         data.tz,
+        facts=summarize_figures(figures, lambda known: summarize_diagnostics(params, known)),
+        figures=figures,
     )
+
+
+def _trips(data: Flows, params: LaplaceParams, root: list[int]) -> Ints:
+    """Return the trips of each flow that noise is added to."""
+    if data.weight is not None or (data.k_unit == "trips" and not np.array_equal(data.volume, data.people)):
+        raise InputError("laplace needs trips that count as one each, but volumes are weighted; leave out the weights.")
+    check_person_ids(data)
+    if data.k_unit == "people":
+        return kept_trips(data, params.trips_per_person, root, whole_release=params.unit == "person")
+    if params.unit == "person":
+        raise InputError(
+            Option("unit"),
+            "wanted person-step, since people are not known and trips of one person cannot be limited; "
+            f"name the column of people with {Option('user')}, or leave it out.",
+        )
+    return data.volume
+
+
+def _figures(data: Flows) -> Floats:
+    """Return of each time step the tiles, whether people are known, its time, and its length."""
+    figures = np.empty((data.steps, 4))
+    figures[:, 0], figures[:, 1], figures[:, 2] = len(data.zones), data.k_unit == "people", data.t
+    figures[:, 3] = data.step_s or 0
+    return figures
+
+
+def summarize_diagnostics(params: LaplaceParams, facts: Floats) -> dict[str, Any]:
+    """Return the unit and the period that epsilon is for, its sum, the threshold, and the width of confidence bounds."""
+    tiles, people, t, step_s = facts[:, 0], facts[:, 1], facts[:, 2], facts[:, 3]
+    cells, whole_release = int(tiles[0]) ** 2, params.unit == "person"
+    # From the first to the last, so that the number of steps with trips is not published.
+    steps = 1 if whole_release or not step_s[0] else int(np.ptp(t) // step_s[0]) + 1
+    single, all_pairs = (noise_bound(params.rate, count) for count in (1, cells))
+    return {
+        "privacy_unit": "person" if people[0] else "trip" if params.trips_per_person == 1 else "trips",
+        "privacy_period": "release" if whole_release else "time step",
+        "epsilon_of_the_release": round(params.epsilon * steps, 6),
+        "smallest_published_volume": params.threshold(cells),
+        "confidence_95_of_a_volume": f"± {single:,}",
+        "confidence_95_of_all_volumes_of_a_step": f"± {all_pairs:,}",
+    }
+
+
+def noise_bound(rate: Fraction, cells: int) -> int:
+    """Return the smallest w such that the noise of all cells is within ± w with a chance of at least `CONFIDENCE`.
+
+    Noise of one cell is beyond w with the chance 2 alpha^(w + 1) / (1 + alpha), alpha = exp(-rate); cells are independent.
+    """
+    beyond = -math.expm1(math.log(CONFIDENCE) / max(cells, 1))
+    alpha = math.exp(-float(rate))
+    return max(0, math.ceil(math.log(2 / (beyond * (1 + alpha))) / float(rate)) - 1)
 
 
 def noisy_matrix(
@@ -115,7 +196,7 @@ def noisy_matrix(
     pair, volume
         Pairs with trips, rising, as numbers below `cells`; and their volumes.
     """
-    rate, threshold = params.rate, params.min_volume
+    rate, threshold = params.rate, params.threshold(cells)
     filled = volume + two_sided(rate, len(volume), rng)
     keep = filled >= threshold
     empty = pick(cells - len(pair), above(rate, threshold), rng)
@@ -186,7 +267,19 @@ def falls(x: Ints, t: int, rng: np.random.Generator) -> Mask:
 
 def guarantees(data: Flows, params: LaplaceParams) -> tuple[Guarantee, ...]:
     """Return differential privacy."""
-    return (DifferentialPrivacy(epsilon=params.epsilon, max_trips=params.max_trips),)
+    return (
+        DifferentialPrivacy(
+            epsilon=params.epsilon,
+            trips=params.trips_per_person,
+            unit="person" if data.k_unit == "people" else "trips",
+            period="release" if params.unit == "person" else "step",
+        ),
+    )
+
+
+def partitioning(params: LaplaceParams) -> str | None:
+    """Return why the data cannot be partitioned, as it follows "since"; None if it can."""
+    return "trips of a person are limited over all time steps" if params.unit == "person" else None
 
 
 METHOD = Method(
@@ -196,7 +289,9 @@ METHOD = Method(
     run=run,
     guarantees=guarantees,
     status="argued",
-    partitioning=INDEPENDENT,
+    summarize_diagnostics=summarize_diagnostics,
+    partitioning=partitioning,
+    needs_person_ids=True,
     row_semantics="noisy",
     aliases=("laplace-noise",),
 )

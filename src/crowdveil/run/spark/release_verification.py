@@ -17,10 +17,11 @@ from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import InputError, Option
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.atomic import scratch_folder
+from crowdveil.io.manifest_reader import read_manifest
 from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, file_hash, read_features, read_release
 from crowdveil.model.arrays import Ints
 from crowdveil.progress import Progress, no_progress
-from crowdveil.run.manifest import folder_entry, read_manifest
+from crowdveil.run.manifest import folder_entry
 from crowdveil.run.releases import refuse_changed_files, refuse_missing_files
 from crowdveil.run.spark.merge_partitions import merge_findings, split_by_size
 from crowdveil.run.spark.trajectory_verification import check_trajectories, without_outlines
@@ -229,13 +230,8 @@ def verify(
 ) -> tuple[list[tuple[Guarantee, Finding]], dict[str, Any]]:
     """Check on the cluster that files are those that were written, and every guarantee; return findings and manifest."""
     release = open_spark_release(engine, folder)
-    guarantees = guarantees_of(release)
+    guarantees = stated_guarantees(release.manifest)
     if release.steps is None:
         return check_trajectories(engine, release.data, release.features, guarantees, progress), release.manifest
     rows = engine.read(release.data)
     return check_flows(engine, rows, release.steps, release.features, guarantees, progress), release.manifest
-
-
-def guarantees_of(release: SparkRelease) -> tuple[Guarantee, ...]:
-    """Return the guarantees in a manifest."""
-    return stated_guarantees(release.manifest)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from crowdveil.engine.spark import TASKS_A_SLOT, Frame, SparkEngine
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.flows import by_coordinates, resolve_step_seconds, with_trees
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_grouping import refuse_repeated
@@ -22,7 +22,7 @@ from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.globe import JOINED, Reach
 from crowdveil.model.zones import Zones
-from crowdveil.reading import FlowReading
+from crowdveil.reading import FlowReading, with_partition
 from crowdveil.run.spark.sources import (
     count_people,
     id_rules,
@@ -91,6 +91,12 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
 
     The rows are not cached: use `engine.kept` around all queries on them.
     """
+    for option in ("bbox", "extent", "time_window", "from_trajectories"):
+        if getattr(reading, option) is not None:
+            raise ParameterError(
+                Option(option),
+                f"it is not available on Spark; prepare the data before with crowdveil flows, or leave {Option('engine')} out.",
+            )
     frame = engine.read(readable(data))
     source = source_of(engine, data, frame)
     named = {role: getattr(reading, role) for role in OdColumns.__dataclass_fields__}
@@ -198,7 +204,8 @@ def _frame(zones: Zones, reading: FlowReading, columns: OdColumns) -> Flows:
         zones, none, np.zeros(1, np.int64), nowhere, nowhere, none, none, counts, tz=reading.tz, weight=weight
     )
     trees = reading.hierarchy, reading.destination_hierarchy
-    return empty if trees == (None, None) else with_trees(empty, *trees)
+    frame = empty if trees == (None, None) else with_trees(empty, *trees)
+    return with_partition(frame, reading.partition, reading.partition_step)
 
 
 def _settle(said: dict[str, int], reader: TripReader, reading: FlowReading, notes: ReadNotes) -> None:

@@ -116,13 +116,13 @@ class TrajectorySparkBackend(SparkBackend):
         engine, cost, result = self.engine, self.totals.cost, self.result
         keys = engine.gather(result.where(f"kind = '{PUBLISHED}'").select("source", *KEY))
         published = engine.sql(
-            "SELECT o.lat, o.lon, o.timestamp, n.trajectory_id, o.place FROM {rows} o JOIN {numbers} n "
+            "SELECT o.lat, o.lon, o.timestamp, n.published_id, o.place FROM {rows} o JOIN {numbers} n "
             "ON o.source = n.source",
             rows=result.where(f"kind = '{ROW}'"),
             numbers=engine.table(new_numbers(keys)),
         )
         files = max(min(engine.slots, cost.trajectories), -(-cost.points // FILE_ROWS), 1)
-        placed = published.repartitionByRange(files, "trajectory_id").sortWithinPartitions("trajectory_id", "place")
+        placed = published.repartitionByRange(files, "published_id").sortWithinPartitions("published_id", "place")
         write_part_files(engine, placed.select(*TRAJECTORY_COLUMNS), self.data, progress)
         self.areas = self._gather_areas()
         return self.file_entries()
@@ -135,7 +135,7 @@ class TrajectorySparkBackend(SparkBackend):
         if grid is not None:
             zones = grid_zones(grid, (tiles % grid.columns).astype(np.int32), (tiles // grid.columns).astype(np.int32))
             return Areas.of_tiles(zones, np.arange(len(tiles), dtype=np.int32))
-        if not self.totals.with_areas:
+        if not any(partition["areas"] for partition in self.totals.partitions):
             return None
         return Areas.of_tiles(self.points.frame.zones or Zones.from_ids([]), tiles.astype(np.int32))
 
@@ -157,7 +157,7 @@ def new_numbers(published: pa.Table) -> pa.Table:
     order, _ = canonical_order(keys, None, 0)
     number = np.empty(len(order), np.int64)
     number[order] = np.arange(1, len(order) + 1)
-    return pa.table({"source": published["source"], "trajectory_id": number})
+    return pa.table({"source": published["source"], "published_id": number})
 
 
 class TrajectoryTotals(Totals):
@@ -173,11 +173,6 @@ class TrajectoryTotals(Totals):
         """Return the grid of the tiles that are named, equal in all partitions."""
         found = next((partition["grid"] for partition in self.partitions if partition["grid"] is not None), None)
         return None if found is None else Grid(LocalProjection(*found[0]), *found[1:])
-
-    @property
-    def with_areas(self) -> bool:
-        """Return whether the method names tiles."""
-        return any(partition["areas"] for partition in self.partitions)
 
     def facts(self, method: Method, params: Params) -> dict[str, Any]:
         """Return what the manifest says of the method's diagnostics in all partitions."""

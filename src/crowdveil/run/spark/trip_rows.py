@@ -211,7 +211,9 @@ class FlowPartitionReader:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        for model in (self.frame, self.frame.zones, self.frame.origin_tree, self.frame.destination_tree):
+        frame = self.frame
+        given = () if frame.partition is None else (frame.partition, frame.partition.areas, frame.partition.areas.zones)
+        for model in (frame, frame.zones, frame.origin_tree, frame.destination_tree, *given):
             if model is not None:
                 refrozen(model)
 
@@ -225,7 +227,7 @@ class FlowPartitionReader:
             return None
         return replace(
             flows, step_s=self.step_s, origin_tree=frame.origin_tree, destination_tree=frame.destination_tree,
-            visited_tiles=frame.visited_tiles,
+            visited_tiles=frame.visited_tiles, partition=frame.partition,
         )  # fmt: skip
 
     def weight(self, partition: pa.Table) -> int:

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from crowdveil.errors import Option, ParameterError
 from crowdveil.params import Params
-from crowdveil.progress import Progress
+from crowdveil.progress import Progress, Stage
 from crowdveil.reading import TrajectoryReading
-from crowdveil.run import pipeline
-from crowdveil.server.queue.files import MAPS
+from crowdveil.server.queue.files import MAPS, RELEASE
 
 WORD = r"^[A-Za-z0-9_ -]{1,64}$"
 """What an option that can name a file may be in a request: a plain word, such as `ward` or a column's name."""
@@ -26,6 +27,13 @@ class PlainReading(TrajectoryReading):
     """Means nothing here."""
 
 
+class ResultOptions(Params):
+    """Parameters of every job whose result may be one file."""
+
+    result_name: str | None = Field(None, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\.[A-Za-z0-9]{1,10}$")
+    """Name under which the result is sent, where it is one file and the usual name is not wanted."""
+
+
 @dataclass(frozen=True)
 class Task:
     """One run of a job: names of files are relative to the folder that it runs in."""
@@ -35,7 +43,7 @@ class Task:
     files: dict[str, str]
     out: Path
     progress: Progress
-    stage: pipeline.Stage
+    stage: Stage
 
 
 @dataclass(frozen=True)
@@ -95,7 +103,7 @@ class Kind:
 
     def fields(self, name: str) -> dict[str, tuple[str, ...]]:
         """Every field of files with its endings."""
-        options = {option: MAPS for model in self.models(name) for option in file_options(model)}
+        options = {option: endings_of(option) for model in self.models(name) for option in file_options(model)}
         return self.required_files(name) | self.optional_files(name) | options
 
     def checked(self, name: str, values: dict[str, Any], uploaded: dict[str, str]) -> None:
@@ -137,6 +145,11 @@ class Kind:
 def file_options(model: type[Params]) -> list[str]:
     """Options that can name a file: those that take anything."""
     return [name for name, info in model.model_fields.items() if info.annotation is Any]
+
+
+def endings_of(option: str) -> tuple[str, ...]:
+    """Return the endings of files that an option takes: a partition is a release or a table, others are maps or tables."""
+    return RELEASE if option == "partition" else MAPS
 
 
 def check_word(option: str, value: Any, uploaded: bool) -> None:

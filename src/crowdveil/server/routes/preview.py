@@ -12,8 +12,8 @@ from crowdveil.reading import READINGS
 from crowdveil.server import openapi
 from crowdveil.server.access import Sender
 from crowdveil.server.answers import ERROR_SCHEMA, ApiError
-from crowdveil.server.kinds.base import check_word, file_options
-from crowdveil.server.queue.files import FLOWS, MAPS
+from crowdveil.server.kinds.base import check_word, endings_of, file_options
+from crowdveil.server.queue.files import FLOWS
 from crowdveil.server.queue.job import new_id
 from crowdveil.server.quotas import Upload
 from crowdveil.server.routes.uploads import Form, check_files, make_upload_folder, parsed, receive
@@ -25,7 +25,7 @@ from crowdveil.server.workers.subprocess_call import apart
 SECONDS_MOST = 300
 TAKES = ("", "flows", "trajectories")
 _OPTIONS = {option for reading in READINGS.values() for option in file_options(reading)}
-_FIELDS = {"data": FLOWS, **{option: MAPS for option in sorted(_OPTIONS)}}
+_FIELDS = {"data": FLOWS, **{option: endings_of(option) for option in sorted(_OPTIONS)}}
 _TEXTS = ("parameters", "takes", "part")
 _BODY: dict[str, Any] = {
     "type": "object",

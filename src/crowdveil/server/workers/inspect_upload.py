@@ -113,7 +113,9 @@ def _counted(takes: str, request: dict[str, Any], values: dict[str, Any]) -> dic
     strange = [n for n in values if n not in reading.model_fields]
     if strange:
         raise ParameterError(Option(strange[0]), "there is no such input option; leave it out.")
-    model = read(TAKES[takes], request["data"], reading.checked(values | request["files"]), notes)
+    # A partition changes nothing of the data, and a release is unpacked for a job alone.
+    given = {n: v for n, v in (values | request["files"]).items() if n not in ("partition", "partition_step")}
+    model = read(TAKES[takes], request["data"], reading.checked(given), notes)
     if isinstance(model, Flows):
         counts = {"flows": len(model), "trips": model.total, "zones": len(model.zones), "steps": model.steps}
     else:

@@ -99,15 +99,15 @@ class BoxSpace:
     ) -> BoxSpace:
         """Build the boxes of a time step; with `origins_first`, an origin is only split while its destinations are not."""
         matrix = Matrix.of(data, step, system)
-        built, splits = _build(matrix, k, origins_first)
+        built, splits = build_matrix_boxes(matrix, k, origins_first=origins_first)
         boxes = BoxArrays(*(frozen(a, np.int64) for a in built))
         o, d, volume = boxes.origin, boxes.destination, boxes.volume
         if objective == "reconstruction":
-            cost = _deviations(matrix, boxes)
+            cost = box_deviations(matrix, boxes)
         else:
             cost = frozen((system.origins.cost[o] + system.destinations.cost[d]) * volume, np.int64)
         total = matrix.total
-        lost_cost = DEVIATION_SCALE if objective == "reconstruction" else 0
+        lost_cost = lost_cost_of(objective)
         check_exact(int(cost.max(initial=0)) + lost_cost * total, total)
         allowed = np.full(len(o), ANY_CHOICE, np.int8)
         allowed[~(system.origins.small_enough[o] & system.destinations.small_enough[d])] -= WHOLE
@@ -233,13 +233,19 @@ def as_ratio(multiplier: Fraction | None) -> tuple[int, int]:
     return (1, 0) if multiplier is None else multiplier.as_integer_ratio()
 
 
+def lost_cost_of(objective: Objective) -> int:
+    """Return what a suppressed trip costs."""
+    return DEVIATION_SCALE if objective == "reconstruction" else 0
+
+
 def check_exact(cost: int, total: int) -> None:
     """Raise unless sums of q·A + p·S, with p at most the cost and q at most the total, fit into 64 bits."""
     if 2 * cost * total >= 2**63:
         raise InputError("the volumes of a time step are too large to be compared exactly; use shorter time steps.")
 
 
-def _build(matrix: Matrix, k: int, origins_first: bool) -> tuple[BoxArrays, Splits]:
+def build_matrix_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) -> tuple[BoxArrays, Splits]:
+    """Build all boxes of a matrix that reach k, and how each can be split."""
     from crowdveil.kernels.od.dyadic import build_dyadic_boxes
     from crowdveil.kernels.od.tree_boxes import build_boxes
 
@@ -254,7 +260,7 @@ def _build(matrix: Matrix, k: int, origins_first: bool) -> tuple[BoxArrays, Spli
     return build_boxes(matrix.rows, pairs, origins.as_origins, destinations.as_destinations, origins_first, k)
 
 
-def _deviations(matrix: Matrix, boxes: BoxArrays) -> Ints:
+def box_deviations(matrix: Matrix, boxes: BoxArrays) -> Ints:
     """Return what each box loses when its volume is spread evenly over its cells."""
     from crowdveil.kernels.od.deviation import deviations
 

@@ -128,7 +128,7 @@ class Forest:
         """Find the best partition at the multiplier that keeps a budget; or the least volume that must be suppressed."""
         from crowdveil.kernels.od.forest import search_forest
 
-        first = int(self.cost[-1]) // (GUESS * int(self.volume[-1])) if len(self.cost) else 0
+        first = int(self.cost[-1]) // (GUESS * max(int(self.volume[-1]), 1)) if len(self.cost) else 0
         found, p, q, a, s, published = search_forest(self.costs, budget, max(first, 1), 1)
         if not found:
             return int(s)

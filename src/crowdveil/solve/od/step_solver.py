@@ -108,7 +108,9 @@ def _release(data: Flows, steps: StepRange, done: list[StepSolution], system: Re
     columns = [np.concatenate(column) for column in zip(ALL_SUPPRESSED[:6], *(o[:6] for o in done), strict=True)]
     o, d, volume, people, left_o, left_d = columns
     offsets = np.cumsum([0, *(len(outcome.origin) for outcome in done)])
-    areas, (origin, destination), (left_origin, left_destination) = _areas(data, system, (o, d), (left_o, left_d))
+    areas, (origin, destination), (left_origin, left_destination) = areas_of_boxes(
+        data, system, (o, d), (left_o, left_d)
+    )
     figures = _figures(done)
     release = FlowRelease(
         areas,
@@ -167,7 +169,7 @@ def _suppressed(data: Flows, release: FlowRelease, k: int) -> Ints:
     return np.where((volume == 0) | (np.minimum(volume, crowd) >= k), volume, NOT_GIVEN)
 
 
-def _areas(
+def areas_of_boxes(
     data: Flows, system: RegionSpace | None, *boxes: tuple[Ints, Ints]
 ) -> tuple[Areas, tuple[Ints, Ints], tuple[Ints, Ints]]:
     """Return the areas of all boxes, and which ones each of them has."""

@@ -1,0 +1,43 @@
+"""Read the manifest of a release, which may come from anyone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from crowdveil.errors import InputError
+from crowdveil.io.written_release import MANIFEST_FILE
+from crowdveil.manifest_schema import FORMAT, ManifestSchema
+
+
+def _format(value: Any) -> str:
+    """Return a format number as text; anything else is not repeated."""
+    return str(value) if type(value) is int else "unknown"
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Read the manifest of a release."""
+    path = Path(folder) / MANIFEST_FILE
+    if not path.is_file():
+        raise InputError(folder, f"wanted a folder with a release, but there is no {MANIFEST_FILE} in it.")
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if manifest["format"] != FORMAT:
+            raise InputError(
+                path,
+                f"its format is {_format(manifest['format'])}, and this version reads {FORMAT}; verify the release with "
+                "the version of Crowdveil that made it, or make it again with this one.",
+            )
+        if "analysis" in manifest:
+            raise InputError(
+                folder, "wanted a release, but this is the result of an analysis; it can only be verified."
+            )
+        ManifestSchema.model_validate(manifest)
+        # The manifest may be forged: it must not choose which files of this machine are opened.
+        names = [f["name"] for f in manifest["files"].values()]
+        if any(name != Path(name).name or name in ("", ".", "..") for name in names):
+            raise ValueError
+    except (ValueError, KeyError, TypeError):
+        raise InputError(path, "the manifest is broken; the release cannot be verified.") from None
+    return manifest

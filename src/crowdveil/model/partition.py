@@ -1,0 +1,106 @@
+"""Define partitions of the map that were made before: boxes of an earlier release, or groups of zones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from crowdveil.model.arrays import Indices, Ints, check_lengths, check_offsets, frozen, require
+from crowdveil.model.release import Areas
+
+StepClass = Literal["all", "hour-of-day", "hour-of-week", "day-type"]
+"""Classes of time steps that share a partition: all of them; those of one hour of the day or of the week; those of working
+days, Saturdays and Sundays."""
+
+
+@dataclass(frozen=True, eq=False)
+class BoxPartition:
+    """Boxes, pairs of an origin area and a destination area, for each class of time steps. Boxes of a class are disjoint.
+
+    Attributes
+    ----------
+    areas
+        The areas; origins and destinations are indices of them.
+    by
+        What the class of a time step is.
+    classes, offsets
+        Rising numbers of the classes; the boxes of class i are offsets[i] to offsets[i + 1].
+    origin, destination
+        Areas of each box.
+    suppressed_percent
+        Share of the trips that the release suppressed which the boxes are of; None where unknown.
+    """
+
+    areas: Areas
+    by: StepClass
+    classes: Ints
+    offsets: Ints
+    origin: Indices
+    destination: Indices
+    suppressed_percent: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, dtype in (
+            ("classes", np.int64),
+            ("offsets", np.int64),
+            ("origin", np.int32),
+            ("destination", np.int32),
+        ):
+            object.__setattr__(self, name, frozen(getattr(self, name), dtype))
+        check_offsets(self.offsets, len(self.origin), "partition")
+        check_lengths("partition", len(self.offsets) - 1, classes=self.classes)
+        check_lengths("partition", len(self.origin), destination=self.destination)
+        require(bool(np.all(np.diff(self.classes) > 0)), "partition: classes must rise.")
+
+    def __len__(self) -> int:
+        return len(self.origin)
+
+    def boxes_of(self, step_class: Ints) -> tuple[Ints, Ints]:
+        """Return where the boxes of each time step begin and end, from the class of the step; none for an unknown class."""
+        if len(self.classes) == 0:
+            return np.zeros(len(step_class), np.int64), np.zeros(len(step_class), np.int64)
+        place = np.minimum(np.searchsorted(self.classes, step_class), len(self.classes) - 1)
+        known = self.classes[place] == step_class
+        return np.where(known, self.offsets[place], 0), np.where(known, self.offsets[place + 1], 0)
+
+    def overlapping_pairs(self) -> int:
+        """Return how many pairs of tiles lie in more than one box of a class, counted up to the first origin that has any."""
+        areas, tiles = self.areas, len(self.areas.zones)
+        for low, high in zip(self.offsets[:-1].tolist(), self.offsets[1:].tolist(), strict=True):
+            boxes_from: dict[int, list[int]] = {}
+            for box in range(low, high):
+                area = self.origin[box]
+                for tile in areas.tiles[areas.offsets[area] : areas.offsets[area + 1]].tolist():
+                    boxes_from.setdefault(tile, []).append(box)
+            for boxes in boxes_from.values():
+                to = self.destination[boxes]
+                reached = [areas.tiles[areas.offsets[d] : areas.offsets[d + 1]] for d in to.tolist()]
+                twice = int(np.count_nonzero(np.bincount(np.concatenate(reached), minlength=tiles) > 1))
+                if twice:
+                    return twice
+        return 0
+
+
+@dataclass(frozen=True, eq=False)
+class ZoneGroups:
+    """Groups of zones, the areas of both origins and destinations: every pair of groups is a box.
+
+    Attributes
+    ----------
+    areas
+        The groups.
+    part
+        The group of each zone.
+    """
+
+    areas: Areas
+    part: Ints
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "part", frozen(self.part, np.int64))
+        check_lengths("partition", len(self.areas.zones), part=self.part)
+
+
+Partition = BoxPartition | ZoneGroups

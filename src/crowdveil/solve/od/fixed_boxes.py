@@ -1,0 +1,73 @@
+"""Flows in the boxes of a given partition, published where k people are behind them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crowdveil.errors import InputError
+from crowdveil.model.arrays import Ints, Mask, frozen
+from crowdveil.model.flows import Flows
+from crowdveil.model.partition import BoxPartition
+from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
+from crowdveil.solve.od.small_flows import Left, Reporting, count_groups
+from crowdveil.solve.od.step_solver import finish_release
+
+
+def release_fixed_boxes(
+    data: Flows,
+    partition: BoxPartition,
+    step_class: Ints,
+    k: int,
+    reporting: Reporting,
+    publishable: Mask | None = None,
+) -> FlowRelease:
+    """Publish the boxes that reach k in each time step, by its class; suppress all other flows, or aggregate them if wanted.
+
+    `publishable` says which boxes may be published, all by default.
+    """
+    from crowdveil.kernels.od.assign import assign_rows
+
+    areas, boxes = partition.areas, len(partition)
+    first, last = (frozen(a, np.int64) for a in partition.boxes_of(step_class))
+    box, twice = assign_rows(
+        data.offsets, data.origin, data.destination, first, last, partition.origin, partition.destination, areas.offsets,
+        areas.tiles, len(data.zones),
+    )  # fmt: skip
+    if twice:
+        raise InputError("partition", "its boxes overlap; give one whose boxes are disjoint.")
+    inside = np.flatnonzero(box >= 0)
+    keys, group = np.unique(data.step[inside] * max(boxes, 1) + box[inside], return_inverse=True)
+    volume, crowd = count_groups(data, inside, group, len(keys))
+    keep = crowd >= k if publishable is None else (crowd >= k) & publishable[keys % max(boxes, 1)]
+    step, of_box = np.divmod(keys[keep], max(boxes, 1))
+    bounds = np.arange(data.steps + 1)
+    release = FlowRelease(
+        areas,
+        data.t,
+        np.searchsorted(step, bounds),
+        partition.origin[of_box],
+        partition.destination[of_box],
+        volume[keep],
+        crowd[keep],
+        np.full(len(step), PUBLISHED, np.uint8),
+        np.full(data.steps, NOT_GIVEN),
+        data.k_unit,
+        data.step_s,
+        data.tz,
+    )
+    left = _left(partition, first, last, step, of_box) if reporting.wanted else Left(0 * bounds, _NONE, _NONE)
+    return finish_release(data, release, left, k, reporting)
+
+
+_NONE = np.zeros(0, np.int64)
+
+
+def _left(partition: BoxPartition, first: Ints, last: Ints, step: Ints, of_box: Ints) -> Left:
+    """Return the boxes of each time step that are not published."""
+    left = []
+    for number, (low, high) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+        published = of_box[np.searchsorted(step, number) : np.searchsorted(step, number + 1)]
+        left.append(np.setdiff1d(np.arange(low, high), published))
+    box = np.concatenate([_NONE, *left])
+    offsets = np.cumsum([0, *map(len, left)])
+    return Left(offsets, partition.origin[box].astype(np.int64), partition.destination[box].astype(np.int64))

@@ -1,0 +1,226 @@
+"""One partition for all time steps of a class: the boxes that cost least over all of them, within one budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from crowdveil import engine
+from crowdveil.model.arrays import Floats, Ints, Mask, frozen, row_slices
+from crowdveil.model.flows import Flows
+from crowdveil.model.partition import BoxPartition, StepClass
+from crowdveil.model.release import Areas, FlowRelease
+from crowdveil.progress import Progress
+from crowdveil.solve.od.boxes import BoxSpace, box_deviations, build_matrix_boxes, check_exact, lost_cost_of
+from crowdveil.solve.od.fixed_boxes import release_fixed_boxes
+from crowdveil.solve.od.region_space import Objective, RegionSpace
+from crowdveil.solve.od.small_flows import Reporting
+from crowdveil.solve.od.step_matrix import Matrix
+from crowdveil.solve.od.step_solver import StepSolution, areas_of_boxes, check_person_ids
+from crowdveil.solve.od.summed_steps import sum_steps
+from crowdveil.solve.od.targets import gap_percent, summarize_gaps
+
+MAX_CHUNKS = 16
+"""Chunks of time steps whose sums are held at the same time."""
+_NONE = np.zeros(0, np.int64)
+
+
+class StepSums(NamedTuple):
+    """Trips that each box publishes over some time steps, and what they cost."""
+
+    volume: Ints
+    cost: Ints
+
+
+class Solved(NamedTuple):
+    """Boxes of a class of time steps: those that may be published, and the rest of the map; and the gap to the best cost."""
+
+    origin: Ints
+    destination: Ints
+    left_origin: Ints
+    left_destination: Ints
+    facts: Floats
+
+
+@dataclass(frozen=True)
+class StableProblem:
+    """What one partition for all time steps is to be found for.
+
+    Attributes
+    ----------
+    data
+        Flows of all time steps.
+    system
+        The regions that boxes are made of.
+    k
+        Smallest crowd.
+    objective
+        What is minimized.
+    max_suppressed
+        From the volume of the time steps with at least k people, the trips of it that may be suppressed.
+    """
+
+    data: Flows
+    system: RegionSpace
+    k: int
+    objective: Objective
+    max_suppressed: Callable[[int], int]
+
+    def base(self) -> BoxSpace:
+        """Return the boxes of the summed matrix: every box that reaches k in any time step is one of them."""
+        return BoxSpace.of(sum_steps(self.data), 0, self.system, self.k)
+
+    def add_up(self, base: BoxSpace, steps: Ints) -> StepSums:
+        """Add up what each box publishes in some time steps, and what it costs."""
+        from crowdveil.kernels.od.stable_boxes import fill_step
+
+        regions = len(self.system.destinations.cost)
+        keys = base.origin * regions + base.destination
+        order = np.argsort(keys)
+        total, cost = np.zeros(len(base), np.int64), np.zeros(len(base), np.int64)
+        volume, cells = np.empty(len(base), np.int64), np.empty(len(base), np.int64)
+        for step in steps.tolist():
+            if self.data.people_in_step(step) < self.k:
+                continue
+            matrix = Matrix.of(self.data, step, self.system)
+            boxes, _ = build_matrix_boxes(matrix, self.k)
+            listed = order[np.searchsorted(keys, boxes.origin * regions + boxes.destination, sorter=order)]
+            fill_step(frozen(listed, np.int64), boxes, base.splits, volume, cells)
+            total += volume
+            if self.objective == "reconstruction":
+                held = np.flatnonzero(volume)
+                columns = (base.origin[held], base.destination[held], volume[held], volume[held], cells[held])
+                cost[held] += box_deviations(matrix, type(boxes)(*(frozen(c, np.int64) for c in columns)))
+        if self.objective != "reconstruction":
+            sides = self.system.origins.cost[base.origin] + self.system.destinations.cost[base.destination]
+            cost = sides * total
+        return StepSums(total, cost)
+
+    def space(self, base: BoxSpace, sums: StepSums) -> BoxSpace:
+        """Return the boxes with costs and volumes over all time steps.
+
+        A box that is published whole still suppresses its time steps below k. Counted from there, a split suppresses what the
+        box publishes and its parts do not; so the volume of a box is what it publishes, and all else is as for one time step.
+        """
+        splits = base.splits
+        of_split = row_slices(splits.offsets)
+        linked = (
+            np.add.reduceat(np.append(sums.volume[splits.link], 0), splits.link_offsets[:-1])
+            if len(of_split)
+            else _NONE
+        )
+        linked = np.where(np.diff(splits.link_offsets) > 0, linked, 0)
+        lost = sums.volume[of_split] - linked
+        total, lost_cost = int(sums.volume[-1]), lost_cost_of(self.objective)
+        check_exact(int(sums.cost.max(initial=0)) + lost_cost * total, total)
+        return replace(
+            base,
+            volume=frozen(sums.volume, np.int64),
+            cost=frozen(sums.cost, np.int64),
+            splits=splits._replace(lost=frozen(lost, np.int64)),
+            total=total,
+            lost_cost=lost_cost,
+        )
+
+    def solve(self, base: BoxSpace, sums: StepSums, *, left: bool) -> Solved:
+        """Find the best boxes for all time steps within the budget."""
+        space = self.space(base, sums)
+        budget = self.max_suppressed(space.total)
+        best = space.solve_for_budget(budget)
+        space.spend_slack(best.choice, budget - best.suppressed)
+        gap = gap_percent(space.cost_of(best.choice), best.lower_bound(budget))
+        found: StepSolution = space.outcome(best.choice, gap, left=left)
+        return Solved(found.origin, found.destination, found.left_origin, found.left_destination, found.facts)
+
+
+class StableRelease(NamedTuple):
+    """How a release with one partition for each class of time steps is made: the class of each step, k, and small flows."""
+
+    by: StepClass
+    step_class: Ints
+    k: int
+    reporting: Reporting
+
+
+def solve_stable(problem: StableProblem, wanted: StableRelease, progress: Progress) -> FlowRelease:
+    """Find one partition for each class of time steps, and publish its boxes in the steps in which they reach k."""
+    check_person_ids(problem.data)
+    classes = np.unique(wanted.step_class)
+    solved = (
+        _solve_one(problem, wanted, progress) if len(classes) <= 1 else _solve_each(problem, wanted, classes, progress)
+    )
+    gaps = np.array([s.facts[0] for s in solved if len(s.facts)])
+    release = release_stable(problem.data, problem.system, wanted, solved)
+    return replace(release, facts=summarize_gaps(gaps) if len(gaps) else {})
+
+
+def release_stable(data: Flows, system: RegionSpace, wanted: StableRelease, solved: list[Solved]) -> FlowRelease:
+    """Publish the boxes of each class of time steps, in order of the classes, in the steps in which they reach k."""
+    classes = np.unique(wanted.step_class)
+    published, left = (
+        [np.concatenate([_NONE, *(getattr(s, name) for s in solved)]) for name in names]
+        for names in (("origin", "destination"), ("left_origin", "left_destination"))
+    )
+    areas, of_published, of_left = areas_of_boxes(data, system, (published[0], published[1]), (left[0], left[1]))
+    partition, publishable = _join(solved, classes, wanted.by, areas, of_published, of_left)
+    return release_fixed_boxes(data, partition, wanted.step_class, wanted.k, wanted.reporting, publishable)
+
+
+_EMPTY = Solved(_NONE, _NONE, _NONE, _NONE, np.zeros(0))
+
+
+def _solve_one(problem: StableProblem, wanted: StableRelease, progress: Progress) -> list[Solved]:
+    """Solve all time steps as one class; their sums are made in chunks on the engine in use."""
+    if len(problem.data) == 0:
+        return [_EMPTY]
+    base = problem.base()
+    if len(base) == 0:
+        return [_EMPTY]
+    chunks = np.array_split(np.arange(problem.data.steps), min(MAX_CHUNKS, problem.data.steps))
+    done = engine.current().map(lambda i: problem.add_up(base, chunks[i]), len(chunks), progress)
+    sums = StepSums(*(np.sum([part[i] for part in done], axis=0) for i in range(2)))
+    return [problem.solve(base, sums, left=wanted.reporting.wanted)] if sums.volume[-1] else [_EMPTY]
+
+
+def _solve_each(
+    problem: StableProblem, wanted: StableRelease, classes: Ints, progress: Progress
+) -> list[Solved]:  # fmt: skip
+    """Solve each class of time steps on its own, on the engine in use."""
+
+    def solve(number: int) -> Solved:
+        steps = np.flatnonzero(wanted.step_class == classes[number])
+        own = replace(problem, data=problem.data.at_steps(steps))
+        base = own.base() if len(own.data) else None
+        if base is None or len(base) == 0:
+            return _EMPTY
+        sums = own.add_up(base, np.arange(len(steps)))
+        return own.solve(base, sums, left=wanted.reporting.wanted) if sums.volume[-1] else _EMPTY
+
+    return [Solved(*arrays) for arrays in engine.current().map(solve, len(classes), progress)]
+
+
+def _join(
+    solved: list[Solved],
+    classes: Ints,
+    by: StepClass,
+    areas: Areas,
+    published: tuple[Ints, Ints],
+    left: tuple[Ints, Ints],
+) -> tuple[BoxPartition, Mask]:
+    """Return the boxes of all classes, and which of them may be published."""
+    counts = [(len(s.origin), len(s.left_origin)) for s in solved]
+    p_offsets, l_offsets = (np.cumsum([0, *(c[i] for c in counts)]) for i in range(2))
+    many = np.arange(len(counts))
+    total = p_offsets[-1]
+    # Boxes of a class side by side: first those that may be published, then the rest of the map.
+    order = np.concatenate([
+        _NONE, *(part for i in many for part in (np.arange(p_offsets[i], p_offsets[i + 1]),
+                                                 total + np.arange(l_offsets[i], l_offsets[i + 1])))
+    ])  # fmt: skip
+    origin, destination = (np.concatenate([p, q])[order] for p, q in zip(published, left, strict=True))
+    offsets = (p_offsets + l_offsets)[: len(classes) + 1] if len(classes) else np.zeros(1, np.int64)
+    partition = BoxPartition(areas, by, classes, offsets, origin.astype(np.int32), destination.astype(np.int32))
+    return partition, order < total
