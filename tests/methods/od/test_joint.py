@@ -89,10 +89,8 @@ def test_the_budget_is_kept_and_the_gap_is_within_its_bound(problem: Any, k: int
     budget = int(share * flows.total + 1e-9)
     assert suppressed <= budget
     assert (cost, suppressed) in everything
-    best = min(a for a, s in everything if s <= budget)
-    # The best point of the lower hull that keeps the budget: what the price alone can reach.
-    hull = min(a for a, s in everything if s <= budget and on_hull((a, s), everything))
-    assert best <= cost <= hull
+    assert cost == min(a for a, s in everything if s <= budget)
+    assert release.facts["certified_gap_percent_largest"] == 0
 
 
 @examples(300)
@@ -133,6 +131,7 @@ def test_areas_as_large_as_wanted(problem: Any, k: int, share: float, tiles: int
     assert (found.cost, found.suppressed) == min(
         (a, s) for a, s in everything if s <= budget and on_hull((a, s), everything)
     )
+    assert boxes.cost_of(boxes.solve(budget)[0]) == min(a for a, s in everything if s <= budget)
     for report in (False, True):
         asked = params.model_copy(update={"aggregate_small": report})
         release = run(flows, asked, np.random.default_rng(0), no_progress)
@@ -186,6 +185,7 @@ def test_reconstruction_counts_suppressed_trips(problem: Any, k: int, share: flo
     assert found.suppressed <= budget
     boxes.spend_slack(found.choice, budget - found.suppressed)
     assert found.lower_bound(budget) <= best <= boxes.cost_of(found.choice) <= found.cost + 1000 * found.suppressed
+    assert boxes.cost_of(boxes.solve(budget)[0]) <= 1.001 * best
 
 
 @examples(100)

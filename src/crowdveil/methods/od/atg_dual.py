@@ -49,6 +49,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, FlowParams, TargetVolume, TimePartitioned, all_steps_at_once
 from crowdveil.progress import Progress
+from crowdveil.solve.od.boxes import gap_percent
 from crowdveil.solve.od.forest import Forest, ForestSolution
 from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.stable import Solved, StableRelease, release_stable
@@ -58,7 +59,6 @@ from crowdveil.solve.od.step_solver import StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import (
     Attempt,
     Targets,
-    gap_percent,
     one_target,
     summarize_gaps,
     summarize_targets,

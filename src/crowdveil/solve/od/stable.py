@@ -21,7 +21,7 @@ from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.step_solver import StepSolution, areas_of_boxes, check_person_ids
 from crowdveil.solve.od.summed_steps import sum_steps
-from crowdveil.solve.od.targets import gap_percent, summarize_gaps
+from crowdveil.solve.od.targets import summarize_gaps
 
 MAX_CHUNKS = 16
 """Chunks of time steps whose sums are held at the same time."""
@@ -129,10 +129,8 @@ class StableProblem:
         """Find the best boxes for all time steps within the budget."""
         space = self.space(base, sums)
         budget = self.max_suppressed(space.total)
-        best = space.solve_for_budget(budget)
-        space.spend_slack(best.choice, budget - best.suppressed)
-        gap = gap_percent(space.cost_of(best.choice), best.lower_bound(budget))
-        found: StepSolution = space.outcome(best.choice, gap, left=left)
+        choice, gaps = space.solve(budget)
+        found: StepSolution = space.outcome(choice, *gaps, left=left)
         return Solved(found.origin, found.destination, found.left_origin, found.left_destination, found.facts)
 
 
@@ -152,9 +150,9 @@ def solve_stable(problem: StableProblem, wanted: StableRelease, progress: Progre
     solved = (
         _solve_one(problem, wanted, progress) if len(classes) <= 1 else _solve_each(problem, wanted, classes, progress)
     )
-    gaps = np.array([s.facts[0] for s in solved if len(s.facts)])
+    gaps = np.array([s.facts for s in solved if len(s.facts)])
     release = release_stable(problem.data, problem.system, wanted, solved)
-    return replace(release, facts=summarize_gaps(gaps) if len(gaps) else {})
+    return replace(release, facts=summarize_gaps(gaps[:, 0], gaps[:, 1]) if len(gaps) else {})
 
 
 def release_stable(data: Flows, system: RegionSpace, wanted: StableRelease, solved: list[Solved]) -> FlowRelease:
