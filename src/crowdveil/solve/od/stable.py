@@ -167,20 +167,20 @@ def release_stable(data: Flows, system: RegionSpace, wanted: StableRelease, solv
     return release_fixed_boxes(data, partition, wanted.step_class, wanted.k, wanted.reporting, publishable)
 
 
-_EMPTY = Solved(_NONE, _NONE, _NONE, _NONE, np.zeros(0))
+NOTHING_PUBLISHED = Solved(_NONE, _NONE, _NONE, _NONE, np.zeros(0))
 
 
 def _solve_one(problem: StableProblem, wanted: StableRelease, progress: Progress) -> list[Solved]:
     """Solve all time steps as one class; their sums are made in chunks on the engine in use."""
     if len(problem.data) == 0:
-        return [_EMPTY]
+        return [NOTHING_PUBLISHED]
     base = problem.base()
     if len(base) == 0:
-        return [_EMPTY]
+        return [NOTHING_PUBLISHED]
     chunks = np.array_split(np.arange(problem.data.steps), min(MAX_CHUNKS, problem.data.steps))
     done = engine.current().map(lambda i: problem.add_up(base, chunks[i]), len(chunks), progress)
     sums = StepSums(*(np.sum([part[i] for part in done], axis=0) for i in range(2)))
-    return [problem.solve(base, sums, left=wanted.reporting.wanted)] if sums.volume[-1] else [_EMPTY]
+    return [problem.solve(base, sums, left=wanted.reporting.wanted)] if sums.volume[-1] else [NOTHING_PUBLISHED]
 
 
 def _solve_each(
@@ -193,9 +193,9 @@ def _solve_each(
         own = replace(problem, data=problem.data.at_steps(steps))
         base = own.base() if len(own.data) else None
         if base is None or len(base) == 0:
-            return _EMPTY
+            return NOTHING_PUBLISHED
         sums = own.add_up(base, np.arange(len(steps)))
-        return own.solve(base, sums, left=wanted.reporting.wanted) if sums.volume[-1] else _EMPTY
+        return own.solve(base, sums, left=wanted.reporting.wanted) if sums.volume[-1] else NOTHING_PUBLISHED
 
     return [Solved(*arrays) for arrays in engine.current().map(solve, len(classes), progress)]
 
