@@ -26,9 +26,15 @@ ON_GRIDS = {"uniform"}
 WITH_REPORT = {"joint", "microaggregation"}
 """Methods whose attacks and reports are compared too; attacks and reports are the same code for all methods."""
 MORE: dict[str, tuple[dict[str, Any], ...]] = {
-    "microaggregation": ({"distance": "graph"}, {"aggregation": "closest-trajectory"}),
-    "time-partitioned-microaggregation": ({"interval_s": 60},),
-    "log-cost-generalization": ({"reconstruction": "random"}, {"count_trajectories": True}),
+    "microaggregation": (
+        {"distance": "graph"},
+        {"aggregation": "closest-trajectory"},
+        {"suppress": "20%", "improve": 2},
+        {"time_weight": "mobidatalab"},
+    ),
+    "time-partitioned-microaggregation": ({"interval_s": 60, "suppress": "20%"},),
+    "frechet-microaggregation": ({"suppress": "20%"},),
+    "log-cost-generalization": ({"reconstruction": "random", "suppress": "20%"}, {"count_trajectories": True}),
     "protected-generalization": ({"strategy": "centroid", "knowledge": 1},),
     "swap-locations-2012": ({"permutation": "circle", "k": 3},),
     "simple-generalization": ({"link_users": True}, {"overlapping_strategy": "one", "link_users": True}),

@@ -27,7 +27,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.globe import Box, Reach, cut_at_date_line, in_one_piece, near, wrapped
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.release import FlowRelease
-from crowdveil.model.tessellation import grid_frame, grid_zones, h3_cells, h3_zones, locate, outlines, voronoi_zones
+from crowdveil.model.tessellation import grid_frame, grid_zones, h3_cells, h3_zones, locate, voronoi_zones
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
 from crowdveil.registry import METHODS, find_method
@@ -201,7 +201,7 @@ def test_cells_across_the_date_line_hold_their_points() -> None:
     h3 = h3_zones(h3_cells(lon, lat, 6))
     for zones in (voronoi_zones(np.arange(40), lon, lat), h3, grid_zones(grid_frame(lon, lat, 2000.0))):
         tile = locate(zones, lon, lat)
-        shapes = outlines(zones, np.arange(len(zones), dtype=np.int32))
+        shapes = zones.outlines(np.arange(len(zones), dtype=np.int32))
         assert (tile >= 0).all() and np.ptp(shapely.total_bounds(shapes)[[0, 2]]) < 1
         assert shapely.is_valid(shapes).all()
         west, _, east, _ = shapely.total_bounds(shapes)

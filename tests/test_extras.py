@@ -17,6 +17,10 @@ import geopandas, pandas, crowdveil
 zones = geopandas.read_file("zones.geojson")
 crowdveil.anonymize("suppression", pandas.read_parquet("trips.parquet"), "of-frames", zones=zones, k=2, report=False)
 """
+POLARS = """
+import crowdveil
+flows = crowdveil.anonymize("suppression", "trips.parquet", zones="zones.geojson", k=2, report=False).flows.to_polars()
+"""
 SERVE = """
 import subprocess, sys
 line = [sys.executable, "-c", "from crowdveil.cli.main import main; main()", "serve", "--port", "0", "--workers", "0",
@@ -35,6 +39,7 @@ JOBS: dict[str, tuple[str, ...]] = {
     "analysis": ("anonymize", "glove-sk", *TRIPS, "--k", "5", "--no-report", "-o", "glove-sk"),
     "omx": ("flows", *TRIPS, "-o", "flows.omx"),
     "pandas": ("-c", FRAMES),
+    "polars": ("-c", POLARS),
     "postgres": ("token", "create", "anna", "--data-dir", "d", "--database-url", "postgresql://anna@127.0.0.1:1/none"),
     "report": ("plot", "flows", "out", "-o", "flows.png"),
     "server": ("-c", SERVE),

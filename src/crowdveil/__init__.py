@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "anonymize": "crowdveil.api",
     "verify": "crowdveil.api",
+    "methods": "crowdveil.api",
     "write_report": "crowdveil.api",
     "plot": "crowdveil.api",
     "measure": "crowdveil.api",
@@ -45,6 +46,7 @@ _PUBLIC = {
     "FlowRelease": "crowdveil.model.release",
     "TrajectoryRelease": "crowdveil.model.release",
     "CrowdveilError": "crowdveil.errors",
+    "CrowdveilWarning": "crowdveil.errors",
 }
 __all__ = sorted(_PUBLIC)
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, ClassVar
 
 ROWS_NAMED = 5
@@ -201,11 +202,23 @@ class MissingExtraError(CrowdveilError):
         super().__init__(f"{purpose} needs the package {package}: install it with pip install 'crowdveil[{extra}]'.")
 
 
+def import_extra(module: str, package: str, extra: str, purpose: str) -> Any:
+    """Import a module of an optional dependency; raise if it is not installed."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise MissingExtraError(package, extra, purpose) from None
+
+
 class GuaranteeViolatedError(CrowdveilError):
     """A release violates one of its guarantees; nothing was published."""
 
     code = "guarantee_violated"
     exit_code = 1
+
+
+class CrowdveilWarning(UserWarning):
+    """A note of reading data that Python shows: an assumption, or dropped rows. It holds no value of the data."""
 
 
 ERRORS: dict[str, type[CrowdveilError]] = {

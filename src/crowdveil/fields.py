@@ -9,7 +9,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
-from crowdveil.params import Params, read_share
+from crowdveil.params import Params, read_share, read_share_of_trajectories
 
 _UNITS = {"_m": "meters", "_s": "seconds", "_km2": "square kilometers", "_kmh": "km/h"}
 
@@ -69,7 +69,7 @@ def _row(name: str, info: FieldInfo) -> Row:
     kind, choices = _kind(info.annotation)
     more = any(isinstance(m, BeforeValidator) for m in info.metadata)
     if more and kind != "choice":
-        share = any(getattr(m, "func", None) is read_share for m in info.metadata)
+        share = any(getattr(m, "func", None) in (read_share, read_share_of_trajectories) for m in info.metadata)
         kind = "share" if share else "text"  # it takes forms of its own, such as 10%
     return Row(
         name=name,

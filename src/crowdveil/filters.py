@@ -96,6 +96,19 @@ def filter_file(
     return FilterResult(removed, (len(before), len(after)), (before.points, after.points))
 
 
+def filters_of(listed: list[dict[str, Any]]) -> list[Filter]:
+    """Return the filters of a request or a run file, each an object of its name and its value, in their order."""
+    pairs = [(name, value) for entry in listed for name, value in entry.items()]
+    return [
+        Filter(n, tuple(_text(x) for x in v) if isinstance(v, list) else tuple(_text(v).split(","))) for n, v in pairs
+    ]
+
+
+def _text(value: Any) -> str:
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+    return str(int(value)) if whole else str(value).strip()
+
+
 def check_filters(filters: Sequence[Filter], tz: str = "UTC") -> None:
     """Raise unless there is a filter, and all filters are valid; needs no data."""
     if not filters:

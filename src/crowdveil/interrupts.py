@@ -31,3 +31,11 @@ def kernels_stopped() -> Iterator[None]:
     finally:
         with _lock:
             STOP.value -= 1
+
+
+def interrupted(error: BaseException) -> bool:
+    """Return whether an interrupt is behind an error: one that comes in the middle of compiled code ends as a SystemError."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, KeyboardInterrupt):
+        cause = cause.__cause__ or cause.__context__
+    return cause is not None

@@ -15,7 +15,7 @@ from crowdveil.model.canonical import digest
 from crowdveil.model.flows import trips_within as trips_within
 from crowdveil.model.release import Release, TrajectoryRelease
 from crowdveil.model.trajectories import Outline
-from crowdveil.params import Params, module_doc
+from crowdveil.params import Described, Params
 from crowdveil.progress import Progress
 
 Status = Literal["proven", "argued", "heuristic"]
@@ -49,7 +49,7 @@ def _run_and_mark(run: Run, data: Any, *rest: Any) -> Release:
 
 
 @dataclass(frozen=True)
-class Method:
+class Method(Described):
     """The record of a method. The command line, the docs, the service and the web page are generated from it.
 
     Attributes
@@ -98,13 +98,3 @@ class Method:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "run", update_wrapper(partial(_run_and_mark, self.run), self.run))
-
-    @property
-    def doc(self) -> str:
-        """Return the docstring of the method's module."""
-        return module_doc(self.run)
-
-    @property
-    def summary(self) -> str:
-        """Return the first line of the method's docstring."""
-        return self.doc.strip().splitlines()[0]

@@ -45,9 +45,20 @@ def named_parameters(text: str, example: str) -> tuple[str, dict[str, str]]:
     return name, values
 
 
-def module_doc(function: Callable[..., Any]) -> str:
-    """Return the docstring of the module of a function."""
-    return sys.modules[function.__module__].__doc__ or ""
+class Described:
+    """A record of what is registered, described by the docstring of the module of its `run`."""
+
+    run: Callable[..., Any]
+
+    @property
+    def doc(self) -> str:
+        """Return the docstring of its module."""
+        return sys.modules[self.run.__module__].__doc__ or ""
+
+    @property
+    def summary(self) -> str:
+        """Return the first line of the docstring."""
+        return self.doc.strip().splitlines()[0]
 
 
 class FlowParams(Params):
@@ -73,15 +84,29 @@ def read_share(value: Any) -> Any:
     """Return a share from "10%" or 0.1; reject a bare number of 1 or more, which may mean trips or percents."""
     if value is None:  # where a number of trips is given
         return None
+    number, percent = _share_of(value)
+    if not (0 <= number < 1 or (percent and number == 1)):
+        raise ValueError(_A_SHARE)
+    return number
+
+
+def read_share_of_trajectories(value: Any) -> Any:
+    """Return a share below 1 from "2%" or 0.02."""
+    number, _ = _share_of(value)
+    if not 0 <= number < 1:
+        raise ValueError("a share below 100%, such as 2% or 0.02")
+    return number
+
+
+def _share_of(value: Any) -> tuple[float, bool]:
+    """Return a number, -1 where there is none, and whether it was given in percent."""
     text = str(value).strip()
     percent = text.endswith("%")
     try:
         number = float(Decimal(text.removesuffix("%").strip()) / (100 if percent else 1))
     except ArithmeticError:
         number = -1.0
-    if isinstance(value, bool) or not (0 <= number < 1 or (percent and number == 1)):
-        raise ValueError(_A_SHARE)
-    return number
+    return (-1.0 if isinstance(value, bool) else number), percent
 
 
 Share = Annotated[float | None, BeforeValidator(read_share)]
@@ -123,6 +148,15 @@ class Budgeted(Params):
         if self.suppress is None:
             return {"suppress_trips": self.suppress_trips}
         return {"suppress": "100%" if self.suppress == 1 else self.suppress}
+
+
+class GroupingParams(Params):
+    """Parameters of every method that publishes groups of trajectories."""
+
+    k: int = Field(3, ge=2)
+    """Smallest number of people of a group."""
+    suppress: Annotated[float, BeforeValidator(read_share_of_trajectories)] = 0.0
+    """Share of the trajectories that may be suppressed, such as 2%: whole groups, those with the largest distortion first."""
 
 
 class TimePartitioned(Params):
@@ -224,9 +258,9 @@ MinVolume = Annotated[Literal["auto"] | int, BeforeValidator(_min_volume)]
 
 
 _time_weight = _word_or_number(
-    ("document", "mean-ratio"), lambda x: 0 <= x < 1e9, "document, mean-ratio, or a number from 0"
+    ("auto", "mobidatalab", "mean-ratio"), lambda x: 0 <= x < 1e9, "auto, mobidatalab, mean-ratio, or a number from 0"
 )
-TimeWeight = Annotated[Literal["document", "mean-ratio"] | float, BeforeValidator(_time_weight)]
+TimeWeight = Annotated[Literal["auto", "mobidatalab", "mean-ratio"] | float, BeforeValidator(_time_weight)]
 """Weight of time relative to space in a distance: a number, or how it is chosen."""
 
 

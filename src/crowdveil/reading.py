@@ -95,6 +95,10 @@ class TrajectoryReading(Reading):
     """Column of the trajectory's id."""
 
 
+class EitherReading(FlowReading, TrajectoryReading):
+    """Input options of flows or trajectories; those of the other kind are refused when the original is read."""
+
+
 READINGS: dict[type, type[Reading]] = {Flows: FlowReading, Trajectories: TrajectoryReading}
 
 

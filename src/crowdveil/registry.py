@@ -39,6 +39,7 @@ METHODS: dict[str, str] = {
     "suppression": "crowdveil.methods.od.suppression",
     "microaggregation": "crowdveil.methods.trajectory.microaggregation",
     "time-partitioned-microaggregation": "crowdveil.methods.trajectory.time_partitioned_microaggregation",
+    "segment-microaggregation": "crowdveil.methods.trajectory.segment_microaggregation",
     "log-cost-generalization": "crowdveil.methods.trajectory.log_cost_generalization",
     "frechet-microaggregation": "crowdveil.methods.trajectory.frechet_microaggregation",
     "protected-generalization": "crowdveil.methods.trajectory.protected_generalization",

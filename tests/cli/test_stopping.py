@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from crowdveil.cli import stopping
+from crowdveil.interrupts import interrupted
 
 BUSY = """
 import sys, tempfile
@@ -57,7 +58,10 @@ def test_a_command_in_compiled_code_ends_and_leaves_nothing(number: int, tmp_pat
     assert process.stdout is not None
     assert process.stdout.readline() == "half way\n", process.communicate()[1]
     process.send_signal(number)
-    _, err = process.communicate(timeout=120)
+    try:
+        _, err = process.communicate(timeout=120)
+    finally:
+        process.kill()  # it would go on for ever where the signal does not end it
     assert (process.returncode, err) == (128 + number, "crowdveil: Stopped; nothing was written.\n")
     assert (tmp_path / "out" / "m").read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "scratch"]
@@ -108,4 +112,4 @@ def test_an_interrupt_that_compiled_code_turns_into_an_error_is_still_one(
     with pytest.raises(SystemExit) as stopped:
         main.main()
     assert stopped.value.code == 130 and capsys.readouterr().err == "crowdveil: Stopped; nothing was written.\n"
-    assert not stopping.interrupted(ValueError("of another cause"))
+    assert not interrupted(ValueError("of another cause"))

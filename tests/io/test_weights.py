@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from given_boxes import with_boxes
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import crowdveil
@@ -76,7 +76,8 @@ def test_sums_are_exact_and_rounded_once_in_any_order(rows: list[tuple[int, int,
     assert flows.exact_units == sum(Fraction(w) for w in exact.values()) * WEIGHT_UNITS
 
 
-@given(units=st.lists(st.integers(1, 5 * 10**9), min_size=1, max_size=50), cuts=st.sets(st.integers(1, 49)))
+@example(units=[6 * 10**8] * 4, cuts=set())  # each rounded by itself, they would be off by 1.6 trips
+@given(units=st.lists(st.integers(1, 5 * 10**9), min_size=1, max_size=50), cuts=st.sets(st.integers(1, 49), max_size=3))
 def test_no_flow_and_no_run_of_flows_is_off_by_a_trip(units: list[int], cuts: set[int]) -> None:
     starts = np.array([0, *sorted(c for c in cuts if c < len(units))])
     ends = [*starts[1:].tolist(), len(units)]

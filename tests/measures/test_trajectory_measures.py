@@ -278,7 +278,7 @@ def test_a_bound_that_is_not_sure_is_said(monkeypatch: pytest.MonkeyPatch) -> No
     _value("normalized-rmse", compared, distance="dtw")
     assert "is at least" in compared.notes.messages[0]
     compared = _by_hand()
-    _value("normalized-rmse", compared, time_weight="document")
+    _value("normalized-rmse", compared, time_weight="mobidatalab")
     assert [said.split()[:2] for said in compared.notes.messages] == [["the", "weight"]]
 
 

@@ -41,3 +41,15 @@ def test_the_middle_is_that_of_the_box() -> None:
     x, y = LocalProjection(2.5, 40.5).to_plane(np.array([2.5, 2.6]), np.array([40.5, 40.5]))
     assert (x[0], y[0]) == pytest.approx((0, 0), abs=1e-6)
     assert x[1] > 0
+
+
+def test_one_point_alone_has_the_position_that_it_has_among_others() -> None:
+    """With numpy below 2.4, pyproj takes an array of one for a number, and gives no array back."""
+    plane = LocalProjection.around_point(2.3, 48.8, 4)
+    lon, lat = np.array([2.1, 2.4]), np.array([48.9, 48.7])
+    x, y = plane.to_plane(lon, lat)
+    for i in range(2):
+        one = slice(i, i + 1)
+        assert [found.tolist() for found in plane.to_plane(lon[one], lat[one])] == [[x[i]], [y[i]]]
+        back = plane.to_globe(x, y)
+        assert [f.tolist() for f in plane.to_globe(x[one], y[one])] == [[back[0][i]], [back[1][i]]]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pyproj import Geod
 
 from crowdveil.errors import InputError, ParameterError
+from crowdveil.model import tessellation
 from crowdveil.model.globe import Box
 from crowdveil.model.tessellation import (
     grid_cells,
@@ -24,7 +25,6 @@ from crowdveil.model.tessellation import (
     h3_cover,
     h3_zones,
     locate,
-    outlines,
     voronoi_zones,
 )
 from crowdveil.model.zones import Zones
@@ -63,7 +63,7 @@ def test_every_point_lies_in_exactly_one_tile_whose_sides_are_meters(
     assert zones.row is not None
     assert zones.column[tile].tolist() == column.tolist()
     assert zones.row[tile].tolist() == row.tolist()
-    shapes = outlines(zones, np.arange(len(zones), dtype=np.int32))
+    shapes = zones.outlines(np.arange(len(zones), dtype=np.int32))
     if size <= 2000:  # the sides of larger squares bend
         inside = shapely.contains_xy(shapes[None, :], lon[:, None], lat[:, None])
         near = shapely.distance(shapely.boundary(shapes)[None, :], shapely.points(lon, lat)[:, None]) < 1e-7
@@ -91,6 +91,18 @@ def test_all_tiles_of_a_grid_hold_every_point_of_its_box() -> None:
     assert outside.tolist() == [-1] * 4
     middle = locate(zones, zones.lon, zones.lat)
     assert middle.tolist() == list(range(len(zones)))
+
+
+def test_tiles_of_a_grid_with_few_of_them_are_found_as_in_a_dense_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    lon, lat = np.array([2.0, 2.05]), np.array([41.0, 41.06])
+    grid = grid_frame(lon, lat, 500)
+    rng = np.random.default_rng(1)
+    number = rng.permutation(grid.columns * grid.rows)[:40]
+    zones = grid_zones(grid, (number % grid.columns).astype(np.int32), (number // grid.columns).astype(np.int32))
+    x, y = 1.99 + 0.07 * rng.random(2000), 40.99 + 0.08 * rng.random(2000)
+    dense = locate(zones, x, y)
+    monkeypatch.setattr(tessellation, "MAX_TILES", 10)
+    assert locate(zones, x, y).tolist() == dense.tolist() and (dense >= 0).any() and (dense < 0).any()
 
 
 def test_a_point_on_a_border_belongs_to_the_tile_north_or_east_of_it() -> None:
@@ -189,7 +201,7 @@ def test_h3_cells_cover_shapes() -> None:
         [shapely.box(2.0, 48.0, 2.3, 48.01), shapely.Point(2.5, 48.2), shapely.box(2.0, 48.2, 2.001, 48.201)]
     )
     zones = h3_zones(h3_cover(shapes, 7))
-    union = shapely.union_all(outlines(zones, np.arange(len(zones), dtype=np.int32)))
+    union = shapely.union_all(zones.outlines(np.arange(len(zones), dtype=np.int32)))
     assert all(shapely.covers(shapely.buffer(union, 1e-9), shape) for shape in shapes)
 
 
@@ -240,10 +252,10 @@ def test_h3_cells_that_are_none_or_of_two_sizes_are_refused() -> None:
 def test_outlines_are_what_is_known() -> None:
     both = np.array([0, 1], np.int32)
     cell = h3.latlng_to_cell(41.0, 2.0, 9)
-    assert outlines(Zones.from_ids(["a", "b"]), both).tolist() == [None, None]
-    points = outlines(Zones(np.array(["a", "b"]), np.array([1.0, 2.0]), np.array([3.0, 4.0]), kind="centroids"), both)
+    assert Zones.from_ids(["a", "b"]).outlines(both).tolist() == [None, None]
+    points = Zones(np.array(["a", "b"]), np.array([1.0, 2.0]), np.array([3.0, 4.0]), kind="centroids").outlines(both)
     assert [p.wkt for p in points] == ["POINT (1 3)", "POINT (2 4)"]
-    hexagon = outlines(h3_zones([cell]), both[:1])[0]
+    hexagon = h3_zones([cell]).outlines(both[:1])[0]
     assert hexagon.contains(shapely.Point(2.0, 41.0))
     assert len(hexagon.exterior.coords) == 7
 

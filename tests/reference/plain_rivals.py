@@ -86,7 +86,7 @@ def taxis(realdata: Path, tree: str | None = None) -> Flows:
 def stepwise_levels(tree: Hierarchy) -> Iterator[frozenset[int]]:
     """Levels as appendix B of the paper has them: going up joins only what makes the smallest parents there are."""
     parent, size = tree.parent.tolist(), tree.size.tolist()
-    level = frozenset(tree.tile_node.tolist())
+    level = frozenset(tree.leaf_node.tolist())
     yield level
     while len(level) > 1:
         above = {parent[node] for node in level}

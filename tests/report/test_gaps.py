@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from crowdveil.analysis.calendar import Slots
 from crowdveil.io.matplotlib_figure import new_figure
-from crowdveil.report import analysis_plots, flow_picture, release_plots, svg_figures
+from crowdveil.report import analysis_plots, flow_page, flow_picture, release_plots, svg_figures
 
 
 def test_a_step_without_a_row_is_missing_and_not_zero() -> None:
@@ -26,6 +26,16 @@ def test_steps_that_are_not_listed_come_back_as_gaps(there: set[int], step_s: in
     assert np.array_equal(every[place], t) and np.all(np.diff(every) > 0)
     if np.median(np.diff(t)) == step_s:
         assert np.array_equal(every, np.arange(t[0], t[-1] + 1, step_s))
+
+
+def test_the_curve_of_a_report_has_gaps_for_steps_without_flows() -> None:
+    """Of five hours the second is not listed, and of the third nothing is published."""
+    t = 1_700_000_000 + 3600 * np.array([0, 2, 3, 4])
+    every, values = flow_page._with_gaps(t, np.array([7.0, 0.0, 5.0, 6.0]))
+    assert np.array_equal(every, 1_700_000_000 + 3600 * np.arange(5))
+    assert np.array_equal(values, [7.0, np.nan, np.nan, 5.0, 6.0], equal_nan=True)
+    thinned, _ = flow_page._thinned(np.tile(values, 500), ["", "", ""])
+    assert len(thinned) <= 1000 and np.nanmin(thinned) >= 5, "a mean of known values is not lowered by gaps"
 
 
 def test_the_line_of_a_report_is_broken_where_values_are_missing() -> None:

@@ -103,7 +103,7 @@ def test_microaggregation_of_mdl_anonymizer(tmp_path: Path) -> None:
         "distance": "spatiotemporal", "time_weight": 0.00657901067783612, "aggregation": "closest-trajectory",
     }  # fmt: skip
     graph = request_of(tmp_path / "run.json", _micro("Microaggregation", {"name": "DomingoTrujillo2012"}))
-    assert graph.parameters == {"distance": "graph", "time_weight": "document"}
+    assert graph.parameters == {"distance": "graph", "time_weight": "mobidatalab"}
 
 
 def test_time_partitioned_microaggregation_of_mdl_anonymizer(tmp_path: Path) -> None:
@@ -118,9 +118,9 @@ def test_time_partitioned_microaggregation_of_mdl_anonymizer(tmp_path: Path) -> 
 @pytest.mark.parametrize("method", ["Microaggregation", "TimePartMicroaggregation"])
 def test_a_lambda_that_is_not_given_is_computed_as_theirs_is(method: str, tmp_path: Path) -> None:
     content = {"method": method, "input_file": "a.csv", "output_folder": "o", "params": {"k": 5}}
-    assert request_of(tmp_path / "run.json", content).parameters == {"k": 5, "time_weight": "document"}
+    assert request_of(tmp_path / "run.json", content).parameters == {"k": 5, "time_weight": "mobidatalab"}
     content = _micro(method, {"name": "Martinez2021", "params": {"p_lambda": None}})
-    assert request_of(tmp_path / "run.json", content).parameters["time_weight"] == "document"
+    assert request_of(tmp_path / "run.json", content).parameters["time_weight"] == "mobidatalab"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import statistics
+from collections.abc import Callable
 from typing import Any, get_args
 from unittest.mock import patch
 
@@ -27,9 +29,10 @@ from crowdveil.solve.trajectory.distances import (
     contemporaries,
     make_distance,
     many_to_many,
+    published_weight,
     time_weight,
 )
-from crowdveil.solve.trajectory.distances.spatiotemporal import _diameter
+from crowdveil.solve.trajectory.distances.spatiotemporal import TIME_SHARE, WEIGHTS, _balanced, _diameter
 from crowdveil.testing import paths, trajectories
 
 CLOSE: dict[str, Any] = {"rel_tol": 1e-9, "abs_tol": 1e-6}
@@ -154,14 +157,14 @@ def test_too_many_contemporaries_are_refused_in_one_sentence() -> None:
 
 @settings(deadline=None)
 @given(data=trajectories())
-def test_the_weight_of_the_document_is_d_over_v_and_t(data: Trajectories) -> None:
+def test_the_weight_of_mobidatalab_is_d_over_v_and_t(data: Trajectories) -> None:
     listed = _plain(Paths.of(data))
     points = [p for path in listed for p in path]
     widest = max(plain.meters(a, b) for a in points for b in points)
     longest = max(p[2] for p in points) - min(p[2] for p in points)
     mean_speed = sum(map(plain.speed, listed)) / len(listed)
     wanted = widest / (mean_speed * longest) if mean_speed > 0 and longest > 0 else 0.0
-    found = time_weight(data, "document", np.random.default_rng(0))
+    found = time_weight(data, "mobidatalab", np.random.default_rng(0))
     assert math.isclose(found, wanted, rel_tol=1e-5)
     assert math.isclose(_diameter(Paths.of(data)), widest, **CLOSE)
     assert found == float(f"{found:.6g}")
@@ -185,10 +188,64 @@ def test_the_mean_ratio_is_space_over_time_of_all_pairs(data: Trajectories) -> N
 SPEED = plain.speed
 
 
+@settings(max_examples=tries(60), deadline=None)
+@given(data=trajectories(max_trajectories=7))
+def test_auto_is_the_largest_weight_at_which_time_has_a_small_share_of_the_distance_to_neighbors(
+    data: Trajectories,
+) -> None:
+    """Neighbors are of other people, unless there is one person."""
+    listed, n = _plain(Paths.of(data)), len(data)
+    whose = data.person.tolist() if len(set(data.person.tolist())) > 1 else list(range(n))
+
+    def shares(i: int, weight: float) -> list[float]:
+        """Return the share of each neighbor that is the nearest, up to rounding."""
+        far = {j: plain.spatiotemporal(listed[i], listed[j], weight) for j in range(n) if whose[j] != whose[i]}
+        nearest = [j for j in far if far[j] <= min(far.values()) * (1 + 1e-9)]
+        found = [1 - plain.spatiotemporal(listed[i], listed[j], 0.0) / far[j] if far[j] else 0.0 for j in nearest]
+        return found or [0.0]
+
+    def median(of: Callable[[list[float]], float], weight: float) -> float:
+        return statistics.median(of(shares(i, weight)) for i in range(n))
+
+    found = time_weight(data, "auto", np.random.default_rng(0))
+    assert found in WEIGHTS
+    assert median(min, found) <= TIME_SHARE + 1e-9 or found == min(WEIGHTS)
+    assert all(median(max, weight) >= TIME_SHARE - 1e-9 for weight in WEIGHTS if weight > found)
+
+
+def test_auto_of_an_example_by_hand() -> None:
+    """Pairs 70 m and 10 s apart, at 1 m/s: the time is worth 5, 10 and 20 m with the weights 0.5, 1 and 2, a 7th at most to 1."""
+    x, t = [], []
+    for pair in range(3):
+        for side in range(2):
+            begin = 1e5 * pair + 70 * side
+            x += [begin, begin + 10]
+            t += [10.0 * side, 10.0 * side + 10]
+    data = Paths(np.array(x), np.zeros(12), np.array(t), np.arange(0, 13, 2))
+    assert _balanced(SpatioTemporal.of(data, 0.0), np.arange(6)) == 1.0
+
+
+def test_one_far_point_hardly_changes_what_the_manifest_says() -> None:
+    """The formula of MobiDataLab gives away the largest distance, if its result is published to six digits."""
+
+    def weights(far: float) -> tuple[float, float]:
+        lon = np.concatenate([np.tile([0.0, 0.01], 20), [far, far + 0.01]])
+        n = len(lon) // 2
+        t = np.tile([0, 100], n) + np.repeat(np.arange(n), 2)
+        data = Trajectories(lon, np.zeros(2 * n), t, np.arange(0, 2 * n + 1, 2), *[np.arange(n)] * 3)
+        found = time_weight(data, "mobidatalab", np.random.default_rng(0))
+        assert time_weight(data, "auto", np.random.default_rng(0)) in WEIGHTS
+        return found, published_weight("mobidatalab", found)
+
+    (a, shown_a), (b, shown_b) = weights(1.02), weights(1.03)
+    assert a != b and shown_a == shown_b
+    assert published_weight(0.123456, 0.123456) == 0.123456
+
+
 def test_a_given_weight_is_taken_as_it_is() -> None:
     none = Trajectories(*(np.zeros(0) for _ in range(3)), np.zeros(1), np.zeros(0), np.zeros(0), np.zeros(0))
     assert time_weight(none, 0.00657901067783612, np.random.default_rng(0)) == 0.00657901067783612
-    assert time_weight(none, "document", np.random.default_rng(0)) == 0.0
+    assert time_weight(none, "mobidatalab", np.random.default_rng(0)) == 0.0
     assert time_weight(none, "mean-ratio", np.random.default_rng(0)) == 0.0
 
 

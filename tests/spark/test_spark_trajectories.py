@@ -200,7 +200,7 @@ def test_what_is_wrong_is_one_sentence_and_leaves_nothing(spark: Any, city: Path
     with pytest.raises(InputError, match="k: wanted at most the people in the data, "):
         run(k=5_000)
     with pytest.raises(ParameterError, match="cannot be done in partitions, since the weight of time"):
-        run(time_weight="document")
+        run(time_weight="mobidatalab")
     with pytest.raises(ParameterError, match="pairing= shows the original"):
         run(pairing=tmp_path / "pairs.csv")
     with pytest.raises(ParameterError, match="swapmob cannot be done in partitions"):

@@ -186,7 +186,7 @@ def test_some_trajectories_run_and_others_refuse() -> None:
 @pytest.mark.parametrize(
     ("name", "parameters", "said"),
     [
-        ("time-partitioned-microaggregation", {"time_weight": "document"}, "weight of time"),
+        ("time-partitioned-microaggregation", {"time_weight": "mobidatalab"}, "weight of time"),
         ("time-partitioned-microaggregation", {"time_weight": 0.5, "aggregation": "closest-locations"}, "mean speed"),
         ("simple-generalization", {"link_users": True}, "link_users"),
     ],

@@ -45,16 +45,16 @@ from crowdveil.analysis.calendar import Period, Slots
 from crowdveil.analysis.profiles import shown, trips_a_day, zone_profiles
 from crowdveil.analysis.reconstruction import align_rows
 from crowdveil.analysis.study import Study, StudySide
-from crowdveil.errors import InputError, MissingExtraError, Option, counted
+from crowdveil.errors import InputError, Option, counted, import_extra
 from crowdveil.io.table_writer import open_table_writer
 from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.tabular import Tabular
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
 
 STARTS = 10
 """Random starts of k-means; the best is taken."""
-NO_CLUSTER = -1
 
 
 class LandUseParams(Params):
@@ -118,8 +118,8 @@ class Clustering:
         return int((self.cluster == group).sum())
 
 
-@dataclass(frozen=True, eq=False)
-class LandUse:
+@dataclass(frozen=True, eq=False, repr=False)
+class LandUse(Tabular):
     """Groups of zones of the release and, if given, of the original.
 
     Attributes
@@ -148,6 +148,10 @@ class LandUse:
     def clusters(self) -> dict[str, int]:
         """Group of each zone by its id, from 1."""
         return {str(self.zones.ids[z]): int(c) + 1 for z, c in zip(self.grouped, self.released.cluster, strict=True)}
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table."""
+        return self.table()
 
     def table(self) -> pa.Table:
         """Return a row for each grouped zone."""
@@ -317,12 +321,7 @@ def _agreement(ours: Ints, theirs: Ints) -> float:
 
 
 def _sklearn(part: str) -> Any:
-    from importlib import import_module
-
-    try:
-        return import_module(f"sklearn.{part}")
-    except ImportError:
-        raise MissingExtraError("scikit-learn", "analysis", "grouping zones") from None
+    return import_extra(f"sklearn.{part}", "scikit-learn", "analysis", "grouping zones")
 
 
 ANALYSIS = Analysis(

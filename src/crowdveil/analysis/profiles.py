@@ -50,6 +50,7 @@ from crowdveil.errors import Option, ParameterError, counted
 from crowdveil.io.table_writer import open_table_writer
 from crowdveil.measures.base import ratio
 from crowdveil.model.arrays import Floats, Ints, Mask
+from crowdveil.model.tabular import Tabular
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
@@ -72,8 +73,8 @@ class ProfileParams(Params):
     """Omit zones (leaving and reaching) and pairs with fewer trips a day; trips of the original, if it is given."""
 
 
-@dataclass(frozen=True, eq=False)
-class Profiles:
+@dataclass(frozen=True, eq=False, repr=False)
+class Profiles(Tabular):
     """Mean trips by hour.
 
     Attributes
@@ -143,6 +144,10 @@ class Profiles:
     def largest(self, count: int) -> list[int]:
         """Return the indices of the profiles with most trips."""
         return [int(i) for i in np.argsort(-self.trips_a_day, kind="stable")[:count]]
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table."""
+        return self.table()
 
     def table(self) -> pa.Table:
         """Return a row per profile and hour."""

@@ -46,6 +46,7 @@ from crowdveil.errors import counted
 from crowdveil.io.table_writer import open_table_writer
 from crowdveil.io.times import time_column
 from crowdveil.model.arrays import Mask
+from crowdveil.model.tabular import Tabular
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
@@ -109,8 +110,8 @@ class Tally:
         self.largest = sorted([*self.largest, *rows], key=lambda row: -row[0])[:MAX_LISTED]
 
 
-@dataclass(frozen=True, eq=False)
-class Reconstruction:
+@dataclass(frozen=True, eq=False, repr=False)
+class Reconstruction(Tabular):
     """Flows between zones, computed on demand, so that a year of them need not fit into memory.
 
     Attributes
@@ -151,6 +152,10 @@ class Reconstruction:
             tally.add(chunk, keep)
             yield self._table(chunk if keep.all() else chunk.where(keep))
         self._tallied[:] = [tally]
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table."""
+        return self.table()
 
     def table(self) -> pa.Table:
         """Return all estimates as one Arrow table."""

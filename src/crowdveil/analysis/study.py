@@ -29,7 +29,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.globe import Box, in_one_piece, wrapped
 from crowdveil.model.projection import centroids
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
-from crowdveil.model.tessellation import grid_over, grid_zones, h3_cover, h3_zones, outlines
+from crowdveil.model.tessellation import grid_over, grid_zones, h3_cover, h3_zones
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.solve.od.overlaps import Shares, in_own_tiles, in_zones, overlaps, tile_trips
@@ -247,7 +247,7 @@ def _shapes(release: OpenedRelease) -> Labels:
     """Return outlines of the tiles, or of the areas if those of the tiles are unknown."""
     areas = release.release.areas
     if areas.zones.located:
-        return outlines(areas.zones, np.unique(areas.tiles))
+        return areas.zones.outlines(np.unique(areas.tiles))
     known = release.outlines[[shape is not None for shape in release.outlines]]
     if not len(known):
         raise InputError(f"the release has no outlines; give its zones with {Option('zones')}.")
@@ -258,7 +258,7 @@ def _tiles_in(areas: Areas, targets: Zones) -> Shares | None:
     """Return the shares of tiles in zones; None if their outlines are unknown."""
     if not areas.zones.located:
         return None
-    return overlaps(outlines(areas.zones, np.arange(len(areas.zones), dtype=np.int32)), targets)
+    return overlaps(areas.zones.outlines(np.arange(len(areas.zones), dtype=np.int32)), targets)
 
 
 def _shares(

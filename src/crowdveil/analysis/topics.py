@@ -38,10 +38,11 @@ from crowdveil.analysis.calendar import Slots
 from crowdveil.analysis.estimates import Groups, estimate_chunks
 from crowdveil.analysis.reconstruction import align_rows
 from crowdveil.analysis.study import Study, StudySide
-from crowdveil.errors import InputError, MissingExtraError, Option, counted
+from crowdveil.errors import InputError, Option, as_command_line, counted, import_extra, render
 from crowdveil.io.table_writer import open_table_writer
 from crowdveil.io.times import time_column
 from crowdveil.model.arrays import Floats, Ints, Labels
+from crowdveil.model.tabular import Tabular
 from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.od.overlaps import Shares
@@ -71,8 +72,8 @@ class TopicParams(Params):
     """Seed of the random start."""
 
 
-@dataclass(frozen=True, eq=False)
-class Topics:
+@dataclass(frozen=True, eq=False, repr=False)
+class Topics(Tabular):
     """Topics of the hours of a release.
 
     Attributes
@@ -132,6 +133,10 @@ class Topics:
         sums = np.stack([np.bincount(slot, column, len(slots)) for column in self.hours.T], axis=1)
         return slots, np.divide(sums, count[:, None], out=np.full(sums.shape, np.nan), where=count[:, None] > 0)
 
+    def to_arrow(self) -> pa.Table:
+        """Return the table."""
+        return self.table()
+
     def table(self) -> pa.Table:
         """Return two kinds of rows: `hours`, the share of a topic in a document; `flows`, that of a main flow in a topic."""
         n, k = self.hours.shape
@@ -188,13 +193,13 @@ class Topics:
         empty = len(self) - self.filled
         documents = {"week": "hour of the week", "day": "hour of the day", "step": "time step"}[self.params.documents]
         plural = documents.replace("hour", "hours").replace("step", "steps")
-        more = f"{counted(empty, 'topic')} {'is' if empty == 1 else 'are'} empty; choose a smaller --topics."
+        more = f"{counted(empty, 'topic')} {'is' if empty == 1 else 'are'} empty; choose a smaller {Option('topics')}."
         return [
             f"{counted(len(self), 'topic')} of {counted(len(self.documents), documents, plural)}, "
             f"{counted(len(self.origin), 'flow')} with {100 * self.covered:.0f} % of the published trips",
             "",
             *align_rows(rows, left=3),
-            *(["", more] if empty else []),
+            *(["", render(more, as_command_line)] if empty else []),
         ]
 
 
@@ -267,11 +272,8 @@ def _counts(side: StudySide, groups: Groups, keys: Ints, progress: Progress) -> 
 
 def _topics(counts: Any, params: TopicParams) -> tuple[Floats, Floats]:
     """Return the shares of topics in documents, and of flows in topics."""
-    try:
-        from sklearn.decomposition import LatentDirichletAllocation
-    except ImportError:
-        raise MissingExtraError("scikit-learn", "analysis", "finding topics") from None
-    model = LatentDirichletAllocation(params.topics, max_iter=params.rounds, random_state=params.seed)
+    decomposition = import_extra("sklearn.decomposition", "scikit-learn", "analysis", "finding topics")
+    model = decomposition.LatentDirichletAllocation(params.topics, max_iter=params.rounds, random_state=params.seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # deprecations of sparse matrices do not matter here
         hours = model.fit_transform(counts)

@@ -6,7 +6,7 @@ from crowdveil.api.analyze import analyze, check_outputs, land_use, profiles, qu
 from crowdveil.api.attack import attack
 from crowdveil.api.compare import compare, sweep
 from crowdveil.api.measure import measure
-from crowdveil.api.release import anonymize, verify
+from crowdveil.api.release import anonymize, methods, verify
 from crowdveil.api.show import PLOTS, plot, write_report
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "compare",
     "land_use",
     "measure",
+    "methods",
     "plot",
     "profiles",
     "quadtree_heatmap",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdveil.analysis.study import OpenedRelease, StudyReading, build_study, open_for_study
-from crowdveil.api.opened import row_semantics_of, split_options
+from crowdveil.api.opened import row_semantics_of, split_options, visible
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.flows import DEFAULT_STEP
@@ -16,10 +16,10 @@ from crowdveil.io.tables import check_ending, check_picture
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import Progress, no_progress
+from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import FlowReading, TrajectoryReading, read
 from crowdveil.registry import find_analysis
-from crowdveil.run import pipeline, releases
+from crowdveil.run import releases
 from crowdveil.run.manifest import original_input_options
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ def quadtree_heatmap(data: Any, output: str | Path | None = None, **options: Any
     return analyze("quadtree-heatmap", data, output, **options)  # type: ignore[no-any-return]
 
 
+@visible
 def analyze(
     name: str,
     data: Any,
@@ -92,7 +93,7 @@ def analyze(
     overwrite: bool = False,
     notes: ReadNotes | None = None,
     progress: Progress = no_progress,
-    stage: pipeline.Stage = lambda name: None,
+    stage: Stage = lambda name: None,
     **options: Any,
 ) -> Any:
     """Run an analysis on a release of flows (its folder, or a `FlowRelease`), or on trajectories.
@@ -148,7 +149,7 @@ def _of_trajectories(
     overwrite: bool,
     notes: ReadNotes,
     progress: Progress,
-    stage: pipeline.Stage,
+    stage: Stage,
 ) -> Any:
     """Run an analysis on trajectories, which writes and verifies its own files."""
     of_reading, parameters = split_options(options, TrajectoryReading)

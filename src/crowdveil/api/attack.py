@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from crowdveil.api.opened import published_numbers, row_semantics_of, split_options
+from crowdveil.api.opened import published_numbers, row_semantics_of, split_options, visible
 from crowdveil.attacks.od.published import Published
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.guarantees import FlowKAnonymity
@@ -21,7 +21,7 @@ from crowdveil.model.canonical import with_canonical_source
 from crowdveil.model.release import FlowRelease, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
-from crowdveil.progress import Progress, no_progress
+from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import TrajectoryReading, read
 from crowdveil.registry import find_attack
 from crowdveil.report.attack_results import (
@@ -33,10 +33,11 @@ from crowdveil.report.attack_results import (
     attack_trajectories,
     named_attacks,
 )
-from crowdveil.run import pipeline, releases
+from crowdveil.run import releases
 from crowdveil.run.manifest import original_input_options
 
 
+@visible
 def attack(
     name: str,
     data: Any,
@@ -47,7 +48,7 @@ def attack(
     overwrite: bool = False,
     notes: ReadNotes | None = None,
     progress: Progress = no_progress,
-    stage: pipeline.Stage = lambda name: None,
+    stage: Stage = lambda name: None,
     **options: Any,
 ) -> AttackResults | ExposureResults:
     """Attack trajectories, before and after they were anonymized, or a release of flows.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from crowdveil.api.opened import visible
 from crowdveil.comparison.candidates import KINDS, data_kind_of, with_each_k
 from crowdveil.comparison.flows import (
     FlowComparison,
@@ -28,12 +29,12 @@ from crowdveil.errors import Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import Progress, no_progress
+from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import FlowReading, TrajectoryReading, read
-from crowdveil.run import pipeline
 from crowdveil.run.verification import check_k_feasible
 
 
+@visible
 def compare(
     data: Any,
     methods: Sequence[str] | None = None,
@@ -48,7 +49,7 @@ def compare(
     overwrite: bool = False,
     notes: ReadNotes | None = None,
     progress: Progress = no_progress,
-    stage: pipeline.Stage = lambda name: None,
+    stage: Stage = lambda name: None,
     **options: Any,
 ) -> FlowComparison | TrajectoryMethodComparison:
     """Run methods with the same k on the same data. Nothing is published.
@@ -108,7 +109,7 @@ def _compare_flows(
     options: dict[str, Any],
     notes: ReadNotes,
     progress: Progress,
-    stage: pipeline.Stage,
+    stage: Stage,
 ) -> FlowComparison:
     if len(ks) > 1:
         if methods is None:
@@ -132,7 +133,7 @@ def _compare_trajectories(
     reading: TrajectoryReading,
     notes: ReadNotes,
     progress: Progress,
-    stage: pipeline.Stage,
+    stage: Stage,
 ) -> TrajectoryMethodComparison:
     chosen = trajectory_candidates(methods, [k] if isinstance(k, int) else k)
     stage("reading")
@@ -144,6 +145,7 @@ def _compare_trajectories(
     )
 
 
+@visible
 def sweep(
     method: str,
     data: Any,
@@ -157,7 +159,7 @@ def sweep(
     overwrite: bool = False,
     notes: ReadNotes | None = None,
     progress: Progress = no_progress,
-    stage: pipeline.Stage = lambda name: None,
+    stage: Stage = lambda name: None,
     **options: Any,
 ) -> Sweep:
     """Run one method with several k and budgets on the same matrices, and recommend one. Nothing is published.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from crowdveil.api.opened import published_numbers
+from crowdveil.api.opened import published_numbers, visible
 from crowdveil.errors import Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import pairing_by_ids, read_pairing
@@ -17,14 +17,15 @@ from crowdveil.model.canonical import with_canonical_source
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import Progress, no_progress
+from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import READINGS, TrajectoryReading, read
 from crowdveil.report.measurement import Measurement, measured, named_measures, parsed
-from crowdveil.run import pipeline, releases
+from crowdveil.run import releases
 from crowdveil.run.manifest import original_input_options
 from crowdveil.solve.od.assignment import steps_of_release
 
 
+@visible
 def measure(
     original: Any,
     release: Any,
@@ -36,7 +37,7 @@ def measure(
     master: str | None = None,
     notes: ReadNotes | None = None,
     progress: Progress = no_progress,
-    stage: pipeline.Stage = lambda name: None,
+    stage: Stage = lambda name: None,
     **options: Any,
 ) -> Measurement:
     """Measure the information loss of a release of flows or trajectories. The numbers are exact, and so confidential.
@@ -69,7 +70,7 @@ def measure(
 
 def _measure_on_spark(
     original: Any, release: Any, measures: Sequence[MeasureRequest] | None, pairing: str | Path | None, spark: Any,
-    master: str | None, notes: ReadNotes, progress: Progress, stage: pipeline.Stage, options: dict[str, Any],
+    master: str | None, notes: ReadNotes, progress: Progress, stage: Stage, options: dict[str, Any],
 ) -> Measurement:  # fmt: skip
     from crowdveil.engine.spark import spark_engine
     from crowdveil.run.spark.release_measures import measure_on_spark

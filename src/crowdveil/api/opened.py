@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, CrowdveilWarning, as_argument
+from crowdveil.io.notes import ReadNotes
 from crowdveil.model.release import TrajectoryRelease
+from crowdveil.progress import progress_bar
 from crowdveil.registry import find_method
+from crowdveil.run.result import Result
 
 if TYPE_CHECKING:
     from crowdveil.method import RowSemantics
@@ -30,3 +38,48 @@ def row_semantics_of(manifest: dict[str, Any]) -> RowSemantics:
         return find_method(manifest["method"]["name"]).row_semantics
     except CrowdveilError:
         return "exact"
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def visible(function: Callable[P, R]) -> Callable[P, R]:
+    """Show progress and notes of a call, unless the caller takes them: a bar, and a warning for each note.
+
+    A result of `anonymize` may stand wherever the folder of a release may.
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        notes, options = ReadNotes(), cast(dict[str, Any], kwargs)
+        own = options.setdefault("notes", notes) is notes
+        with ExitStack() as shown:
+            if "progress" not in options and "stage" not in options:
+                options["progress"], options["stage"] = shown.enter_context(progress_bar())
+            given = [shown.enter_context(folder_of(value)) for value in args]
+            named = {name: shown.enter_context(folder_of(value)) for name, value in options.items()}
+            result = function(*given, **named)
+        if own:
+            warn(notes)
+        return result
+
+    return call
+
+
+def warn(notes: ReadNotes, stacklevel: int = 2) -> None:
+    """Show notes as warnings of Python."""
+    for sentence in notes.sentences(as_argument):
+        warnings.warn(sentence, CrowdveilWarning, stacklevel=stacklevel + 1)
+
+
+@contextmanager
+def folder_of(release: Any) -> Iterator[Any]:
+    """Give the folder of a result, also of one in memory; anything else unchanged."""
+    if not isinstance(release, Result):
+        yield release
+    elif isinstance(release.folder, str):  # on a cluster
+        yield release.folder
+    else:
+        with release.opened() as folder:
+            yield Path(folder)

@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from crowdveil.errors import Option, OutputError, ParameterError
+from crowdveil.api.opened import folder_of
+from crowdveil.errors import InputError, Option, OutputError, ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.run import releases
+from crowdveil.run.result import Result
 
 PLOTS = ("flows", "areas", "profiles", "heatmap", "pareto")
 """What `plot` draws."""
 
 
 def write_report(
-    folder: str | Path,
+    folder: str | Path | Result,
     private_report: str | Path | None = None,
     *,
     original: Any = None,
@@ -34,18 +36,27 @@ def write_report(
             raise ParameterError(
                 "original", "the report in a release does not show it; name a file with private_report."
             )
-        return releases.report_again(Path(folder))
+        return releases.report_again(_on_disk(folder))
     if original is None:
         raise ParameterError(
             Option("private_report"), f"the original is needed for it; give it with {Option('original')}."
         )
-    releases.report_of_original(Path(folder), Path(private_report), original, options, overwrite=overwrite)
+    with folder_of(folder) as opened:
+        releases.report_of_original(Path(opened), Path(private_report), original, options, overwrite=overwrite)
     return Path(private_report)
+
+
+def _on_disk(folder: str | Path | Result) -> Path:
+    """Return the folder of a release; raise for one in memory."""
+    place = folder.folder if isinstance(folder, Result) else folder
+    if place is None:
+        raise InputError("folder", "the release is in memory; write its report with result.report().save(file).")
+    return Path(place)
 
 
 def plot(
     kind: str,
-    folder: str | Path,
+    folder: str | Path | Result,
     output: str | Path,
     *,
     top: int = 300,
@@ -67,7 +78,9 @@ def plot(
         raise OutputError(output, f"wanted a name that ends in .png or .svg; name another with {Option('output')}.")
     with new_file(Path(output), overwrite=overwrite) as file:
         if kind == "pareto":
-            pareto(Path(folder), file)
+            with folder_of(folder) as opened:
+                pareto(Path(opened), file)
         else:
-            manifest, written = releases.sound_release(Path(folder), but="report")
+            with folder_of(folder) as opened:
+                manifest, written = releases.sound_release(Path(opened), but="report")
             draw(kind, written, manifest, PlotOptions(top, tuple(zones)), file)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.errors import InputError, Option
-from crowdveil.model.arrays import Floats, Ints, distinct, row_slices, take_slices
+from crowdveil.model.arrays import Floats, Ints, distinct, row_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
@@ -253,8 +253,3 @@ def cut(t: Ints, precision: Precision) -> Ints:
     """Return times as whole years, months, …, seconds of the calendar (UTC)."""
     whole: Ints = t.astype("M8[s]").astype(f"M8[{_CLOCK[precision]}]").astype(np.int64)
     return whole
-
-
-def chosen_units(histories: LocationHistories, units: Ints) -> tuple[Ints, Ints]:
-    """Return the records of some units, and their offsets."""
-    return take_slices(histories.offsets, units)

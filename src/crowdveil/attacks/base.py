@@ -11,7 +11,7 @@ from pydantic import Field
 
 from crowdveil.attacks.adversary_view import Precision, Units
 from crowdveil.model.arrays import Floats, Ints
-from crowdveil.params import Params, module_doc
+from crowdveil.params import Described, Params
 
 DEFAULT_K = 10
 """The group size that risks are compared with where none is given."""
@@ -76,7 +76,7 @@ class FlowAttackParams(Params):
 
 
 @dataclass(frozen=True)
-class Attack:
+class Attack(Described):
     """The record of an attack. The command line, the docs, the service and the web page are generated from it.
 
     Attributes
@@ -90,7 +90,8 @@ class Attack:
     params
         Its parameters.
     run
-        (scenario, params, progress) → `Risk` for trajectories, (published, params) → `Exposure` for flows.
+        (scenario, params, progress) → `Risk` for trajectories, (published, params) → `Exposure` for flows. The docstring of its
+        module describes the adversary's background knowledge, and how it is matched.
     aliases
         Names in other tools.
     """
@@ -101,16 +102,6 @@ class Attack:
     params: type[Params]
     run: Callable[..., Any]
     aliases: tuple[str, ...] = ()
-
-    @property
-    def doc(self) -> str:
-        """Return the docstring of its module: the adversary's background knowledge, and how it is matched."""
-        return module_doc(self.run)
-
-    @property
-    def summary(self) -> str:
-        """Return the first line of the docstring."""
-        return self.doc.strip().splitlines()[0]
 
 
 @dataclass(frozen=True)

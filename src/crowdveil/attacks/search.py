@@ -6,18 +6,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from crowdveil import engine
-from crowdveil.attacks.adversary_view import AdversaryView, AttackScenario, chosen_units
-from crowdveil.attacks.base import AdversaryParams, Interval, KnowledgeParams, Risk
-from crowdveil.model.arrays import Floats, Ints, row_slices
+from crowdveil.attacks.adversary_view import AdversaryView, AttackScenario
+from crowdveil.attacks.base import AdversaryParams, Attack, Interval, KnowledgeParams, Risk
+from crowdveil.model.arrays import Floats, Ints, row_slices, take_slices
+from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
 
 CHUNK = 256
 """Individuals of a task, at most."""
+MatchKind = Literal["at-least", "within", "proportion", "in-order"]
+KnownValues = Literal["records", "counts", "shares"]
 
 
 @dataclass(frozen=True)
@@ -33,9 +36,24 @@ class MatchRule:
         The known values: single records, or distinct locations with their visits, or with their share of all visits.
     """
 
-    kind: Literal["at-least", "within", "proportion", "in-order"]
-    by: Literal["records", "counts", "shares"] = "records"
+    kind: MatchKind
+    by: KnownValues = "records"
     tolerance: float = 0.0
+
+
+def knowledge_attack(
+    module: str, name: str, title: str, params: type[KnowledgeParams], kind: MatchKind, by: KnownValues = "records", *, alias: str
+) -> Attack:  # fmt: skip
+    """Return the record of an adversary who knows a few locations; the docstring of `module` describes the adversary."""
+
+    def run(scenario: AttackScenario, params: Any, progress: Progress) -> Risk:
+        """Return the risk of each individual."""
+        view = scenario.view(params.tile_m, getattr(params, "time_precision", None))
+        rule = MatchRule(kind, by, getattr(params, "tolerance", 0.0))
+        return search_risk(scenario, view, params, rule, progress)
+
+    run.__module__ = module
+    return Attack(name, title, takes=Trajectories, params=params, run=run, aliases=(alias,))
 
 
 def search_risk(
@@ -71,7 +89,7 @@ def _search(view: AdversaryView, params: KnowledgeParams, rule: MatchRule) -> Ca
         from crowdveil.kernels.attacks.known_orders import smallest_crowds_in_order
 
         def follow(units: Ints) -> engine.Arrays:
-            rows, offsets = chosen_units(view.targets, units)
+            rows, offsets = take_slices(view.targets.offsets, units)
             return smallest_crowds_in_order(
                 h, most, offsets, view.targets.location[rows], wanted[units], index.location_offsets, index.unit, index.first,
                 index.position, label, labels,
@@ -81,46 +99,23 @@ def _search(view: AdversaryView, params: KnowledgeParams, rule: MatchRule) -> Ca
 
     offsets, location, value, of_candidates = _profiles(view, rule)
 
-    def profile(units: Ints) -> tuple[Ints, Ints, Floats, Ints]:
-        lengths = np.diff(offsets)[units]
-        new = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-        rows = np.arange(new[-1]) + np.repeat(offsets[units] - new[:-1], lengths)
-        return new, location[rows], value[rows], wanted[units]
+    def both(units: Ints) -> tuple[Any, ...]:
+        """Return what is known of some targets, and what the candidates have."""
+        rows, new = take_slices(offsets, units)
+        known = new, location[rows], value[rows], wanted[units]
+        return *known, index.location_offsets, index.unit, of_candidates, label, labels
 
     if rule.kind == "proportion":
         from crowdveil.kernels.attacks.known_shares import smallest_crowds_by_share
 
         # Known records of the original may be missing in a release: then fewer of them may match.
         fewest = 1 if view.released else h
-        return lambda units: smallest_crowds_by_share(
-            fewest,
-            h,
-            most,
-            rule.tolerance,
-            *profile(units),
-            index.location_offsets,
-            index.unit,
-            of_candidates,
-            label,
-            labels,
-        )
+        return lambda units: smallest_crowds_by_share(fewest, h, most, rule.tolerance, *both(units))
     from crowdveil.kernels.attacks.known_places import smallest_crowds
 
     levels = 0 if rule.kind == "within" else h if rule.by == "records" else 1
     plain = len(np.unique(label)) == len(label)
-    return lambda units: smallest_crowds(
-        h,
-        most,
-        levels,
-        rule.tolerance,
-        *profile(units),
-        index.location_offsets,
-        index.unit,
-        of_candidates,
-        label,
-        labels,
-        plain,
-    )
+    return lambda units: smallest_crowds(h, most, levels, rule.tolerance, *(*both(units), plain))
 
 
 def _labels(view: AdversaryView) -> int:

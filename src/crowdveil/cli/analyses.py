@@ -1,4 +1,4 @@
-"""Commands of analyses, each made from its record."""
+"""`crowdveil analyze NAME INPUT`: a command for each registered analysis, made from its record; or a run file."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from crowdveil import api
 from crowdveil.analysis.base import CONFIDENTIAL, Analysis
 from crowdveil.analysis.heatmap_manifest import GEOJSON
 from crowdveil.analysis.study import Study, StudyReading
-from crowdveil.cli.console import progress_bar, show_notes
+from crowdveil.cli.console import show_notes
 from crowdveil.cli.main import COMMANDS
-from crowdveil.cli.options import given, options_of
+from crowdveil.cli.options import NamedCommands, given, options_of
 from crowdveil.cli.remote_jobs import (
     RemoteTarget,
     check_target_of,
     form_of,
+    not_before_a_name,
     put_file,
     put_files,
     put_folder,
@@ -25,9 +26,11 @@ from crowdveil.cli.remote_jobs import (
     server_options,
     split_files,
 )
+from crowdveil.compat.mobidatalab.runfiles import read_analysis_file
 from crowdveil.io.notes import ReadNotes
+from crowdveil.progress import progress_bar
 from crowdveil.reading import READINGS, TrajectoryReading
-from crowdveil.registry import find_analysis
+from crowdveil.registry import ANALYSES, find_analysis
 
 
 def command_of(name: str) -> click.Command:
@@ -164,3 +167,31 @@ def _help(analysis: Analysis) -> str:
     examples = "\n".join(f"  crowdveil {command} {example}" for example in analysis.examples)
     extra = f" Needs the extra {analysis.extra}." if analysis.extra else ""
     return f"{analysis.summary}{extra}\n\n{analysis.help}\n\n\b\nExamples:\n{examples}"
+
+
+@click.command(
+    cls=NamedCommands, names=lambda: ANALYSES, make=lambda name: command_of(find_analysis(name).name),
+    invoke_without_command=True, no_args_is_help=False, params=server_options(),
+)  # fmt: skip
+@click.option("-f", "--file", "run_file", metavar="FILE", help="A run file: TOML or JSON, mdl-anonymizer's JSON too.")
+@click.option("--overwrite", is_flag=True, help="Replace what exists (with -f).")
+@click.pass_context
+def command(ctx: click.Context, /, run_file: str | None, overwrite: bool, **values: Any) -> None:
+    """Learn from a release of flows, or draw a heat map of trajectories that can be published.
+
+    \b
+    Examples:
+      crowdveil analyze quadtree-heatmap cabs.csv --min-k 10 -o map/
+      crowdveil analyze land-use out/ --zones zones.geojson --plot map.png
+      crowdveil analyze -f run.json
+    """
+    not_before_a_name(ctx)
+    if run_file is not None:
+        if ctx.invoked_subcommand is not None:
+            raise click.UsageError("give either an analysis or a run file with -f, not both.")
+        wanted = read_analysis_file(Path(run_file), overwrite=overwrite)
+        perform(
+            wanted.analysis, wanted.data, wanted.output, wanted.overwrite, wanted.options, server=remote_target(values)
+        )
+    elif ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())

@@ -7,16 +7,16 @@ from typing import Any
 
 import click
 
-from crowdveil.cli.console import progress_bar, show_notes
+from crowdveil.cli.console import show_notes
 from crowdveil.cli.main import StoppedError
-from crowdveil.cli.options import given, options_of
+from crowdveil.cli.options import NamedCommands, given, options_of
 from crowdveil.cli.remote_jobs import RemoteTarget, not_before_a_name, remote_target, server_options
 from crowdveil.cli.remote_jobs import anonymize as run_remotely
 from crowdveil.compat.mobidatalab.runfiles import read_run_file
 from crowdveil.engine import StoppedEarlyError
-from crowdveil.errors import ParameterError
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
+from crowdveil.progress import progress_bar
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods, find_method
 from crowdveil.run import pipeline
@@ -28,21 +28,6 @@ EXAMPLES = {
 }
 FIRST = ("format", "seed", "overwrite", "attack", "report", "private_report", "resume", "pairing")
 """The order of the options of a run."""
-
-
-class MethodCommands(click.Group):
-    """A command for each method in the registry."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the methods."""
-        return list(all_methods())
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of a method, by its name, its name in papers or in other software."""
-        try:
-            return method_command(find_method(cmd_name))
-        except ParameterError as error:
-            raise click.UsageError(str(error), ctx) from None
 
 
 def method_command(method: Method) -> click.Command:
@@ -96,7 +81,10 @@ def perform(request: pipeline.Request, server: RemoteTarget | None = None) -> No
         click.echo(line)
 
 
-@click.command(cls=MethodCommands, invoke_without_command=True, no_args_is_help=False, params=server_options())
+@click.command(
+    cls=NamedCommands, names=all_methods, make=lambda name: method_command(find_method(name)),
+    invoke_without_command=True, no_args_is_help=False, params=server_options(),
+)  # fmt: skip
 @click.option("-f", "--file", "run_file", metavar="FILE", help="A run file: TOML or JSON, mdl-anonymizer's JSON too.")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier release (with -f).")
 @click.pass_context

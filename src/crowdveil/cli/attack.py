@@ -9,15 +9,15 @@ from typing import Any
 import click
 
 from crowdveil import api
-from crowdveil.attacks.base import AllAttackParams, Attack
-from crowdveil.cli.console import progress_bar, show_notes
-from crowdveil.cli.options import given, options_of
+from crowdveil.attacks.base import AllAttackParams
+from crowdveil.cli.console import show_notes
+from crowdveil.cli.options import NamedCommands, given, options_of
 from crowdveil.cli.remote_jobs import RemoteTarget, check_target_of, form_of, put_file, remote_target, server_options
 from crowdveil.comparison.candidates import CONFIDENTIAL
-from crowdveil.errors import Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
+from crowdveil.progress import progress_bar
 from crowdveil.reading import TrajectoryReading
 from crowdveil.registry import ATTACKS, find_attack
 from crowdveil.report.attack_results import ALL, AttackResults
@@ -25,29 +25,14 @@ from crowdveil.report.attack_results import ALL, AttackResults
 _ZONES = ("zones", "zone_id")
 
 
-class AttackCommands(click.Group):
-    """A command for each attack in the registry, and one for all."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the attacks."""
-        return [*ATTACKS, ALL]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of an attack, by its name or its name in scikit-mobility."""
-        if cmd_name == ALL:
-            return _command(
-                ALL, AllAttackParams, "All attacks on what is given: trajectories, or a release of flows.", True
-            )
-        try:
-            attack = find_attack(cmd_name)
-        except ParameterError as error:
-            raise click.UsageError(str(error), ctx) from None
-        return _command(attack.name, attack.params, _help(attack), attack.takes is Trajectories)
-
-
-def _help(attack: Attack) -> str:
-    """Return what the adversary knows, without the sections below it."""
-    return attack.doc.strip().split("\n\nNotes\n")[0].split("\n\nReferences\n")[0]
+def _make(name: str) -> click.Command:
+    """Make the command of an attack, or of all; its help is what the adversary knows, without the sections below it."""
+    if name == ALL:
+        text = "All attacks on what is given: trajectories, or a release of flows."
+        return _command(ALL, AllAttackParams, text, True)
+    attack = find_attack(name)
+    text = attack.doc.strip().split("\n\nNotes\n")[0].split("\n\nReferences\n")[0]
+    return _command(attack.name, attack.params, text, attack.takes is Trajectories)
 
 
 def _command(name: str, params: type[Params], text: str, trajectories: bool) -> click.Command:
@@ -99,12 +84,7 @@ def _run_remotely(
 ) -> None:  # fmt: skip
     api.check_outputs(output, None)
     check_target_of(output, overwrite=overwrite)
-    form, shown = form_of(output, "json"), list[str]()
-    if as_json and form != "json":
-        raise ParameterError(
-            Option("json"),
-            f"a server makes one form of a result; give {Option('json')} or another form with {Option('output')}, not both.",
-        )
+    form, shown = form_of(output, "json", as_json=as_json), list[str]()
 
     def take(_job: dict[str, Any], result: Path) -> None:
         if output is not None:
@@ -127,7 +107,7 @@ def _of_trajectories() -> list[click.Option]:
     ]
 
 
-@click.command(cls=AttackCommands)
+@click.command(cls=NamedCommands, names=lambda: [*ATTACKS, ALL], make=_make)
 def command() -> None:
     """Estimate the re-identification risk: how likely an adversary with background knowledge finds a person.
 

@@ -7,17 +7,18 @@ from typing import Any
 import click
 
 from crowdveil import api
-from crowdveil.cli.console import progress_bar, show_notes
+from crowdveil.cli.console import show_notes, show_sentences
 from crowdveil.cli.options import given, options_of
 from crowdveil.comparison.candidates import CONFIDENTIAL, data_kind_of
 from crowdveil.comparison.flows import FlowComparisonParams
-from crowdveil.comparison.tables import SUMMARY_FILE, check_folder, write_comparison
+from crowdveil.comparison.tables import SUMMARY_FILE, Comparison, check_folder, write_comparison
 from crowdveil.comparison.trajectories import K, TrajectoryComparisonParams
 from crowdveil.errors import Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
+from crowdveil.progress import progress_bar
 from crowdveil.reading import FlowReading, TrajectoryReading
 
 
@@ -44,14 +45,16 @@ def _call(
             trajectories=trajectories, **given(settings, values), **given(reading, values),
         )  # fmt: skip
     show_notes(notes)
-    for label, reason in found.left_out.items():
-        click.echo(f"note: {label} is left out: {reason}", err=True)
-    click.echo("\n".join(found.lines()))
-    click.echo(f"\n{found.caption()}")
-    click.echo(CONFIDENTIAL)
+    show_comparison(found, found.caption(), output, "tables and plots", overwrite=overwrite)
+
+
+def show_comparison(found: Comparison, caption: str, output: str | None, files: str, *, overwrite: bool) -> None:
+    """Print a comparison, and write its files if they are wanted."""
+    show_sentences([f"{label} is left out: {reason}" for label, reason in found.left_out.items()])
+    click.echo("\n".join([*found.lines(), "", caption, CONFIDENTIAL]))
     if output is not None:
         write_comparison(found, output, overwrite=overwrite)
-        click.echo(f"{output}: tables and plots written")
+        click.echo(f"{output}: {files} written")
 
 
 def _nothing_else(values: dict[str, Any], settings: type[Params], reading: type[Params]) -> None:

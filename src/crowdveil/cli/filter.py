@@ -7,15 +7,17 @@ from typing import Any
 
 import click
 
-from crowdveil.cli.console import progress_bar, show_notes
+from crowdveil.cli.console import show_notes
 from crowdveil.cli.options import engine_options, given, options_of
 from crowdveil.cli.remote_jobs import RemoteTarget, check_target_of, form_of, put_file, remote_target, server_options
-from crowdveil.compat.mobidatalab.runfiles import read_filter_file
+from crowdveil.compat.mobidatalab import runfiles
 from crowdveil.errors import ParameterError
-from crowdveil.filters import FILTER_NAMES, Filter, FilterResult, check_filters, filter_file
+from crowdveil.filters import FILTER_NAMES, Filter, FilterResult, check_filters, filter_file, filters_of
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending
+from crowdveil.progress import progress_bar
 from crowdveil.reading import TrajectoryReading
+from crowdveil.runfiles.common import load
 
 _HELP = {
     "min_locations": ("N", "Leave out trajectories with fewer points than this."),
@@ -46,8 +48,8 @@ def _call(
     filters: list[Filter] = click.get_current_context().ensure_object(list)
     server = remote_target(values)
     if run_file is not None:
-        asked = read_filter_file(Path(run_file))
-        data, output, filters = asked.data, output or asked.output, [*asked.filters, *filters]
+        asked = runfiles.filters_of(Path(run_file), load(Path(run_file)))
+        data, output, filters = asked.data, output or asked.output, [*filters_of(asked.methods), *filters]
     if data is None or output is None:
         raise ParameterError("wanted a file to filter and -o FILE to write to, or a run file with -f; give them.")
     if server is not None:

@@ -7,11 +7,12 @@ from typing import Any
 
 import click
 
-from crowdveil.cli.console import progress_bar, show_notes
+from crowdveil.cli.console import show_notes
 from crowdveil.cli.options import given, options_of
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending, write_flows
 from crowdveil.model.flows import Flows
+from crowdveil.progress import progress_bar
 from crowdveil.reading import FlowReading, read
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import click
 
 from crowdveil import __version__
-from crowdveil.cli.stopping import SENTENCE, end_now, interrupted, prompt_stop, threads_left
+from crowdveil.cli.stopping import SENTENCE, end_now, prompt_stop, threads_left
 from crowdveil.errors import CrowdveilError, MissingExtraError, as_command_line, render
+from crowdveil.interrupts import interrupted
 
 ANALYSES = "crowdveil.cli.analyses"
 """The module that makes the command of an analysis from its record."""
@@ -28,10 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "compare": ("crowdveil.cli.compare", "Run methods side by side on the same matrices, and publish nothing."),
     "sweep": ("crowdveil.cli.sweep", "Run a method with several k and budgets, and publish nothing."),
-    "analyze": (
-        "crowdveil.cli.analyze",
-        "Analyze a release, or draw a heat map of trajectories that can be published.",
-    ),
+    "analyze": (ANALYSES, "Analyze a release, or draw a heat map of trajectories that can be published."),
     "reconstruct": (ANALYSES, "Estimate the flows of a release between any zones, with bounds."),
     "profiles": (ANALYSES, "Trips by hour of the week that leave and reach each zone."),
     "land-use": (ANALYSES, "Group zones by the shape of their profiles."),
@@ -53,7 +51,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
 EXTRAS: dict[str, str] = {
     "alembic": "server", "fastapi": "server", "h11": "server", "prometheus_client": "server", "python_multipart": "server",
     "sqlalchemy": "server", "starlette": "server", "uvicorn": "server", "psycopg": "postgres", "sklearn": "analysis",
-    "h5py": "omx", "matplotlib": "report", "pandas": "pandas", "geopandas": "pandas", "pyspark": "spark",
+    "h5py": "omx", "matplotlib": "report", "pandas": "pandas", "geopandas": "pandas", "polars": "polars",
+    "pyspark": "spark",
 }  # fmt: skip
 """The extra that installs a module, for what no import has checked before."""
 
@@ -65,7 +64,8 @@ class StoppedError(CrowdveilError):
 def load_command(name: str) -> click.Command:
     """Import a command."""
     module = import_module(COMMANDS[name][0])
-    command: click.Command = module.command_of(name) if COMMANDS[name][0] == ANALYSES else module.command
+    of_analysis = COMMANDS[name][0] == ANALYSES and name != "analyze"
+    command: click.Command = module.command_of(name) if of_analysis else module.command
     return command
 
 

@@ -12,7 +12,7 @@ import click
 
 from crowdveil import api
 from crowdveil.cli.compare import listed
-from crowdveil.cli.console import progress_bar, show_notes, show_sentences
+from crowdveil.cli.console import show_notes, show_sentences
 from crowdveil.cli.options import engine_options, given, options_of
 from crowdveil.cli.remote_jobs import (
     RemoteTarget,
@@ -24,15 +24,15 @@ from crowdveil.cli.remote_jobs import (
     server_options,
     split_files,
 )
-from crowdveil.compat.mobidatalab.runfiles import read_measure_file
+from crowdveil.compat.mobidatalab.runfiles import measures_of
 from crowdveil.errors import Option, ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.measures.base import MeasureRequest
-from crowdveil.reading import FlowReading, TrajectoryReading
+from crowdveil.progress import progress_bar
+from crowdveil.reading import EitherReading, FlowReading
 from crowdveil.registry import MEASURES
-
-_NOT_OF_FLOWS = ("hierarchy", "destination_hierarchy", "partition", "partition_step")
+from crowdveil.runfiles.common import load
 
 
 def _call(
@@ -44,14 +44,14 @@ def _call(
     if run_file is not None:
         if original is not None or release is not None or measures is not None:
             raise ParameterError("wanted either an original, a release and measures, or a file with -f, but got both.")
-        asked = read_measure_file(Path(run_file))
+        asked = measures_of(Path(run_file), load(Path(run_file)))
         original, release, names = asked.original, asked.release, asked.measures
         output = output or (None if asked.output is None else str(asked.output))
     if original is None or release is None:
         raise ParameterError("wanted an original and a release to measure, or a file with -f; give them.")
     api.check_outputs(output, plot)
     server, notes = remote_target(values), ReadNotes()
-    options = given(FlowReading, values) | given(TrajectoryReading, values)
+    options = given(EitherReading, values)
     if server is not None and engine == "spark":
         raise ParameterError(
             f"wanted a server or an engine, but got both; give {Option('server')} or {Option('engine')}."
@@ -84,12 +84,7 @@ def _run_remotely(
     output: str | None,
     plot: str | None, overwrite: bool, options: dict[str, Any],
 ) -> None:  # fmt: skip
-    form = form_of(output, "json")
-    if as_json and form != "json":
-        raise ParameterError(
-            Option("json"),
-            f"a server makes one form of a result; give {Option('json')} or another form with {Option('output')}, not both.",
-        )
+    form = form_of(output, "json", as_json=as_json)
     for target in (output, plot):
         check_target_of(target, overwrite=overwrite)
     values, files = split_files(FlowReading, options)
@@ -111,12 +106,6 @@ def _run_remotely(
     )  # fmt: skip
     if job is not None:
         click.echo("\n".join(shown if as_json else job["summary"]["lines"]))
-
-
-def _reading_options() -> list[click.Option]:
-    """Return the input options of flows and trajectories, each once."""
-    both = {option.name: option for kind in (TrajectoryReading, FlowReading) for option in options_of(kind)}
-    return [option for name, option in both.items() if name not in _NOT_OF_FLOWS]
 
 
 command = click.Command(
@@ -141,7 +130,7 @@ command = click.Command(
         click.Option(["--overwrite"], is_flag=True, help="Replace files that exist."),
         *engine_options(),
         *server_options(),
-        *_reading_options(),
+        *options_of(EitherReading, without=("hierarchy", "destination_hierarchy", "partition", "partition_step")),
     ],
     help="Measure what a release lost of the original flows or trajectories. The numbers are exact and confidential: do not "
     "publish them.\n\n"

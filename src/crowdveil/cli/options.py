@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
 
+from crowdveil.errors import ParameterError
 from crowdveil.fields import Row, rows
 from crowdveil.params import Params
 from crowdveil.run.options import EngineOptions
 
 _TYPES: dict[str, Any] = {"int": click.INT, "float": click.FLOAT, "text": click.STRING}
+
+
+class NamedCommands(click.Group):
+    """A command for each name of a registry, made when it is called; aliases are found too."""
+
+    def __init__(
+        self, *arguments: Any, names: Callable[[], Iterable[str]], make: Callable[[str], click.Command], **options: Any
+    ) -> None:
+        super().__init__(*arguments, **options)
+        self.names, self.make = names, make
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names."""
+        return list(self.names())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of a name."""
+        try:
+            return self.make(cmd_name)
+        except ParameterError as error:
+            raise click.UsageError(str(error), ctx) from None
 
 
 def options_of(

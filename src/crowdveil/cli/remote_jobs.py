@@ -16,13 +16,14 @@ from typing import Any
 import click
 
 from crowdveil.analysis.heatmap_manifest import is_heat_map
-from crowdveil.cli.console import progress_bar, show_sentences
+from crowdveil.cli.console import show_sentences
 from crowdveil.errors import Option, ParameterError
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.archive import pack, unpack
 from crowdveil.io.atomic import check_file, check_target, new_file, new_folder, scratch_folder
 from crowdveil.io.written_release import MANIFEST_FILE
 from crowdveil.params import Params
+from crowdveil.progress import progress_bar
 from crowdveil.remote import Remote, remote, with_paths
 from crowdveil.run import pipeline, releases
 from crowdveil.run.options import ReleaseOptions, RunOptions
@@ -203,10 +204,16 @@ def put_folder(packed: Path, target: Path, *, overwrite: bool, mark_file: str) -
             require_not_violated(releases.verify(folder))
 
 
-def form_of(output: str | Path | None, default: str) -> str:
-    """Return the format of a result, from the ending of the file that it goes to."""
+def form_of(output: str | Path | None, default: str, *, as_json: bool = False) -> str:
+    """Return the format of a result, from the ending of the file that it goes to; raise unless it is JSON where that is shown."""
     endings = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".json": "json"}
-    return default if output is None else endings[Path(output).suffix.lower()]
+    form = default if output is None else endings[Path(output).suffix.lower()]
+    if as_json and form != "json":
+        raise ParameterError(
+            Option("json"),
+            f"a server makes one form of a result; give {Option('json')} or another form with {Option('output')}, not both.",
+        )
+    return form
 
 
 def check_target_of(target: str | Path | None, *, overwrite: bool) -> None:

@@ -8,7 +8,7 @@ import click
 
 from crowdveil import api
 from crowdveil.cli.options import given, options_of
-from crowdveil.cli.verify import EitherReading
+from crowdveil.reading import EitherReading
 
 
 @click.command(params=options_of(EitherReading))

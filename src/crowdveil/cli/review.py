@@ -11,7 +11,6 @@ from crowdveil.remote import LOCAL_SERVER, remote
 
 _server = click.option("--server", envvar="CROWDVEIL_SERVER", default=LOCAL_SERVER, metavar="URL",
                        help=f"The server that has it. [CROWDVEIL_SERVER, or {LOCAL_SERVER}]")  # fmt: skip
-_comment = click.option("--comment", default="", metavar="TEXT", help="Message to the submitter. [none]")
 
 
 @click.group()
@@ -53,21 +52,15 @@ def report(task: str, output: str, overwrite: bool, server: str) -> None:
     click.echo(f"{output}: written")
 
 
-@command.command("approve")
-@_server
-@_comment
-@click.argument("task", metavar="ID")
-def approve(task: str, comment: str, server: str) -> None:
-    """Approve a result: its submitter can fetch it from now on. This cannot be undone."""
-    remote(server).decide(task, "approve", comment)
-    click.echo(f"{task}: approved")
+def _add_decision(verb: str, done: str, text: str) -> None:
+    @command.command(verb, help=text)
+    @_server
+    @click.option("--comment", default="", metavar="TEXT", help="Message to the submitter. [none]")
+    @click.argument("task", metavar="ID")
+    def decide(task: str, comment: str, server: str) -> None:
+        remote(server).decide(task, verb, comment)
+        click.echo(f"{task}: {done}")
 
 
-@command.command("reject")
-@_server
-@_comment
-@click.argument("task", metavar="ID")
-def reject(task: str, comment: str, server: str) -> None:
-    """Reject a result, so that it cannot be fetched. This cannot be undone."""
-    remote(server).decide(task, "reject", comment)
-    click.echo(f"{task}: rejected")
+_add_decision("approve", "approved", "Approve a result: its submitter can fetch it from now on. This cannot be undone.")
+_add_decision("reject", "rejected", "Reject a result, so that it cannot be fetched. This cannot be undone.")

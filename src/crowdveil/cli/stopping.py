@@ -78,14 +78,6 @@ def prompt_stop() -> Iterator[Watch]:
             os.close(heard)
 
 
-def interrupted(error: BaseException) -> bool:
-    """Return whether an interrupt is behind an error: one that comes in the middle of compiled code ends as a SystemError."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, KeyboardInterrupt):
-        cause = cause.__cause__ or cause.__context__
-    return cause is not None
-
-
 def threads_left() -> bool:
     """Return whether threads of a pool are at work, which Python would wait for at its end."""
     return any(thread.name.startswith("ThreadPoolExecutor-") for thread in threading.enumerate())

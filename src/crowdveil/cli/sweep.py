@@ -7,15 +7,15 @@ from typing import Any
 import click
 
 from crowdveil import api
-from crowdveil.cli.compare import listed
-from crowdveil.cli.console import progress_bar, show_notes
+from crowdveil.cli.compare import listed, show_comparison
+from crowdveil.cli.console import show_notes
 from crowdveil.cli.options import given, options_of
-from crowdveil.comparison.candidates import CONFIDENTIAL
 from crowdveil.comparison.flows import FlowComparisonParams
 from crowdveil.comparison.sweep import SUPPRESS, K
-from crowdveil.comparison.tables import SWEEP_FILE, check_folder, write_comparison
+from crowdveil.comparison.tables import SWEEP_FILE, check_folder
 from crowdveil.errors import counted
 from crowdveil.io.notes import ReadNotes
+from crowdveil.progress import progress_bar
 from crowdveil.reading import FlowReading
 
 _SHARED = ("sample", "seed")
@@ -35,15 +35,8 @@ def _call(
             **given(FlowReading, values),
         )  # fmt: skip
     show_notes(notes)
-    for label, reason in found.left_out.items():
-        click.echo(f"note: {label} is left out: {reason}", err=True)
-    click.echo("\n".join(found.lines()))
-    click.echo(f"\nMeans of {counted(found.flows.steps, 'matrix', 'matrices')}.")
-    click.echo(found.recommendation())
-    click.echo(CONFIDENTIAL)
-    if output is not None:
-        write_comparison(found, output, overwrite=overwrite)
-        click.echo(f"{output}: table and plot written")
+    caption = f"Means of {counted(found.flows.steps, 'matrix', 'matrices')}.\n{found.recommendation()}"
+    show_comparison(found, caption, output, "table and plot", overwrite=overwrite)
 
 
 command = click.Command(

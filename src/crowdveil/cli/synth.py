@@ -9,11 +9,11 @@ from typing import Any
 import click
 import numpy as np
 
-from crowdveil.cli.console import progress_bar
 from crowdveil.errors import counted
 from crowdveil.io.atomic import new_file
 from crowdveil.io.geojson import write_zones
 from crowdveil.io.tables import write_flows
+from crowdveil.progress import progress_bar
 from crowdveil.synth.city import City
 from crowdveil.synth.movers import NetworkPlacement, Traffic, write_movers
 from crowdveil.synth.network import read_network, street_grid

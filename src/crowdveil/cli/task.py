@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from crowdveil.cli.console import progress_bar, show_sentences
+from crowdveil.cli.console import show_sentences
 from crowdveil.cli.remote_jobs import fetched, put_file, put_folder, put_release
 from crowdveil.errors import Option, ParameterError
+from crowdveil.progress import progress_bar
 from crowdveil.remote import LOCAL_SERVER, Remote, remote
 
 

@@ -12,12 +12,8 @@ import click
 from crowdveil.cli.options import engine_options, given, options_of
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.guarantees.base import FROM_FILES, tally
-from crowdveil.reading import FlowReading, TrajectoryReading
+from crowdveil.reading import EitherReading
 from crowdveil.run import releases
-
-
-class EitherReading(FlowReading, TrajectoryReading):
-    """Input options of flows or trajectories; those of the other kind are refused when the original is read."""
 
 
 @click.command(params=[*engine_options(), *options_of(EitherReading)])
@@ -54,9 +50,8 @@ def command(folder: str, original: str | None, as_json: bool, engine: str, maste
         click.echo(json.dumps({"folder": folder, "k_unit": counts, "findings": findings}, indent=2))
     else:
         _show(checked, original is None)
-        hashes = (
-            "a GeoJSON alone has no hash to compare it with" if _is_file(folder) else "files are as they were written"
-        )
+        alone = Path(folder).is_file()
+        hashes = "a GeoJSON alone has no hash to compare it with" if alone else "files are as they were written"
         click.echo(f"k counts {counts}; {hashes}.")
     if any(finding.violated for _, finding in checked):
         sys.exit(1)
@@ -72,10 +67,6 @@ def _show(checked: list[tuple[Guarantee, Finding]], from_files: bool) -> None:
         click.echo(f"{'':13}no guarantee of anonymity is given: the method is a heuristic.")
     said = tally([finding.outcome for _, finding in checked], FROM_FILES if from_files else "not checked")
     click.echo(f"{said}.")
-
-
-def _is_file(folder: str) -> bool:
-    return Path(folder).is_file()
 
 
 def _as_json(finding: Finding) -> dict[str, Any]:

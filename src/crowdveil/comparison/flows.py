@@ -27,6 +27,7 @@ from crowdveil.io.times import time_column
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.model.arrays import Floats, Ints, slice_sums
 from crowdveil.model.flows import Flows
+from crowdveil.model.tabular import Tabular
 from crowdveil.params import Budgeted
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import all_methods, find_measure
@@ -65,8 +66,8 @@ class MethodResult:
         return mean_of_defined(self.by_step[symbol])
 
 
-@dataclass(frozen=True, eq=False)
-class FlowComparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class FlowComparison(Tabular):
     """Comparison of methods for flows.
 
     Attributes
@@ -85,6 +86,10 @@ class FlowComparison:
     shared: FlowComparisonParams
     outcomes: tuple[MethodResult, ...]
     left_out: Mapping[str, str]
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table."""
+        return self.table
 
     @property
     def table(self) -> pa.Table:

@@ -13,6 +13,7 @@ from crowdveil.comparison.candidates import Candidate, Stage, align_columns, num
 from crowdveil.comparison.flows import SYMBOLS, MethodResult, run_candidate, shown
 from crowdveil.errors import CrowdveilError, InputError, Option, ParameterError
 from crowdveil.model.flows import Flows
+from crowdveil.model.tabular import Tabular
 from crowdveil.params import Budgeted
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import find_measure
@@ -43,8 +44,8 @@ class SweepPoint:
         return budget_shown(self.suppress, self.suppress_trips)
 
 
-@dataclass(frozen=True, eq=False)
-class Sweep:
+@dataclass(frozen=True, eq=False, repr=False)
+class Sweep(Tabular):
     """One method with several k and budgets.
 
     Attributes
@@ -70,6 +71,10 @@ class Sweep:
         if any(number is not None for number in trips):
             return {"suppress_trips": pa.array(trips, pa.int64())}
         return {"suppress": pa.array([trial.suppress for trial in self.trials], pa.float64())}
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table."""
+        return self.table
 
     @property
     def table(self) -> pa.Table:

@@ -12,19 +12,17 @@ from crowdveil.comparison import plots
 from crowdveil.comparison.flows import FlowComparison
 from crowdveil.comparison.sweep import Sweep
 from crowdveil.comparison.trajectories import TrajectoryMethodComparison
-from crowdveil.comparison.trajectory_plots import distortion_by_window
 from crowdveil.errors import MissingExtraError
 from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.tables import write_table
 
 SUMMARY_FILE, VALUES_FILE, SWEEP_FILE = "summary.csv", "compare.csv", "sweep.csv"
 
+Comparison = FlowComparison | TrajectoryMethodComparison | Sweep
 Draw = Callable[[Path], None]
 
 
-def write_comparison(
-    found: FlowComparison | TrajectoryMethodComparison | Sweep, folder: str | Path, *, overwrite: bool = False
-) -> None:  # fmt: skip
+def write_comparison(found: Comparison, folder: str | Path, *, overwrite: bool = False) -> None:
     """Write tables and plots to a folder atomically; without matplotlib write the tables alone, then raise."""
     tables, drawings, missing = _tables(found), _plots(found), None
     with new_folder(Path(folder), overwrite=overwrite, mark_file=next(iter(tables))) as target:
@@ -45,17 +43,17 @@ def check_folder(target: str | Path | None, mark_file: str, *, overwrite: bool) 
         check_target(Path(target).absolute(), overwrite=overwrite, mark_file=mark_file)
 
 
-def _tables(found: FlowComparison | TrajectoryMethodComparison | Sweep) -> dict[str, pa.Table]:
+def _tables(found: Comparison) -> dict[str, pa.Table]:
     if isinstance(found, Sweep):
         return {SWEEP_FILE: found.table}
     return {SUMMARY_FILE: found.table, VALUES_FILE: found.values}
 
 
-def _plots(found: FlowComparison | TrajectoryMethodComparison | Sweep) -> dict[str, Draw]:
+def _plots(found: Comparison) -> dict[str, Draw]:
     if isinstance(found, Sweep):
         return {"sweep.png": partial(plots.sweep, found)}
     if isinstance(found, TrajectoryMethodComparison):
-        return {"distortion.png": partial(distortion_by_window, found)}
+        return {"distortion.png": partial(plots.distortion_by_window, found)}
     by_k = {"error-by-k.png": partial(plots.error_by_k, found)} if plots.several_k(found) else {}
     return {
         "ratios.png": partial(plots.ratios, found),

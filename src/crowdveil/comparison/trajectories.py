@@ -25,6 +25,7 @@ from crowdveil.errors import CrowdveilError, InputError, counted
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.measures.trajectory.range_queries import RangeQueryParams
 from crowdveil.model.arrays import Floats
+from crowdveil.model.tabular import Tabular
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import all_methods, find_measure
@@ -69,8 +70,8 @@ class TrajectoryOutcome:
     remark: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class TrajectoryMethodComparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class TrajectoryMethodComparison(Tabular):
     """Comparison of methods for trajectories.
 
     Attributes
@@ -94,6 +95,10 @@ class TrajectoryMethodComparison:
     def windows(self) -> tuple[int, ...]:
         """Lengths of the windows, seconds."""
         return self.shared.windows
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table."""
+        return self.table
 
     @property
     def table(self) -> pa.Table:

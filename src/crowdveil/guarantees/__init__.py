@@ -20,9 +20,15 @@ from crowdveil.guarantees.sectors import (
     SectorKAnonymity,
     WellFormedSectors,
 )
+from crowdveil.guarantees.suppressed_trajectories import SuppressedTrajectories
 from crowdveil.guarantees.swapping import NoOwnPoints, OriginalPoints, SwappedTrajectories
 from crowdveil.guarantees.tile_pairs import SharedTilePairs
-from crowdveil.guarantees.trajectories import LocationsOnTileCenters, TrajectoryKAnonymity, WellFormedTrajectories
+from crowdveil.guarantees.trajectories import (
+    LocationsOnTileCenters,
+    SegmentKAnonymity,
+    TrajectoryKAnonymity,
+    WellFormedTrajectories,
+)
 
 GUARANTEES: tuple[type[Guarantee], ...] = (
     FlowKAnonymity,
@@ -37,6 +43,8 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     TrueVolumes,
     BoundedVolumes,
     TrajectoryKAnonymity,
+    SegmentKAnonymity,
+    SuppressedTrajectories,
     CombinationKAnonymity,
     OriginalPoints,
     SwappedTrajectories,
@@ -71,7 +79,9 @@ __all__ = [
     "Outcome",
     "SectorGuarantee",
     "SectorKAnonymity",
+    "SegmentKAnonymity",
     "SharedTilePairs",
+    "SuppressedTrajectories",
     "SuppressionBudget",
     "SwappedTrajectories",
     "TrajectoryKAnonymity",

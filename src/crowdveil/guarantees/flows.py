@@ -294,7 +294,9 @@ def _most_flows(written: WrittenRelease) -> Ints:
     """Return an upper bound of the original flows in each row: its pairs of tiles, and its trips where these are counted."""
     tiles = np.array([*map(len, written.area_tiles), 0], np.int64)  # the last is for areas that are not listed
     pairs: Ints = tiles[written.area_numbers("origin_area")] * tiles[written.area_numbers("destination_area")]
-    return np.minimum(pairs, written.column("trips")) if "trips" in written.data.column_names else pairs
+    if "trips" in written.data.column_names:
+        pairs = np.minimum(pairs, written.column("trips"))
+    return pairs
 
 
 def within_budget(suppressed: int, volume: int, budget: float) -> bool:

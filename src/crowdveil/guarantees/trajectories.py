@@ -13,6 +13,7 @@ from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, Splitting
 from crowdveil.guarantees.outlines import broken_outlines
 from crowdveil.io.written_release import TRAJECTORY_COLUMNS, WrittenRelease
 from crowdveil.model.arrays import Ints
+from crowdveil.model.trajectories import Trajectories
 
 OTHER_NUMBER = "the files have another number of trajectories than the release."
 WHOSE = "the people behind them are known only during the run, and files do not show them"
@@ -135,9 +136,7 @@ class TrajectoryKAnonymity(Guarantee):
             return self.make_finding(counts["small"] > 0, counts)
         if len(group) != len(person):
             return self.make_finding(True, {"other_number": 1}, with_original=True)
-        ids = int(person.max(initial=0)) + 1
-        people = np.bincount(np.unique(group * ids + person) // ids)
-        few = int((people < self.k).sum())
+        few = _small_classes(group, person, self.k)
         return self.make_finding(few > 0, {"few_people": few, **counts}, with_original=True)
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
@@ -155,6 +154,47 @@ class TrajectoryKAnonymity(Guarantee):
     def _sizes(self, group: Ints) -> dict[str, int]:
         sizes = np.bincount(group)
         return {"trajectories": len(group), "classes": len(sizes), "small": int((sizes < self.k).sum())}
+
+
+class SegmentKAnonymity(TrajectoryKAnonymity):
+    """Every segment of a trajectory is in an equivalence class of at least k, and has no link to other segments."""
+
+    name: ClassVar[str] = "segment-k-anonymity"
+    splitting: ClassVar[Splitting] = "none"
+
+    def statement(self) -> str:
+        """Return the guarantee in one sentence."""
+        others = "of other people" if self.k_unit == "people" else "of other trajectories (people are not known)"
+        return (
+            f"Every published segment of a trajectory is equal, in all locations and times, to at least {self.k - 1:,} others "
+            f"{others}; segments of one trajectory have no common id."
+        )
+
+    def check(self, written: WrittenRelease) -> Finding:
+        """Count the segments of each equivalence class. The files do not show whose they are."""
+        counts = self._sizes(_equivalence_classes(written))
+        violated = counts["small"] > 0 or "user_id" in written.data.column_names
+        whose = counts["trajectories"] > 0 and not violated
+        return self.make_finding(violated, {"whose": whose, **counts}, open_=whose)
+
+    def check_with_trajectories(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
+        """Count the people, or the trajectories, of each equivalence class of segments."""
+        found = self.check(written)
+        if source is None or found.violated:
+            return found
+        group = _equivalence_classes(written)
+        if len(group) != len(source):
+            return self.make_finding(True, {"other_number": 1}, with_original=True)
+        owner = original.person if self.k_unit == "people" else np.arange(len(original))
+        few = _small_classes(group, owner[source], self.k)
+        return self.make_finding(few > 0, {"few_people": few, **self._sizes(group)}, with_original=True)
+
+
+def _small_classes(group: Ints, person: Ints, k: int) -> int:
+    """Return the number of equivalence classes with fewer than k different people."""
+    ids = int(person.max(initial=0)) + 1
+    people = np.bincount(np.unique(group * ids + person) // ids)
+    return int((people < k).sum())
 
 
 def _equivalence_classes(written: WrittenRelease) -> Ints:

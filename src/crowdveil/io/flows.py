@@ -85,31 +85,27 @@ def read_flows(
         user, volume, people, weight. All but weight are guessed from the usual names if not given.
     """
     notes = notes if notes is not None else ReadNotes()
-    if hierarchy is not None or destination_hierarchy is not None:
-        flat = read_flows(
-            data, zones=zones, zone_id=zone_id, grid=grid, h3=h3, voronoi=voronoi, matrix=matrix, step=step, tz=tz,
-            time_format=time_format, any_years=any_years, user_case_sensitive=user_case_sensitive,
-            user_ignore_case=user_ignore_case, drop_invalid=drop_invalid, members=members, notes=notes, **columns,
-        )  # fmt: skip
-        return with_trees(flat, hierarchy, destination_hierarchy)
     if isinstance(data, Trips):
-        return trips_to_flows(data, step=step, tz=tz, members=members)
-    if isinstance(data, str | Path) and Path(data).suffix.lower() == ".omx":
+        flows = trips_to_flows(data, step=step, tz=tz, members=members)
+    elif isinstance(data, str | Path) and Path(data).suffix.lower() == ".omx":
         from crowdveil.io.omx import read_omx
 
         known = None if zones is None else read_zones(zones, zone_id=zone_id, notes=notes)
-        return read_omx(Path(data), zones=known, matrix=matrix, lookup=columns.get("origin"), notes=notes)
-    source = open_source(data)
-    found = find_od_columns(source, columns, by_coordinates(zones, grid, h3, voronoi), notes)
-    given = zones_for(source, found, zones, zone_id, grid, h3, voronoi, notes)
-    seconds = resolve_step_seconds(step, found, notes)
-    form, ids = TimeForm(time_format, any_years), IdRules(user_case_sensitive, user_ignore_case)
-    if given is None or not can_read_in_duckdb(source, found, given):
-        flows = read_in_chunks(source, found, given, step is None, seconds, tz, form, ids, drop_invalid, members, notes)
+        flows = read_omx(Path(data), zones=known, matrix=matrix, lookup=columns.get("origin"), notes=notes)
     else:
-        flows = read_in_duckdb(source, found, given, seconds, tz, form, ids, drop_invalid, members, notes)
-    refuse_spread(int(flows.t[0]), int(flows.t[-1]), form, f"{source.name}, column {found.time}")
-    return flows
+        source = open_source(data)
+        found = find_od_columns(source, columns, by_coordinates(zones, grid, h3, voronoi), notes)
+        given = zones_for(source, found, zones, zone_id, grid, h3, voronoi, notes)
+        seconds = resolve_step_seconds(step, found, notes)
+        form, ids = TimeForm(time_format, any_years), IdRules(user_case_sensitive, user_ignore_case)
+        rest = seconds, tz, form, ids, drop_invalid, members, notes
+        if given is None or not can_read_in_duckdb(source, found, given):
+            flows = read_in_chunks(source, found, given, step is None, *rest)
+        else:
+            flows = read_in_duckdb(source, found, given, *rest)
+        refuse_spread(int(flows.t[0]), int(flows.t[-1]), form, f"{source.name}, column {found.time}")
+    plain = hierarchy is None and destination_hierarchy is None
+    return flows if plain else with_trees(flows, hierarchy, destination_hierarchy)
 
 
 def by_coordinates(zones: Any, grid: Any, h3: Any, voronoi: Any) -> bool:

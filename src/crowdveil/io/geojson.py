@@ -16,7 +16,6 @@ import numpy as np
 from crowdveil.io.atomic import new_file
 from crowdveil.model.arrays import Labels
 from crowdveil.model.globe import cut_at_date_line
-from crowdveil.model.tessellation import outlines
 from crowdveil.model.zones import Zones
 
 COORDINATE_DECIMALS = 6
@@ -84,6 +83,6 @@ def _valid(rounded: Any, shape: Any) -> Any:
 
 def write_zones(zones: Zones, path: str | Path, *, overwrite: bool = False) -> None:
     """Write zones as GeoJSON with the property zone_id."""
-    shapes = outlines(zones, np.arange(len(zones), dtype=np.int32))
+    shapes = zones.outlines(np.arange(len(zones), dtype=np.int32))
     with new_file(Path(path), overwrite=overwrite) as file:
         write_features((({"zone_id": name}, shape) for name, shape in zip(zones.ids, shapes, strict=True)), file)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from crowdveil.errors import MissingExtraError
+from crowdveil.errors import import_extra
 
 
 def new_figure(width: float, height: float) -> Any:
     """Return a new figure of matplotlib; width and height are in inches."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "report", "drawing plots") from None
-    return Figure(figsize=(width, height), layout="constrained", dpi=130)
+    figures = import_extra("matplotlib.figure", "matplotlib", "report", "drawing plots")
+    return figures.Figure(figsize=(width, height), layout="constrained", dpi=130)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from crowdveil.errors import as_command_line, counted, render
+from crowdveil.errors import Naming, as_command_line, counted, render
 
 
 @dataclass
@@ -29,8 +29,10 @@ class ReadNotes:
     def drop(self, reason: str, rows: int) -> None:
         """Count dropped rows."""
         if rows:
+            reason = render(reason, as_command_line)
             self.dropped[reason] = self.dropped.get(reason, 0) + rows
 
-    def sentences(self) -> list[str]:
-        """Return all sentences, those about dropped rows last."""
-        return [*self.messages, *(f"dropped {counted(n, 'row')} that {reason}." for reason, n in self.dropped.items())]
+    def sentences(self, naming: Naming = as_command_line) -> list[str]:
+        """Return all sentences, with parameters named as `naming` says, those about dropped rows last."""
+        messages = [render(text, naming) for text in self.texts]
+        return [*messages, *(f"dropped {counted(n, 'row')} that {reason}." for reason, n in self.dropped.items())]

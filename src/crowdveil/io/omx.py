@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import InputError, MissingExtraError, Option, OutputError, counted
+from crowdveil.errors import InputError, Option, OutputError, counted, import_extra
 from crowdveil.io.hdf5 import check_hdf5
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.times import iso_times, read_seconds
@@ -26,11 +26,7 @@ _ROWS_AT_ONCE = 256
 
 
 def _h5py() -> Any:
-    try:
-        import h5py
-    except ImportError:
-        raise MissingExtraError("h5py", "omx", "reading and writing OMX") from None
-    return h5py
+    return import_extra("h5py", "h5py", "omx", "reading and writing OMX")
 
 
 def read_omx(

@@ -12,20 +12,17 @@ import pyarrow as pa
 from crowdveil.io.geojson import COORDINATE_DECIMALS, snap_to_grid, union_outline, write_features
 from crowdveil.io.parallel import run_parallel
 from crowdveil.io.tables import write_chunked_table, write_table
-from crowdveil.io.times import time_column
+from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import AREAS_FILE
-from crowdveil.model.arrays import Mask, slice_sums
+from crowdveil.model.arrays import Mask
 from crowdveil.model.release import (
-    NOT_GIVEN,
     PUBLISHED,
     REPORTED,
-    STATES,
     Areas,
     FlowRelease,
     Release,
     TrajectoryRelease,
 )
-from crowdveil.model.tessellation import outlines
 
 TableFormat = Literal["parquet", "csv"]
 
@@ -54,52 +51,22 @@ def write_release(
 
 def flow_table(release: FlowRelease, table_format: TableFormat) -> Callable[[slice], pa.Table]:
     """Return a function that makes the flow table of a slice of rows."""
-    names, states = pa.array(release.areas.names, pa.string()), pa.array(STATES)
-    times, step = _step_times(release, table_format), release.step.astype(np.int32)
-
-    def chunk(rows: slice) -> pa.Table:
-        return pa.table(
-            {
-                "t": times.take(pa.array(step[rows])),
-                "origin_area": names.take(pa.array(release.origin[rows])),
-                "destination_area": names.take(pa.array(release.destination[rows])),
-                "volume": release.volume[rows],
-                release.k_unit: release.people[rows],
-                "state": states.take(pa.array(release.state[rows])),
-            }
-        )
-
-    return chunk
+    return release.chunks(_step_times(release, table_format))
 
 
 def step_table(release: FlowRelease, table_format: TableFormat) -> pa.Table:
     """Return the table of time steps."""
-    published = slice_sums(release.offsets, release.volume)
-    # Listing a step with fewer than k travelers would reveal them: it is omitted like an empty one.
-    listed = (published > 0) | (release.suppressed > 0)
-    suppressed = pa.array(release.suppressed[listed], mask=release.suppressed[listed] == NOT_GIVEN)
-    t = _step_times(release, table_format).filter(pa.array(listed))
-    return pa.table({"t": t, "published": published[listed], "suppressed": suppressed})
+    return release.step_table(_step_times(release, table_format))
 
 
 def _step_times(release: FlowRelease, table_format: TableFormat) -> Any:
-    if release.step_s is None:
-        return pa.nulls(len(release.t), pa.timestamp("ms", tz="UTC"))
-    return time_column(release.t, release.tz, as_text=table_format == "csv")
+    return iso_times(release.t, release.tz) if table_format == "csv" and release.step_s is not None else None
 
 
 def trajectory_table(release: TrajectoryRelease, table_format: TableFormat) -> pa.Table:
     """Return the table of points, with new trajectory ids."""
-    lengths = np.diff(release.offsets)
-    columns: dict[str, Any] = {
-        "lat": release.lat,
-        "lon": release.lon,
-        "timestamp": time_column(release.t, "UTC", as_text=table_format == "csv"),
-        "trajectory_id": np.repeat(np.arange(1, len(release) + 1), lengths),
-    }
-    if release.person is not None:
-        columns["user_id"] = np.repeat(release.person, lengths)
-    return pa.table(columns)
+    table = release.to_arrow()
+    return table.set_column(2, "timestamp", iso_times(release.t, "UTC")) if table_format == "csv" else table
 
 
 MAX_VERTICES = 8_000_000
@@ -112,7 +79,7 @@ def area_features(areas: Areas, drawn: Mask) -> Iterator[tuple[dict[str, Any], A
     import shapely
 
     used, index = np.unique(areas.tiles, return_inverse=True)
-    shapes = snap_to_grid(outlines(areas.zones, used))[index]
+    shapes = snap_to_grid(areas.zones.outlines(used))[index]
     to_join = np.repeat(drawn & (np.diff(areas.offsets) > 1), np.diff(areas.offsets))
     if int(shapely.get_num_coordinates(shapes[to_join]).sum()) > MAX_VERTICES:
         drawn = np.zeros(len(areas), np.bool_)

@@ -125,10 +125,16 @@ def _as_table(data: Any) -> pa.Table:
     if type(data).__module__.split(".")[0] == "pandas":
         return from_pandas(data)
     if hasattr(data, "__arrow_c_stream__"):
-        return pa.table(data)
+        return _without_views(pa.table(data))
     raise InputError(
         f"wanted a path, an Arrow table or a data frame, but got {type(data).__name__}; give one of those."
     )
+
+
+def _without_views(table: pa.Table) -> pa.Table:
+    """Return a table with text in plain columns: polars gives views, which few functions take."""
+    plain = [field.with_type(pa.large_string()) if field.type == pa.string_view() else field for field in table.schema]
+    return table.cast(pa.schema(plain))
 
 
 def from_pandas(frame: Any) -> pa.Table:

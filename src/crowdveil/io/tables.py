@@ -17,7 +17,7 @@ from crowdveil.errors import Option, OutputError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.formulas import escape_formulas
 from crowdveil.io.parallel import run_ordered
-from crowdveil.io.times import time_column
+from crowdveil.io.times import iso_times
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 
@@ -91,31 +91,18 @@ def write_flows(flows: Flows, path: str | Path, *, overwrite: bool = False) -> N
 
             write_omx(flows, file)
             return
-        ids = pa.array(flows.zones.ids, pa.string())
-        columns: dict[str, Any] = {}
-        if flows.step_s is not None:
-            columns["t"] = time_column(flows.t, flows.tz, as_text=file.suffix.lower() == ".csv").take(
-                pa.array(flows.step)
-            )
-        columns["origin"] = ids.take(pa.array(flows.origin))
-        columns["destination"] = ids.take(pa.array(flows.destination))
-        columns["volume"] = flows.volume
-        if flows.k_unit == "people":
-            columns["people"] = flows.people
-        write_table(pa.table(columns), file, as_input=True)
+        table = flows.to_arrow()
+        if flows.step_s is not None and file.suffix.lower() == ".csv":
+            times = iso_times(flows.t, flows.tz).take(pa.array(flows.step))
+            table = table.set_column(0, "t", times)
+        write_table(table, file, as_input=True)
 
 
 def write_trajectories(data: Trajectories, path: str | Path, *, overwrite: bool = False) -> None:
     """Write trajectories as CSV or Parquet with their original ids, not anonymized."""
     check_ending(Path(path))
     with new_file(Path(path), overwrite=overwrite) as file:
-        of_point = pa.array(data.trajectory)
-        columns: dict[str, Any] = {
-            "lat": data.lat,
-            "lon": data.lon,
-            "timestamp": time_column(data.t, "UTC", as_text=file.suffix.lower() == ".csv"),
-            "trajectory_id": pa.array(data.ids.tolist()).take(of_point),
-        }
-        if data.k_unit == "people":
-            columns["user_id"] = pa.array(data.people_ids[data.person].tolist()).take(of_point)
-        write_table(pa.table(columns), file, as_input=True)
+        table = data.to_arrow()
+        if file.suffix.lower() == ".csv":
+            table = table.set_column(2, "timestamp", iso_times(data.t, "UTC"))
+        write_table(table, file, as_input=True)

@@ -372,7 +372,7 @@ def far_years(times: Seconds, form: TimeForm) -> Mask | None:
 
 def far_reason(column: str | None) -> str:
     """Return the reason why rows with such times are unusable."""
-    return f"have a time {_YEARS} in column {column} (allow it with --any-years)"
+    return f"have a time {_YEARS} in column {column} (allow it with {Option('any_years')})"
 
 
 def refuse_spread(first: int, last: int, form: TimeForm, what: str) -> None:

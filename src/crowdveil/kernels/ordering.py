@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crowdveil.kernels._jit import kernel
-from crowdveil.kernels._types import Ints, Mask
+from crowdveil.kernels._types import Floats, Ints, Mask
 
 
 @kernel
@@ -77,6 +77,23 @@ def group_offsets(group: Ints, groups: int) -> Ints:
     for g in range(groups):
         offsets[g + 1] += offsets[g]
     return offsets
+
+
+@kernel
+def sort_by(keys: Floats | Ints, values: Ints, n: int) -> None:
+    """Sort the first n keys, and the values with them, by insertion over shrinking gaps."""
+    gap = 1
+    while gap < n // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n):
+            key, value = keys[i], values[i]
+            j = i
+            while j >= gap and keys[j - gap] > key:
+                keys[j], values[j] = keys[j - gap], values[j - gap]
+                j -= gap
+            keys[j], values[j] = key, value
+        gap //= 3
 
 
 @kernel

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, SuppressionBudget, TrajectoryKAnonymity
+from crowdveil.guarantees import (
+    DisjointFlows,
+    FlowKAnonymity,
+    Guarantee,
+    SuppressedTrajectories,
+    SuppressionBudget,
+    TrajectoryKAnonymity,
+)
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Budgeted, FlowParams, TimePartitioned
@@ -29,6 +36,18 @@ def flow_guarantees(data: Flows, params: FlowParams) -> tuple[Guarantee, ...]:
     return (anonymity, DisjointFlows(), *budget)
 
 
-def equivalence_class_guarantees(data: Trajectories, params: Any) -> tuple[Guarantee, ...]:
-    """Return k-anonymity of trajectories, counted as `count_trajectories` says."""
-    return (TrajectoryKAnonymity(k=params.k, k_unit="trajectories" if params.count_trajectories else data.k_unit),)
+def suppressing_guarantees(data: Trajectories, params: Any) -> tuple[Guarantee, ...]:
+    """Return k-anonymity of trajectories, counted as `count_trajectories` says, and the budget where suppression is asked for.
+
+    There is no budget where a method also leaves out trajectories for other reasons.
+    """
+    unit = "trajectories" if params.count_trajectories else data.k_unit
+    anonymity = TrajectoryKAnonymity(k=params.k, k_unit=unit)
+    otherwise = (
+        getattr(params, "distance", None) == "graph"
+        or getattr(params, "left_over", "join") == "drop"
+        or getattr(params, "suppression_cost", 1.0) < 1
+    )
+    if not params.suppress or otherwise:
+        return (anonymity,)
+    return (anonymity, SuppressedTrajectories(suppress=params.suppress, k=params.k, k_unit=unit))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -21,9 +21,12 @@ from crowdveil.model.arrays import (
     row_slices,
     take_slices,
 )
+from crowdveil.model.tabular import Tabular
 from crowdveil.model.zones import Zones
 
 if TYPE_CHECKING:  # checkers read flows, and must not import what trees are built with
+    import pyarrow as pa
+
     from crowdveil.model.hierarchy import Hierarchy
     from crowdveil.model.partition import Partition
 
@@ -32,8 +35,8 @@ WEIGHT_UNITS = 10**9
 """Units of weight in one trip."""
 
 
-@dataclass(frozen=True, eq=False)
-class Flows:
+@dataclass(frozen=True, eq=False, repr=False)
+class Flows(Tabular):
     """All matrices of a data set in one table, sorted by (step, origin, destination); a matrix is a slice.
 
     Attributes
@@ -132,6 +135,25 @@ class Flows:
         first, last = np.searchsorted(self.offsets, (low, high))
         rising[self.offsets[first:last] - low] = True  # a new step may begin lower
         return bool(rising.all())
+
+    def to_arrow(self) -> pa.Table:
+        """Return the flows as a table with the zones' ids, as `write_flows` writes them. They are not anonymized."""
+        import pyarrow as pa
+
+        ids = pa.array(self.zones.ids, pa.string())
+        columns: dict[str, Any] = {}
+        if self.step_s is not None:
+            columns["t"] = pa.array(self.t * 1000, pa.timestamp("ms", tz=self.tz)).take(pa.array(self.step))
+        columns["origin"] = ids.take(pa.array(self.origin))
+        columns["destination"] = ids.take(pa.array(self.destination))
+        columns["volume"] = self.volume
+        if self.k_unit == "people":
+            columns["people"] = self.people
+        return pa.table(columns)
+
+    def summary(self) -> str:
+        """Return the numbers of flows, trips, time steps and zones."""
+        return f"{len(self):,} flows, {self.total:,} trips, {self.steps:,} time steps, {len(self.zones):,} zones"
 
     def __len__(self) -> int:
         return len(self.origin)

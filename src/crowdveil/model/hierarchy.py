@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from crowdveil.errors import InputError, Option, ParameterError, counted
+from crowdveil.errors import InputError, Option, counted
 from crowdveil.model.arrays import Indices, Ints, Mask, check_lengths, frozen, require, row_slices, take_slices
+from crowdveil.model.tabular import Tabular
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
-@dataclass(frozen=True, eq=False)
-class Hierarchy:
+@dataclass(frozen=True, eq=False, repr=False)
+class Hierarchy(Tabular):
     """A tree whose leaves are the tiles, each once. Nodes are numbered in post-order: children before parents.
 
     The leaves under a node are the positions first_leaf[node] up to, but not including, last_leaf[node]; the
@@ -149,6 +153,25 @@ class Hierarchy:
         tile[:n] = np.arange(n)
         return cls.from_parents(np.concatenate([*parents, [-1]]), tile, kind)
 
+    def to_arrow(self) -> pa.Table:
+        """Return a table of the nodes: number, parent (null for the root), depth, number of tiles, and tile of a leaf."""
+        import pyarrow as pa
+
+        return pa.table(
+            {
+                "node": np.arange(len(self)),
+                "parent": pa.array(self.parent, mask=self.parent < 0),
+                "depth": self.depth,
+                "tiles": self.size,
+                "tile": pa.array(self.leaf_tile[self.first_leaf], mask=~self.is_leaf),
+            }
+        )
+
+    def summary(self) -> str:
+        """Return the numbers of nodes, tiles and levels, and the kind of tree."""
+        levels = int(self.depth.max(initial=0)) + 1
+        return f"{len(self):,} nodes over {self.tiles:,} tiles in {levels} levels ({self.kind})"
+
     def __len__(self) -> int:
         return len(self.parent)
 
@@ -203,11 +226,6 @@ class Hierarchy:
         """Return the node at each leaf position."""
         return frozen(np.flatnonzero(self.is_leaf), np.int32)
 
-    @cached_property
-    def tile_node(self) -> Indices:
-        """Return the node of each tile."""
-        return frozen(self.leaf_node[self.tile_leaf], np.int32)
-
     def children(self, node: int) -> Indices:
         """Return the children of a node in depth-first order; none for a leaf."""
         return self.child_nodes[self.child_offsets[node] : self.child_offsets[node + 1]]
@@ -228,10 +246,6 @@ class Hierarchy:
         rows = np.arange(offsets[-1]) + np.repeat(self.first_leaf[nodes] - offsets[:-1], size)
         return offsets, self.leaf_tile[rows].astype(np.int64)
 
-    def is_ancestor(self, above: int, below: int) -> bool:
-        """Return whether all tiles of `below` are tiles of `above`; a node is an ancestor of itself."""
-        return bool(self.first_leaf[above] <= self.first_leaf[below] and self.last_leaf[below] <= self.last_leaf[above])
-
     def subtree_sums(self, values_by_tile: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the sum of `values_by_tile` under each node; exact for whole numbers, to rounding of the total for floats."""
         if len(values_by_tile) != self.tiles:
@@ -243,16 +257,6 @@ class Hierarchy:
         np.cumsum(values_by_tile[self.leaf_tile], out=before[1:], dtype=before.dtype)
         sums: npt.NDArray[Any] = before[self.last_leaf] - before[self.first_leaf]
         return sums
-
-    def level_cut(self, max_leaves: int) -> Indices:
-        """Return the largest nodes with at most `max_leaves` leaves, in depth-first order; they hold every tile once."""
-        if max_leaves < 1:
-            raise ParameterError(Option("max_leaves"), f"wanted a whole number above zero, got {max_leaves}.")
-        fits = self.size <= max_leaves
-        # At the root parent is -1, which indexes the root itself: its own size must not hide it.
-        parent_fits = fits[self.parent]
-        parent_fits[-1] = False
-        return frozen(np.flatnonzero(fits & ~parent_fits), np.int32)
 
     def _child_counts(self) -> Ints:
         return np.bincount(self.parent[:-1], minlength=len(self.parent))

@@ -58,13 +58,18 @@ class LocalProjection:
 
     def to_plane(self, lon: Floats, lat: Floats) -> tuple[Floats, Floats]:
         """Convert degrees to meters east and north of the middle."""
-        x, y = _transformer(self.lon0, self.lat0).transform(lon, lat)
-        return np.asarray(x, np.float64), np.asarray(y, np.float64)
+        return self._transform(lon, lat, "FORWARD")
 
     def to_globe(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
         """Convert meters east and north of the middle to degrees."""
-        lon, lat = _transformer(self.lon0, self.lat0).transform(x, y, direction="INVERSE")
-        return np.asarray(lon, np.float64), np.asarray(lat, np.float64)
+        return self._transform(x, y, "INVERSE")
+
+    def _transform(self, x: Floats, y: Floats, direction: str) -> tuple[Floats, Floats]:
+        """Transform points; one alone as numbers, since older numpy lets pyproj take an array of one for a number."""
+        given = (x, y) if np.size(x) != 1 else (float(np.ravel(x)[0]), float(np.ravel(y)[0]))
+        found = _transformer(self.lon0, self.lat0).transform(*given, direction=direction)
+        first, second = (np.asarray(values, np.float64).reshape(np.shape(x)) for values in found)
+        return first, second
 
     def polygons_to_globe(self, polygons: Any) -> Any:
         """Convert shapely polygons in meters to degrees, in one piece: longitudes are within 180 of the middle's."""

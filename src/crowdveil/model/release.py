@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,13 +26,17 @@ from crowdveil.model.arrays import (
     frozen,
     require,
     row_slices,
+    slice_sums,
     take_slices,
 )
 from crowdveil.model.flows import FlowUnit
 from crowdveil.model.globe import rounded
+from crowdveil.model.tabular import Tabular
 from crowdveil.model.zones import Zones
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from crowdveil.model.hierarchy import Hierarchy
     from crowdveil.solve.od.dyadic_regions import DyadicRegions
 
@@ -41,8 +45,8 @@ PUBLISHED, REPORTED = 0, 1
 NOT_GIVEN = -1
 
 
-@dataclass(frozen=True, eq=False)
-class Areas:
+@dataclass(frozen=True, eq=False, repr=False)
+class Areas(Tabular):
     """The areas that a release names, each a set of tiles.
 
     Attributes
@@ -133,6 +137,16 @@ class Areas:
     def __len__(self) -> int:
         return len(self.names)
 
+    def to_arrow(self) -> pa.Table:
+        """Return a table of the areas and the number of their tiles."""
+        import pyarrow as pa
+
+        return pa.table({"area": pa.array(self.names, pa.string()), "tiles": self.size})
+
+    def summary(self) -> str:
+        """Return the number of areas and of their tiles."""
+        return f"{len(self):,} areas of {len(self.zones):,} zones"
+
     @property
     def size(self) -> Ints:
         """Return the number of tiles of each area."""
@@ -173,8 +187,8 @@ def _free_prefix(zones: Zones, word: str) -> str:
     return word
 
 
-@dataclass(frozen=True, eq=False)
-class FlowRelease:
+@dataclass(frozen=True, eq=False, repr=False)
+class FlowRelease(Tabular):
     """Anonymized flows of all time steps.
 
     Attributes
@@ -241,6 +255,53 @@ class FlowRelease:
     def __len__(self) -> int:
         return len(self.origin)
 
+    def to_arrow(self) -> pa.Table:
+        """Return the table of flows."""
+        return self.chunks()(slice(0, len(self)))
+
+    def summary(self) -> str:
+        """Return the numbers of flows, time steps and areas."""
+        return f"{len(self):,} flows, {len(self.t):,} time steps, {len(self.areas):,} areas"
+
+    def chunks(self, times: Any = None) -> Callable[[slice], pa.Table]:
+        """Return a function that makes the table of a slice of rows; `times` are those of the time steps, if not timestamps."""
+        import pyarrow as pa
+
+        names, states = pa.array(self.areas.names, pa.string()), pa.array(STATES)
+        times, step = self._times() if times is None else times, self.step.astype(np.int32)
+
+        def chunk(rows: slice) -> pa.Table:
+            return pa.table(
+                {
+                    "t": times.take(pa.array(step[rows])),
+                    "origin_area": names.take(pa.array(self.origin[rows])),
+                    "destination_area": names.take(pa.array(self.destination[rows])),
+                    "volume": self.volume[rows],
+                    self.k_unit: self.people[rows],
+                    "state": states.take(pa.array(self.state[rows])),
+                }
+            )
+
+        return chunk
+
+    def step_table(self, times: Any = None) -> pa.Table:
+        """Return the table of time steps."""
+        import pyarrow as pa
+
+        published = slice_sums(self.offsets, self.volume)
+        # Listing a step with fewer than k travelers would reveal them: it is omitted like an empty one.
+        listed = (published > 0) | (self.suppressed > 0)
+        suppressed = pa.array(self.suppressed[listed], mask=self.suppressed[listed] == NOT_GIVEN)
+        t = (self._times() if times is None else times).filter(pa.array(listed))
+        return pa.table({"t": t, "published": published[listed], "suppressed": suppressed})
+
+    def _times(self) -> Any:
+        import pyarrow as pa
+
+        if self.step_s is None:
+            return pa.nulls(len(self.t), pa.timestamp("ms", tz="UTC"))
+        return pa.array(self.t * 1000, pa.timestamp("ms", tz=self.tz))
+
     @property
     def step(self) -> Ints:
         """Return the time step of each row."""
@@ -267,8 +328,8 @@ class FlowRelease:
         return replace(self, areas=self.areas.only(used), origin=origin, destination=destination)
 
 
-@dataclass(frozen=True, eq=False)
-class TrajectoryRelease:
+@dataclass(frozen=True, eq=False, repr=False)
+class TrajectoryRelease(Tabular):
     """Anonymized trajectories, written with the ids 1, 2, … in the order of their content (`model/canonical.numbered`).
 
     Attributes
@@ -319,10 +380,40 @@ class TrajectoryRelease:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    def to_arrow(self) -> pa.Table:
+        """Return the table of points, with new trajectory ids."""
+        import pyarrow as pa
+
+        lengths = np.diff(self.offsets)
+        columns: dict[str, Any] = {
+            "lat": self.lat,
+            "lon": self.lon,
+            "timestamp": pa.array(self.t * 1000, pa.timestamp("ms", tz="UTC")),
+            "trajectory_id": np.repeat(np.arange(1, len(self) + 1), lengths),
+        }
+        if self.person is not None:
+            columns["user_id"] = np.repeat(self.person, lengths)
+        return pa.table(columns)
+
+    def shapes(self) -> Any:
+        """Return each point as a shapely geometry."""
+        import shapely
+
+        return shapely.points(self.lon, self.lat)
+
+    def summary(self) -> str:
+        """Return the numbers of trajectories and points."""
+        return f"{len(self):,} trajectories, {self.points:,} points"
+
     @property
     def points(self) -> int:
         """Return the number of points of all trajectories."""
         return len(self.lon)
+
+
+def has_segments(release: TrajectoryRelease) -> bool:
+    """Return whether several published trajectories are segments of one original."""
+    return release.source is not None and len(np.unique(release.source)) < len(release)
 
 
 Release = FlowRelease | TrajectoryRelease

@@ -9,11 +9,13 @@ import numpy as np
 
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.model.arrays import Floats, Indices, Labels
-from crowdveil.model.globe import Box, cut_at_date_line, near, turned
+from crowdveil.model.globe import Box, cut_at_date_line, near
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.zones import Grid, Zones
 
 MAX_TILES = 4_000_000
+MAX_CELLS = 1 << 40
+"""Cells of a grid of which only some are tiles: squares of 25 m cover the globe, and numbers of cells stay whole."""
 H3_RESOLUTIONS = range(16)
 
 
@@ -22,8 +24,11 @@ def grid_frame(lon: Floats, lat: Floats, size_m: float) -> Grid:
     return grid_over(Box.of(lon, lat), size_m)
 
 
-def grid_over(box: Box, size_m: float) -> Grid:
-    """Return the grid of squares of `size_m` meters on the ground that covers a box."""
+def grid_over(box: Box, size_m: float, most: int = MAX_TILES) -> Grid:
+    """Return the grid of squares of `size_m` meters on the ground that covers a box, with at most `most` cells.
+
+    `MAX_CELLS` is for those who make tiles only of some cells; others make a tile of each.
+    """
     projection = LocalProjection.around_box(box)
     x, y = projection.to_plane(*_box_outline(box))
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
@@ -32,9 +37,9 @@ def grid_over(box: Box, size_m: float) -> Grid:
         )
     x0, y0 = np.floor(x.min() / size_m) * size_m, np.floor(y.min() / size_m) * size_m
     columns, rows = int((x.max() - x0) // size_m) + 1, int((y.max() - y0) // size_m) + 1
-    if columns * rows > MAX_TILES:
+    if columns * rows > most:
         raise ParameterError(
-            f"a grid of {size_m:g} m over these points has {columns * rows:,} tiles, and at most {MAX_TILES:,} are "
+            f"a grid of {size_m:g} m over these points has {columns * rows:,} tiles, and at most {most:,} are "
             "possible; choose larger tiles, or leave out far points with a bounding box."
         )
     return Grid(projection, float(x0), float(y0), float(size_m), columns, rows)
@@ -163,32 +168,6 @@ def _voronoi_cells(x: Floats, y: Floats, box: Any) -> Any:
     return np.where(shapely.get_type_id(cut) == 3, cut, shapely.buffer(cut, 0))
 
 
-def outlines(zones: Zones, tiles: Indices) -> Labels:
-    """Return the shapes (degrees) of some tiles: polygons, points where only centroids are known, else None."""
-    import shapely
-
-    if zones.polygons is not None:
-        return zones.polygons[tiles]
-    if zones.grid is not None and zones.column is not None and zones.row is not None:
-        return _grid_outlines(zones.grid, zones.column[tiles], zones.row[tiles])
-    if zones.kind == "h3":
-        import h3
-
-        rings = [[(x, y) for y, x in h3.cell_to_boundary(zones.ids[i])] for i in tiles]
-        return turned(np.array([shapely.Polygon(ring) for ring in rings], dtype=object), zones.projection.lon0)
-    if zones.located:
-        return np.asarray(shapely.points(zones.lon[tiles], zones.lat[tiles]), dtype=object)
-    return np.full(len(tiles), None, dtype=object)
-
-
-def _grid_outlines(grid: Grid, column: Indices, row: Indices) -> Labels:
-    import shapely
-
-    x0, y0 = grid.x0 + column * grid.size_m, grid.y0 + row * grid.size_m
-    squares = shapely.box(x0, y0, x0 + grid.size_m, y0 + grid.size_m)
-    return np.asarray(grid.projection.polygons_to_globe(squares), dtype=object)
-
-
 def locate(zones: Zones, lon: Floats, lat: Floats) -> Indices:
     """Return the tile of each point, -1 where it lies in none. A point on a border gets the first of its tiles."""
     zones.need_location("points")
@@ -214,10 +193,17 @@ def _locate_in_grid(zones: Zones, lon: Floats, lat: Floats) -> Indices:
         raise InputError(Option("zones"), "a grid lacks its frame.")
     column, row = grid_cells(grid, lon, lat)
     inside = (column >= 0) & (column < grid.columns) & (row >= 0) & (row < grid.rows)
-    number = np.full(grid.columns * grid.rows, -1, np.int32)
-    number[zones.row.astype(np.int64) * grid.columns + zones.column] = np.arange(len(zones), dtype=np.int32)
+    wanted = row[inside].astype(np.int64) * grid.columns + column[inside]
+    own = zones.row.astype(np.int64) * grid.columns + zones.column
     tile = np.full(len(lon), -1, np.int32)
-    tile[inside] = number[row[inside].astype(np.int64) * grid.columns + column[inside]]
+    if grid.columns * grid.rows > MAX_TILES:
+        order = np.argsort(own, kind="stable")
+        at = np.minimum(np.searchsorted(own[order], wanted), len(own) - 1)
+        tile[inside] = np.where(own[order[at]] == wanted, order[at], -1)
+        return tile
+    number = np.full(grid.columns * grid.rows, -1, np.int32)
+    number[own] = np.arange(len(zones), dtype=np.int32)
+    tile[inside] = number[wanted]
     return tile
 
 

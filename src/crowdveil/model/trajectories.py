@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -22,7 +22,11 @@ from crowdveil.model.arrays import (
 )
 from crowdveil.model.globe import Box
 from crowdveil.model.projection import LocalProjection
+from crowdveil.model.tabular import Tabular
 from crowdveil.model.zones import Zones
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 TrajectoryUnit = Literal["people", "trajectories"]
 
@@ -40,8 +44,8 @@ class Extent(Box):
         return cls(box.west, box.south, box.east, box.north, int(t.min()) if len(t) else 0)
 
 
-@dataclass(frozen=True, eq=False)
-class Trajectories:
+@dataclass(frozen=True, eq=False, repr=False)
+class Trajectories(Tabular):
     """Ragged columns: the points of trajectory i are rows offsets[i] to offsets[i + 1], in order of time.
 
     Attributes
@@ -108,6 +112,32 @@ class Trajectories:
             bool(np.all((self.t[1:] >= self.t[:-1]) | begins[1:-1])),
             "trajectories: points must be in order of time.",
         )
+
+    def to_arrow(self) -> pa.Table:
+        """Return the points as a table with original ids, as `write_trajectories` writes them. They are not anonymized."""
+        import pyarrow as pa
+
+        of_point = pa.array(self.trajectory)
+        columns: dict[str, Any] = {
+            "lat": self.lat,
+            "lon": self.lon,
+            "timestamp": pa.array(self.t * 1000, pa.timestamp("ms", tz="UTC")),
+            "trajectory_id": pa.array(self.ids.tolist()).take(of_point),
+        }
+        if self.k_unit == "people":
+            columns["user_id"] = pa.array(self.people_ids[self.person].tolist()).take(of_point)
+        return pa.table(columns)
+
+    def shapes(self) -> Any:
+        """Return each point as a shapely geometry."""
+        import shapely
+
+        return shapely.points(self.lon, self.lat)
+
+    def summary(self) -> str:
+        """Return the numbers of trajectories, points and, where they are known, people."""
+        known = f", {self.people:,} people" if self.k_unit == "people" else ""
+        return f"{len(self):,} trajectories, {self.points:,} points{known}"
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

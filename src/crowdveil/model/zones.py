@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from crowdveil.errors import InputError, Option, rows_that
 from crowdveil.model.arrays import Floats, Indices, Ints, Labels, check_coordinates, check_lengths, frozen, require
+from crowdveil.model.globe import turned
 from crowdveil.model.projection import LocalProjection
+from crowdveil.model.tabular import Tabular
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ZoneKind = Literal["polygons", "grid", "h3", "voronoi", "centroids", "ids"]
 
@@ -30,9 +35,17 @@ class Grid:
     columns: int
     rows: int
 
+    def outlines(self, column: Indices, row: Indices) -> Labels:
+        """Return the squares (degrees) of some tiles."""
+        import shapely
 
-@dataclass(frozen=True, eq=False)
-class Zones:
+        x0, y0 = self.x0 + column * self.size_m, self.y0 + row * self.size_m
+        squares = shapely.box(x0, y0, x0 + self.size_m, y0 + self.size_m)
+        return np.asarray(self.projection.polygons_to_globe(squares), dtype=object)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Zones(Tabular):
     """A list of tiles. The position of a tile in the list is its index everywhere else.
 
     Attributes
@@ -98,6 +111,20 @@ class Zones:
         unknown = np.full(len(ids), np.nan)
         return cls(np.array(list(ids), dtype=object), unknown, unknown, kind="ids")
 
+    def to_arrow(self) -> pa.Table:
+        """Return the ids and centroids as a table; the outlines are in `to_geopandas()`."""
+        import pyarrow as pa
+
+        return pa.table({"zone_id": pa.array(self.ids, pa.string()), "lon": self.lon, "lat": self.lat})
+
+    def shapes(self) -> Labels:
+        """Return the outline of each zone."""
+        return self.outlines(np.arange(len(self), dtype=np.int32))
+
+    def summary(self) -> str:
+        """Return the number of zones and their kind."""
+        return f"{len(self):,} zones ({self.kind})"
+
     def __len__(self) -> int:
         return len(self.ids)
 
@@ -141,6 +168,23 @@ class Zones:
 
         planar: Any = self.projection.polygons_to_plane(self.polygons)
         return np.asarray(shapely.area(planar), np.float64)
+
+    def outlines(self, tiles: Indices) -> Labels:
+        """Return the shapes (degrees) of some tiles: polygons, points where only centroids are known, else None."""
+        import shapely
+
+        if self.polygons is not None:
+            return self.polygons[tiles]
+        if self.grid is not None and self.column is not None and self.row is not None:
+            return self.grid.outlines(self.column[tiles], self.row[tiles])
+        if self.kind == "h3":
+            import h3
+
+            rings = [[(x, y) for y, x in h3.cell_to_boundary(self.ids[i])] for i in tiles]
+            return turned(np.array([shapely.Polygon(ring) for ring in rings], dtype=object), self.projection.lon0)
+        if self.located:
+            return np.asarray(shapely.points(self.lon[tiles], self.lat[tiles]), dtype=object)
+        return np.full(len(tiles), None, dtype=object)
 
     def need_location(self, purpose: str) -> None:
         """Raise unless the tiles' positions are known."""

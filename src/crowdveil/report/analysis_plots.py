@@ -17,7 +17,6 @@ from crowdveil.analysis.topics import Topics
 from crowdveil.errors import InputError, Option
 from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.model.arrays import Floats, Ints, Mask
-from crowdveil.model.tessellation import outlines
 from crowdveil.model.zones import Zones
 
 RELEASED, ORIGINAL = "#0072b2", "#d55e00"
@@ -175,7 +174,7 @@ def _rings(zones: Zones, which: Ints) -> tuple[list[Floats], Ints]:
     """Return outlines of zones in kilometers and the zone of each, the largest first, so that none hides another."""
     import shapely
 
-    shapes = outlines(zones, which.astype(np.int32)) if zones.located else np.full(len(which), None, dtype=object)
+    shapes = zones.outlines(which.astype(np.int32)) if zones.located else np.full(len(which), None, dtype=object)
     if not np.all(np.isin(shapely.get_type_id(shapes), (3, 6))):
         raise InputError(f"a map needs the outlines of the zones; {_GIVE_ZONES}")
     plane = shapely.simplify(zones.projection.polygons_to_plane(shapes), 25)

@@ -15,9 +15,10 @@ from crowdveil.attacks.adversary_view import AttackScenario, Units
 from crowdveil.attacks.base import DEFAULT_K, AdversaryParams, AllAttackParams, Attack, Exposure, Interval, Risk
 from crowdveil.attacks.od.published import Published
 from crowdveil.comparison.candidates import align_columns
-from crowdveil.errors import InputError, Option, ParameterError, counted
+from crowdveil.errors import InputError, Option, ParameterError, as_command_line, counted, render
 from crowdveil.io.tables import write_table
 from crowdveil.model.release import TrajectoryRelease
+from crowdveil.model.tabular import Tabular
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress
@@ -26,8 +27,8 @@ from crowdveil.registry import ATTACKS, find_attack
 ALL = "all"
 
 
-@dataclass(frozen=True, eq=False)
-class AttackResults:
+@dataclass(frozen=True, eq=False, repr=False)
+class AttackResults(Tabular):
     """Re-identification risks of trajectories. `results["location"]` are those of one attack.
 
     Attributes
@@ -67,7 +68,10 @@ class AttackResults:
         if after is not None:
             notes.append("Before → after: in the original, and in the release.")
             if not after.paired:
-                notes.append("No pairing was given (--pairing): risks after count every matching trajectory as found.")
+                said = (
+                    f"No pairing was given ({Option('pairing')}): risks after count every matching trajectory as found."
+                )
+                notes.append(render(said, as_command_line))
         if any(not side.average.exact for sides in self.risks.values() for side in sides if side is not None):
             notes.append("Random knowledge: an estimate; its 95 % confidence interval is in the JSON.")
         return notes
@@ -89,6 +93,10 @@ class AttackResults:
             },
         }
 
+    def to_arrow(self) -> pa.Table:
+        """Return the table."""
+        return self.table()
+
     def table(self) -> pa.Table:
         """Return a row for each attack and attacked individual, by the id in the input."""
         columns: dict[str, list[Any]] = {"attack": [], "id": [], "risk_before": [], "risk_after": []}
@@ -105,8 +113,8 @@ class AttackResults:
         _write(self, path)
 
 
-@dataclass(frozen=True, eq=False)
-class ExposureResults:
+@dataclass(frozen=True, eq=False, repr=False)
+class ExposureResults(Tabular):
     """Results of attacks on a release of flows. `results["homogeneity"]` is that of one attack."""
 
     k: int
@@ -142,6 +150,10 @@ class ExposureResults:
                 for found in self.exposures
             },
         }
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table."""
+        return self.table()
 
     def table(self) -> pa.Table:
         """Return a row for each number."""

@@ -85,20 +85,25 @@ class TrajectoryCost:
     points: int = 0
     all_trajectories: int = 0
     all_points: int = 0
+    more_segments: int = 0
+    """Published segments of trajectories beyond the first of each."""
 
     @classmethod
     def of(cls, data: Trajectories, release: TrajectoryRelease) -> TrajectoryCost:
         """Return the cost of a release of the data."""
-        return cls(len(release), release.points, len(data), data.points)
+        more = 0 if release.source is None else len(release) - len(np.unique(release.source))
+        return cls(len(release), release.points, len(data), data.points, more)
 
     def __add__(self, other: TrajectoryCost) -> TrajectoryCost:
         return TrajectoryCost(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
     def lines(self) -> list[str]:
         """Return exact lines for the operator (confidential)."""
-        n, points, of_n, of_points = astuple(self)
+        _, points, of_n, of_points, more = astuple(self)
+        n = self.trajectories - more
+        segments = f", in {self.trajectories:,} segments" if more else ""
         return [
-            f"trajectories published {n:,} of {of_n:,} ({_percent(n, of_n)})",
+            f"trajectories published {n:,} of {of_n:,} ({_percent(n, of_n)}){segments}",
             f"points published       {points:,} of {of_points:,} ({_percent(points, of_points)})",
         ]
 
@@ -108,7 +113,7 @@ class TrajectoryCost:
             "published_trajectories": self.trajectories,
             "published_points": self.points,
             "suppressed_trajectories_percent": _whole_percent(
-                self.all_trajectories - self.trajectories, self.all_trajectories
+                self.all_trajectories - self.trajectories + self.more_segments, self.all_trajectories
             ),
         }
 

@@ -13,7 +13,6 @@ from crowdveil.io.times import Clock, iso_times
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Floats, Ints, Mask, distinct, take_slices
 from crowdveil.model.flows import Flows
-from crowdveil.model.tessellation import outlines
 from crowdveil.report.shapes import Rings
 
 MAX_STEPS, MAX_FLOWS, MAX_AREAS = 200, 100_000, 12_000
@@ -154,7 +153,7 @@ def original(flows: Flows) -> FlowPicture:
     )  # fmt: skip
     t = flows.t if flows.step_s is not None else np.full(flows.steps, NO_TIME)
     small, kept = _fewer(picture, t, flows.tz)
-    shapes = outlines(zones, kept.astype(np.int32)) if zones.located else [None] * len(kept)
+    shapes = zones.outlines(kept.astype(np.int32)) if zones.located else [None] * len(kept)
     return replace(small, rings=Rings.of_shapes(list(shapes)))
 
 

@@ -21,8 +21,7 @@ import numpy as np
 from crowdveil.attacks.od.homogeneity import MEANINGS
 from crowdveil.guarantees.base import Outcome, tally
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.report import flow_page, trajectory_page
-from crowdveil.report.page_model import PrivateContext
+from crowdveil.report.page_model import PageModel, PrivateContext
 from crowdveil.report.questions import answers
 
 REPORT_FILE = "report.html"
@@ -42,9 +41,21 @@ def private_report(written: WrittenRelease, manifest: Mapping[str, Any], private
     return _page(written, dict(manifest), private)
 
 
+def _page_model(written: WrittenRelease, manifest: dict[str, Any], private: PrivateContext | None) -> PageModel:
+    """Return the page model; the modules of the other kind of release, and their analyses, are not loaded."""
+    if written.is_flows:
+        from crowdveil.report.flow_page import build_page_model as build_flows
+
+        return build_flows(written, manifest, private)
+    from crowdveil.report.trajectory_page import build_page_model as build_trajectories
+
+    return build_trajectories(written, manifest, private)
+
+
 def _page(written: WrittenRelease, manifest: dict[str, Any], private: PrivateContext | None) -> str:
-    page = (flow_page if written.is_flows else trajectory_page).build_page_model(written, manifest, private)
+    page = _page_model(written, manifest, private)
     script, style = asset("report.js"), asset("report.css")
+    facts, attacks = manifest["method"].get("facts", {}), {trial["attack"] for trial in manifest["risk"] or ()}
     return str(
         _template().render(
             title=f"{manifest['method']['name']}: report of a release",
@@ -55,26 +66,17 @@ def _page(written: WrittenRelease, manifest: dict[str, Any], private: PrivateCon
             private=private,
             page=page,
             manifest=manifest,
-            facts=_plain_facts(manifest),
-            measured=manifest["method"].get("facts", {}).get("measured"),
+            facts={n: v for n, v in facts.items() if not isinstance(v, dict)},
+            measured=facts.get("measured"),
             guarantees=manifest["guarantees"],
             violated=[p["name"] for p in manifest["guarantees"] if p["outcome"] == Outcome.VIOLATED],
             tally=tally([p["outcome"] for p in manifest["guarantees"]]),
             unchecked=[p for p in manifest["guarantees"] if p["outcome"] == Outcome.NOT_CHECKED],
             questions=answers(written, manifest, page.equal),
-            meanings=[(name, text) for name, text in MEANINGS.items() if name in _attacks(manifest)],
+            meanings=[(name, text) for name, text in MEANINGS.items() if name in attacks],
             files={role: entry for role, entry in manifest["files"].items() if role != "report"},
         )
     )
-
-
-def _attacks(manifest: dict[str, Any]) -> set[str]:
-    """Return the names of the attacks in a manifest."""
-    return {trial["attack"] for trial in manifest["risk"] or ()}
-
-
-def _plain_facts(manifest: dict[str, Any]) -> dict[str, Any]:
-    return {n: v for n, v in manifest["method"].get("facts", {}).items() if not isinstance(v, dict)}
 
 
 def _policy(script: str, style: str) -> str:

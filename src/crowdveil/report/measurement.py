@@ -23,6 +23,7 @@ from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release
+from crowdveil.model.tabular import Tabular
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import named_parameters
 from crowdveil.progress import Progress, no_progress
@@ -35,8 +36,8 @@ _KINDS = {Flows: "flows", Trajectories: "trajectories"}
 Stage = Callable[[str], None]
 
 
-@dataclass(frozen=True, eq=False)
-class Measurement:
+@dataclass(frozen=True, eq=False, repr=False)
+class Measurement(Tabular):
     """Scores of a release. `measurement["E"]` are those of one measure, by name, symbol, label or name in other software.
 
     Attributes
@@ -109,6 +110,10 @@ class Measurement:
         if flows is None:
             content |= {"left_out": dict(self.left_out), "notes": list(self.notes)}
         return content
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table."""
+        return self.table(as_text=False)
 
     def table(self, *, as_text: bool) -> pa.Table:
         """Return a table of scores.

@@ -10,7 +10,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
+from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease, has_segments
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.report.cost_summary import cost_lines
 from crowdveil.report.measurement import measured, named_measures
@@ -55,7 +55,7 @@ def _lost(data: Flows, release: FlowRelease) -> Floats | None:
 
 def _displaced(data: Trajectories, release: TrajectoryRelease) -> Floats | None:
     """Return meters from each published point to the point at the same relative position of its original trajectory."""
-    if release.source is None or not len(release):
+    if release.source is None or not len(release) or has_segments(release):
         return None
     source, length = release.source, np.diff(release.offsets)
     of = np.repeat(np.arange(len(release)), length)

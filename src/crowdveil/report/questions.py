@@ -131,7 +131,11 @@ def _of_trajectories(
         f"Of {counted(len(equal), 'published trajectory', 'published trajectories')} {_percent(unique)} are unique in all "
         f"locations and times; the smallest equivalence class has {int(equal.min()):,}."
     ]
-    k = guaranteed(manifest, "trajectory-k-anonymity") or guaranteed(manifest, "combination-k-anonymity")
+    k = (
+        guaranteed(manifest, "trajectory-k-anonymity")
+        or guaranteed(manifest, "segment-k-anonymity")
+        or guaranteed(manifest, "combination-k-anonymity")
+    )
     if k is not None and "k" in k:
         single.append(f"A group size of {k['k']:,} is guaranteed (the guarantees name the adversary).")
     elif manifest["method"]["status"] == "heuristic":

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow.csv as pacsv
 
 from crowdveil.analysis.calendar import GAPS
-from crowdveil.comparison.method_styles import method_styles
-from crowdveil.comparison.plots import front
+from crowdveil.comparison.plots import front, method_styles
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.io.written_release import WrittenRelease

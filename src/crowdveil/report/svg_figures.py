@@ -8,13 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from crowdveil.model.arrays import Floats, Ints
-from crowdveil.report.flow_picture import FlowPicture
-from crowdveil.report.layers import Shade
 from crowdveil.report.shapes import PictureFrame
+
+if TYPE_CHECKING:
+    # A report of trajectories has no flows, and does not load their analyses.
+    from crowdveil.report.flow_picture import FlowPicture
+    from crowdveil.report.layers import Shade
 
 CELLS = 900
 """Cells of a static map along its longer side."""

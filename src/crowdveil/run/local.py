@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from crowdveil.attacks.continuity import continuity_lines
 from crowdveil.attacks.known_points import measured_lines
 from crowdveil.attacks.risk import RiskEstimate, attack_release
 from crowdveil.entropy import derive_seed
@@ -75,7 +76,11 @@ class LocalBackend(Backend):
             notes.append(f"{method.name} does all time steps in one go, so nothing was kept to resume from.")
         if isinstance(data, Trajectories):
             self.keep_pairing(data, self._source)
-        lines = [*cost_lines(data, self.release), *measured_lines(self.release.facts)]
+        lines = [
+            *cost_lines(data, self.release),
+            *measured_lines(self.release.facts),
+            *continuity_lines(self.release.facts),
+        ]
         numbers = cost_numbers(data, self.release)
         return Solution(len(self.release), self.release.facts, numbers, lines, self.release, notes)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,25 +9,24 @@ from typing import Any
 
 from crowdveil.attacks.risk import require_withstood
 from crowdveil.errors import Option, ParameterError
-from crowdveil.guarantees.base import require_checked, tally
+from crowdveil.guarantees.base import require_checked
+from crowdveil.interrupts import interrupted
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import Progress, no_progress
+from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import READINGS
 from crowdveil.registry import find_method
 from crowdveil.run.backend import Backend, RunSpec
 from crowdveil.run.local import LocalBackend
 from crowdveil.run.manifest import build_manifest
 from crowdveil.run.options import RunOptions
+from crowdveil.run.result import Result
 from crowdveil.run.verification import (
     add_run_warnings,
     structural_guarantees,
     what_k_counts,
     without_exact_figures,
 )
-
-Stage = Callable[[str], None]
-"""Called with the name of each stage as it begins."""
 
 
 @dataclass(frozen=True)
@@ -61,29 +59,6 @@ class Request:
     spark: Any = None
 
 
-@dataclass(frozen=True)
-class Result:
-    """A published release. On a cluster the release stays there, and `release` is None."""
-
-    folder: Path | str
-    manifest: dict[str, Any]
-    release: Any
-    notes: ReadNotes
-    cost: list[str]
-
-    def lines(self) -> list[str]:
-        """Return what is guaranteed, and what it cost, for the person who ran it."""
-        manifest = self.manifest
-        guaranteed = [f"  guarantee  {p['statement']}" for p in manifest["guarantees"] if p["kind"] == "privacy"]
-        if manifest["method"]["status"] == "heuristic":
-            guaranteed.append("  guarantee  none of anonymity: this method is a heuristic")
-        guaranteed.append(f"  checked  {tally([p['outcome'] for p in manifest['guarantees']])}")
-        # Facts of several numbers stand in sentences among the costs.
-        plain = {n: v for n, v in manifest["method"]["facts"].items() if not isinstance(v, dict)}
-        facts = [f"  {name.replace('_', ' '):32}{value}" for name, value in plain.items()]
-        return [*guaranteed, *(f"  {line}" for line in self.cost), *facts]
-
-
 def run(request: Request, progress: Progress = no_progress, stage: Stage = lambda name: None) -> Result:
     """Check a request, and run its stages on the backend that it names."""
     method = find_method(request.method)
@@ -98,8 +73,13 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
     )
     if spec.options.pairing is not None and method.takes is not Trajectories:
         raise ParameterError(Option("pairing"), f"{method.name} is for flows, which have none; leave it out.")
-    with _backend(spec, request.spark, stage) as backend:
-        return run_stages(spec, backend, progress, stage)
+    try:
+        with _backend(spec, request.spark, stage) as backend:
+            return run_stages(spec, backend, progress, stage)
+    except SystemError as error:
+        if interrupted(error):
+            raise KeyboardInterrupt from None
+        raise
 
 
 def _backend(spec: RunSpec, session: Any, stage: Stage) -> AbstractContextManager[Backend]:

@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-FORMS = ("text", "json")
 _LOGGER = logging.getLogger("crowdveil.server")
 _OTHERS = ("uvicorn", "uvicorn.error", "asyncio")
 

@@ -31,7 +31,11 @@ def flows_on_trees(draw: st.DrawFn) -> Flows:
 @examples(200)
 @given(tree=testing.hierarchies(max_tiles=16))
 def test_levels_are_those_of_the_stepwise_text(tree: Hierarchy) -> None:
-    by_size = [frozenset(tree.level_cut(int(most)).tolist()) for most in np.unique(tree.size)]
+    parent, size = tree.parent.tolist(), tree.size.tolist()
+    by_size = [
+        frozenset(n for n in range(len(tree)) if size[n] <= most and (parent[n] < 0 or size[parent[n]] > most))
+        for most in sorted(set(size))
+    ]
     assert by_size == list(stepwise_levels(tree))
 
 

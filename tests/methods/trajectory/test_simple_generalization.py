@@ -1,20 +1,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyproj import Geod
 
+from crowdveil.errors import ParameterError
 from crowdveil.methods.trajectory.simple_generalization import SimpleGeneralizationParams, run
 from crowdveil.model.canonical import numbered
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
+from crowdveil.run import pipeline
 from crowdveil.testing import trajectories
 
 
@@ -99,3 +103,42 @@ def test_the_order_of_the_file_is_not_kept() -> None:
     )  # fmt: skip
     order = numbered(_release(many)).source.tolist()
     assert sorted(order) == list(range(n)) and order != list(range(n))
+
+
+def test_only_occupied_tiles_are_made_so_that_wide_data_is_no_obstacle(tmp_path: Path) -> None:
+    """Three people in San Francisco, Berlin and Beijing: a dense grid of 500 m would have hundreds of millions of tiles."""
+    west, lat = np.array([-122.4, 13.4, 116.4]), np.array([37.8, 52.5, 39.9])
+    lon = np.concatenate([west, west + 0.02, west])
+    t, person = np.repeat([0, 60, 120], 3), np.array(["ann", "bob", "cem"], dtype=object)
+    order = np.arange(9).reshape(3, 3).T.ravel()
+    wide = Trajectories(
+        lon[order], np.tile(lat, 3)[order], t[order], np.arange(0, 10, 3), np.arange(3), np.arange(3), person
+    )
+    release = _release(wide)
+    assert release.points == 9 and len(release.areas) == 6
+    geod = Geod(ellps="WGS84")
+    _, _, meters = geod.inv(wide.lon, wide.lat, release.lon, release.lat)
+    # Squares are of equal area everywhere, but not of equal sides far from the middle of the data.
+    assert np.all(meters <= 2000)
+    options = {"attack": False, "report": False}
+    result = pipeline.run(pipeline.Request("simple-generalization", wide, tmp_path / "out", options=options))
+    assert {g["outcome"] for g in result.manifest["guarantees"]} == {"holds"}
+    protected = pipeline.run(
+        pipeline.Request("protected-generalization", wide, tmp_path / "protected", {"k": 2}, options=options)
+    )
+    assert len(protected.release) == 0  # nobody was where another was
+
+
+def test_tiles_too_small_to_be_numbered_are_refused_in_one_sentence() -> None:
+    with pytest.raises(
+        ParameterError, match=r"^a grid of 0.01 m over these points has .* tiles.*; choose larger tiles.*\.$"
+    ):
+        _release(_far(), tile_size_m=0.01)
+
+
+def _far() -> Trajectories:
+    """Return one trajectory of two points, 100 degrees apart."""
+    return Trajectories(
+        np.array([0.0, 100.0]), np.array([0.0, 40.0]), np.array([0, 9]), np.array([0, 2]), np.arange(1), np.arange(1),
+        np.array(["ann"], dtype=object),
+    )  # fmt: skip

@@ -69,10 +69,6 @@ class KnownEnds:
         total = np.bincount(group, volume, groups).astype(np.int64)
         return cls(ends, ends == 1, (ends == 1) & ~large, total)
 
-    def trips_percent(self, known: Mask) -> float | None:
-        """Return the share of trips in some of the groups, in percent."""
-        return _percent(self.volume[known].sum(), self.volume.sum())
-
 
 def run(published: Published, params: FlowAttackParams) -> Exposure:
     """Measure the shares of origins, and of trips, with known destination area and tile; and the reverse."""
@@ -88,7 +84,7 @@ def run(published: Published, params: FlowAttackParams) -> Exposure:
         values[side] = len(known.ends)
         for unit, which in (("area", known.area), ("tile", known.tile)):
             values[f"{side}_with_{other}_{unit}_known_percent"] = _percent(which.sum(), len(which))
-            values[f"trips_with_{other}_{unit}_known_percent"] = known.trips_percent(which)
+            values[f"trips_with_{other}_{unit}_known_percent"] = _percent(known.volume[which].sum(), known.volume.sum())
     origins = found["origins"]
     values["fewest_destinations"] = int(origins.ends.min()) if len(origins.ends) else None
     areas, tiles = int(origins.area.sum()), int(origins.tile.sum())

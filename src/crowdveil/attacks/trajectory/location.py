@@ -8,25 +8,7 @@ References
 Pellungrini, Pappalardo, Pratesi and Monreale, A data mining approach to assess privacy risk in human mobility data, 2017.
 """
 
-from __future__ import annotations
+from crowdveil.attacks.base import KnowledgeParams
+from crowdveil.attacks.search import knowledge_attack
 
-from crowdveil.attacks.adversary_view import AttackScenario
-from crowdveil.attacks.base import Attack, KnowledgeParams, Risk
-from crowdveil.attacks.search import MatchRule, search_risk
-from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import Progress
-
-
-def run(scenario: AttackScenario, params: KnowledgeParams, progress: Progress) -> Risk:
-    """Return the risk of each individual."""
-    return search_risk(scenario, scenario.view(params.tile_m), params, MatchRule("at-least"), progress)
-
-
-ATTACK = Attack(
-    "location",
-    "locations",
-    takes=Trajectories,
-    params=KnowledgeParams,
-    run=run,
-    aliases=("LocationAttack",),
-)
+ATTACK = knowledge_attack(__name__, "location", "locations", KnowledgeParams, "at-least", alias="LocationAttack")

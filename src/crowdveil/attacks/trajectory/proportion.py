@@ -14,26 +14,15 @@ References
 Pellungrini, Pappalardo, Pratesi and Monreale, A data mining approach to assess privacy risk in human mobility data, 2017.
 """
 
-from __future__ import annotations
+from crowdveil.attacks.base import ToleranceParams
+from crowdveil.attacks.search import knowledge_attack
 
-from crowdveil.attacks.adversary_view import AttackScenario
-from crowdveil.attacks.base import Attack, Risk, ToleranceParams
-from crowdveil.attacks.search import MatchRule, search_risk
-from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import Progress
-
-
-def run(scenario: AttackScenario, params: ToleranceParams, progress: Progress) -> Risk:
-    """Return the risk of each individual."""
-    rule = MatchRule("proportion", "counts", params.tolerance)
-    return search_risk(scenario, scenario.view(params.tile_m), params, rule, progress)
-
-
-ATTACK = Attack(
+ATTACK = knowledge_attack(
+    __name__,
     "proportion",
     "locations in proportion",
-    takes=Trajectories,
-    params=ToleranceParams,
-    run=run,
-    aliases=("LocationProportionAttack",),
+    ToleranceParams,
+    "proportion",
+    "counts",
+    alias="LocationProportionAttack",
 )

@@ -13,26 +13,7 @@ References
 Pellungrini, Pappalardo, Pratesi and Monreale, A data mining approach to assess privacy risk in human mobility data, 2017.
 """
 
-from __future__ import annotations
+from crowdveil.attacks.base import TimeParams
+from crowdveil.attacks.search import knowledge_attack
 
-from crowdveil.attacks.adversary_view import AttackScenario
-from crowdveil.attacks.base import Attack, Risk, TimeParams
-from crowdveil.attacks.search import MatchRule, search_risk
-from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import Progress
-
-
-def run(scenario: AttackScenario, params: TimeParams, progress: Progress) -> Risk:
-    """Return the risk of each individual."""
-    view = scenario.view(params.tile_m, params.time_precision)
-    return search_risk(scenario, view, params, MatchRule("at-least"), progress)
-
-
-ATTACK = Attack(
-    "time",
-    "locations with times",
-    takes=Trajectories,
-    params=TimeParams,
-    run=run,
-    aliases=("LocationTimeAttack",),
-)
+ATTACK = knowledge_attack(__name__, "time", "locations with times", TimeParams, "at-least", alias="LocationTimeAttack")

@@ -12,7 +12,6 @@ from typing import Any
 from crowdveil.analysis.study import Study
 from crowdveil.compat.mobidatalab.names import ANALYSES, MEASURES, METHODS, NONE
 from crowdveil.errors import ParameterError
-from crowdveil.filters import Filter
 from crowdveil.measures.base import MeasureRequest
 from crowdveil.method import Method
 from crowdveil.reading import READINGS
@@ -122,7 +121,7 @@ def _mdav_parts(path: Path, method: Method, flat: dict[str, Any]) -> dict[str, A
     if "aggregation_method" in kept:
         kept["aggregation_method"] = find_aggregation(str(kept["aggregation_method"])).name
     # mdl-anonymizer computes λ where it is not given, whatever our default is.
-    return {weight: "document", **kept}
+    return {weight: "mobidatalab", **kept}
 
 
 def _analysis_of(path: Path, content: dict[str, Any], *, overwrite: bool) -> AnalysisRequest:
@@ -151,13 +150,8 @@ class MeasureFile:
     output: Path | None
 
 
-def read_measure_file(path: Path) -> MeasureFile:
-    """Read mdl-anonymizer's file of measures; measures and parameters may have our names too."""
-    return measures_of(path, load(path))
-
-
 def measures_of(path: Path, content: dict[str, Any]) -> MeasureFile:
-    """Return the measures in the content of a file of measures; messages call the file `path`."""
+    """Return the measures in the content of mdl-anonymizer's file, which may have our names too; messages call it `path`."""
     known_only(path, content, MEASURE_KEYS)
     listed = need(path, content, "measures", list)
     if not all(isinstance(entry, dict) for entry in listed):
@@ -196,17 +190,6 @@ class FilterFile:
     data: str
     output: str
     methods: list[dict[str, Any]]
-
-    @property
-    def filters(self) -> list[Filter]:
-        """Return the filters in the order of the file."""
-        pairs = [(name, value) for entry in self.methods for name, value in entry.items()]
-        return [Filter(n, tuple(map(str, v)) if isinstance(v, list) else tuple(str(v).split(","))) for n, v in pairs]
-
-
-def read_filter_file(path: Path) -> FilterFile:
-    """Read a file of filters."""
-    return filters_of(path, load(path))
 
 
 def filters_of(path: Path, content: dict[str, Any]) -> FilterFile:

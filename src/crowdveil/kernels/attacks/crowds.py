@@ -5,9 +5,11 @@ The units at place p are unit[place_offsets[p]:place_offsets[p + 1]], rising.
 
 from __future__ import annotations
 
+import numpy as np
+
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Ints
-from crowdveil.kernels.ordering import first_from
+from crowdveil.kernels.ordering import first_from, sort_by
 
 
 @kernel
@@ -42,16 +44,8 @@ def units_at(place: int, place_offsets: Ints) -> int:
 
 @kernel
 def rarest_first(order: Ints, n: int, places: Ints, place_offsets: Ints) -> None:
-    """Put the first n of `order` into rising order of how many units are at places[order], by Shell's way."""
-    gap = 1
-    while gap < n // 3:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(gap, n):
-            this, j = order[i], i
-            units = units_at(places[this], place_offsets)
-            while j >= gap and units_at(places[order[j - gap]], place_offsets) > units:
-                order[j] = order[j - gap]
-                j -= gap
-            order[j] = this
-        gap //= 3
+    """Put the first n of `order` into rising order of how many units are at places[order]."""
+    units = np.empty(n, np.int64)
+    for i in range(n):
+        units[i] = units_at(places[order[i]], place_offsets)
+    sort_by(units, order, n)

@@ -10,6 +10,7 @@ import numpy as np
 
 from crowdveil.kernels._jit import bits_set, kernel, lowest_bit
 from crowdveil.kernels._types import Floats, Ints, Mask
+from crowdveil.kernels.ordering import sort_by
 
 NONE = 2**62
 
@@ -92,7 +93,7 @@ def _search(
     for j in range(items):
         every &= bits[j]
     least = max(1, _units(every) if plain else _labels(every, near, label, seen, NONE))
-    order, gain = np.zeros((knowledge, items), np.int64), np.zeros((knowledge, items), np.int64)
+    order, change = np.zeros((knowledge, items), np.int64), np.zeros((knowledge, items), np.int64)
     length, place, left = np.zeros(knowledge, np.int64), np.zeros(knowledge, np.int64), np.zeros(knowledge, np.int64)
     size = np.zeros(knowledge + 1, np.int64)
     size[0] = len(near)
@@ -117,19 +118,19 @@ def _search(
                         here = _units(both)
                         best = min(best, here if plain else _labels(both, near, label, seen, best))
                         order[depth, length[depth]] = item
-                        gain[depth, length[depth]] = size[depth] - here
+                        change[depth, length[depth]] = here - size[depth]
                         length[depth] += 1
             if budget > 1:
-                _sort_falling(gain[depth], order[depth], length[depth])
+                sort_by(change[depth], order[depth], length[depth])
             opening = False
         j, budget = place[depth], left[depth]
         place[depth] += 1
         hopeless = budget < 2 or j + 1 >= length[depth]
         if not hopeless and plain:
-            lost = 0
+            left_over = size[depth]
             for m in range(j, min(j + budget, length[depth])):
-                lost += gain[depth, m]
-            hopeless = size[depth] - lost >= best
+                left_over += change[depth, m]
+            hopeless = left_over >= best
         if hopeless:
             depth -= 1  # those after it exclude less
         else:
@@ -138,7 +139,7 @@ def _search(
             if budget > 0:
                 for w in range(words):
                     sets[depth + 1, w] = sets[depth, w] & bits[item, w]
-                size[depth + 1] = size[depth] - gain[depth, j]
+                size[depth + 1] = size[depth] + change[depth, j]
                 first, opening = j + 1, True
     return (0 if best == NONE else best), tried <= most
 
@@ -167,19 +168,3 @@ def _labels(bits: Ints, near: Ints, label: Ints, seen: Ints, enough: int) -> int
             word &= word - 1
         w += 1
     return count
-
-
-@kernel
-def _sort_falling(keys: Ints, values: Ints, n: int) -> None:
-    """Put the first n of both into falling order of keys, by Shell sort."""
-    gap = 1
-    while gap < n // 3:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(gap, n):
-            key, value, j = keys[i], values[i], i
-            while j >= gap and keys[j - gap] < key:
-                keys[j], values[j] = keys[j - gap], values[j - gap]
-                j -= gap
-            keys[j], values[j] = key, value
-        gap //= 3

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._jit import end_if_stopped, kernel
 from crowdveil.kernels._types import Floats, Ints, Mask
 from crowdveil.kernels.trajectory.structures import Balls, Metric, Points
 
@@ -187,6 +187,32 @@ def look_around(
             if people == k:
                 limit = near_d[k - 1]
     return farthest, farthest_at, computed
+
+
+@kernel
+def time_shares(some: Ints, metric: Metric, person: Ints) -> Floats:
+    """Return the share of time in the distance from each of some trajectories to the nearest one of another person.
+
+    The share is 1 less the quotient of the distance in space alone and the distance; 0 where there is no distance or no other
+    person. Of equally near ones the first counts.
+    """
+    (x, y, t, offsets), n = metric.points, len(person)
+    every, skip, found = np.arange(n), np.zeros(n, np.bool_), np.empty(n)
+    shares = np.zeros(len(some))
+    for i in range(len(some)):
+        end_if_stopped()
+        own = some[i]
+        look_around(own, metric, every, 0, n, skip, person, 2, False, found)
+        at, nearest = -1, np.inf
+        for j in range(n):
+            if found[j] < nearest and person[j] != person[own]:
+                at, nearest = j, found[j]
+        if at < 0 or nearest == 0:
+            continue
+        p, q = offsets[own + 1] - offsets[own], offsets[at + 1] - offsets[at]
+        total = squares(x, y, t, offsets[own], p, x, y, t, offsets[at], q, 0.0, np.inf)
+        shares[i] = 1 - math.sqrt(total / ((p + q + 1) // 2)) / nearest
+    return shares
 
 
 @kernel

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from crowdveil.kernels._jit import kernel
-from crowdveil.kernels._types import Floats, Ints, Mask
-from crowdveil.kernels.ordering import first_from
+from crowdveil.kernels._types import Ints, Mask
+from crowdveil.kernels.ordering import first_from, sort_by
 from crowdveil.kernels.trajectory.structures import CellSlots, GridPoints, SpaceTimeGrid, SwapBuffers, SwapRadii
 
 STEPS = 3
@@ -24,23 +24,6 @@ def _take_out(place: int, slots: CellSlots) -> None:
     at[other] = at[place]
     slot[last[c]] = place
     at[place] = last[c]
-
-
-@kernel
-def sort_by(keys: Floats, values: Ints, n: int) -> None:
-    """Sort the first n keys, and the values with them, by insertion over shrinking gaps."""
-    gap = 1
-    while gap < n // 3:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(gap, n):
-            key, value = keys[i], values[i]
-            j = i
-            while j >= gap and keys[j - gap] > key:
-                keys[j], values[j] = keys[j - gap], values[j - gap]
-                j -= gap
-            keys[j], values[j] = key, value
-        gap //= 3
 
 
 @kernel

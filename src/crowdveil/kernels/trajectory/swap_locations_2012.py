@@ -6,7 +6,7 @@ import numpy as np
 
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Floats, Ints
-from crowdveil.kernels.trajectory.swap_locations import sort_by
+from crowdveil.kernels.ordering import sort_by
 
 
 @kernel

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
 
-from crowdveil.errors import InputError, MissingExtraError, Option
+from crowdveil.errors import InputError, Option, import_extra
 from crowdveil.measures.base import Measure
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import Floats, Ints, row_slices
@@ -164,10 +163,7 @@ def _fitted(params: PropensityParams, features: Any, published: Ints) -> Any:
 
 
 def _sklearn(module: str) -> Any:
-    try:
-        return import_module(module)
-    except ImportError:
-        raise MissingExtraError("scikit-learn", "analysis", "the propensity score") from None
+    return import_extra(module, "scikit-learn", "analysis", "the propensity score")
 
 
 MEASURES = (

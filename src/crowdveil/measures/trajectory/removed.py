@@ -12,7 +12,9 @@ from crowdveil.model.trajectories import Trajectories
 
 def trajectories_removed(compared: TrajectoryComparison) -> Floats:
     """Return the share of trajectories that are not published."""
-    return np.array([1 - len(compared.release) / len(compared.original)])
+    source = compared.release.source
+    left = len(compared.release) if source is None else len(np.unique(source))
+    return np.array([1 - left / len(compared.original)])
 
 
 def locations_removed(compared: TrajectoryComparison) -> Floats:

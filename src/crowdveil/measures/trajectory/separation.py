@@ -9,6 +9,7 @@ import numpy as np
 from crowdveil.errors import InputError
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import Floats
+from crowdveil.model.release import has_segments
 from crowdveil.params import Params, TimeWeight
 from crowdveil.solve.trajectory.distances import Distance, DistanceName, make_distance, time_weight
 from crowdveil.solve.trajectory.distances.nearest import NearestNeighbors
@@ -19,8 +20,8 @@ class DistanceParams(Params):
 
     distance: DistanceName = "spatiotemporal"
     """Distance between trajectories."""
-    time_weight: TimeWeight = "document"
-    """Weight of time in the spatio-temporal distance: a number (0 is space alone), document, or mean-ratio."""
+    time_weight: TimeWeight = "mobidatalab"
+    """Weight of time in the spatio-temporal distance: a number (0 is space alone), auto, mobidatalab, or mean-ratio."""
 
 
 def weight_of(compared: TrajectoryComparison, params: DistanceParams) -> float:
@@ -49,6 +50,11 @@ def distances_to_originals(compared: TrajectoryComparison, params: DistanceParam
     if len(source) and not (source.min() >= 0 and source.max() < len(compared.original)):
         raise InputError(
             "release", "it comes from trajectories that the original does not have; give its own original."
+        )
+    if has_segments(compared.release):
+        raise InputError(
+            "release",
+            "it has several segments of one trajectory, which have no distance from it; choose other measures.",
         )
     key = "apart", params.distance, weight_of(compared, params)
     return compared.once(key, lambda: NearestNeighbors(distance, compared.published).to_each(source))

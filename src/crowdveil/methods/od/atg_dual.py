@@ -33,7 +33,6 @@ Matet et al., Adaptative generalization over a value hierarchy for the k-anonymi
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -55,7 +54,6 @@ from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.stable import NOTHING_PUBLISHED, Solved, StableRelease, release_stable
 from crowdveil.solve.od.stable_forest import StableForests
 from crowdveil.solve.od.step_matrix import Matrix
-from crowdveil.solve.od.step_solver import StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import (
     Attempt,
     Targets,
@@ -84,28 +82,13 @@ def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: 
         forest = Forest.of(matrix, origins, params.k)
         return forest, forest.solve_for_budget(params.max_suppressed(matrix.total))
 
-    def error(forest: Forest, solved: ForestSolution) -> float:
-        return solved.cost / max(forest.total - solved.suppressed, 1)
+    def finish(forest: Forest, solved: ForestSolution) -> tuple[ForestSolution, tuple[float]]:
+        budget = params.max_suppressed(forest.total)
+        final = forest.spend_slack(solved, budget) if params.spend_rest else solved
+        return final, (gap_percent(final.cost, solved.lower_bound(budget)),)
 
-    targets = Targets(params.v_target, params.k, attempt, error)
-
-    def solver(system: RegionSpace) -> Callable[[int], StepSolution]:
-        choices = targets.choices(data, system)
-
-        def solve(step: int) -> StepSolution:
-            matrix = Matrix.of(data, step, system)
-            target, forest, solved = targets.best(matrix, choices(matrix))
-            budget = params.max_suppressed(matrix.total)
-            final = forest.spend_slack(solved, budget) if params.spend_rest else solved
-            gap = gap_percent(final.cost, solved.lower_bound(budget))
-            return forest.outcome(final.published, target, gap, left=params.aggregate_small)
-
-        return solve
-
-    steps = StepRange(
-        params.k, lambda: RegionSpace.trees(data), solver, params.reporting, partial(summarize_diagnostics, params)
-    )
-    return solve_steps(data, steps, progress)
+    targets = Targets(params.v_target, params.k, attempt)
+    return targets.solve(data, finish, params.reporting, partial(summarize_diagnostics, params), progress)
 
 
 def _run_stable(data: Flows, params: AtgDualParams, progress: Progress) -> FlowRelease:

@@ -29,7 +29,6 @@ al., Adaptative generalization over a value hierarchy for the k-anonymization of
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from typing import Any, Literal
@@ -50,7 +49,6 @@ from crowdveil.solve.od.boxes import gap_percent
 from crowdveil.solve.od.forest import Forest, ForestSolution
 from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
-from crowdveil.solve.od.step_solver import StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import Attempt, Targets, one_target, summarize_targets
 
 QUADTREE_DELTA = 0.01
@@ -82,31 +80,15 @@ def run(data: Flows, params: AtgExactParams, rng: np.random.Generator, progress:
             return forest, by_origin(forest, params, exact=False)
         return forest, forest.solve_for_budget(params.max_suppressed(matrix.total))
 
-    def error(forest: Forest, solved: ForestSolution) -> float:
-        return solved.cost / max(forest.total - solved.suppressed, 1)
+    def finish(forest: Forest, near: ForestSolution) -> tuple[ForestSolution, tuple[float]]:
+        if params.scope == "origin":
+            best = by_origin(forest, params, exact=True)
+        else:
+            best = exactly(forest, params.max_suppressed(forest.total), near)
+        return best, (gap_percent(near.cost, best.cost),)
 
-    targets = Targets(params.v_target, params.k, attempt, error)
-
-    def solver(system: RegionSpace) -> Callable[[int], StepSolution]:
-        choices = targets.choices(data, system)
-
-        def solve(step: int) -> StepSolution:
-            matrix = Matrix.of(data, step, system)
-            target, forest, near = targets.best(matrix, choices(matrix))
-            if params.scope == "origin":
-                best = by_origin(forest, params, exact=True)
-            else:
-                best = exactly(forest, params.max_suppressed(matrix.total), near)
-            return forest.outcome(
-                best.published, target, gap_percent(near.cost, best.cost), left=params.aggregate_small
-            )
-
-        return solve
-
-    steps = StepRange(
-        params.k, lambda: RegionSpace.trees(data), solver, params.reporting, partial(summarize_diagnostics, params)
-    )
-    return solve_steps(data, steps, progress)
+    targets = Targets(params.v_target, params.k, attempt)
+    return targets.solve(data, finish, params.reporting, partial(summarize_diagnostics, params), progress)
 
 
 def summarize_diagnostics(params: AtgExactParams, facts: Floats) -> dict[str, Any]:

@@ -25,7 +25,6 @@ Matet et al., Adaptative generalization over a value hierarchy for the k-anonymi
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -42,9 +41,7 @@ from crowdveil.model.release import FlowRelease
 from crowdveil.params import FlowParams, TargetVolume
 from crowdveil.progress import Progress
 from crowdveil.solve.od.forest import Forest, ForestSolution
-from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
-from crowdveil.solve.od.step_solver import StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import Attempt, Targets, one_target, summarize_targets
 
 
@@ -73,21 +70,9 @@ def run(data: Flows, params: AtgSoftParams, rng: np.random.Generator, progress: 
         return float(solved.cost + price * solved.suppressed)
 
     targets = Targets(params.v_target, params.k, attempt, cost)
-
-    def solver(system: RegionSpace) -> Callable[[int], StepSolution]:
-        choices = targets.choices(data, system)
-
-        def solve(step: int) -> StepSolution:
-            matrix = Matrix.of(data, step, system)
-            target, forest, solved = targets.best(matrix, choices(matrix))
-            return forest.outcome(solved.published, target, left=params.aggregate_small)
-
-        return solve
-
-    steps = StepRange(
-        params.k, lambda: RegionSpace.trees(data), solver, params.reporting, partial(summarize_diagnostics, params)
+    return targets.solve(
+        data, lambda _, solved: (solved, ()), params.reporting, partial(summarize_diagnostics, params), progress
     )
-    return solve_steps(data, steps, progress)
 
 
 def summarize_diagnostics(params: AtgSoftParams, facts: Floats) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from crowdveil.errors import MissingExtraError
+from crowdveil.errors import import_extra
 from crowdveil.method import INDEPENDENT, Method
 from crowdveil.methods.guarantee_sets import overlapping_flow_guarantees
 from crowdveil.model.arrays import Floats, Ints, frozen, row_slices
@@ -74,13 +74,10 @@ def dendrogram(position: Floats, neighbors: int) -> Ints:
     """Return the two clusters of each merge, in order; flows are first, and merge i makes cluster i + the number of flows."""
     if len(position) < 2:
         return frozen(np.zeros((0, 2)), np.int64)
-    try:
-        from sklearn.cluster import AgglomerativeClustering
-    except ImportError:
-        raise MissingExtraError("scikit-learn", "analysis", "glove-sk") from None
+    cluster = import_extra("sklearn.cluster", "scikit-learn", "analysis", "glove-sk")
     offsets, near, _ = nearest_flows(position, np.ones(len(position), np.bool_), neighbors)
     graph = connected(position, offsets, near)
-    made = AgglomerativeClustering(
+    made = cluster.AgglomerativeClustering(
         n_clusters=1, metric="manhattan", linkage="complete", connectivity=graph, compute_full_tree=True
     ).fit(position)
     return frozen(made.children_, np.int64)

@@ -5,6 +5,9 @@ Guarantee
 TrajectoryKAnonymity(k): every published trajectory is in an equivalence class, equal point for point and second for second, of
 at least k people. Ids are new.
 
+SuppressedTrajectories(suppress, k), with `suppress` and `left_over = join`: at most that share is suppressed, and the
+trajectories of at least k people, or none.
+
 Assumptions
 -----------
 The column of users names people. Without it, or with `count_trajectories`, k counts trajectories, and a cluster may be of one
@@ -32,6 +35,10 @@ for positions, trajectories at other hours would weigh more where they have more
 The paper leaves out the rest of fewer than k people. Here they join the cluster with the nearest pivot, so that no trajectory is
 lost and counts are comparable with the original, unless `left_over = drop`.
 
+With `suppress` whole groups are suppressed, those with the largest distortion first, until the share is used up: the mean
+squared distance of their members from what would be published, in space alone. A person whose trajectory is suppressed is one
+of at least k such people.
+
 References
 ----------
 Ferreira Torres and Trujillo-Rasua, The Fréchet/Manhattan distance and the trajectory anonymization problem, DBSec 2016.
@@ -46,16 +53,17 @@ from pydantic import Field
 
 from crowdveil import engine
 from crowdveil.method import Method
-from crowdveil.methods.guarantee_sets import equivalence_class_guarantees
+from crowdveil.methods.guarantee_sets import suppressing_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.globe import rounded
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import Params
+from crowdveil.params import GroupingParams
 from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import DECIMALS, GroupTrajectories
 from crowdveil.solve.trajectory.distances import FrechetManhattan, Paths
 from crowdveil.solve.trajectory.microaggregation import group_members, release_copies
+from crowdveil.solve.trajectory.outliers import PublishedGroups, without_outliers
 from crowdveil.solve.trajectory.pivots import Clustering, Clusters, LeftOver, PivotPath
 from crowdveil.solve.trajectory.swapping import owners
 
@@ -63,11 +71,9 @@ BATCHES = 32
 """Tasks of the means of all clusters."""
 
 
-class FrechetMicroaggregationParams(Params):
+class FrechetMicroaggregationParams(GroupingParams):
     """Parameters of microaggregation by couplings."""
 
-    k: int = Field(3, ge=2)
-    """Smallest number of people of a cluster."""
     pivots: int = Field(10, ge=1, le=1000)
     """Trajectories tried as the center of each cluster: more are slower, and clusters tighter."""
     distance: Literal["frechet-manhattan", "frechet-manhattan-exact"] = "frechet-manhattan"
@@ -91,9 +97,11 @@ def run(
     clustering = Clustering(distance, person, params.k, params.pivots, params.pivot_path)
     made = clustering.clusters(params.left_over, rng, progress)
     members, offsets = group_members(made.cluster)
-    # A whole percent: the exact number may reveal a person.
-    facts = {"clusters": len(made.pivot), "left_over_percent": round(100 * made.left_over / max(len(data), 1))}
-    return release_copies(_means(data, distance, made, members, offsets), members, offsets, facts)
+    groups = PublishedGroups(_means(data, distance, made, members, offsets), members, offsets)
+    left = without_outliers(data, groups, params.suppress)
+    # A whole percent: the exact number may reveal a person. The number of suppressed clusters is not published.
+    facts = {"clusters": len(left.offsets) - 1, "left_over_percent": round(100 * made.left_over / max(len(data), 1))}
+    return release_copies(left, facts)
 
 
 def _means(
@@ -130,6 +138,6 @@ METHOD = Method(
     takes=Trajectories,
     params=FrechetMicroaggregationParams,
     run=run,
-    guarantees=equivalence_class_guarantees,
+    guarantees=suppressing_guarantees,
     status="proven",
 )

@@ -5,6 +5,9 @@ Guarantee
 TrajectoryKAnonymity(k): every published trajectory is in an equivalence class, equal point for point and second for second, of
 at least k people. Ids are new.
 
+SuppressedTrajectories(suppress, k), with `suppress` and `suppression_cost = 1`: at most that share is suppressed, and the
+trajectories of at least k people, or none.
+
 Assumptions
 -----------
 The column of users names people. Without it, or with `count_trajectories`, k counts trajectories, and a group may be of one
@@ -36,6 +39,10 @@ for a group: k-anonymity is then visible in the file, where points drawn for eac
 argument. Drawn times are sorted, and each is still in its box, because neither the first nor the last moments of boxes fall
 along a group. The mean size of boxes is in the manifest; single ones are not published.
 
+With `suppress` whole groups are suppressed, those with the largest distortion first, until the share is used up: the mean
+squared distance of their members from what would be published, in space alone. A person whose trajectory is suppressed is one
+of at least k such people.
+
 It is exact: no trajectory is skipped unless a bound proves that another one costs less. Time grows with the square of the
 number of trajectories, and with the product of their lengths; of 5,000 with a hundred points each one pair in a hundred is
 matched point by point, which takes half a minute.
@@ -55,25 +62,24 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.method import Method
-from crowdveil.methods.guarantee_sets import equivalence_class_guarantees
+from crowdveil.methods.guarantee_sets import suppressing_guarantees
 from crowdveil.model.arrays import Floats, Ints, row_slices
 from crowdveil.model.globe import rounded
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import Params
+from crowdveil.params import GroupingParams
 from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import DECIMALS, GroupTrajectories
 from crowdveil.solve.trajectory.distances import Paths
 from crowdveil.solve.trajectory.log_cost import LogCost, SpaceTimeBoxes
 from crowdveil.solve.trajectory.microaggregation import release_copies
+from crowdveil.solve.trajectory.outliers import PublishedGroups, without_outliers
 from crowdveil.solve.trajectory.swapping import owners
 
 
-class LogCostGeneralizationParams(Params):
+class LogCostGeneralizationParams(GroupingParams):
     """Parameters of generalization at the smallest log cost."""
 
-    k: int = Field(3, ge=2)
-    """Smallest number of people of a group."""
     space_weight: float = Field(1.0, ge=0, le=1000)
     """Weight of the logs of a box's lengths east and north in its cost."""
     time_weight: float = Field(1.0, ge=0, le=1000)
@@ -100,7 +106,10 @@ def run(
     sides = np.concatenate([np.zeros((6, 0)), *(group.sides for group in groups)], axis=1)
     offsets = np.cumsum([0, *(group.sides.shape[1] for group in groups)])
     points = _middles(sides) if params.reconstruction == "center" else _drawn(sides, offsets, rng)
-    return release_copies(_made(data, *points, offsets), members, of_groups, _facts(groups, sides))
+    made = PublishedGroups(_made(data, *points, offsets), members, of_groups)
+    left = without_outliers(data, made, params.suppress)
+    published = np.isin([group.members[0] for group in groups], left.members)
+    return release_copies(left, _facts([group for group, so in zip(groups, published, strict=True) if so]))
 
 
 def _middles(sides: Floats) -> tuple[Floats, Floats, Floats]:
@@ -121,10 +130,11 @@ def _made(data: Trajectories, x: Floats, y: Floats, t: Floats, offsets: Ints) ->
     return GroupTrajectories(rounded(lon, DECIMALS), np.round(lat, DECIMALS), t.astype(np.int64) + data.start, offsets)
 
 
-def _facts(groups: list[SpaceTimeBoxes], sides: Floats) -> dict[str, Any]:
+def _facts(groups: list[SpaceTimeBoxes]) -> dict[str, Any]:
     """Return the mean size of boxes over all published points."""
     if not groups:
         return {}
+    sides = np.concatenate([group.sides for group in groups], axis=1)
     copies = np.repeat([len(group.members) for group in groups], [group.sides.shape[1] for group in groups])
     meters, seconds = (sides[1] - sides[0] + sides[3] - sides[2]) / 2, sides[5] - sides[4]
     means = {"mean_box_side_m": meters, "mean_box_s": seconds}
@@ -136,7 +146,7 @@ METHOD = Method(
     takes=Trajectories,
     params=LogCostGeneralizationParams,
     run=run,
-    guarantees=equivalence_class_guarantees,
+    guarantees=suppressing_guarantees,
     status="proven",
     aliases=("TGA",),
 )

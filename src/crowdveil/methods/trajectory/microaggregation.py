@@ -5,6 +5,9 @@ Guarantee
 TrajectoryKAnonymity(k): every published trajectory is in an equivalence class, equal point for point and second for second, of
 at least k people. Ids are new.
 
+SuppressedTrajectories(suppress, k), with `suppress` and a distance other than graph: at most that share is suppressed, and the
+trajectories of at least k people, or none.
+
 Assumptions
 -----------
 The column of users names people. Without it, or with `count_trajectories`, k counts trajectories, and a group may be of one
@@ -17,8 +20,20 @@ until the group has k people, and so on with the rest. A person with several tra
 k people and no more, so that the last group has k to 2k − 1. It is exact: no trajectory is skipped unless a bound proves that
 it is neither the farthest nor among the nearest ones.
 
+`time_weight = auto` chooses the weight of time from a short public list, so that time has at most a seventh of the distance
+between nearest neighbors; `mobidatalab` is the formula of the reference, D / (V · T), in which one far trajectory makes time
+count more than space. The manifest has the weight as it was used, or one digit of it where a formula computed it.
+
 With `distance = graph` trajectories without a chain of contemporaries between them are not in one group; components with fewer
 than k people are left out, and counted. `closest-trajectory` publishes one person's own trajectory for the whole group.
+
+MDAV groups the trajectories that are left last, whatever is between them. With `improve` near groups then exchange
+trajectories, in blocks of the map with other borders each round, as long as they get more compact: the sum over groups of the
+squared distances of their pairs over their size. Each keeps k people.
+
+With `suppress` whole groups are suppressed, those with the largest distortion first, until the share is used up: the mean
+squared distance of their members from what would be published, in space and time. A person whose trajectory is suppressed is one
+of at least k such people.
 
 Means are in planar meters around the data, and are right across the date line; MobiDataLab's are of degrees, which differs by
 little elsewhere and puts points near longitude 0 there. Positions within 1° of a pole are rejected.
@@ -34,36 +49,52 @@ MobiDataLab, deliverable on the anonymization module, sections 6.3.1 to 6.3.3.3.
 from __future__ import annotations
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from crowdveil.errors import Option
 from crowdveil.method import Method
-from crowdveil.methods.guarantee_sets import equivalence_class_guarantees
+from crowdveil.methods.guarantee_sets import suppressing_guarantees
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import Params, TimeWeight, TrajectoryDistance
+from crowdveil.params import GroupingParams, TimeWeight, TrajectoryDistance
 from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import AggregationName
-from crowdveil.solve.trajectory.distances import Contemporaries, make_distance, time_weight
+from crowdveil.solve.trajectory.distances import (
+    Contemporaries,
+    SpatioTemporal,
+    make_distance,
+    published_weight,
+    time_weight,
+)
+from crowdveil.solve.trajectory.improvement import improve_groups
 from crowdveil.solve.trajectory.mdav import Center, Grouping
 from crowdveil.solve.trajectory.microaggregation import release_groups
 from crowdveil.solve.trajectory.swapping import owners
 
 
-class MicroaggregationParams(Params):
+class MicroaggregationParams(GroupingParams):
     """Parameters of microaggregation."""
 
-    k: int = Field(3, ge=2)
-    """Smallest number of people of a group."""
     distance: TrajectoryDistance = "spatiotemporal"
     """Distance between trajectories."""
-    time_weight: TimeWeight = "document"
-    """Weight of time in the spatio-temporal distance: a number (0 is space alone), document, or mean-ratio."""
+    time_weight: TimeWeight = "auto"
+    """Weight of time in the spatio-temporal distance: auto, a number (0 is space alone), mobidatalab, or mean-ratio."""
     aggregation: AggregationName = "mean-trajectory"
     """Representative of a group: its mean, or the trajectory, or the single locations, nearest to it."""
+    improve: int = Field(0, ge=0, le=1000)
+    """Rounds in which near groups exchange trajectories where that makes them more compact; with spatiotemporal alone."""
     center: Center = "once"
     """Groups begin far from the center of all trajectories, or of the remaining ones, which takes longer."""
     count_trajectories: bool = False
     """Let k count trajectories, as MobiDataLab does, even where people are known."""
+
+    @model_validator(mode="after")
+    def _check_distance_of_improvement(self) -> MicroaggregationParams:
+        if self.improve and self.distance != "spatiotemporal":
+            raise ValueError(
+                f"the distance spatiotemporal with {Option('improve')}, which sums squares of it; leave one out"
+            )
+        return self
 
 
 def run(
@@ -75,8 +106,10 @@ def run(
     person, every = owners(data, params.count_trajectories), np.arange(len(data))
     parts = distance.components() if isinstance(distance, Contemporaries) else [every]
     group = Grouping(distance, person, params.k, params.center).groups(parts, progress)
-    facts = {"time_weight": weight} if params.distance == "spatiotemporal" else {}
-    return release_groups(data, distance, group, params.aggregation, facts)
+    if isinstance(distance, SpatioTemporal):
+        group = improve_groups(distance, group, person, params.k, params.improve, progress)
+    facts = {"time_weight": published_weight(params.time_weight, weight)} if params.distance == "spatiotemporal" else {}
+    return release_groups(data, distance, group, params.aggregation, facts, suppress=params.suppress)
 
 
 METHOD = Method(
@@ -84,6 +117,6 @@ METHOD = Method(
     takes=Trajectories,
     params=MicroaggregationParams,
     run=run,
-    guarantees=equivalence_class_guarantees,
+    guarantees=suppressing_guarantees,
     status="proven",
 )

@@ -5,6 +5,9 @@ Guarantee
 TrajectoryKAnonymity(k): every published trajectory is in an equivalence class, equal point for point and second for second, of
 at least k people. Ids are new.
 
+SuppressedTrajectories(suppress, k), with `suppress`: at most that share is suppressed, and the trajectories of at least k
+people, or none.
+
 Assumptions
 -----------
 The column of users names people. Without it, or with `count_trajectories`, k counts trajectories, and a group may be of one
@@ -16,6 +19,10 @@ Trajectories are sorted by their mean time. A part takes all whose mean time is 
 have fewer than k people, the next ones join until there are k. A rest of fewer than k people joins the last part. Inside a part
 groups are made as in `microaggregation`, by space alone unless a weight of time is given. It takes seconds where
 `microaggregation` takes minutes, and loses more.
+
+With `suppress` whole groups are suppressed, those with the largest distortion first, until the share is used up: the mean
+squared distance of their members from what would be published, in space and, if it has a weight, in time. A person whose
+trajectory is suppressed is one of at least k such people.
 
 Means are in planar meters around the data, not of degrees as in MobiDataLab: see `microaggregation`.
 
@@ -30,20 +37,21 @@ MobiDataLab, deliverable on the anonymization module, section 6.3.3.4.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from crowdveil.method import Method
-from crowdveil.methods.guarantee_sets import equivalence_class_guarantees
+from crowdveil.methods.guarantee_sets import suppressing_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Outline, Trajectories
-from crowdveil.params import Params, TimeWeight
+from crowdveil.params import GroupingParams, TimeWeight
 from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import AggregationName
-from crowdveil.solve.trajectory.distances import make_distance, time_weight
+from crowdveil.solve.trajectory.distances import make_distance, published_weight, time_weight
 from crowdveil.solve.trajectory.mdav import Center, Grouping
 from crowdveil.solve.trajectory.microaggregation import release_groups
 from crowdveil.solve.trajectory.swapping import owners
@@ -51,17 +59,15 @@ from crowdveil.solve.trajectory.swapping import owners
 PartsBy = Literal["mean-time", "first-time"]
 
 
-class TimePartitionedParams(Params):
+class TimePartitionedParams(GroupingParams):
     """Parameters of microaggregation by parts."""
 
-    k: int = Field(3, ge=2)
-    """Smallest number of people of a group."""
     interval_s: int = Field(900, ge=1)
     """Length of a part in seconds."""
     parts_by: PartsBy = "mean-time"
     """Time that assigns a trajectory to a part: the mean of its times, or the first."""
     time_weight: TimeWeight = 0.0
-    """Weight of time in the distance inside a part: a number (0 is space alone), document, or mean-ratio."""
+    """Weight of time in the distance inside a part: a number (0 is space alone), auto, mobidatalab, or mean-ratio."""
     aggregation: AggregationName = "mean-trajectory"
     """Representative of a group: its mean, or the trajectory, or the single locations, nearest to it."""
     center: Center = "once"
@@ -81,9 +87,15 @@ def run(
     person = owners(data, params.count_trajectories)
     parts = parts_of(Outline.of(data), params)
     group = Grouping(distance, person, params.k, params.center, params.exchange).groups(parts, progress)
-    figures = np.full((len(parts), 1), weight)
-    facts = summarize_diagnostics(params, figures) if parts else {"time_weight": weight, "parts": 0}
-    return release_groups(data, distance, group, params.aggregation, facts, figures)
+    release = release_groups(data, distance, group, params.aggregation, {}, suppress=params.suppress)
+    shown = published_weight(params.time_weight, weight)
+    # Parts that are suppressed whole are not counted: their number would show that there are any.
+    published = np.zeros(len(data), np.bool_)
+    published[release.source] = True
+    left = sum(bool(published[part].any()) for part in parts)
+    figures = np.full((left, 1), shown)
+    facts = summarize_diagnostics(params, figures) if left else {"time_weight": shown, "parts": 0}
+    return replace(release, facts=facts, figures=figures)
 
 
 def summarize_diagnostics(params: TimePartitionedParams, figures: Floats) -> dict[str, Any]:
@@ -120,6 +132,8 @@ def parts_by_time(time: Floats, person: Ints, k: int, interval_s: int) -> list[I
 
 def partitioning(params: TimePartitionedParams) -> str | None:
     """Return what is computed from all trajectories at once, if anything is."""
+    if params.suppress:
+        return "the groups with the largest distortion are found among all of them: leave out suppress"
     if isinstance(params.time_weight, str):
         return "the weight of time is found from all trajectories: give it as a number"
     if params.aggregation == "closest-locations" and params.time_weight:
@@ -132,7 +146,7 @@ METHOD = Method(
     takes=Trajectories,
     params=TimePartitionedParams,
     run=run,
-    guarantees=equivalence_class_guarantees,
+    guarantees=suppressing_guarantees,
     status="proven",
     summarize_diagnostics=summarize_diagnostics,
     partitioning=partitioning,

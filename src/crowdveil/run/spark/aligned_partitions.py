@@ -31,7 +31,6 @@ from crowdveil.run.spark.release_verification import (
     SparkRelease,
     check_partitions,
     findings_table,
-    guarantees_of,
     open_spark_release,
     partition_numbers,
     rest_of,
@@ -40,7 +39,7 @@ from crowdveil.run.spark.release_verification import (
 from crowdveil.run.spark.spark_trips import SparkTrips, flow_partition_reader, read_spark_trips, summarize_trips
 from crowdveil.run.spark.trajectory_verification import without_outlines
 from crowdveil.run.spark.trip_rows import FlowPartitionReader
-from crowdveil.run.verification import check
+from crowdveil.run.verification import check, stated_guarantees
 
 
 @dataclass(frozen=True)
@@ -148,7 +147,7 @@ def verify_with_original(
 ) -> tuple[list[tuple[Guarantee, Finding]], dict[str, Any]]:
     """Verify a release as `release_verification.verify`, and against its original, read as the manifest says."""
     release = open_spark_release(engine, folder)
-    guarantees = guarantees_of(release)
+    guarantees = stated_guarantees(release.manifest)
     members = release.manifest["k_unit"] == "people"
     with align_partitions(
         engine, release, original, given, ReadNotes(), progress, members=members, all_areas=False

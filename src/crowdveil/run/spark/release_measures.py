@@ -106,7 +106,8 @@ def measure_on_spark(
         for number, asked in enumerate(wanted)
     ]
     t = np.sort(np.concatenate([_array(partition["t"]) for partition in partitions if partition["measure"] == 0]))
-    return Measurement(_without_rows(frame, t), tuple(found), totals.overlapping)
+    steps_alone = replace(frame, t=t, offsets=np.zeros(len(t) + 1, np.int64))
+    return Measurement(steps_alone, tuple(found), totals.overlapping)
 
 
 def _scores(
@@ -116,11 +117,6 @@ def _scores(
     by_step = np.concatenate([_array(partition["by_step"]) for partition in partitions])[np.argsort(t)]
     sums = [[_array(content) for content in partition["sums"]] for partition in partitions]
     return Scores(asked, by_step, mean_of_steps(by_step), over_all_partitions(asked, nothing, totals, sums)[0])
-
-
-def _without_rows(frame: Flows, t: Ints) -> Flows:
-    """Return flows with time steps and no rows."""
-    return replace(frame, t=t, offsets=np.zeros(len(t) + 1, np.int64))
 
 
 def _bytes(values: Floats | Ints) -> bytes:

@@ -230,13 +230,8 @@ def verify(
 ) -> tuple[list[tuple[Guarantee, Finding]], dict[str, Any]]:
     """Check on the cluster that files are those that were written, and every guarantee; return findings and manifest."""
     release = open_spark_release(engine, folder)
-    guarantees = guarantees_of(release)
+    guarantees = stated_guarantees(release.manifest)
     if release.steps is None:
         return check_trajectories(engine, release.data, release.features, guarantees, progress), release.manifest
     rows = engine.read(release.data)
     return check_flows(engine, rows, release.steps, release.features, guarantees, progress), release.manifest
-
-
-def guarantees_of(release: SparkRelease) -> tuple[Guarantee, ...]:
-    """Return the guarantees in a manifest."""
-    return stated_guarantees(release.manifest)

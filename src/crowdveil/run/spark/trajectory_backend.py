@@ -135,7 +135,7 @@ class TrajectorySparkBackend(SparkBackend):
         if grid is not None:
             zones = grid_zones(grid, (tiles % grid.columns).astype(np.int32), (tiles // grid.columns).astype(np.int32))
             return Areas.of_tiles(zones, np.arange(len(tiles), dtype=np.int32))
-        if not self.totals.with_areas:
+        if not any(partition["areas"] for partition in self.totals.partitions):
             return None
         return Areas.of_tiles(self.points.frame.zones or Zones.from_ids([]), tiles.astype(np.int32))
 
@@ -173,11 +173,6 @@ class TrajectoryTotals(Totals):
         """Return the grid of the tiles that are named, equal in all partitions."""
         found = next((partition["grid"] for partition in self.partitions if partition["grid"] is not None), None)
         return None if found is None else Grid(LocalProjection(*found[0]), *found[1:])
-
-    @property
-    def with_areas(self) -> bool:
-        """Return whether the method names tiles."""
-        return any(partition["areas"] for partition in self.partitions)
 
     def facts(self, method: Method, params: Params) -> dict[str, Any]:
         """Return what the manifest says of the method's diagnostics in all partitions."""

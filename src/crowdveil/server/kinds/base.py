@@ -10,9 +10,8 @@ from typing import Any
 
 from crowdveil.errors import Option, ParameterError
 from crowdveil.params import Params
-from crowdveil.progress import Progress
+from crowdveil.progress import Progress, Stage
 from crowdveil.reading import TrajectoryReading
-from crowdveil.run import pipeline
 from crowdveil.server.queue.files import MAPS, RELEASE
 
 WORD = r"^[A-Za-z0-9_ -]{1,64}$"
@@ -35,7 +34,7 @@ class Task:
     files: dict[str, str]
     out: Path
     progress: Progress
-    stage: pipeline.Stage
+    stage: Stage
 
 
 @dataclass(frozen=True)

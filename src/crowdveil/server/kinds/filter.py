@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from crowdveil.errors import ParameterError
-from crowdveil.filters import FILTER_NAMES, Filter, check_filters, filter_file
+from crowdveil.filters import FILTER_NAMES, check_filters, filter_file, filters_of
 from crowdveil.io.notes import ReadNotes
 from crowdveil.params import Params
 from crowdveil.server.kinds.base import JobRequest, Kind, PlainReading, Task, values_of
@@ -25,22 +25,6 @@ class FilterOptions(Params):
     """Filters in the order that they are applied, each an object of its name and its value."""
     format: Literal["csv", "parquet"] = "csv"
     """Form of the result."""
-
-
-def filters_of(listed: list[dict[str, Any]]) -> list[Filter]:
-    """Filters as they stand in a request or a run file."""
-    pairs = [(name, value) for entry in listed for name, value in entry.items()]
-    return [
-        Filter(n, tuple(_text(x) for x in v) if isinstance(v, list) else tuple(_text(v).split(","))) for n, v in pairs
-    ]
-
-
-def _text(value: Any) -> str:
-    return (
-        str(int(value))
-        if isinstance(value, float) and value.is_integer() and abs(value) < 2**53
-        else str(value).strip()
-    )
 
 
 def _find(name: str) -> str:

@@ -10,7 +10,7 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.measures.base import MeasureRequest
 from crowdveil.model.flows import Flows
 from crowdveil.params import Params
-from crowdveil.reading import FlowReading, TrajectoryReading
+from crowdveil.reading import EitherReading
 from crowdveil.registry import MEASURES, find_measure
 from crowdveil.report.measurement import named_measures, parsed
 from crowdveil.server.kinds.base import JobRequest, Kind, Task, values_of
@@ -29,10 +29,6 @@ class MeasureOptions(Params):
     """Form of the result: everything as JSON, or the values (of flows those of each time step) as a table."""
     plot: bool = False
     """Draw it too; the result is a zip file then."""
-
-
-class EitherReading(FlowReading, TrajectoryReading):
-    """How flows or trajectories are read: the release says which they are."""
 
 
 def _models(name: str) -> tuple[type[Params], ...]:

@@ -12,7 +12,6 @@ from crowdveil.errors import ParameterError
 from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds.base import Kind
 from crowdveil.server.queue.job import NewJob, QueuedJob, new_id
-from crowdveil.server.quotas import Upload
 from crowdveil.server.routes.uploads import Form, check_files, make_upload_folder, parsed, receive
 from crowdveil.server.settings import Service
 from crowdveil.server.tokens import Caller
@@ -45,59 +44,50 @@ async def accept(
     service: Service = request.app.state.service
     declared, held = request.headers.get("content-length", ""), await run_in_threadpool(service.quota.held, who)
     with service.quota.upload(who, held, declared) as upload:
-        return await _accepted(request, who, kind, chosen, fields, texts, upload)
-
-
-async def _accepted(
-    request: Request,
-    who: Caller,
-    kind: Kind,
-    chosen: Callable[[Form], tuple[str, dict[str, Any] | None]],
-    fields: Fields | None,
-    texts: tuple[str, ...],
-    upload: Upload,
-) -> QueuedJob:
-    service: Service = request.app.state.service
-    job, limits = new_id(), who.limits
-    folder = await run_in_threadpool(make_upload_folder, request, service, job)
-    accepted = False
-    try:
-        allowed = await run_in_threadpool(_allowed, kind, request.path_params.get("name"), fields)
-        form = await receive(request, folder / "inputs", allowed, texts, limits.upload_bytes, limits.max_rows, upload)
-        name, values = chosen(form)
-        if values is None:
-            values = parsed(form.texts.get("parameters") or "{}", "parameters")
-        if fields is not None:
-            taken = kind.fields(name)
-            form.files = {next(f for f in fields[theirs] if f in taken): file for theirs, file in form.files.items()}
-        await run_in_threadpool(kind.checked, name, values, form.files)
-        await run_in_threadpool(check_files, form, folder / "inputs", limits.upload_bytes)
-        await run_in_threadpool(service.files.accept, job)
-        new = NewJob(
-            job, who.id, kind.verb, name, values, form.files,
-            {"max_seconds": limits.max_seconds, "max_rows": limits.max_rows, "upload_bytes": limits.upload_bytes},
-            limits.max_running, service.settings.keep_s, upload.counted, service.settings.four_eyes, who.who,
-        )  # fmt: skip
-
-        def add() -> None:
-            # Noted in the same thread: an interrupted request must not remove the files of a job that was added.
-            nonlocal accepted
-            accepted = service.store.add(new, limits.max_waiting)
-
-        await run_in_threadpool(add)
-        if not accepted:
-            most = limits.max_waiting
-            raise ApiError(
-                429, "too_many", f"wanted at most {most:,} jobs at a time; wait until some end.", Retry_After="5"
+        job, limits = new_id(), who.limits
+        folder = await run_in_threadpool(make_upload_folder, request, service, job)
+        accepted = False
+        try:
+            allowed = await run_in_threadpool(_allowed, kind, request.path_params.get("name"), fields)
+            form = await receive(
+                request, folder / "inputs", allowed, texts, limits.upload_bytes, limits.max_rows, upload
             )
-    finally:
-        if not accepted:
-            service.files.discard(job)
-            service.files.remove(job)
-    found = await run_in_threadpool(service.store.get, job)
-    if found is None:
-        raise ApiError(404, "not_found", "there is no such job.")
-    return found
+            name, values = chosen(form)
+            if values is None:
+                values = parsed(form.texts.get("parameters") or "{}", "parameters")
+            if fields is not None:
+                taken = kind.fields(name)
+                form.files = {
+                    next(f for f in fields[theirs] if f in taken): file for theirs, file in form.files.items()
+                }
+            await run_in_threadpool(kind.checked, name, values, form.files)
+            await run_in_threadpool(check_files, form, folder / "inputs", limits.upload_bytes)
+            await run_in_threadpool(service.files.accept, job)
+            new = NewJob(
+                job, who.id, kind.verb, name, values, form.files,
+                {"max_seconds": limits.max_seconds, "max_rows": limits.max_rows, "upload_bytes": limits.upload_bytes},
+                limits.max_running, service.settings.keep_s, upload.counted, service.settings.four_eyes, who.who,
+            )  # fmt: skip
+
+            def add() -> None:
+                # Noted in the same thread: an interrupted request must not remove the files of a job that was added.
+                nonlocal accepted
+                accepted = service.store.add(new, limits.max_waiting)
+
+            await run_in_threadpool(add)
+            if not accepted:
+                most = limits.max_waiting
+                raise ApiError(
+                    429, "too_many", f"wanted at most {most:,} jobs at a time; wait until some end.", Retry_After="5"
+                )
+        finally:
+            if not accepted:
+                service.files.discard(job)
+                service.files.remove(job)
+        found = await run_in_threadpool(service.store.get, job)
+        if found is None:
+            raise ApiError(404, "not_found", "there is no such job.")
+        return found
 
 
 def _allowed(kind: Kind, name: str | None, fields: Fields | None) -> dict[str, tuple[str, ...]]:

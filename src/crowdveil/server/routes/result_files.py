@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import mimetypes
 import zipfile
-from collections.abc import Iterator
 from typing import Annotated, Any, BinaryIO
 
 from fastapi import FastAPI, Path, Request, Response
@@ -15,7 +13,7 @@ from crowdveil.server import openapi
 from crowdveil.server.access import Reader
 from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds.anonymize import PRIVATE
-from crowdveil.server.routes.jobs import REPORTS, JobId, as_report, result_of, theirs
+from crowdveil.server.routes.jobs import REPORTS, JobId, as_report, result_of, sent, theirs
 from crowdveil.server.settings import Service
 
 FileName = Annotated[
@@ -90,14 +88,6 @@ def _no_file() -> ApiError:
 
 
 def _sent(part: Any, whole: BinaryIO, name: str, size: int) -> Response:
-    """A file out of an open archive, piece by piece."""
-
-    def pieces() -> Iterator[bytes]:
-        with whole, part:
-            while piece := part.read(io.DEFAULT_BUFFER_SIZE * 32):
-                yield piece
-
+    """A file out of an open archive. A page among the files is a download: nothing of a result runs as a page of ours."""
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-    # A page among the files is a download: nothing of a result runs as a page of ours.
-    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Length": str(size)}
-    return StreamingResponse(pieces(), media_type=kind, headers=headers)
+    return sent(part, name, kind, {"Content-Length": str(size)}, inside=whole)

@@ -22,7 +22,7 @@ from crowdveil.model.arrays import (
 )
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.release import Areas
-from crowdveil.model.tessellation import locate, outlines
+from crowdveil.model.tessellation import locate
 from crowdveil.model.zones import Zones
 
 SLIVER = 0.001
@@ -159,7 +159,7 @@ def overlaps(shapes: Labels, zones: Zones) -> Shares:
         raise InputError(
             f"some areas of the release have no outline; give the zones that it was made with by {Option('zones')}."
         )
-    targets = outlines(zones, np.arange(len(zones), dtype=np.int32))
+    targets = zones.outlines(np.arange(len(zones), dtype=np.int32))
     bounds = np.concatenate([shapely.bounds(shapes), shapely.bounds(targets)])
     plane = LocalProjection.around(bounds[:, [0, 2]].ravel(), bounds[:, [1, 3]].ravel())
     ours, theirs = plane.polygons_to_plane(shapes), plane.polygons_to_plane(targets)

@@ -11,9 +11,13 @@ import numpy as np
 from crowdveil.errors import InputError, Option
 from crowdveil.model.arrays import Floats, Ints, frozen
 from crowdveil.model.flows import Flows
+from crowdveil.model.release import FlowRelease
+from crowdveil.progress import Progress
 from crowdveil.solve.od.forest import Forest, ForestSolution
 from crowdveil.solve.od.region_space import RegionSpace
+from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.od.step_matrix import Matrix
+from crowdveil.solve.od.step_solver import StepRange, StepSolution, solve_steps
 
 SAMPLE = 24
 """Matrices of a sample, evenly spread over the data."""
@@ -23,6 +27,13 @@ Attempt = tuple[Forest, ForestSolution | int]
 """The boxes for some origins, and the best partition of them; or the least volume that must be suppressed."""
 Try = Callable[[Matrix, Ints], Attempt]
 Score = Callable[[Forest, ForestSolution], float]
+Finish = Callable[[Forest, ForestSolution], tuple[ForestSolution, tuple[float, ...]]]
+"""Improves the best partition of a matrix, and returns facts about it, which follow the target among those of the step."""
+
+
+def mean_cost(forest: Forest, solved: ForestSolution) -> float:
+    """Return the cost for each published trip."""
+    return solved.cost / max(forest.total - solved.suppressed, 1)
 
 
 @dataclass(frozen=True)
@@ -45,7 +56,31 @@ class Targets:
     wanted: Literal["auto", "sample"] | float
     k: int
     attempt: Try
-    score: Score
+    score: Score = mean_cost
+
+    def solve(
+        self,
+        data: Flows,
+        finish: Finish,
+        reporting: Reporting,
+        summarize: Callable[[Floats], dict[str, Any]],
+        progress: Progress,
+    ) -> FlowRelease:
+        """Solve every time step with the best of its targets."""
+
+        def solver(system: RegionSpace) -> Callable[[int], StepSolution]:
+            choices = self.choices(data, system)
+
+            def solve(step: int) -> StepSolution:
+                matrix = Matrix.of(data, step, system)
+                target, forest, solved = self.best(matrix, choices(matrix))
+                final, facts = finish(forest, solved)
+                return forest.outcome(final.published, target, *facts, left=reporting.wanted)
+
+            return solve
+
+        steps = StepRange(self.k, lambda: RegionSpace.trees(data), solver, reporting, summarize)
+        return solve_steps(data, steps, progress)
 
     def choices(self, data: Flows, system: RegionSpace) -> Callable[[Matrix], list[float]]:
         """Return the targets to try for a matrix, in order; the first that works is enough unless `auto` is wanted."""

@@ -54,7 +54,7 @@ def aggregate(data: Trajectories, distance: Distance, members: Ints, offsets: In
     return found.make(data, distance, members, offsets, _means(data, members, offsets))
 
 
-def _paths(data: Trajectories, made: GroupTrajectories) -> Paths:
+def plane_paths(data: Trajectories, made: GroupTrajectories) -> Paths:
     """Project the trajectories of groups to the plane of the data."""
     x, y = data.projection.to_plane(made.lon, made.lat)
     return Paths(x, y, (made.t - data.start).astype(np.float64), made.offsets)
@@ -79,7 +79,7 @@ def _rounded(
 def _closest_trajectories(
     data: Trajectories, distance: Distance, members: Ints, offsets: Ints, mean: GroupTrajectories
 ) -> GroupTrajectories:
-    paths = _paths(data, mean)
+    paths = plane_paths(data, mean)
     chosen = np.empty(len(offsets) - 1, np.int64)
     for g in range(len(chosen)):
         here = members[offsets[g] : offsets[g + 1]]
@@ -96,7 +96,7 @@ def _closest_locations(
     weight = 0.0
     if isinstance(distance, SpatioTemporal) and len(data):
         weight = distance.weight * float(distance.speed.mean())
-    rows = nearest_points(members, offsets, *distance.paths.points, *_paths(data, mean).points, weight)
+    rows = nearest_points(members, offsets, *distance.paths.points, *plane_paths(data, mean).points, weight)
     # Points of several members come in an order of their own: the times are those of the mean, which rise.
     return GroupTrajectories(data.lon[rows], data.lat[rows], mean.t, mean.offsets)
 

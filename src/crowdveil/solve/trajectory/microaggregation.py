@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.model.arrays import Floats, Ints, row_slices, take_slices
+from crowdveil.model.arrays import Ints, row_slices, take_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.solve.trajectory.aggregation import AggregationName, GroupTrajectories, aggregate
-from crowdveil.solve.trajectory.distances import Distance
+from crowdveil.solve.trajectory.aggregation import AggregationName, aggregate
+from crowdveil.solve.trajectory.distances import Distance, SpatioTemporal
+from crowdveil.solve.trajectory.outliers import PublishedGroups, without_outliers
 
 
 def release_groups(
@@ -19,12 +20,17 @@ def release_groups(
     group: Ints,
     how: AggregationName,
     facts: dict[str, Any],
-    figures: Floats | None = None,
+    *,
+    suppress: float = 0.0,
 ) -> TrajectoryRelease:
-    """Publish one copy of the trajectory of its group for each trajectory that has one (not -1)."""
+    """Publish one copy of the trajectory of its group for each trajectory that has one (not -1).
+
+    Up to a share `suppress` of the trajectories is suppressed, in whole groups with the largest distortion.
+    """
     members, offsets = group_members(group)
-    made = aggregate(data, distance, members, offsets, how)
-    return release_copies(made, members, offsets, facts, figures)
+    groups = PublishedGroups(aggregate(data, distance, members, offsets, how), members, offsets)
+    weight = distance.weight if isinstance(distance, SpatioTemporal) else 0.0
+    return release_copies(without_outliers(data, groups, suppress, weight), facts)
 
 
 def group_members(group: Ints) -> tuple[Ints, Ints]:
@@ -36,12 +42,9 @@ def group_members(group: Ints) -> tuple[Ints, Ints]:
     return members, np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
 
 
-def release_copies(
-    made: GroupTrajectories, members: Ints, offsets: Ints, facts: dict[str, Any], figures: Floats | None = None
-) -> TrajectoryRelease:
+def release_copies(groups: PublishedGroups, facts: dict[str, Any]) -> TrajectoryRelease:
     """Make a release with the trajectory of its group for each member, in the order of the data."""
+    made, members, offsets = groups
     order = np.argsort(members)
     rows, new = take_slices(made.offsets, row_slices(offsets)[order])
-    return TrajectoryRelease(
-        made.lon[rows], made.lat[rows], made.t[rows], new, source=members[order], facts=facts, figures=figures
-    )
+    return TrajectoryRelease(made.lon[rows], made.lat[rows], made.t[rows], new, source=members[order], facts=facts)

@@ -10,7 +10,7 @@ import numpy as np
 from crowdveil.engine import apart
 from crowdveil.errors import InputError, Option
 from crowdveil.model.arrays import Bytes, Floats, Indices, Ints
-from crowdveil.model.tessellation import grid_cells, grid_over, grid_zones, locate
+from crowdveil.model.tessellation import MAX_CELLS, grid_cells, grid_over, grid_zones, locate
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
 from crowdveil.progress import Progress
@@ -22,12 +22,12 @@ MAX_COMBINATIONS = 4 * 10**9
 
 
 def tiles_of(data: Trajectories, tile_size_m: float) -> tuple[Zones, Indices]:
-    """Return the tiles, given or square, and the one that each point lies in, -1 for none."""
+    """Return the tiles, given or the squares that have points, and the one that each point lies in, -1 for none."""
     if data.zones is not None:
         return data.zones, locate(data.zones, data.lon, data.lat)
     if data.points == 0:
         return Zones.from_ids([]), np.zeros(0, np.int32)
-    grid = grid_over(data.extent, tile_size_m)
+    grid = grid_over(data.extent, tile_size_m, MAX_CELLS)
     column, row = grid_cells(grid, data.lon, data.lat)
     used, tile = np.unique(row.astype(np.int64) * grid.columns + column, return_inverse=True)
     zones = grid_zones(grid, (used % grid.columns).astype(np.int32), (used // grid.columns).astype(np.int32))
@@ -46,7 +46,12 @@ def merged_tiles(zones: Zones, tile: Indices, level: Ints, x: Floats, y: Floats,
     if zones.grid is None or zones.column is None or zones.row is None:
         raise ValueError("only tiles of a grid have four neighbors")
     wide, high = zones.grid.columns + 2, zones.grid.rows + 2
-    _, rank = np.unique(level, return_inverse=True)
+    levels, rank = np.unique(level, return_inverse=True)
+    if len(levels) * high * wide >= 2**63:
+        raise InputError(
+            Option("tile_size_m"),
+            "there are more tiles and levels of time than can be numbered; choose larger tiles or a longer time interval.",
+        )
     place = (rank * high + zones.row[tile] + 1) * wide + zones.column[tile] + 1
     cell, of_point, n = np.unique(place, return_inverse=True, return_counts=True)
     mean_x, mean_y = (np.bincount(of_point, c, len(cell)) / n for c in (x, y))

@@ -8,7 +8,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.distances.base import Distance, DistanceKind, Paths, many_to_many
 from crowdveil.solve.trajectory.distances.contemporaries import Contemporaries
 from crowdveil.solve.trajectory.distances.frechet_manhattan import FrechetManhattan
-from crowdveil.solve.trajectory.distances.spatiotemporal import SpatioTemporal, time_weight
+from crowdveil.solve.trajectory.distances.spatiotemporal import SpatioTemporal, published_weight, time_weight
 from crowdveil.solve.trajectory.distances.warped import Warped
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Warped",
     "make_distance",
     "many_to_many",
+    "published_weight",
     "time_weight",
 ]
 

@@ -47,12 +47,13 @@ class NearestNeighbors:
     def to_each(self, source: Ints) -> Floats:
         """Return the distance of each path from the one trajectory that is named for it."""
         if isinstance(self.distance, SpatioTemporal):
-            return self._pairs(self.distance, np.arange(len(self.own)), source)
+            return self.pairs(self.distance, np.arange(len(self.own)), source)
         if len(source) == 0:
             return np.zeros(0)
         return np.concatenate([self.distance.between(self.own.one(i), source[i : i + 1]) for i in range(len(source))])
 
-    def _pairs(self, distance: SpatioTemporal, those: Ints, to: Ints) -> Floats:
+    def pairs(self, distance: SpatioTemporal, those: Ints, to: Ints) -> Floats:
+        """Return the distance of each of some paths from the trajectory that is named for it."""
         from crowdveil.kernels.trajectory.nearest import pair_distances
 
         own = self._own(distance)
@@ -94,7 +95,7 @@ class NearestNeighbors:
 
         own = self._own(distance)
         if np.all(begin == 0) and np.all(end == len(to)) and len(to):
-            known = np.minimum(known, self._pairs(distance, those, to[_with_near_ends(own, those, distance, to)]))
+            known = np.minimum(known, self.pairs(distance, those, to[_with_near_ends(own, those, distance, to)]))
         return lambda rows: nearest_distances(
             own.metric, those[rows], known[rows], distance.metric, to, begin[rows], end[rows]
         )

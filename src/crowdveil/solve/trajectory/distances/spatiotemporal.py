@@ -14,6 +14,12 @@ from crowdveil.solve.trajectory.distances.base import Paths
 
 SAMPLED_PAIRS = 200_000
 """Pairs that are enough for the mean distance of all."""
+WEIGHTS = (5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
+"""Weights that `auto` chooses from, falling. The choice is published: one of a dozen says next to nothing about the data."""
+TIME_SHARE = 1 / 7
+"""Largest share of time in the distance to the nearest neighbor, for the median trajectory."""
+SAMPLED_NEIGHBORS = 200
+"""Trajectories whose nearest neighbors are enough to choose a weight."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +73,10 @@ class SpatioTemporal:
 
 
 def time_weight(data: Trajectories, wanted: str | float, rng: np.random.Generator) -> float:
-    """Return the weight λ of time in the spatio-temporal distance: as given, or computed and rounded to six digits, so that the
-    number that is reported is the number that was used.
+    """Return the weight λ of time in the spatio-temporal distance: as given, chosen from a list, or computed to six digits.
 
-    `document`: D / (V · T), the largest distance and the longest time between points of the data and the mean speed.
+    `auto`: the largest of `WEIGHTS` at which time has at most `TIME_SHARE` of the distance between nearest neighbors.
+    `mobidatalab`: D / (V · T), the largest distance and the longest time between points of the data and the mean speed.
     `mean-ratio`: the mean distance in space over the mean distance in time, at the mean speed, of pairs of trajectories.
     """
     if not isinstance(wanted, str):
@@ -78,12 +84,36 @@ def time_weight(data: Trajectories, wanted: str | float, rng: np.random.Generato
     if data.points == 0:
         return 0.0
     distance = SpatioTemporal.of(Paths.of(data), 0.0)
-    if wanted == "document":
+    if wanted == "auto":
+        return _balanced(distance, data.person)
+    if wanted == "mobidatalab":
         speed, longest = float(distance.speed.mean()), float(distance.paths.t.max())
         found = _diameter(distance.paths) / (speed * longest) if speed > 0 and longest > 0 else 0.0
     else:
         found = _mean_ratio(distance, rng)
     return float(f"{found:.6g}")
+
+
+def published_weight(wanted: str | float, weight: float) -> float:
+    """Return the weight for the manifest: one digit of a formula's result, since more may give away the farthest point."""
+    return float(f"{weight:.1g}") if wanted in ("mobidatalab", "mean-ratio") else weight
+
+
+def _balanced(distance: SpatioTemporal, person: Ints) -> float:
+    """Return the largest weight in the list at which time has a small share of the distance between nearest neighbors.
+
+    A neighbor is another person's, unless all trajectories are of one person. The sample is spread evenly over the trajectories,
+    which are in the order of hashes of their content.
+    """
+    from crowdveil.kernels.trajectory.spatiotemporal import time_shares
+
+    n = len(distance.paths)
+    whose = person if np.any(person != person[0]) else np.arange(n)
+    some = np.arange(min(n, SAMPLED_NEIGHBORS)) * n // min(n, SAMPLED_NEIGHBORS)
+    for weight in WEIGHTS:
+        if np.median(time_shares(some, distance.metric._replace(weight=weight), whose)) <= TIME_SHARE:
+            return weight
+    return WEIGHTS[-1]
 
 
 def _diameter(paths: Paths) -> float:

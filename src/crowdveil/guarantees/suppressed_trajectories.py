@@ -1,0 +1,67 @@
+"""Check the suppression budget of released trajectories, on the written table and the original."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
+from crowdveil.guarantees.flows import within_budget
+from crowdveil.guarantees.trajectories import OTHER_NUMBER
+from crowdveil.io.written_release import WrittenRelease
+from crowdveil.model.arrays import Ints
+from crowdveil.model.trajectories import Trajectories
+
+
+class SuppressedTrajectories(Guarantee):
+    """At most a share of the trajectories is suppressed, and those of at least k people, or none."""
+
+    name: ClassVar[str] = "suppressed-trajectories"
+    kind: ClassVar[Kind] = "privacy"
+    tallies: ClassVar[Mapping[str, Merge]] = dict.fromkeys(("over", "few_people", "other_number", "open"), "max")
+    suppress: float = Field(ge=0, lt=1)
+    """A share of the trajectories."""
+    k: int = Field(ge=1)
+    """Smallest number of people among the suppressed trajectories, if there are any."""
+    k_unit: Literal["people", "trajectories"]
+    """Unit of the group size."""
+
+    def statement(self) -> str:
+        """Return the guarantee in one sentence."""
+        whose = f"those of at least {self.k:,} people" if self.k_unit == "people" else f"at least {self.k:,}"
+        return f"At most {100 * self.suppress:g} % of the trajectories are suppressed: none, or {whose}."
+
+    def check(self, written: WrittenRelease) -> Finding:
+        """Find nothing: the files do not show how many trajectories the original has."""
+        return self.make_finding(False, {"open": 1}, open_=True)
+
+    def check_with_trajectories(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
+        """Count what is missing of the original, and the people behind it."""
+        published = len(np.unique(written.column("trajectory_id")))
+        missing = len(original) - published
+        over = not within_budget(missing, len(original), self.suppress)
+        if source is None:
+            return self.make_finding(over, {"over": over, "open": 1}, open_=True, with_original=True)
+        if len(source) != published or len(np.unique(source)) != published:
+            return self.make_finding(True, {"other_number": 1}, with_original=True)
+        absent = np.ones(len(original), np.bool_)
+        absent[source] = False
+        behind = original.person[absent] if self.k_unit == "people" else np.flatnonzero(absent)
+        few = 0 < len(np.unique(behind)) < self.k
+        return self.make_finding(over or few, {"over": over, "few_people": few}, with_original=True)
+
+    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
+        """Return whether too many are suppressed, or too few people's. Numbers are left out: they may reveal a person."""
+        if counts["other_number"]:
+            return OTHER_NUMBER
+        if not with_original:
+            return "the files do not show how many trajectories the original has."
+        said = ["more are suppressed" if counts["over"] else "no more are suppressed"]
+        if counts["few_people"]:
+            said.append(f"those of fewer than {self.k:,}")
+        if counts["open"]:
+            said.append("whose they are is known only during the run")
+        return f"{'; '.join(said)}."

@@ -1,0 +1,101 @@
+"""Cut trajectories into segments of a few minutes, and publish each as one of k people's, without links between segments.
+
+Guarantee
+---------
+SegmentKAnonymity(k): every published segment is in an equivalence class, equal point for point and second for second, of at
+least k people. Segments have new ids; no id links those of one trajectory or person.
+
+Assumptions
+-----------
+The column of users names people. Without it, or with `count_trajectories`, k counts trajectories. A segment is one of k people's;
+a whole trajectory is not. An adversary may link segments by continuity, where one ends and the next begins: groups change from
+segment to segment, so that two linked segments are together of fewer than k people, perhaps of one. How often that succeeds is
+measured, and is in the manifest. Where that is too often, take `microaggregation`.
+
+Notes
+-----
+Trajectories are cut at multiples of `segment_s` of the clock (UTC), at positions on the straight line between points. Segments
+are near others in place and time more often than whole trajectories are, so that less is lost, most with trajectories of an
+hour and more. Groups are made as in `microaggregation`, with segments in place of trajectories; a person with several segments
+counts once in a group. Each group has its own members, whatever groups the other segments of a trajectory are in.
+
+References
+----------
+MobiDataLab, deliverable on the anonymization module, sections 6.3.1 to 6.3.3.3, for groups and means. The attack by continuity is
+that of multiple-target tracking: B. Hoh, M. Gruteser: Protecting location privacy through path confusion. SecureComm 2005.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from crowdveil.attacks.continuity import measured_continuity
+from crowdveil.guarantees import Guarantee, SegmentKAnonymity
+from crowdveil.method import Method
+from crowdveil.model.release import TrajectoryRelease
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import Params, TimeWeight
+from crowdveil.progress import Progress
+from crowdveil.solve.trajectory.aggregation import AggregationName
+from crowdveil.solve.trajectory.distances import SpatioTemporal, make_distance, published_weight, time_weight
+from crowdveil.solve.trajectory.improvement import improve_groups
+from crowdveil.solve.trajectory.mdav import Grouping
+from crowdveil.solve.trajectory.microaggregation import release_groups
+from crowdveil.solve.trajectory.segments import cut_at_multiples
+from crowdveil.solve.trajectory.swapping import owners
+
+
+class SegmentMicroaggregationParams(Params):
+    """Parameters of microaggregation of segments."""
+
+    k: int = Field(3, ge=2)
+    """Smallest number of people of a group of segments."""
+    segment_s: int = Field(300, ge=1, le=86_400)
+    """Length of a segment in seconds."""
+    time_weight: TimeWeight = "auto"
+    """Weight of time in the distance between segments: auto, a number (0 is space alone), mobidatalab, or mean-ratio."""
+    aggregation: AggregationName = "mean-trajectory"
+    """Representative of a group: its mean, or the segment, or the single locations, nearest to it."""
+    improve: int = Field(0, ge=0, le=1000)
+    """Rounds in which near groups exchange segments where that makes them more compact."""
+    count_trajectories: bool = False
+    """Let k count trajectories even where people are known."""
+
+
+def run(
+    data: Trajectories, params: SegmentMicroaggregationParams, rng: np.random.Generator, progress: Progress
+) -> TrajectoryRelease:
+    """Cut trajectories, make groups of segments, then a segment for each group."""
+    segments, whole = cut_at_multiples(data, params.segment_s)
+    weight = time_weight(segments, params.time_weight, rng)
+    distance = make_distance(segments, "spatiotemporal", weight)
+    person = owners(data, params.count_trajectories)[whole]
+    group = Grouping(distance, person, params.k).groups([np.arange(len(segments))], progress)
+    if isinstance(distance, SpatioTemporal):
+        group = improve_groups(distance, group, person, params.k, params.improve, progress)
+    release = release_groups(segments, distance, group, params.aggregation, {})
+    facts: dict[str, Any] = {
+        "time_weight": published_weight(params.time_weight, weight),
+        "continuity": measured_continuity(segments, whole, release),
+    }
+    return replace(release, source=whole[release.source], facts=facts)
+
+
+def guarantees(data: Trajectories, params: SegmentMicroaggregationParams) -> tuple[Guarantee, ...]:
+    """Return k-anonymity of segments, counted as `count_trajectories` says."""
+    unit = "trajectories" if params.count_trajectories else data.k_unit
+    return (SegmentKAnonymity(k=params.k, k_unit=unit),)
+
+
+METHOD = Method(
+    "segment-microaggregation",
+    takes=Trajectories,
+    params=SegmentMicroaggregationParams,
+    run=run,
+    guarantees=guarantees,
+    status="proven",
+)

@@ -1,0 +1,102 @@
+"""Show data in a notebook, and hand it to other libraries as a table: Arrow, pandas, GeoPandas, polars."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from crowdveil.errors import import_extra
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SHOWN_ROWS = 6
+"""Rows of a table that a notebook shows."""
+SHOWN_CHARACTERS = 40
+"""Characters of a value that a notebook shows."""
+
+
+class Tabular:
+    """Data with a table: short in a notebook, and any kind of frame on demand."""
+
+    def to_arrow(self) -> pa.Table:
+        """Return the data as an Arrow table."""
+        raise NotImplementedError
+
+    def to_pandas(self) -> Any:
+        """Return the data as a pandas frame. Needs pandas (extra `pandas`)."""
+        import_extra("pandas", "pandas", "pandas", "A pandas frame")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """Return the data as a polars frame. Needs polars (extra `polars`)."""
+        return import_extra("polars", "polars", "polars", "A polars frame").from_arrow(self.to_arrow())
+
+    def to_geopandas(self) -> Any:
+        """Return the data as a GeoDataFrame in WGS 84 with the outlines, or points. Needs GeoPandas (extra `pandas`)."""
+        geopandas = import_extra("geopandas", "geopandas", "pandas", "A GeoDataFrame")
+        return geopandas.GeoDataFrame(self.to_pandas(), geometry=self.shapes(), crs="EPSG:4326")
+
+    def shapes(self) -> Any:
+        """Return the outline or point of each row as shapely geometries in WGS 84; raises where rows have none."""
+        raise TypeError(f"{type(self).__name__} has no geometry; use to_pandas().")
+
+    def summary(self) -> str:
+        """Return the size of the data in a few words."""
+        return f"{len(self.to_arrow()):,} rows"
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Export the table through the Arrow interchange, by which polars, DuckDB and others take it."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.summary()}>"
+
+    def _repr_html_(self) -> str:
+        """Return the size and the first rows, as a notebook shows them."""
+        return f"<p><b>{type(self).__name__}</b>: {escape(self.summary())}</p>{html_rows(self.to_arrow())}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Table(Tabular):
+    """A table of a release or a result, with the outlines of its rows where it has them."""
+
+    arrow: pa.Table
+    geometry: Any = None
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table."""
+        return self.arrow
+
+    def shapes(self) -> Any:
+        """Return the outline of each row."""
+        return super().shapes() if self.geometry is None else self.geometry
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.arrow.column_names)
+
+    def __len__(self) -> int:
+        return len(self.arrow)
+
+    def summary(self) -> str:
+        """Return the number of rows, and the columns."""
+        return f"{len(self):,} rows of {', '.join(self.columns)}"
+
+
+def html_rows(table: pa.Table, rows: int = SHOWN_ROWS) -> str:
+    """Return the first rows of a table as HTML."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in table.column_names)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(_short(value))}</td>' for value in row.values())}</tr>"
+        for row in table.slice(0, rows).to_pylist()
+    )
+    more = f"<p>and {len(table) - rows:,} more rows</p>" if len(table) > rows else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def _short(value: Any) -> str:
+    text = "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"

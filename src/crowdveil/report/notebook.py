@@ -1,0 +1,67 @@
+"""What a notebook shows of a release: guarantees, loss and a small map."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.util import find_spec
+from typing import Any
+
+from crowdveil.io.written_release import WrittenRelease
+from crowdveil.model.tabular import Table, html_rows
+from crowdveil.report import flow_picture, svg_figures
+from crowdveil.report.flow_page import map_frame, time_zone
+
+_STYLE = (
+    "<style>svg.map{max-width:420px;max-height:420px}svg.map .a{fill:#e3e7ea;stroke:#fff}"
+    "svg.map .f{stroke:#a33b00;fill:none}</style>"
+)
+
+
+def result_html(manifest: Mapping[str, Any], cost: Sequence[str], notes: Sequence[str], written: WrittenRelease) -> str:
+    """Return the summary of a release as HTML."""
+    rows = "".join(
+        f"<tr><td>{escape(entry['outcome'])}</td><td style='text-align:left'>{escape(entry['statement'])}</td></tr>"
+        for entry in manifest["guarantees"]
+    )
+    lost = "".join(f"<li>{escape(line)}</li>" for line in cost)
+    noted = "".join(f"<li>{escape(line)}</li>" for line in notes)
+    k = manifest["method"]["parameters"].get("k")
+    groups = "" if k is None else f", k = {k:,} {manifest['k_unit']}"
+    title = f"Release of {manifest['method']['name']}{groups}"
+    return (
+        f"<p><b>{escape(title)}</b></p><table><thead><tr><th>outcome</th><th>guarantee</th></tr></thead>"
+        f"<tbody>{rows}</tbody></table><ul>{lost}</ul>{small_map(written, dict(manifest))}{html_rows(written.data)}"
+        f"<details><summary>{len(notes)} notes</summary><ul>{noted}</ul></details>"
+    )
+
+
+def small_map(written: WrittenRelease, manifest: dict[str, Any]) -> str:
+    """Return a still map of the largest flows; nothing where there are none, or no positions."""
+    if not written.is_flows or not len(written.data):
+        return ""
+    shown, _ = flow_picture.released(written, time_zone(written, manifest))
+    if not shown.located:
+        return ""
+    frame = map_frame([shown])
+    paths = svg_figures.map_outlines(shown, svg_figures.still_frame(frame)[0])
+    return _STYLE + svg_figures.still_map(shown, frame, paths, "Largest flows", flows=True)
+
+
+def interactive_map(areas: Table) -> Any:
+    """Return an interactive map of areas; None where neither lonboard nor pydeck is installed, or areas have no outlines."""
+    if any(shape is None for shape in areas.shapes()) or find_spec("geopandas") is None:
+        return None
+    if find_spec("lonboard") is not None:
+        from lonboard import viz
+
+        return viz(areas.to_geopandas()[["area", "geometry"]])
+    if find_spec("pydeck") is not None:
+        import pydeck
+
+        frame = areas.to_geopandas()[["area", "geometry"]]
+        layer = pydeck.Layer("GeoJsonLayer", frame.__geo_interface__, pickable=True, get_fill_color=[47, 138, 154, 90])
+        west, south, east, north = frame.total_bounds
+        view = pydeck.ViewState(longitude=(west + east) / 2, latitude=(south + north) / 2, zoom=9)
+        return pydeck.Deck([layer], initial_view_state=view, map_provider=None, tooltip={"text": "{area}"})
+    return None

@@ -1,0 +1,242 @@
+"""The result of a run: a verified release, in a folder or in memory, as a notebook shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from crowdveil.errors import InputError, Option
+from crowdveil.guarantees import Finding, Guarantee
+from crowdveil.guarantees.base import tally
+from crowdveil.io.atomic import new_folder
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, read_release
+from crowdveil.model.tabular import Table
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result:
+    """A verified release.
+
+    Attributes
+    ----------
+    folder
+        Where it is; None for a release in memory.
+    manifest
+        Its manifest.
+    release
+        The release as a model; None on a cluster, where it stays.
+    notes
+        What was assumed and dropped when the data were read.
+    cost
+        What the release cost, a line each.
+    files
+        The files of a release in memory, by name.
+    """
+
+    folder: Path | str | None
+    manifest: dict[str, Any]
+    release: Any
+    notes: ReadNotes
+    cost: list[str]
+    files: dict[str, bytes] = field(default_factory=dict)
+
+    def lines(self) -> list[str]:
+        """Return what is guaranteed, and what it cost, for the person who ran it."""
+        manifest = self.manifest
+        guaranteed = [f"  guarantee  {p['statement']}" for p in manifest["guarantees"] if p["kind"] == "privacy"]
+        if manifest["method"]["status"] == "heuristic":
+            guaranteed.append("  guarantee  none of anonymity: this method is a heuristic")
+        guaranteed.append(f"  checked  {tally([p['outcome'] for p in manifest['guarantees']])}")
+        # Facts of several numbers stand in sentences among the costs.
+        plain = {n: v for n, v in manifest["method"]["facts"].items() if not isinstance(v, dict)}
+        facts = [f"  {name.replace('_', ' '):32}{value}" for name, value in plain.items()]
+        return [*guaranteed, *(f"  {line}" for line in self.cost), *facts]
+
+    def __repr__(self) -> str:
+        where = "in memory" if self.folder is None else f"in {self.folder}"
+        outcomes = tally([entry["outcome"] for entry in self.manifest["guarantees"]])
+        size = "" if self.release is None else f"{self.release.summary()}; "
+        return f"<Result of {self.manifest['method']['name']}: {size}{outcomes} {where}>"
+
+    def _repr_html_(self) -> str:
+        """Return guarantees, loss and a small map, as a notebook shows them."""
+        from crowdveil.report.notebook import result_html
+
+        return result_html(self.manifest, self.cost, self.notes.sentences(), self.written)
+
+    @property
+    def flows(self) -> Table:
+        """The table of flows."""
+        return self._table("flows", self.written.data)
+
+    @property
+    def trajectories(self) -> Table:
+        """The table of points."""
+        import shapely
+
+        table = self._table("trajectories", self.written.data)
+        return Table(table.arrow, shapely.points(*(self.written.column(name) for name in ("lon", "lat"))))
+
+    @property
+    def steps(self) -> Table:
+        """The table of time steps."""
+        return self._table("flows", self.written.steps)
+
+    @property
+    def areas(self) -> Table:
+        """The areas, with outlines in `to_geopandas()`."""
+        import pyarrow as pa
+        import shapely
+
+        features = self.written.features
+        shapes = [f["geometry"] and shapely.geometry.shape(f["geometry"]) for f in features]
+        return Table(pa.Table.from_pylist([f["properties"] for f in features]), shapes)
+
+    def _table(self, wanted: str, table: Any) -> Table:
+        held = "flows" if self.written.is_flows else "trajectories"
+        if held != wanted:
+            raise InputError("release", f"it holds {held}, not {wanted}; use .{held}.")
+        return Table(table)
+
+    @cached_property
+    def written(self) -> WrittenRelease:
+        """The release as read from its files."""
+        with self.opened() as folder:
+            return read_release(folder, {role: entry["name"] for role, entry in self.manifest["files"].items()})
+
+    @contextmanager
+    def opened(self) -> Iterator[Path]:
+        """Give the folder of the release; for one in memory a temporary folder with its files."""
+        if isinstance(self.folder, str):
+            raise InputError(self.folder, "the release is on a cluster; read it with Spark.")
+        if self.folder is not None:
+            yield self.folder
+            return
+        with TemporaryDirectory(prefix="crowdveil-") as folder:
+            self._write(Path(folder))
+            yield Path(folder)
+
+    def in_memory(self) -> Result:
+        """Return the release with its files in memory, without a folder."""
+        with self.opened() as folder:
+            files = {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
+        return replace(self, folder=None, files=files)
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> Result:
+        """Write the files of the release, unchanged, to a folder; return the result that is there."""
+        files = self.in_memory()
+        with new_folder(Path(folder), overwrite=overwrite, mark_file=MANIFEST_FILE) as target:
+            files._write(target)
+        return replace(self, folder=Path(folder), files={})
+
+    def _write(self, folder: Path) -> None:
+        for name, content in self.files.items():
+            (folder / name).write_bytes(content)
+
+    def verify(self, original: Any = None, **options: Any) -> list[tuple[Guarantee, Finding]]:
+        """Check the files again, as `crowdveil.verify` does."""
+        from crowdveil.run import releases
+
+        with self.opened() as folder:
+            return releases.verify(folder, original, options)
+
+    def report(self) -> Report:
+        """Return the report, which a notebook shows; `.save(file)` writes it."""
+        from crowdveil.report.html import public_report
+
+        return Report(public_report(self.written, self.manifest))
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures of the release: `.flows()`, `.areas()`, `.profiles()`, `.heatmap()`. Need matplotlib (extra `report`)."""
+        return Plots(self)
+
+    def map(self) -> Any:
+        """Return an interactive map of the areas with lonboard or pydeck if one is installed, otherwise a still one."""
+        from crowdveil.report.notebook import interactive_map
+
+        if not self.written.is_flows:
+            return self.plot.heatmap()
+        return interactive_map(self.areas) or self.plot.flows()
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """The report of a release, a self-contained page."""
+
+    html: str
+
+    def save(self, file: str | Path) -> Path:
+        """Write the page to a file."""
+        Path(file).write_text(self.html, encoding="utf-8", newline="\n")
+        return Path(file)
+
+    def __repr__(self) -> str:
+        return f"<Report: a page of {len(self.html) // 1024:,} KiB; write it with .save(file)>"
+
+    def _repr_html_(self) -> str:
+        """Return the page in a frame of its own."""
+        from html import escape
+
+        return f'<iframe srcdoc="{escape(self.html)}" style="width:100%;height:720px;border:0"></iframe>'
+
+
+@dataclass(frozen=True, repr=False)
+class Picture:
+    """A picture, as PNG."""
+
+    png: bytes
+    title: str
+
+    def save(self, file: str | Path) -> Path:
+        """Write the picture to a PNG file."""
+        Path(file).write_bytes(self.png)
+        return Path(file)
+
+    def __repr__(self) -> str:
+        return f"<Picture: {self.title}; write it with .save(file)>"
+
+    def _repr_png_(self) -> bytes:
+        """Return the picture for a notebook."""
+        return self.png
+
+
+@dataclass(frozen=True, repr=False)
+class Plots:
+    """Pictures of a release."""
+
+    result: Result
+
+    def flows(self, *, top: int = 300) -> Picture:
+        """Draw the largest flows on a map."""
+        return self._draw("flows", top=top)
+
+    def areas(self) -> Picture:
+        """Draw the areas, colored by the number of tiles that a trip's end is spread over."""
+        return self._draw("areas")
+
+    def profiles(self, *zones: str) -> Picture:
+        """Draw trips by hour of some zones, or of the busiest."""
+        return self._draw("profiles", zones=zones)
+
+    def heatmap(self) -> Picture:
+        """Draw where the points of trajectories are."""
+        return self._draw("heatmap")
+
+    def __repr__(self) -> str:
+        kinds = "flows, areas, profiles" if self.result.written.is_flows else "heatmap"
+        return f"<Plots: {kinds}; draw one with {Option('plot')}.{kinds.split(',')[0]}()>"
+
+    def _draw(self, kind: str, *, top: int = 300, zones: tuple[str, ...] = ()) -> Picture:
+        from crowdveil.report.release_plots import PlotOptions, draw
+
+        with TemporaryDirectory(prefix="crowdveil-") as folder:
+            file = Path(folder) / "plot.png"
+            draw(kind, self.result.written, self.result.manifest, PlotOptions(top, zones), file)
+            return Picture(file.read_bytes(), kind)

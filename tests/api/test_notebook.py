@@ -1,0 +1,177 @@
+"""Python in a notebook: frames of any library in, short and shown results out."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import crowdveil
+from crowdveil.errors import CrowdveilWarning, InputError, ParameterError
+
+pd = pytest.importorskip("pandas")
+gpd = pytest.importorskip("geopandas")
+
+
+def make_trips() -> pa.Table:
+    """Return 400 trips of 80 people between four squares, on two days."""
+    rng = np.random.default_rng(5)
+    n = 400
+    return pa.table(
+        {
+            "origin": [str(i) for i in rng.integers(0, 4, n)],
+            "destination": [str(i) for i in rng.integers(0, 4, n)],
+            "time": [f"2024-01-0{1 + i} 08:00:00" for i in rng.integers(0, 2, n)],
+            "user": [f"u{i}" for i in rng.integers(0, 80, n)],
+        }
+    )
+
+
+def make_zones() -> Any:
+    """Return four squares."""
+    import shapely
+
+    squares = [shapely.box(x / 100, y / 100, (x + 1) / 100, (y + 1) / 100) for x in range(2) for y in range(2)]
+    return gpd.GeoDataFrame({"zone_id": [str(i) for i in range(4)]}, geometry=squares, crs="EPSG:4326")
+
+
+@pytest.fixture(scope="module")
+def result() -> Any:
+    """Return a release in memory."""
+    return crowdveil.anonymize("suppression", make_trips(), zones=make_zones(), k=5, step="1d", tz="Europe/Paris")
+
+
+def as_kind(kind: str, table: pa.Table, folder: Path) -> Any:
+    """Return a table as a frame of a library, or as a file."""
+    if kind == "arrow":
+        return table
+    if kind == "pandas":
+        return table.to_pandas()
+    if kind == "polars":
+        return pytest.importorskip("polars").from_arrow(table)
+    path = folder / "table.csv"
+    table.to_pandas().to_csv(path, index=False)
+    return path
+
+
+KINDS = ("arrow", "pandas", "polars", "path")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_frame_of_trips_gives_the_same_release(kind: str, result: Any, tmp_path: Path) -> None:
+    data = as_kind(kind, make_trips(), tmp_path)
+    options: dict[str, Any] = {"zones": make_zones(), "k": 5, "step": "1d", "tz": "Europe/Paris"}
+    made = crowdveil.anonymize("suppression", data, tmp_path / "out", **options)
+    assert made.flows.to_arrow().equals(result.flows.to_arrow())
+    assert all(finding.holds for _, finding in crowdveil.verify(made, data, zones=make_zones()))
+    assert len(crowdveil.read_flows(data, **{n: v for n, v in options.items() if n != "k"})) > 0
+    assert crowdveil.measure(data, made, ["E"], zones=make_zones())["E"].pooled >= 0
+    assert len(crowdveil.compare(data, ["suppression"], k=5, zones=make_zones(), step="1d").to_pandas()) == 1
+
+
+@pytest.mark.parametrize("kind", ["geopandas", "path"])
+def test_zones_are_a_geodataframe_or_a_file(kind: str, result: Any, tmp_path: Path) -> None:
+    zones = make_zones()
+    if kind == "path":
+        zones.to_file(tmp_path / "zones.geojson", driver="GeoJSON")
+    given = zones if kind == "geopandas" else tmp_path / "zones.geojson"
+    made = crowdveil.anonymize("joint", make_trips(), zones=given, k=5, step="1d")
+    assert len(made.areas.to_geopandas()) == len(made.areas)
+    assert len(crowdveil.read_zones(given)) == 4
+    written = result.save(tmp_path / "out")
+    assert crowdveil.reconstruct(written, to_zones=given).table().num_rows > 0
+
+
+def test_a_result_is_short_and_has_tables(result: Any) -> None:
+    assert len(repr(result)) < 300 and "guarantees verified" in repr(result)
+    flows, areas, steps = result.flows, result.areas, result.steps
+    assert list(flows.to_pandas().columns) == flows.columns == flows.to_arrow().column_names
+    assert areas.to_geopandas().geometry.is_valid.all() and areas.to_geopandas().crs.to_epsg() == 4326
+    assert len(steps) == 2
+    with pytest.raises(InputError, match="holds flows"):
+        _ = result.trajectories
+    with pytest.raises(TypeError, match="no geometry"):
+        flows.to_geopandas()
+
+
+def test_a_notebook_shows_guarantees_loss_and_a_map(result: Any) -> None:
+    html = result._repr_html_()
+    assert "k = 5 people" in html and "holds" in html and "<svg" in html and "and " in html
+    assert "<script" not in html
+    assert "srcdoc" in result.report()._repr_html_()
+
+
+def test_pictures_and_the_report_are_saved(result: Any, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    for picture in (result.plot.flows(), result.plot.areas(), result.plot.profiles(), result.map()):
+        assert picture.save(tmp_path / "p.png").read_bytes()[:4] == b"\x89PNG"
+    assert result.report().save(tmp_path / "r.html").read_text().startswith("<!doctype html>")
+
+
+def test_a_release_in_memory_is_saved_with_the_same_bytes(result: Any, tmp_path: Path) -> None:
+    assert result.folder is None and "in memory" in repr(result)
+    saved = result.save(tmp_path / "out")
+    assert {f.name: f.read_bytes() for f in (tmp_path / "out").iterdir()} == result.files
+    assert all(finding.holds for _, finding in saved.verify(make_trips(), zones=make_zones()))
+    crowdveil.plot("flows", result, tmp_path / "flows.png")
+    with pytest.raises(InputError, match="in memory"):
+        crowdveil.write_report(result)
+
+
+def test_notes_are_warnings_that_name_arguments() -> None:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always", CrowdveilWarning)
+        crowdveil.anonymize("suppression", make_trips(), zones=make_zones(), k=5, step="1d")
+    texts = [str(w.message) for w in seen if w.category is CrowdveilWarning]
+    assert any("tz=" in text for text in texts) and not any("--" in text for text in texts)
+    assert {Path(w.filename).name for w in seen if w.category is CrowdveilWarning} == {Path(__file__).name}
+
+
+def test_models_are_short_and_give_frames(tmp_path: Path) -> None:
+    flows = crowdveil.read_flows(make_trips(), zones=make_zones(), step="1d")
+    tree = crowdveil.build_hierarchy(flows.zones, "ward")
+    for model in (flows, flows.zones, tree):
+        assert len(repr(model)) < 200 and "<table>" in model._repr_html_()
+        assert len(model.to_pandas()) == len(model)
+    assert set(flows.zones.to_geopandas().geometry.geom_type) == {"Polygon"}
+    crowdveil.write_flows(flows, tmp_path / "flows.parquet")
+    assert pa.parquet.read_table(tmp_path / "flows.parquet").equals(flows.to_arrow())
+    assert pytest.importorskip("polars").DataFrame(flows).height == len(flows)
+
+
+def test_trajectories_are_short_and_give_points() -> None:
+    points = pa.table(
+        {
+            "lat": [0.0, 0.1, 0.0, 0.1],
+            "lon": [0.0, 0.1, 0.2, 0.1],
+            "timestamp": [0, 60, 0, 60],
+            "trajectory_id": [1, 1, 2, 2],
+        }
+    )
+    data = crowdveil.read_trajectories(points)
+    made = crowdveil.anonymize("microaggregation", points, k=2)
+    for shown in (data, made.trajectories, made.release):
+        assert len(repr(shown)) < 200 and len(shown.to_geopandas()) == 4
+
+
+def test_methods_are_a_table_even_after_their_package_is_imported() -> None:
+    import crowdveil.methods.od.joint
+
+    table = crowdveil.methods()
+    assert "joint" in table.to_pandas()["name"].tolist()
+    assert "joint (flows): k, " in (crowdveil.anonymize.__doc__ or "")
+
+
+def test_a_release_on_spark_needs_a_folder() -> None:
+    with pytest.raises(ParameterError, match="give a folder"):
+        crowdveil.anonymize("suppression", "trips.parquet", k=5, engine="spark")
+
+
+def test_trips_pipe_into_a_release(tmp_path: Path) -> None:
+    frame = make_trips().to_pandas()
+    made = frame.pipe(crowdveil.read_flows, zones=make_zones(), step="1d")
+    assert made.total == len(frame)
