@@ -13,9 +13,9 @@ import pytest
 
 import crowdveil
 from crowdveil.errors import InputError
+from crowdveil.io.manifest_reader import read_manifest
 from crowdveil.io.release_reader import load_flow_release
 from crowdveil.io.written_release import read_release
-from crowdveil.run.manifest import read_manifest
 
 ZONES = "id,lon,lat\n1,2.0,48.0\n2,2.1,48.0\n3,2.2,48.1\n"
 

@@ -10,6 +10,7 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from plain_boxes import TILES, Plain, PlainDeviation, PlainExtent, PlainRectangles, on_hull, problems, with_trees
+from plain_rivals import taxis
 
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.fields import rows
@@ -326,3 +327,21 @@ def test_rectangles_hold_their_people(problem: Any, k: int) -> None:
 def test_a_share_is_drawn_as_percents_and_trips_as_a_number() -> None:
     drawn = {row.name: row for row in rows(JointParams)}
     assert drawn["suppress"].kind == "share" and drawn["suppress_trips"].kind == "int"
+
+
+@pytest.mark.realdata
+def test_the_search_between_corners_never_costs_more(realdata: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every hour of the taxis: within the budget, not above what the multiplier found, and not below its bound."""
+    monkeypatch.setattr("crowdveil.solve.od.boxes.SMALL_GAP_PERCENT", 0.0)
+    flows = taxis(realdata)
+    system, params = RegionSpace.trees(flows), JointParams(k=40)
+    for step in range(flows.steps):
+        boxes = BoxSpace.of(flows, step, system, 40)
+        budget = params.max_suppressed(boxes.total)
+        best = boxes.solve_for_budget(budget)
+        boxes.spend_slack(best.choice, budget - best.suppressed)
+        before = boxes.cost_of(best.choice)
+        choice, _ = boxes.solve(budget)
+        found = boxes.outcome(choice, left=False)
+        assert best.lower_bound(budget) <= boxes.cost_of(choice) <= before
+        assert boxes.total - int(found.volume.sum()) <= budget

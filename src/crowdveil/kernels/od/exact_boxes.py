@@ -10,7 +10,7 @@ from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.structures import PUBLISH, SUPPRESS, WHOLE, Splits
 
 NOT_BOUNDED = -1
-TOO_MANY, CHEAPER, NONE_CHEAPER = 0, 1, 2
+TOO_MANY, FOUND, NONE_FOUND = 0, 1, 2
 """How a search ends: it needs too many states; a partition was found; there is none within the slack."""
 BASE = -1
 """In place of the first of two states that a state is a sum of: it is the volume that a split gives up, and nothing else."""
@@ -169,7 +169,7 @@ def _read_choices(state: Ints, low: int, high: int, splits: Splits, n: int, lost
     link_offsets, link = splits.link_offsets, splits.link
     choice = np.full(n, PUBLISH, np.int64)
     if high == low:
-        return NONE_CHEAPER, choice
+        return NONE_FOUND, choice
     cheapest = low
     for x in range(low, high):
         if state[4 * x] + lost_cost * state[4 * x + 1] < state[4 * cheapest] + lost_cost * state[4 * cheapest + 1]:
@@ -195,4 +195,4 @@ def _read_choices(state: Ints, low: int, high: int, splits: Splits, n: int, lost
         last = link_offsets[split + 1] - 1
         for k in range(top, depth):
             boxes[k] = link[last - (k - top)]
-    return CHEAPER, choice
+    return FOUND, choice

@@ -171,7 +171,7 @@ class BoxSpace:
         A multiplier reaches corners of the curve of costs only. Partitions between two of them are searched where boxes can
         differ from the best ones without exceeding the gap; `choice` is returned where that takes more than `MAX_STATES`.
         """
-        from crowdveil.kernels.od.exact_boxes import CHEAPER, NOT_BOUNDED, TOO_MANY, reach, solve_exactly
+        from crowdveil.kernels.od.exact_boxes import FOUND, NOT_BOUNDED, TOO_MANY, reach, solve_exactly
         from crowdveil.kernels.od.partition import evaluate
 
         p, q = as_ratio(best.multiplier)
@@ -181,7 +181,7 @@ class BoxSpace:
         slack = NOT_BOUNDED
         if q:
             over = (p - q * self.lost_cost) * budget - q * int(of_box[-2]) - p * int(of_box[-1])
-            slack = q * self.cost_of(choice) + over - 1  # only what is cheaper
+            slack = q * self.cost_of(choice) + over - 1  # what is cheaper is within it
             if slack < 0:
                 return choice, True
         used = reach(of_box, self.cost, self.splits, self.allowed, p, q, slack)
@@ -199,7 +199,9 @@ class BoxSpace:
             self.lost_cost,
             MAX_STATES,
         )
-        return (found if ended == CHEAPER else choice), ended != TOO_MANY
+        # The slack leaves room for partitions that suppress less and cost more.
+        cheaper = ended == FOUND and self.cost_of(found) < self.cost_of(choice)
+        return (found if cheaper else choice), ended != TOO_MANY
 
     def cost_of(self, choice: Ints) -> int:
         """Return what a partition costs, with what suppressed trips cost."""
