@@ -563,14 +563,14 @@ def test_unsorted_and_repeated_times_are_fine(here: Path, command: Command) -> N
         == table.sort_by("timestamp")["timestamp"].cast(pa.int64()).to_pylist()
     )
     for number in (1, 2):
-        t = table.filter(pa.array([i == number for i in table["trajectory_id"].to_pylist()]))["timestamp"].to_pylist()
+        t = table.filter(pa.array([i == number for i in table["published_id"].to_pylist()]))["timestamp"].to_pylist()
         assert t == sorted(t)
 
 
 def test_trajectories_of_one_point_are_fine(here: Path, command: Command) -> None:
     (here / "points.csv").write_text("\n".join(POINTS.splitlines()[:4:2] + POINTS.splitlines()[3:4]) + "\n")
     _, table = released(command, *anonymized("points.csv"))
-    assert sorted(table["trajectory_id"].to_pylist()) == [1, 2]
+    assert sorted(table["published_id"].to_pylist()) == [1, 2]
 
 
 @pytest.mark.parametrize("first", [10**30, 2**63 - 3, 0])
@@ -580,7 +580,7 @@ def test_huge_ids_in_csv_are_fine(first: int, here: Path, command: Command) -> N
     )
     (here / "points.csv").write_text(text)
     _, table = released(command, *anonymized("points.csv"))
-    assert sorted(set(table["trajectory_id"].to_pylist())) == [1, 2]
+    assert sorted(set(table["published_id"].to_pylist())) == [1, 2]
 
 
 def test_huge_ids_in_parquet_are_fine(here: Path, command: Command) -> None:
@@ -591,7 +591,7 @@ def test_huge_ids_in_parquet_are_fine(here: Path, command: Command) -> None:
         _, table = released(
             command, "anonymize", "simple-generalization", f"{kind}.parquet", "-o", "out", "--overwrite"
         )
-        assert sorted(set(table["trajectory_id"].to_pylist())) == [1, 2, 3]
+        assert sorted(set(table["published_id"].to_pylist())) == [1, 2, 3]
 
 
 def test_huge_zone_ids_and_users_are_fine(here: Path, command: Command) -> None:
@@ -627,7 +627,7 @@ def test_drop_invalid_counts_and_keeps_the_rest_of_points(here: Path, command: C
     assert {k: v for k, v in dropped.items() if "column trajectory_id" in k}
     assert {k: v for k, v in dropped.items() if "in a trajectory with such a row" in k and v == 1}
     assert len(table) == 3
-    assert len(set(table["trajectory_id"].to_pylist())) == 2
+    assert len(set(table["published_id"].to_pylist())) == 2
 
 
 def test_drop_invalid_filters_the_good_rows_exactly(here: Path, command: Command) -> None:

@@ -11,10 +11,11 @@ import numpy as np
 
 from crowdveil.errors import Option, ParameterError, counted
 from crowdveil.io.atomic import new_file
+from crowdveil.io.cropping import in_box, parse_box, parse_times
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import open_source
 from crowdveil.io.tables import check_ending, write_table
-from crowdveil.io.times import Clock, read_seconds
+from crowdveil.io.times import Clock
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.model.arrays import Floats, Mask
 from crowdveil.model.projection import great_circle_m
@@ -158,34 +159,12 @@ def _max_speed(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
 
 
 def _bbox(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
-    wanted = (
-        "wanted west,south,east,north in degrees, west before east (or across the date line) and south before north."
-    )
-    try:
-        west, south, east, north = (float(v) for v in values)
-    except ValueError:
-        raise ParameterError(Option("bbox"), wanted) from None
-    # As in GeoJSON, west is above east where a box crosses the date line; a box around the globe is a mistake.
-    across = east < west and east + 360 - west <= 180
-    if not (-180 <= west <= 180 and -180 <= east <= 180 and (west < east or across) and -90 <= south < north <= 90):
-        raise ParameterError(Option("bbox"), wanted)
-    lon_inside = (data.lon >= west) | (data.lon <= east) if across else (data.lon >= west) & (data.lon <= east)
-    inside = lon_inside & (data.lat >= south) & (data.lat <= north)
-    return _every_point(data, inside)
+    return _every_point(data, in_box(parse_box(values), data.lon, data.lat))
 
 
 def _time_window(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
-    import pyarrow as pa
-
-    wanted = "wanted two times, the first before the second, such as 2008-06-08T07:00,2008-06-08T07:15."
-    if len(values) != 2:
-        raise ParameterError(Option("time_window"), wanted)
-    times = read_seconds(pa.array(list(values)), "time_window")
-    if times.bad.any():
-        raise ParameterError(Option("time_window"), wanted)
+    times = parse_times(values)
     start, end = (times.values if times.instants else Clock(tz).to_utc(times.values)).tolist()
-    if start >= end:
-        raise ParameterError(Option("time_window"), wanted)
     return _every_point(data, (data.t >= start) & (data.t < end))
 
 

@@ -7,9 +7,10 @@ from typing import Any, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 Number = int | float | None
-FORMAT: Final = 3
+FORMAT: Final = 4
 """Format of manifests. 1: a guarantee had `holds`, true also if it was not checked; 2: it has `outcome`;
-3: keys, columns and names of guarantees have the field's names (`k_unit`, `suppressed`, `suppression-budget`, `min-tiles`)."""
+3: keys, columns and names of guarantees have the field's names (`k_unit`, `suppressed`, `suppression-budget`, `min-tiles`);
+4: published trajectories are named in `published_id`, so that their numbers are never taken for original ids."""
 
 
 class _Schema(BaseModel):
@@ -88,7 +89,7 @@ class _CostOfTrajectories(_Schema):
 class ManifestSchema(_Schema):
     """Required content of the manifest of a release; further keys are allowed."""
 
-    format: Literal[3]
+    format: Literal[4]
     created: str
     crowdveil: str
     python: str
@@ -105,7 +106,7 @@ class ManifestSchema(_Schema):
 class HeatMapManifestSchema(_Schema):
     """Required content of the manifest of a heat map."""
 
-    format: Literal[3]
+    format: Literal[4]
     crowdveil: str
     analysis: str
     parameters: dict[str, JsonValue]

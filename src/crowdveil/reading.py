@@ -12,10 +12,12 @@ from crowdveil.io.flows import read_flows, with_trees
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.partition import read_partition
 from crowdveil.io.trajectories import read_trajectories
+from crowdveil.io.trajectory_trips import RULE, read_as_trips, without_inner
 from crowdveil.model.canonical import canonical
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
+from crowdveil.solve.trajectory.trip_rules import TripRule
 
 
 class Reading(Params):
@@ -70,10 +72,16 @@ class FlowReading(Reading):
     """Make zones of H3 cells of this resolution."""
     voronoi: Any = None
     """Make zones of the Voronoi cells of the points in this file."""
+    bbox: str | None = Field(None, json_schema_extra={"metavar": "W,S,E,N"})
+    """Leave out trips that begin or end outside of this box, and zones whose center is outside; degrees."""
+    extent: str | None = Field(None, json_schema_extra={"metavar": "COLUMNSxROWS"})
+    """With a grid: make this many tiles, such as 64x64, around the middle of the box or of the trips; leave out other trips."""
+    time_window: str | None = Field(None, json_schema_extra={"metavar": "FROM,TO"})
+    """Leave out trips before the first time and from the second on; local times, such as 2020-03-01,2020-03-08."""
     matrix: str | None = None
     """Matrix of an OMX file; all of them, as time steps, where their names are times."""
     hierarchy: Any = None
-    """Tree over the zones, for methods that generalize: ward, kd, quadtree, h3, or a table of levels or parents."""
+    """Tree over the zones, for methods that generalize: ward, kd, quadtree, h3, or a table of levels, parents or nodes."""
     destination_hierarchy: Any = None
     """Tree over the zones as destinations, where it differs."""
     partition: Any = None
@@ -82,6 +90,18 @@ class FlowReading(Reading):
     """Time step of that release whose areas are taken, such as 2020-03-02T08:00, if its areas differ from step to step."""
     step: str | int | None = None
     """Length of a time step, such as 15min, 1h, 1d; all for one matrix. Default with times: 1h."""
+    from_trajectories: TripRule | None = None
+    """Find trips in trajectories: from first to last point, between tiles, between stays, or from home to work."""
+    stay_s: int | None = Field(None, ge=1)
+    """Least duration of a stay, seconds. Default: 600."""
+    stay_radius_m: float | None = Field(None, gt=0)
+    """Radius of a stay, meters. Default: 200."""
+    lat: str | None = None
+    """Column of latitudes."""
+    lon: str | None = None
+    """Column of longitudes."""
+    trajectory: str | None = None
+    """Column of the trajectory's id."""
 
 
 class TrajectoryReading(Reading):
@@ -99,6 +119,7 @@ class EitherReading(FlowReading, TrajectoryReading):
     """Input options of flows or trajectories; those of the other kind are refused when the original is read."""
 
 
+_TREES = ("hierarchy", "destination_hierarchy")
 READINGS: dict[type, type[Reading]] = {Flows: FlowReading, Trajectories: TrajectoryReading}
 
 
@@ -111,12 +132,22 @@ def read(takes: type, data: Any, options: Reading, notes: ReadNotes, *, person_i
     if takes is not Flows:
         return canonical(data if isinstance(data, Trajectories) else read_trajectories(data, notes=notes, **given))
     partition, partition_step = given.pop("partition"), given.pop("partition_step")
+    return with_partition(_read_flows(data, given, notes, person_ids), partition, partition_step)
+
+
+def _read_flows(data: Any, given: dict[str, Any], notes: ReadNotes, person_ids: bool) -> Flows:
+    """Read flows, or trips, or the trips in trajectories; trees are over what is left of the zones."""
+    rule = given.get(RULE)
+    if isinstance(data, Flows) and rule is not None:
+        raise ParameterError(Option(RULE), "wanted trajectories, but got flows; leave it out.")
+    trees = given["hierarchy"], given["destination_hierarchy"]
     if isinstance(data, Flows):
-        trees = given["hierarchy"], given["destination_hierarchy"]
-        flows = data if trees == (None, None) else with_trees(data, *trees)
+        flows = data
     else:
-        flows = read_flows(data, notes=notes, members=person_ids, **given)
-    return with_partition(flows, partition, partition_step)
+        data, given = read_as_trips(data, given, notes)
+        flows = read_flows(data, notes=notes, members=person_ids, **given | dict.fromkeys(_TREES))
+        flows = without_inner(flows) if rule == "transitions" else flows
+    return flows if trees == (None, None) else with_trees(flows, *trees)
 
 
 def with_partition(flows: Flows, partition: Any, step: str | None) -> Flows:

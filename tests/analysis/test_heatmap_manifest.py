@@ -72,7 +72,7 @@ def test_a_map_is_verified_from_its_files_and_with_the_original(made: Path) -> N
 def test_the_manifest_states_what_was_checked_and_no_suppressed_number(made: Path) -> None:
     text = (made / "map" / "manifest.json").read_text()
     manifest = json.loads(text)
-    assert manifest["format"] == 3 and manifest["analysis"] == "quadtree-heatmap" and manifest["k_unit"] == "people"
+    assert manifest["format"] == 4 and manifest["analysis"] == "quadtree-heatmap" and manifest["k_unit"] == "people"
     assert manifest["parameters"]["min_k"] == 5
     assert {p["outcome"] for p in manifest["guarantees"]} == {"holds"} and all(
         "checked" in p for p in manifest["guarantees"]

@@ -89,10 +89,14 @@ def test_in_memory_it_is_the_same_and_needs_no_pairing(made: Path) -> None:
     assert [float(s.pooled) for s in here.scores] == pytest.approx([float(s.pooled) for s in there.scores])
 
 
-def test_the_files_of_the_peer_work_as_they_are(command: Any, made: Path) -> None:
+def test_the_files_of_the_peer_work_with_its_ids_if_asked(command: Any, made: Path) -> None:
     Path("measures.json").write_text(json.dumps(PEER))
-    ran = command("measure", "-f", "measures.json")
-    assert ran.code == 0 and "ids are the original's" in ran.err
+    assert "--paired-by-id if others published" in command("measure", "-f", "measures.json").sentence
+    assert not Path("output").exists()
+    ran = command("measure", "-f", "measures.json", "--paired-by-id")
+    assert ran.code == 0 and "by equal ids, as requested" in ran.err
+    assert "by equal ids, as requested" in json.loads(Path("output/measures.json").read_text())["notes"][0]
+    Path("measures.json").write_text(json.dumps({"Paired_by_ID": True, **PEER}))
     content = json.loads(Path("output/measures.json").read_text())["measures"]
     assert content["rmse:distance=spatiotemporal:time_weight=0.0054"]["value"] == 0
     assert content["trajectories-removed"]["value"] == pytest.approx(1 / 3)
@@ -120,12 +124,81 @@ def test_a_file_of_measures_that_is_wrong(command: Any, made: Path) -> None:
         ({"output_folder": 3}, "must be text"),
         ({"original_dataset": None}, "wanted original_dataset"),
         ({"more": 1}, "unknown key more"),
+        ({"paired_by_id": "yes"}, "true or false"),
+        ({"Measures": []}, "two names differ in upper and lower case"),
         ({"anonymized_dataset": "none.csv"}, "no manifest.json"),
     ):
         Path("wrong.json").write_text(json.dumps(PEER | changed))
         assert sentence in command("measure", "-f", "wrong.json").sentence, changed
     assert not Path("output").exists()
     assert "but got both" in command("measure", "cabs.csv", "-f", "wrong.json").sentence
+
+
+RUN = {
+    "method": "SimpleGeneralization",
+    "input_file": "cabs.csv",
+    "output_folder": "made",
+    "main_output_file": "x.csv",
+    "pairing": "kept-simple.csv",
+    "params": {"tile_size": 200},
+}
+MEASURES = {
+    "original_dataset": "cabs.csv",
+    "anonymized_dataset": "made/x/x.csv",
+    "measures": [{"name": "Rsme"}, {"name": "RecordLinkage"}],
+}
+
+
+@pytest.fixture
+def small_ids(made: Path) -> None:
+    """Let the ids of the original be 1 to 30 in reverse order of the published ones, so that they look alike."""
+    lines = Path("cabs.csv").read_text().splitlines()
+    rows = [line.split(",") for line in lines[1:]]
+    text = [",".join([*row[:3], str(130 - int(row[3])), row[4]]) for row in rows]
+    Path("cabs.csv").write_text("\n".join([lines[0], *text]) + "\n")
+    Path("run.json").write_text(json.dumps(RUN))
+
+
+def test_run_files_from_anonymizing_to_measuring_give_the_numbers_of_the_kept_pairing(
+    command: Any, small_ids: None
+) -> None:
+    assert command("anonymize", "-f", "run.json").code == 0
+    result = crowdveil.anonymize("simple-generalization", "cabs.csv", "again", tile_size_m=200)
+    true = crowdveil.measure(crowdveil.read_trajectories("cabs.csv"), result.release, ["rmse", "RL"])
+    Path("m.json").write_text(json.dumps(MEASURES))
+    refused = command("measure", "-f", "m.json")
+    assert refused.code == 2 and "the original of each trajectory is not known" in refused.sentence
+    Path("m.json").write_text(json.dumps(MEASURES | {"pairing": "kept-simple.csv"}))
+    content = json.loads(command("measure", "-f", "m.json", "--json").out)
+    assert content["measures"]["rmse"]["value"] == pytest.approx(float(true["rmse"].pooled))
+    assert content["measures"]["record-linkage"]["value"] == pytest.approx(float(true["RL"].pooled))
+    assert content["notes"][0] == "trajectories are paired with their originals by the given pairing."
+
+
+def test_ids_of_a_release_are_never_taken_for_original_ids(command: Any, small_ids: None) -> None:
+    assert command("anonymize", "-f", "run.json").code == 0
+    # The file in its folder, a copy of it without the manifest, and the folder.
+    Path("copy.csv").write_bytes(Path("made/x/x.csv").read_bytes())
+    assert Path("copy.csv").read_text().startswith("lat,lon,timestamp,published_id\n")
+    for release in ("made/x/x.csv", "copy.csv", "made/x"):
+        refused = command("measure", "cabs.csv", release, "--paired-by-id")
+        assert refused.code == 2 and "are new and match no original" in refused.sentence, release
+        content = json.loads(command("measure", "cabs.csv", release, "-m", "trajectories-removed", "--json").out)
+        assert "not paired with their originals" in content["notes"][0], release
+        assert command("measure", "cabs.csv", release, "-m", "rmse", "--pairing", "kept-simple.csv").code == 0, release
+    both = command("measure", "cabs.csv", "made/x", "--paired-by-id", "--pairing", "kept-simple.csv")
+    assert both.code == 2 and "leave one out" in both.sentence
+    unknown = command("measure", "cabs.csv", "anonymized.csv", "--paired-by-id")
+    assert unknown.code == 2 and "not in the original" in unknown.sentence
+    with pytest.raises(ParameterError, match="holds flows"):
+        _measure_flows(paired_by_id=True)
+
+
+def _measure_flows(**options: Any) -> None:
+    Path("flows.csv").write_text("origin,destination,volume\na,b,30\n")
+    Path("zones.csv").write_text("id,lon,lat\na,2.0,48.0\nb,2.1,48.0\n")
+    crowdveil.anonymize("suppression", "flows.csv", "of-flows", zones="zones.csv", overwrite=True)
+    crowdveil.measure("flows.csv", "of-flows", zones="zones.csv", **options)
 
 
 def test_a_plain_file_with_other_ids_has_no_pairing_until_it_is_given(command: Any, made: Path) -> None:
@@ -148,11 +221,8 @@ def test_what_is_wrong_is_reported_in_one_sentence(command: Any, made: Path) -> 
     assert "step: there is no such" in command("measure", "cabs.csv", "out", "--step", "1h").sentence
     assert "give them" in command("measure", "cabs.csv").sentence
     assert "ends in .png" in command("measure", "cabs.csv", "out", "--plot", "x.pdf").sentence
-    Path("flows.csv").write_text("origin,destination,volume\na,b,30\n")
-    Path("zones.csv").write_text("id,lon,lat\na,2.0,48.0\nb,2.1,48.0\n")
-    crowdveil.anonymize("suppression", "flows.csv", "of-flows", zones="zones.csv")
     with pytest.raises(ParameterError, match="holds flows"):
-        crowdveil.measure("flows.csv", "of-flows", pairing="kept.csv", zones="zones.csv")
+        _measure_flows(pairing="kept.csv")
     with pytest.raises(ParameterError, match="measure of flows"):
         crowdveil.measure("flows.csv", "of-flows", ["rmse"], zones="zones.csv")
     Path("twice.csv").write_text("published_id,trajectory_id\n1,100\n1,101\n")

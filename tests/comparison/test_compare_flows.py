@@ -52,8 +52,8 @@ def test_methods_that_keep_no_budget_are_marked(flows: Flows) -> None:
     found = crowdveil.compare(flows, ["joint", "mondrian", "suppression", "atg-soft", "laplace", "glove"])
     remarks = dict(zip(found.table["method"].to_pylist(), found.table["remark"].to_pylist(), strict=True))
     assert remarks["joint"] is None and remarks["mondrian"] is None
-    assert remarks["suppression"] == remarks["atg-soft"] == "budget not guaranteed"
-    assert remarks["laplace"] == "noise in place of k, budget not guaranteed" and remarks["glove"] == "rows overlap"
+    assert remarks["suppression"] == remarks["atg-soft"] == "has no budget"
+    assert remarks["laplace"] == "noise in place of k, has no budget" and remarks["glove"] == "rows overlap"
     glove = next(row for row in found.table.to_pylist() if row["method"] == "glove")
     assert all(glove[name] is not None for name in ("generalization", "reconstruction-error", "suppressed"))
 

@@ -190,7 +190,7 @@ def _points(**columns: Any) -> WrittenRelease:
         "lat": [48.0, 48.0, 48.0],
         "lon": [2.0, 3.0, 2.0],
         "timestamp": pa.array([0, 60_000, 0], pa.timestamp("ms", tz="UTC")),
-        "trajectory_id": [1, 1, 2],
+        "published_id": [1, 1, 2],
         **columns,
     }
     features = [{"properties": {"area": n, "tiles": [n], "lon": x, "lat": 48.0}} for n, x in (("a", 2.0), ("b", 3.0))]
@@ -210,9 +210,9 @@ def test_a_position_off_the_centers() -> None:
 @pytest.mark.parametrize(
     ("columns", "fault"),
     [
-        ({"trajectory_id": [7, 7, 8]}, "numbered"),
-        ({"trajectory_id": [2, 2, 1]}, "numbered"),
-        ({"trajectory_id": [1, 2, 1]}, "numbered"),
+        ({"published_id": [7, 7, 8]}, "numbered"),
+        ({"published_id": [2, 2, 1]}, "numbered"),
+        ({"published_id": [1, 2, 1]}, "numbered"),
         ({"timestamp": pa.array([60_000, 0, 0], pa.timestamp("ms", tz="UTC"))}, "times fall"),
         ({"lat": [48.0, 98.0, 48.0]}, "globe"),
         ({"lat": [48.0, None, 48.0]}, "missing"),

@@ -22,7 +22,7 @@ def _written(walks: list[list[tuple[int, int]]]) -> WrittenRelease:
         "lat": [0.0] * len(flat),
         "lon": [float(x) for x, _ in flat],
         "timestamp": pa.array([1000 * t for _, t in flat], pa.timestamp("ms", tz="UTC")),
-        "trajectory_id": [i + 1 for i, walk in enumerate(walks) for _ in walk],
+        "published_id": [i + 1 for i, walk in enumerate(walks) for _ in walk],
     }
     return WrittenRelease(Path("out"), pa.table(table), None, [])
 

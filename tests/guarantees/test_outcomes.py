@@ -70,7 +70,7 @@ def _walks(*walks: list[float], areas: bool = False) -> WrittenRelease:
     """Trajectories along the equator, a point a minute."""
     points = [(x, i, n + 1) for n, walk in enumerate(walks) for i, x in enumerate(walk)]
     table = {
-        "lat": [0.0] * len(points), "lon": [p[0] for p in points], "trajectory_id": [p[2] for p in points],
+        "lat": [0.0] * len(points), "lon": [p[0] for p in points], "published_id": [p[2] for p in points],
         "timestamp": pa.array([60_000 * p[1] for p in points], pa.timestamp("ms", tz="UTC")),
     }  # fmt: skip
     tile = {"properties": {"area": "a", "tiles": ["a"], "lon": 1.0, "lat": 0.0}}

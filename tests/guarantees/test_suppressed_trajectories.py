@@ -32,7 +32,7 @@ def _written(n: int) -> WrittenRelease:
             "lat": pa.array([0.0] * n),
             "lon": pa.array([0.0] * n),
             "timestamp": pa.array([0] * n, pa.timestamp("s")),
-            "trajectory_id": pa.array(range(1, n + 1), pa.int64()),
+            "published_id": pa.array(range(1, n + 1), pa.int64()),
         }
     )
     return WrittenRelease(Path("out"), table, None, [])

@@ -37,7 +37,7 @@ def _written(rows: list[list[tuple[float, int]]]) -> WrittenRelease:
         "lat": [0.0] * len(flat),
         "lon": [x for x, _ in flat],
         "timestamp": pa.array([1000 * t for _, t in flat], pa.timestamp("ms", tz="UTC")),
-        "trajectory_id": [i + 1 for i, row in enumerate(rows) for _ in row],
+        "published_id": [i + 1 for i, row in enumerate(rows) for _ in row],
     }
     return WrittenRelease(Path("out"), pa.table(table), None, [])
 

@@ -21,7 +21,7 @@ def _written(*walks: list[int]) -> WrittenRelease:
         "lat": [0.001] * len(flat),
         "lon": [meters * METER for meters in flat],
         "timestamp": pa.array([1000 * i for walk in walks for i in range(len(walk))], pa.timestamp("ms", tz="UTC")),
-        "trajectory_id": [i + 1 for i, walk in enumerate(walks) for _ in walk],
+        "published_id": [i + 1 for i, walk in enumerate(walks) for _ in walk],
     }
     return WrittenRelease(Path("out"), pa.table(table), None, [])
 

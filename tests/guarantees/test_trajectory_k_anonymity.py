@@ -30,7 +30,7 @@ def _written(*listed: list[Row]) -> WrittenRelease:
             "lat": pa.array([row[2] for row in rows], pa.float64()),
             "lon": pa.array([row[1] for row in rows], pa.float64()),
             "timestamp": pa.array([row[3] for row in rows], pa.timestamp("s")),
-            "trajectory_id": pa.array([row[0] for row in rows], pa.int64()),
+            "published_id": pa.array([row[0] for row in rows], pa.int64()),
         }
     )
     return WrittenRelease(Path("out"), table, None, [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,11 @@ import pytest
 
 from crowdveil.errors import CrowdveilError, InputError
 from crowdveil.io.hierarchy import build_hierarchy, hierarchy_table
+from crowdveil.io.tables import write_table
 from crowdveil.model.hierarchy import Hierarchy
+from crowdveil.model.tessellation import grid_frame, grid_zones, h3_cells, h3_zones
+from crowdveil.model.tree_tables import NODE_COLUMNS
+from crowdveil.model.trees import BUILDERS
 from crowdveil.model.zones import Zones
 
 ZONES = Zones(
@@ -59,19 +64,68 @@ def test_what_is_neither_builder_nor_file_is_refused(kind: str) -> None:
         build_hierarchy(ZONES, kind)
 
 
-def test_a_written_tree_is_read_again(tmp_path: Path) -> None:
-    tree = build_hierarchy(ZONES, "ward")
-    table = hierarchy_table(tree, ZONES)
-    assert table.column_names == ["node", "parent", "tiles", "tile"]
+def _zones_of(kind: str) -> Zones:
+    if kind == "quadtree":
+        return grid_zones(grid_frame(np.array([2.0, 2.03]), np.array([41.0, 41.02]), 500.0))
+    if kind == "h3":
+        return h3_zones(h3_cells(np.array([2.0, 2.03, 2.05]), np.array([41.0, 41.02, 41.01]), 8))
+    # Ids that a reader could take for numbers, for nothing, or for a formula.
+    ids = np.array(["007", "NA", "a,b", "=d", "nan"], dtype=object)
+    return Zones(ids, ZONES.lon, ZONES.lat, kind="centroids")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("kind", [*BUILDERS, "levels"])
+def test_a_written_tree_is_read_again_as_the_same_tree(kind: str, ending: str, tmp_path: Path) -> None:
+    zones = ZONES if kind == "levels" else _zones_of(kind)
+    (tmp_path / "levels.csv").write_text(LEVELS)
+    tree = build_hierarchy(zones, tmp_path / "levels.csv" if kind == "levels" else kind)
+    table = hierarchy_table(tree, zones)
+    assert tuple(table.column_names) == NODE_COLUMNS
     assert table["tiles"].to_pylist() == tree.size.tolist()
-    # children before parents, one root, and a tile at each leaf
-    parent = table["parent"].to_pylist()
-    assert all(p is None or p > n for n, p in enumerate(parent))
-    assert parent.count(None) == 1
-    assert sorted(t for t in table["tile"].to_pylist() if t is not None) == sorted(ZONES.ids)
-    names = [t if t is not None else f"node {n}" for n, t in enumerate(table["tile"].to_pylist())]
-    again = pa.table({"node": names, "parent": [None if p is None else names[p] for p in parent]})
-    assert groups(build_hierarchy(ZONES, again)) == groups(tree)
+    write_table(table, tmp_path / f"tree.{ending}", as_input=True)
+    again = build_hierarchy(zones, tmp_path / f"tree.{ending}")
+    shuffled = build_hierarchy(zones, table.take(np.random.default_rng(3).permutation(len(table))))
+    for name in ("parent", "first_leaf", "last_leaf", "leaf_tile"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(tree, name))
+        np.testing.assert_array_equal(getattr(shuffled, name), getattr(tree, name))
+
+
+def test_a_written_tree_is_an_option_of_a_run(command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("zones.csv").write_text(
+        "id,lon,lat\n" + "".join(f"{n},{x},41\n" for n, x in zip("abcde", ZONES.lon, strict=True))
+    )
+    Path("flows.csv").write_text("origin,destination,volume\na,b,30\nc,d,4\nd,e,7\n")
+    assert command("hierarchy", "zones.csv", "--hierarchy", "kd", "-o", "tree.csv").code == 0
+    for name, tree in (("named", "kd"), ("written", "tree.csv")):
+        ran = command(
+            "anonymize", "joint", "flows.csv", "--zones", "zones.csv", "--hierarchy", tree, "-o", name, "--no-report"
+        )
+        assert ran.code == 0, ran.err
+    assert Path("named/flows.parquet").read_bytes() == Path("written/flows.parquet").read_bytes()
+
+
+def test_a_table_of_nodes_that_is_wrong_is_refused() -> None:
+    good = {
+        "node": [0, 1, 2, 3, 4, 5],
+        "parent": [5, 5, 5, 5, 5, None],
+        "tiles": [1] * 5 + [5],
+        "tile": [*"abcde", None],
+    }
+    assert build_hierarchy(ZONES, pa.table(good)).tiles == 5
+    for changed, sentence in (
+        ({"node": [0, 1, 2, 3, 4, 6]}, "from 0 to 5"),
+        ({"node": [0, 1, 2, 3, 4, 4]}, "repeated in 1 row .row 6"),
+        ({"node": [0, 1, 2, 3, 4, None]}, "no value in 1 row .row 6"),
+        ({"node": ["x", "1", "2", "3", "4", "5"]}, "whole numbers"),
+        ({"parent": [5, 5, 5, 5, 9, None]}, "no row of its own in 1 row .row 5"),
+        ({"tile": ["a", "b", "c", "d", "z", None]}, "the tile of 1 row .row 5"),
+        ({"tile": ["a", "b", "c", "d", None, None]}, "1 tile had none"),
+        ({"tile": ["a", "b", "c", "d", "d", None]}, "1 tile had none"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            build_hierarchy(ZONES, pa.table(good | changed))
 
 
 def test_a_tile_that_is_missing_is_refused() -> None:

@@ -67,7 +67,7 @@ def test_ids_that_start_again_for_each_user_are_given_with_the_user(tmp_path: Pa
     assert isinstance(result.release, TrajectoryRelease) and result.release.source is not None
     assert read_pairing(kept, data, [str(i + 1) for i in range(6)]).tolist() == result.release.source.tolist()
     again = pairing_by_ids(data, data)
-    assert again is not None and again.tolist() == list(range(6))
+    assert again.tolist() == list(range(6))
 
 
 def test_it_does_not_lie_in_the_release(tmp_path: Path) -> None:

@@ -463,6 +463,16 @@ def test_every_plot_is_drawn(releases: dict[str, Path], tmp_path: Path, kind: st
     assert (tmp_path / f"p.{ending}").read_bytes().startswith(begins)
 
 
+def test_each_k_has_its_own_pareto_front() -> None:
+    from crowdveil.report.release_plots import pareto_fronts
+
+    rows = [{"k": 5}, {"k": 5}, {"k": 10}, {"k": 10}, {"k": 10}]
+    points = [(1.0, 2.0), (2.0, 1.0), (1.0, 4.0), (2.0, 3.0), (3.0, 5.0)]
+    assert pareto_fronts(rows, points) == {"5": [(1.0, 2.0), (2.0, 1.0)], "10": [(1.0, 4.0), (2.0, 3.0)]}
+    named = [{"method": "joint:k=5"}, {"method": "oigh:k=5", "remark": "rows overlap"}, {"method": "joint:splits=x"}]
+    assert pareto_fronts(named, points[:3]) == {"5": [(1.0, 2.0)], "": [(1.0, 4.0)]}
+
+
 def test_pareto_curves_of_a_comparison(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     head = "method,generalization,reconstruction-error,distribution-distance,suppressed,seconds,remark\n"

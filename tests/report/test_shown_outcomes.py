@@ -47,7 +47,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _outcomes(folder: Path) -> dict[str, str]:
     manifest = json.loads((folder / "manifest.json").read_text())
-    assert manifest["format"] == 3 and not any("holds" in guarantee for guarantee in manifest["guarantees"])
+    assert manifest["format"] == 4 and not any("holds" in guarantee for guarantee in manifest["guarantees"])
     return {guarantee["name"]: guarantee["outcome"] for guarantee in manifest["guarantees"]}
 
 
@@ -95,7 +95,7 @@ def test_a_release_of_the_earlier_format_is_refused_in_one_sentence(made: Path, 
         guarantee["holds"] = guarantee.pop("outcome") == "holds"
     (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"format": 1}))
     with pytest.raises(
-        InputError, match="its format is 1, and this version reads 3; verify the release with the version"
+        InputError, match="its format is 1, and this version reads 4; verify the release with the version"
     ):
         crowdveil.verify(tmp_path)
     ran = command("verify", tmp_path)

@@ -68,3 +68,36 @@ def _poll(client: httpx.Client, task: str) -> httpx.Response:
         assert got.json()["status"] == "NOT_AVAILABLE", got.text
         time.sleep(0.1)
     raise AssertionError("no file came")
+
+
+def test_tiles_and_a_pairing_are_uploaded_and_results_keep_their_names(running: Running) -> None:
+    """As the document writes them: fields with a capital letter, and names of files in the run file."""
+    square = [[[-123.0, 37.0], [-122.0, 37.0], [-122.0, 38.0], [-123.0, 38.0], [-123.0, 37.0]]]
+    tile = {"type": "Feature", "properties": {"id": 1}, "geometry": {"type": "Polygon", "coordinates": square}}
+    tiles = json.dumps({"type": "FeatureCollection", "features": [tile]})
+    run = {"method": "SimpleGeneralization", "input_file": "x/cabs.csv", "output_folder": "o",
+           "main_output_file": "tiled.csv", "params": {"tiles_filename": "x/tiles.geojson"}}  # fmt: skip
+    files = {"Input_dataset": ("cabs.csv", cabs()), "config_file": ("run.json", json.dumps(run))}
+    with running.client() as anna:
+        missing = anna.post("/anonymize/", files=files)
+        assert missing.status_code == 422 and "tiles" in missing.json()["message"].lower()
+        posted = anna.post("/anonymize/", files=files | {"Tiles_filename": ("tiles.geojson", tiles)})
+        assert posted.json()["status"] == "OK", posted.text
+        got = _poll(anna, posted.json()["task_id"])
+        assert 'filename="tiled.csv"' in got.headers["content-disposition"]
+        places = {line.rsplit(",", 2)[0] for line in got.text.splitlines()[1:]}
+        assert len(places) == 1  # every point is at the center of the one tile
+        ids = sorted({line.split(",")[3] for line in got.text.splitlines()[1:]})
+        pairing = "published_id,trajectory_id\n" + "".join(f"{i},{int(i) - 1}\n" for i in ids)
+        asked = {"measures": [{"name": "Rsme"}], "main_output_file": "lost.json", "pairing": "x/kept.csv"}
+        both = {"original_dataset": ("cabs.csv", cabs()), "anonymized_dataset": ("tiled.csv", got.text)}
+        forms = both | {"config_file": ("m.json", json.dumps(asked)), "Pairing": ("kept.csv", pairing)}
+        measured = _poll(anna, anna.post("/compute_measures/", files=forms).json()["task_id"])
+        assert 'filename="lost.json"' in measured.headers["content-disposition"]
+        assert measured.json()["notes"][0] == "trajectories are paired with their originals by the given pairing."
+        del asked["pairing"], forms["Pairing"]
+        unpaired = anna.post("/compute_measures/", files=forms | {"config_file": ("m.json", json.dumps(asked))})
+        task = unpaired.json()["task_id"]
+        while (said := anna.get("/task/", params={"task_id": task}).json())["status"] == "NOT_AVAILABLE":
+            time.sleep(0.1)
+        assert said["status"] == "ERROR" and "the original of each trajectory is not known" in said["message"]

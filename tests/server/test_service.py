@@ -209,7 +209,7 @@ def test_a_parquet_bomb_fails_with_a_sentence(running: Running) -> None:
 def test_a_manifest_that_names_other_files_opens_none(running: Running) -> None:
     entry = {"name": "../../../../../../etc/passwd", "sha256": "0"}
     manifest = {
-        "format": 3,
+        "format": 4,
         "guarantees": [],
         "files": {"data": entry},
         "k_unit": "people",
@@ -299,7 +299,7 @@ def test_the_documents_routes_and_answers(running: Running) -> None:
             assert got.json()["status"] == "NOT_AVAILABLE"
             time.sleep(0.1)
         assert (
-            got.text.startswith("lat,lon,timestamp,trajectory_id")
+            got.text.startswith("lat,lon,timestamp,published_id")
             and "anonymized.csv" in got.headers["content-disposition"]
         )
         wrong = {**files, "config_file": ("p.json", json.dumps(config | {"method": "Nothing"}))}

@@ -151,9 +151,9 @@ def test_parts_give_the_rows_of_one_machine(method: Method, draw: st.DataObject)
     outcome, summary, guarantees = _solve_partitions(method, params, whole, rows, reader, most)
     found = outcome.filter(pc.equal(outcome["kind"], "row"))
     given_out = new_numbers(outcome.filter(pc.equal(outcome["kind"], PUBLISHED)))
-    number = dict(zip(*(given_out[name].to_pylist() for name in ("source", "trajectory_id")), strict=True))
+    number = dict(zip(*(given_out[name].to_pylist() for name in ("source", "published_id")), strict=True))
     ids = pa.array([number[s] for s in found["source"].to_pylist()], pa.int64())
-    there = found.append_column("trajectory_id", ids).sort_by([("trajectory_id", "ascending"), ("place", "ascending")])
+    there = found.append_column("published_id", ids).sort_by([("published_id", "ascending"), ("place", "ascending")])
     expected = trajectory_table(here, "parquet")
     for name in expected.column_names:
         assert there[name].cast(expected[name].type).to_pylist() == expected[name].to_pylist(), name
@@ -299,7 +299,7 @@ def test_findings_of_parts_add_up_and_bounds_stay() -> None:
 def _piece(numbers: list[int], file: str = "a", t: list[int] | None = None) -> pa.Table:
     n = len(numbers)
     when = pa.array([x * 1000 for x in t or range(n)], pa.timestamp("ms", tz="UTC"))
-    return pa.table({"lat": [1.0] * n, "lon": [2.0] * n, "timestamp": when, "trajectory_id": numbers, "file": [file] * n,
+    return pa.table({"lat": [1.0] * n, "lon": [2.0] * n, "timestamp": when, "published_id": numbers, "file": [file] * n,
                      "at": list(range(n))})  # fmt: skip
 
 

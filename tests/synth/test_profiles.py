@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -138,3 +139,17 @@ def test_an_unknown_profile_is_answered_with_the_names() -> None:
 def test_no_matrices_are_refused() -> None:
     with pytest.raises(ParameterError, match="matrices"):
         make_profile("nyc", np.random.default_rng(1), matrices=0)
+
+
+def test_profiles_do_not_depend_on_the_order_of_a_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processors differ in the order in which numpy partitions; the noise was handed out in that order."""
+    plain, partition = make_profile("nyc", np.random.default_rng(4), 1), np.argpartition
+
+    def reversed_partition(values: Any, kth: int) -> Any:
+        order = partition(values, kth)
+        return np.concatenate([order[:kth][::-1], order[kth:]])
+
+    monkeypatch.setattr(np, "argpartition", reversed_partition)
+    other = make_profile("nyc", np.random.default_rng(4), 1)
+    for name in ("origin", "destination", "volume"):
+        np.testing.assert_array_equal(getattr(plain, name), getattr(other, name))

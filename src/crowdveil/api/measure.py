@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from crowdveil.api.opened import published_numbers, visible
-from crowdveil.errors import Option, ParameterError
+from crowdveil.errors import Option, ParameterError, as_command_line, render
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.pairing import pairing_by_ids, read_pairing
+from crowdveil.io.pairing import PUBLISHED, pairing_by_ids, read_pairing
 from crowdveil.io.release_reader import load_flow_release, load_trajectory_release, wrap_trajectories
+from crowdveil.io.source import open_source
 from crowdveil.measures.base import MeasureRequest
 from crowdveil.model.canonical import with_canonical_source
 from crowdveil.model.flows import Flows
@@ -24,6 +25,10 @@ from crowdveil.run import releases
 from crowdveil.run.manifest import original_input_options
 from crowdveil.solve.od.assignment import steps_of_release
 
+OWN_IDS = (
+    f"ids in a release of Crowdveil are new and match no original; give the {Option('pairing')} that was kept with it."
+)
+
 
 @visible
 def measure(
@@ -32,6 +37,7 @@ def measure(
     measures: Sequence[str | MeasureRequest] | None = None,
     *,
     pairing: str | Path | None = None,
+    paired_by_id: bool = False,
     spark: Any = None,
     engine: Literal["local", "spark"] = "local",
     master: str | None = None,
@@ -44,11 +50,12 @@ def measure(
 
     `original` is a path, an Arrow table, a data frame, `Flows` or `Trajectories`; `release` the folder of a release, a
     `FlowRelease` over the zones and time steps of the flows, or a `TrajectoryRelease`. Trajectories that others published are
-    given as a file or a table; equal ids then pair them with the original. `measures` are names or symbols,
-    with parameters as in `rmse:distance=dtw`; all of them where none are given. `pairing` is the file that was kept when a
-    release of trajectories was made. Input `options` are those of the release unless given; files, such as zones, must be
-    given. With a session of Spark in `spark`, or with `engine="spark"`, which starts one on `master`, flows and their
-    release are read and measured there: the original is then a path as Spark takes it, or a data frame of it.
+    given as a file or a table. `measures` are names or symbols, with parameters as in `rmse:distance=dtw`; all of them where
+    none are given. Measures that compare each trajectory with its own original need `pairing`, the file that was kept when a
+    release of trajectories was made, or `paired_by_id=True` if others published it under the original ids. Input `options`
+    are those of the release unless given; files, such as zones, must be given. With a session of Spark in `spark`, or with
+    `engine="spark"`, which starts one on `master`, flows and their release are read and measured there: the original is then
+    a path as Spark takes it, or a data frame of it.
 
     >>> crowdveil.measure("trips.parquet", "out", ["E", "D"], zones="zones.geojson")["E"].mean  # doctest: +SKIP
     >>> crowdveil.measure("cabs.csv", "out", ["rmse", "RL"], pairing="cabs-pairing.csv")["RL"].pooled  # doctest: +SKIP
@@ -57,28 +64,39 @@ def measure(
     wanted: list[MeasureRequest] | None = None
     if measures is not None:  # a misspelled one is refused before anything is read
         wanted = [asked for name in measures for asked in (parsed(name) if isinstance(name, str) else [name])]
+    if pairing is not None and paired_by_id:
+        raise ParameterError(
+            f"wanted one pairing of trajectories, but got {Option('pairing')} and {Option('paired_by_id')}; leave one out."
+        )
     if spark is not None or engine == "spark":
-        return _measure_on_spark(original, release, wanted, pairing, spark, master, said, progress, stage, options)
+        refuse_pairing_on_spark(pairing, paired_by_id)
+        return _measure_on_spark(original, release, wanted, spark, master, said, progress, stage, options)
     stage("reading")
-    data, made, takes = _read_both(original, release, pairing, options, said)
+    data, made, how = _read_both(original, release, pairing, paired_by_id, options, said)
+    takes: type = Flows if isinstance(data, Flows) else Trajectories
     listed = named_measures(wanted, takes)
     found = measured(data, made, listed, all_of_them=measures is None, progress=progress, stage=stage)
     for sentence in found.notes:
         said.add(sentence)
-    return found
+    return replace(found, notes=(*how, *found.notes))
+
+
+def refuse_pairing_on_spark(pairing: str | Path | None, by_id: bool) -> None:
+    """Raise if a pairing of trajectories is given to a measurement on Spark, which measures flows."""
+    if pairing is not None or by_id:
+        raise ParameterError(
+            Option("pairing" if pairing is not None else "paired_by_id"),
+            f"trajectories are measured without Spark; leave it, or {Option('engine')}, out.",
+        )
 
 
 def _measure_on_spark(
-    original: Any, release: Any, measures: Sequence[MeasureRequest] | None, pairing: str | Path | None, spark: Any,
-    master: str | None, notes: ReadNotes, progress: Progress, stage: Stage, options: dict[str, Any],
+    original: Any, release: Any, measures: Sequence[MeasureRequest] | None, spark: Any, master: str | None,
+    notes: ReadNotes, progress: Progress, stage: Stage, options: dict[str, Any],
 ) -> Measurement:  # fmt: skip
     from crowdveil.engine.spark import spark_engine
     from crowdveil.run.spark.release_measures import measure_on_spark
 
-    if pairing is not None:
-        raise ParameterError(
-            Option("pairing"), f"trajectories are measured without Spark; leave it, or {Option('engine')}, out."
-        )
     if not isinstance(release, str | Path):
         raise ParameterError(
             "release", f"wanted the folder of one, but got {type(release).__name__}; give it, or measure without Spark."
@@ -90,44 +108,67 @@ def _measure_on_spark(
 
 
 def _read_both(
-    original: Any, release: Any, pairing: str | Path | None, options: dict[str, Any], notes: ReadNotes
-) -> tuple[Flows | Trajectories, Release, type]:
-    """Return the original and the release as models, and the type of data."""
-    folder = isinstance(release, str | Path) and not Path(release).is_file()
-    manifest, written = releases.open_release(Path(release)) if folder else ({}, None)
+    original: Any, release: Any, pairing: str | Path | None, by_id: bool, options: dict[str, Any], notes: ReadNotes
+) -> tuple[Flows | Trajectories, Release, tuple[str, ...]]:
+    """Return the original and the release as models, and a sentence on how trajectories are paired."""
+    if isinstance(release, str | Path):
+        release = releases.release_of_file(Path(release))
+    folder = isinstance(release, Path) and not release.is_file()
+    manifest, written = releases.open_release(release) if folder else ({}, None)
     of_flows = written.is_flows if written is not None else isinstance(release, FlowRelease)
     takes: type = Flows if of_flows else Trajectories
-    if pairing is not None and of_flows:
-        raise ParameterError(Option("pairing"), "the release holds flows, which have none; leave it out.")
+    if of_flows and (pairing is not None or by_id):
+        option = Option("pairing" if pairing is not None else "paired_by_id")
+        raise ParameterError(option, "the release holds flows, which have none; leave it out.")
     if written is not None and not isinstance(original, takes):
         options = original_input_options(manifest, options)
     data = read(takes, original, READINGS[takes].checked(options), notes)
-    if written is None:
-        made = release if isinstance(release, Release) else _published(data, release, pairing, options, notes)
-    else:
-        made = load_flow_release(written, data) if of_flows else load_trajectory_release(written)
+    ids: list[str] | None = None
+    if written is not None:
+        made: Release = load_flow_release(written, data) if of_flows else load_trajectory_release(written)
         if isinstance(data, Flows) and isinstance(made, FlowRelease):
             steps_of_release(data, made)  # raises where time steps differ
             releases.refuse_other_original(manifest, written, data)
-    if isinstance(data, Trajectories) and isinstance(made, TrajectoryRelease):
-        made = with_canonical_source(made, original, data)
-    if pairing is not None and isinstance(made, TrajectoryRelease) and made.source is None:
-        made = replace(made, source=read_pairing(pairing, data, published_numbers(made)))
-    return data, made, takes
+    elif isinstance(release, Release):
+        made = release
+    else:
+        made, ids = _published(data, release, by_id, options, notes)
+    if not isinstance(data, Trajectories) or not isinstance(made, TrajectoryRelease):
+        return data, made, ()
+    if by_id and ids is None:
+        raise ParameterError(Option("paired_by_id"), OWN_IDS)
+    made = with_canonical_source(made, original, data)
+    if pairing is not None and made.source is None:
+        published = published_numbers(made) if ids is None else ids
+        made = replace(made, source=read_pairing(pairing, data, published))
+    sentence = _describe_pairing(pairing, by_id, made)
+    notes.add(sentence)
+    return data, made, (render(sentence, as_command_line),)
 
 
 def _published(
-    original: Trajectories, release: Any, pairing: str | Path | None, options: dict[str, Any], notes: ReadNotes
-) -> TrajectoryRelease:
-    """Return trajectories that others published, paired with their originals."""
+    original: Trajectories, release: Any, by_id: bool, options: dict[str, Any], notes: ReadNotes
+) -> tuple[TrajectoryRelease, list[str]]:
+    """Return trajectories that others published, with their ids; with `by_id`, paired with the originals of equal ids."""
     reading = {name: value for name, value in options.items() if name not in ("zones", "zone_id")}
+    if by_id and PUBLISHED in open_source(release).columns:
+        raise ParameterError(Option("paired_by_id"), OWN_IDS)
     published = read(Trajectories, release, TrajectoryReading.checked(reading), notes)
-    if pairing is not None:
-        return wrap_trajectories(published, read_pairing(pairing, original, [str(i) for i in published.ids.tolist()]))
-    source = pairing_by_ids(original, published)
-    notes.add(
-        "some published ids are not in the original, so that trajectories are not paired with their originals."
-        if source is None
-        else "published ids are the original's: trajectories are paired with their originals by them."
+    ids = [str(i) for i in published.ids.tolist()]
+    return wrap_trajectories(published, pairing_by_ids(original, published) if by_id else None), ids
+
+
+def _describe_pairing(pairing: str | Path | None, by_id: bool, made: TrajectoryRelease) -> str:
+    if made.source is None:
+        return (
+            f"trajectories are not paired with their originals: give the kept {Option('pairing')}, or {Option('paired_by_id')} "
+            "if they were published under the original ids."
+        )
+    how = (
+        "by the given pairing"
+        if pairing is not None
+        else "by equal ids, as requested"
+        if by_id
+        else "as they were made"
     )
-    return wrap_trajectories(published, source)
+    return f"trajectories are paired with their originals {how}."

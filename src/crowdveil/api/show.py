@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from crowdveil.api.opened import folder_of
 from crowdveil.errors import InputError, Option, OutputError, ParameterError
 from crowdveil.io.atomic import new_file
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.zones import read_zones
+from crowdveil.model.flows import Flows
+from crowdveil.reading import FlowReading, read
 from crowdveil.run import releases
+from crowdveil.run.manifest import original_input_options
 from crowdveil.run.result import Result
 
 PLOTS = ("flows", "areas", "profiles", "heatmap", "pareto")
 """What `plot` draws."""
+ZONE_PLOTS = ("destinations", "origins")
+"""What `plot_zone` draws."""
 
 
 def write_report(
@@ -74,8 +81,7 @@ def plot(
 
     if kind not in PLOTS:
         raise ParameterError("kind", f"wanted one of {', '.join(PLOTS)}, but got {kind!r}.")
-    if Path(output).suffix.lower() not in (".png", ".svg"):
-        raise OutputError(output, f"wanted a name that ends in .png or .svg; name another with {Option('output')}.")
+    check_picture_name(output)
     with new_file(Path(output), overwrite=overwrite) as file:
         if kind == "pareto":
             with folder_of(folder) as opened:
@@ -84,3 +90,50 @@ def plot(
             with folder_of(folder) as opened:
                 manifest, written = releases.sound_release(Path(opened), but="report")
             draw(kind, written, manifest, PlotOptions(top, tuple(zones)), file)
+
+
+def plot_zone(
+    kind: Literal["destinations", "origins"],
+    folder: str | Path,
+    zone: str,
+    output: str | Path,
+    *,
+    zones: Any,
+    zone_id: str | None = None,
+    original: Any = None,
+    overwrite: bool = False,
+    notes: ReadNotes | None = None,
+    **options: Any,
+) -> None:
+    """Draw where the trips of a zone go (`destinations`) or come from (`origins`) in a release, as PNG or SVG.
+
+    `zones` are the zones of the release. With `original`, the picture shows the original too and is confidential; its input
+    `options` are those of the release unless given. Needs matplotlib (extra `report`).
+
+    >>> crowdveil.plot_zone("destinations", "out", "74", "map.png", zones="zones.geojson")  # doctest: +SKIP
+    """
+    from crowdveil.report.zone_maps import draw_zone, original_trips, released_trips
+
+    if kind not in ZONE_PLOTS:
+        raise ParameterError("kind", f"wanted one of {', '.join(ZONE_PLOTS)}, but got {kind!r}.")
+    check_picture_name(output)
+    said = notes if notes is not None else ReadNotes()
+    manifest, written = releases.sound_release(Path(folder), but="report")
+    if not written.is_flows:
+        raise InputError(kind, "wanted a release of flows, but this one holds trajectories; choose another plot.")
+    found = read_zones(zones, zone_id=zone_id, notes=said)
+    before = None
+    if original is not None:
+        reading = original_input_options(manifest, {**options, "zones": zones, "zone_id": zone_id})
+        flows: Flows = read(Flows, original, FlowReading.checked(reading), said)
+        found = flows.zones
+        before = original_trips(flows, zone, kind)
+    after = released_trips(written, found, zone, kind)
+    with new_file(Path(output), overwrite=overwrite) as file:
+        draw_zone(found, zone, kind, after, before, file)
+
+
+def check_picture_name(output: str | Path) -> None:
+    """Raise unless a file is a PNG or an SVG by its name."""
+    if Path(output).suffix.lower() not in (".png", ".svg"):
+        raise OutputError(output, f"wanted a name that ends in .png or .svg; name another with {Option('output')}.")

@@ -17,18 +17,19 @@ from crowdveil.io.zones import read_zones
 @click.command()
 @click.argument("zones")
 @click.option("--hierarchy", "kind", default="ward", metavar="KIND|FILE",
-              help="ward, kd, quadtree, h3, or a table of levels or parents. [default ward]")  # fmt: skip
+              help="ward, kd, quadtree, h3, or a table of levels, parents or nodes. [default ward]")  # fmt: skip
 @click.option("--zone-id", metavar="COLUMN", help="Column of the zones' ids.")
 @click.option(
     "-o", "--output", metavar="FILE", help="Table to write, .csv or .parquet; without it the tree is only checked."
 )
 @click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
 def command(zones: str, kind: str, zone_id: str | None, output: str | None, overwrite: bool) -> None:
-    """Make a tree over zones, say what it looks like, and write it as a table of nodes.
+    """Make a tree over zones, say what it looks like, and write it as a table of nodes, which --hierarchy reads.
 
     \b
     Examples:
       crowdveil hierarchy zones.geojson --hierarchy ward -o tree.csv
+      crowdveil anonymize joint trips.csv --zones zones.geojson --hierarchy tree.csv -o out/
       crowdveil hierarchy zones.geojson --hierarchy districts.csv
     """
     if output is not None:

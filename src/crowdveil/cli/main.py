@@ -27,6 +27,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "crowdveil.cli.attack",
         "Estimate the re-identification risk of trajectories, before and after, or of flows.",
     ),
+    "describe": (
+        "crowdveil.cli.describe",
+        "Describe OD matrices: size, density, and what of them is k-anonymous as it is.",
+    ),
     "compare": ("crowdveil.cli.compare", "Run methods side by side on the same matrices, and publish nothing."),
     "sweep": ("crowdveil.cli.sweep", "Run a method with several k and budgets, and publish nothing."),
     "analyze": (ANALYSES, "Analyze a release, or draw a heat map of trajectories that can be published."),
@@ -47,6 +51,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "synth": ("crowdveil.cli.synth", "Make a synthetic city: trips, trajectories, OD matrices."),
 }
 
+ALIASES = {"measures": "measure", "analysis": "analyze"}
+"""Names of commands in mdl-anonymizer; --help does not list them."""
 
 EXTRAS: dict[str, str] = {
     "alembic": "server", "fastapi": "server", "h11": "server", "prometheus_client": "server", "python_multipart": "server",
@@ -82,7 +88,8 @@ class Commands(click.Group):
             from crowdveil.compat.mobidatalab import commands
 
             return commands.make_command(cmd_name) if cmd_name in commands.COMMANDS else None
-        return load_command(cmd_name) if cmd_name in COMMANDS else None
+        name = ALIASES.get(cmd_name, cmd_name)
+        return load_command(name) if name in COMMANDS else None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. Report an interrupt here, since click would put an empty line before the sentence."""

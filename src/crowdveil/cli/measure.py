@@ -37,7 +37,7 @@ from crowdveil.runfiles.common import load
 
 def _call(
     original: str | None, release: str | None, measures: str | None, run_file: str | None, pairing: str | None,
-    as_json: bool, output: str | None, plot: str | None, overwrite: bool, engine: Literal["local", "spark"],
+    paired_by_id: bool, as_json: bool, output: str | None, plot: str | None, overwrite: bool, engine: Literal["local", "spark"],
     master: str | None, **values: Any,
 ) -> None:  # fmt: skip
     names: Any = None if measures is None else listed(measures)
@@ -47,6 +47,7 @@ def _call(
         asked = measures_of(Path(run_file), load(Path(run_file)))
         original, release, names = asked.original, asked.release, asked.measures
         output = output or (None if asked.output is None else str(asked.output))
+        pairing, paired_by_id = pairing or asked.pairing, paired_by_id or asked.paired_by_id
     if original is None or release is None:
         raise ParameterError("wanted an original and a release to measure, or a file with -f; give them.")
     api.check_outputs(output, plot)
@@ -58,7 +59,9 @@ def _call(
         )
     if server is not None:
         uploads = {"original": original, "release": release, **({} if pairing is None else {"pairing": pairing})}
-        _run_remotely(server, uploads, names, as_json, output, plot, overwrite, options)
+        _run_remotely(
+            server, uploads, names, as_json, output, plot, overwrite, options | {"paired_by_id": paired_by_id}
+        )
         return
     with ExitStack() as files:
         table, picture = (
@@ -67,8 +70,8 @@ def _call(
         )
         with progress_bar() as (progress, stage):
             found = api.measure(
-                original, release, names, pairing=pairing, engine=engine, master=master, notes=notes, progress=progress,
-                stage=stage, **options,
+                original, release, names, pairing=pairing, paired_by_id=paired_by_id, engine=engine, master=master, notes=notes,
+                progress=progress, stage=stage, **options,
             )  # fmt: skip
         if table is not None:
             found.write(table)
@@ -121,6 +124,10 @@ command = click.Command(
         ),
         click.Option(["-f", "--file", "run_file"], metavar="FILE", help="A file of measures, as mdl-anonymizer has it."),
         click.Option(["--pairing"], metavar="FILE", help="What was kept with --pairing when trajectories were anonymized."),
+        click.Option(
+            ["--paired-by-id"], is_flag=True,
+            help="Pair trajectories with their originals by equal ids; only for those that others published under them.",
+        ),
         click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, of flows with the values of each time step."),
         click.Option(
             ["-o", "--output"], metavar="FILE",
@@ -134,13 +141,14 @@ command = click.Command(
     ],
     help="Measure what a release lost of the original flows or trajectories. The numbers are exact and confidential: do not "
     "publish them.\n\n"
-    "RELEASE is the folder of a release. Trajectories that others published may be a CSV or Parquet file: where its ids are "
-    "the original's, they link both. "
+    "RELEASE is the folder of a release. Trajectories that others published may be a CSV or Parquet file; "
+    "with --paired-by-id if their ids are the original's. "
     "Input options are those of the release unless given; files, such as zones, must be given again. "
     "↓ lower is better, ↑ higher is better, – undefined.\n\n"
     "\b\nExamples:\n"
     "  crowdveil measure trips.parquet out/ --zones zones.geojson\n"
     "  crowdveil measure trips.parquet out/ --zones zones.geojson -m generalization,E,D -o lost.csv\n"
     "  crowdveil measure cabs.csv out/ --pairing cabs-pairing.csv -m rmse,record-linkage:time_weight=0.005 --plot lost.png\n"
+    "  crowdveil measure cabs.csv published-by-others.csv --paired-by-id -m rmse\n"
     "  crowdveil measure -f measures.json",
 )  # fmt: skip

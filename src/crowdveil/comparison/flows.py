@@ -131,7 +131,7 @@ def remark_on(candidate: Candidate, flows: Flows) -> str:
     if method.row_semantics == "noisy":
         remarks.append("noise in place of k")
     if not any(isinstance(guarantee, SuppressionBudget) for guarantee in method.guarantees(flows, candidate.params)):
-        remarks.append("budget not guaranteed")
+        remarks.append("budget not guaranteed" if isinstance(candidate.params, Budgeted) else "has no budget")
     if method.row_semantics == "overlapping":
         remarks.append("rows overlap")
     return ", ".join(remarks)

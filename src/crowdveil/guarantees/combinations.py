@@ -51,13 +51,13 @@ class CombinationKAnonymity(Guarantee):
 
     def check(self, written: WrittenRelease) -> Finding:
         """Count the trajectories of each combination. The files do not show their people."""
-        checked, small = self._count(written, np.arange(int(written.column("trajectory_id").max(initial=0))))
+        checked, small = self._count(written, np.arange(int(written.column("published_id").max(initial=0))))
         whose = self.k_unit == "people" and checked > 0 and not small
         return self.make_finding(small > 0, {"checked": checked, "small": small, "whose": whose}, open_=whose)
 
     def check_with_people(self, written: WrittenRelease, person: Ints) -> Finding:
         """Count the people of each combination."""
-        if int(written.column("trajectory_id").max(initial=0)) != len(person):
+        if int(written.column("published_id").max(initial=0)) != len(person):
             return self.make_finding(True, {"other_number": 1}, with_original=True)
         if self.k_unit != "people":
             return self.check(written)
@@ -86,7 +86,7 @@ class CombinationKAnonymity(Guarantee):
 
         Consecutive rows with equal numbers are one visit.
         """
-        t, number = written.column("timestamp"), written.column("trajectory_id") - 1
+        t, number = written.column("timestamp"), written.column("published_id") - 1
         when = t if self.interval_s is None else t // self.interval_s if self.interval_s else np.zeros(len(t))
         seen = np.column_stack([written.column("lon"), written.column("lat"), when])
         _, symbol = np.unique(seen, axis=0, return_inverse=True)

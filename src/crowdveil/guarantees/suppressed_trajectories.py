@@ -40,7 +40,7 @@ class SuppressedTrajectories(Guarantee):
 
     def check_with_trajectories(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
         """Count what is missing of the original, and the people behind it."""
-        published = len(np.unique(written.column("trajectory_id")))
+        published = len(np.unique(written.column("published_id")))
         missing = len(original) - published
         over = not within_budget(missing, len(original), self.suppress)
         if source is None:

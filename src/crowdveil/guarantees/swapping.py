@@ -74,7 +74,7 @@ class SwappedTrajectories(_ComparedWithTrajectories):
     def check_with_trajectories(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
         """Find the owner of each written point, and count its changes."""
         owner = _owners(written, original, self.k_unit)
-        number = _rising(written.column("trajectory_id"))
+        number = _rising(written.column("published_id"))
         known = np.flatnonzero(owner >= 0)
         change = (np.diff(owner[known]) != 0) & (np.diff(number[known]) == 0)
         changes = np.bincount(number[known][1:][change], minlength=int(number.max(initial=-1)) + 1)
@@ -105,7 +105,7 @@ class NoOwnPoints(_ComparedWithTrajectories):
         """Find the owner of each written point, and compare it with the owner of the trajectory."""
         if source is None:
             return self.check(written)
-        number = _rising(written.column("trajectory_id"))
+        number = _rising(written.column("published_id"))
         if int(number.max(initial=-1)) + 1 != len(source):
             return self.make_finding(True, {"other_number": 1}, with_original=True)
         replaced = original.person[source] if self.k_unit == "people" else source

@@ -42,13 +42,13 @@ class SharedTilePairs(Guarantee):
 
     def check(self, written: WrittenRelease) -> Finding:
         """Count the trajectories of each step. The files do not show their people."""
-        steps, small = self._count(written, written.column("trajectory_id"))
+        steps, small = self._count(written, written.column("published_id"))
         whose = self.k_unit == "people" and steps > 0 and not small
         return self.make_finding(small > 0, {"steps": steps, "small": small, "whose": whose}, open_=whose)
 
     def check_with_people(self, written: WrittenRelease, person: Ints) -> Finding:
         """Count the people of each step."""
-        number = written.column("trajectory_id")
+        number = written.column("published_id")
         if int(number.max(initial=0)) != len(person):
             return self.make_finding(True, {"other_number": 1}, with_original=True)
         if self.k_unit != "people":
@@ -68,7 +68,7 @@ class SharedTilePairs(Guarantee):
         """Return the number of steps, and of those made by too few."""
         x, y = LocalProjection(self.lon0, self.lat0).to_plane(written.column("lon"), written.column("lat"))
         tile = np.column_stack([np.floor(x / self.tile_size_m), np.floor(y / self.tile_size_m)])
-        number = written.column("trajectory_id")
+        number = written.column("published_id")
         step = np.flatnonzero((tile[1:] != tile[:-1]).any(axis=1) & (number[1:] == number[:-1]))
         _, pair = np.unique(np.column_stack([tile[step], tile[step + 1]]), axis=0, return_inverse=True)
         made_by = np.unique(np.column_stack([pair.reshape(-1), who[step]]), axis=0)[:, 0]

@@ -50,7 +50,7 @@ class WellFormedTrajectories(Guarantee):
             return self.make_finding(True, {"points": len(table), "columns": 1})
         if any(table[c].null_count for c in table.column_names):
             return self.make_finding(True, {"points": len(table), "missing_values": 1})
-        number, t = written.column("trajectory_id"), written.column("timestamp")
+        number, t = written.column("published_id"), written.column("timestamp")
         if len(number) and (number[0] != 1 or not np.isin(np.diff(number), (0, 1)).all()):
             faults.append("not_numbered")
         if np.any((np.diff(t) < 0) & (np.diff(number) == 0)):
@@ -199,7 +199,7 @@ def _small_classes(group: Ints, person: Ints, k: int) -> int:
 
 def _equivalence_classes(written: WrittenRelease) -> Ints:
     """Return the equivalence class of each written trajectory: equal point for point, times included."""
-    number, t = written.column("trajectory_id"), written.column("timestamp")
+    number, t = written.column("published_id"), written.column("timestamp")
     points = np.column_stack([written.column("lon"), written.column("lat"), t.astype(np.float64)])
     begins = np.flatnonzero(np.diff(number, prepend=number[0] - 1 if len(number) else 0))
     cuts = (np.append(begins, len(number)) * points[:1].nbytes).tolist()

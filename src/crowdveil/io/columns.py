@@ -15,7 +15,7 @@ USUAL: dict[str, tuple[str, ...]] = {
     "lon": ("lon", "lng", "long", "longitude", "x"),
     "time": ("timestamp", "time", "datetime", "date_time", "t", "departure", "departure_time", "start_time", "starttime",
              "started_at", "pickup_datetime", "tpep_pickup_datetime", "lpep_pickup_datetime", "hour", "date"),
-    "trajectory": ("trajectory_id", "traj_id", "trajectory", "tid", "trip_id"),
+    "trajectory": ("trajectory_id", "traj_id", "trajectory", "tid", "trip_id", "published_id"),
     "user": ("user_id", "user", "uid", "person_id", "person", "traveler_id", "subscriber_id", "device_id"),
     "origin": ("origin", "o", "origin_id", "origin_zone", "origin_zone_id", "from", "from_zone", "pulocationid",
                "pickup_location_id", "start_station_id"),

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.io.cropping import crop_zones, parse_crop
 from crowdveil.io.duckdb_engine import engine, fetch
 from crowdveil.io.duckdb_reader import can_read_in_duckdb, read_in_duckdb
 from crowdveil.io.hierarchy import build_hierarchy
@@ -38,6 +39,9 @@ def read_flows(
     grid: str | float | None = None,
     h3: int | None = None,
     voronoi: Any = None,
+    bbox: str | None = None,
+    extent: str | None = None,
+    time_window: str | None = None,
     matrix: str | None = None,
     step: str | int | None = None,
     tz: str = "UTC",
@@ -63,6 +67,9 @@ def read_flows(
     grid, h3, voronoi
         A tessellation for data with coordinates: squares ("500m"), H3 cells of a resolution, or
         the Voronoi cells of points in a file.
+    bbox, extent, time_window
+        Leave out trips outside of a box ("west,south,east,north"), of a grid of a number of tiles ("64x64"), or of a window of
+        local times ("from,to").
     matrix
         The matrix of an OMX file. Default: all matrices, as time steps, if their names are times. `origin` names the lookup.
     step
@@ -85,6 +92,11 @@ def read_flows(
         user, volume, people, weight. All but weight are guessed from the usual names if not given.
     """
     notes = notes if notes is not None else ReadNotes()
+    crop = parse_crop(bbox, extent, time_window, tz)
+    if crop.active and (isinstance(data, Trips) or str(data).lower().endswith(".omx")):
+        raise ParameterError(
+            f"{Option('bbox')}, {Option('extent')} and {Option('time_window')} crop tables of trips or flows; leave them out."
+        )
     if isinstance(data, Trips):
         flows = trips_to_flows(data, step=step, tz=tz, members=members)
     elif isinstance(data, str | Path) and Path(data).suffix.lower() == ".omx":
@@ -95,12 +107,15 @@ def read_flows(
     else:
         source = open_source(data)
         found = find_od_columns(source, columns, by_coordinates(zones, grid, h3, voronoi), notes)
-        given = zones_for(source, found, zones, zone_id, grid, h3, voronoi, notes)
+        given = zones_for(source, found, zones, zone_id, grid, h3, voronoi, notes, crop)
+        if crop.window is not None and found.time is None:
+            raise InputError(Option("time_window"), f"there is no column of times; name it with {Option('time')}.")
         seconds = resolve_step_seconds(step, found, notes)
         form, ids = TimeForm(time_format, any_years), IdRules(user_case_sensitive, user_ignore_case)
         rest = seconds, tz, form, ids, drop_invalid, members, notes
-        if given is None or not can_read_in_duckdb(source, found, given):
-            flows = read_in_chunks(source, found, given, step is None, *rest)
+        if given is None or crop.active or not can_read_in_duckdb(source, found, given):
+            flows = read_in_chunks(source, found, given, step is None, *rest, crop)
+            flows = flows if crop.box is None or grid is not None or h3 is not None else crop_zones(flows, crop.box)
         else:
             flows = read_in_duckdb(source, found, given, *rest)
         refuse_spread(int(flows.t[0]), int(flows.t[-1]), form, f"{source.name}, column {found.time}")

@@ -1,4 +1,4 @@
-"""Build trees over zones by name or from a table of levels or parents, and write them as a table."""
+"""Build trees over zones by name or from a table of levels, parents or nodes, and write them as a table of nodes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from crowdveil.model.zones import Zones
 
 
 def build_hierarchy(zones: Zones, kind: str | Path | pa.Table) -> Hierarchy:
-    """Build a tree over zones: "ward", "kd", "quadtree" or "h3", or from a table or file of levels or parents.
+    """Build a tree over zones: "ward", "kd", "quadtree" or "h3", or from a table or file.
 
     A table of levels has the tile's id first, then one column per level from fine to coarse. A table of parents has the
-    columns node and parent.
+    columns node and parent. A table of nodes is what `hierarchy_table` returns.
     """
     if isinstance(kind, str) and kind in BUILDERS:
         return build(zones, kind)
     if isinstance(kind, str | Path) and ("." in str(kind) or Path(kind).exists()):
-        return build(zones, open_source(kind).read())
+        return build(zones, open_source(kind).read(as_is=True))
     return build(zones, kind if isinstance(kind, pa.Table) else str(kind))
 
 

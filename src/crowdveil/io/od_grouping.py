@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdveil.errors import InputError, counted
+from crowdveil.io.cropping import Crop
 from crowdveil.io.duckdb_engine import duckdb_errors, engine, fetch
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_rows import OdColumns, OdReader, ZoneNames
@@ -59,12 +60,13 @@ def read_in_chunks(
     drop_invalid: bool,
     members: bool,
     notes: ReadNotes,
+    crop: Crop,
 ) -> Flows:
     """Read flows from rows that Python must prepare: text, coordinates, volumes, or zones found while reading."""
     own_steps = own_steps and columns.is_flows and columns.time is not None
     seconds = 1 if own_steps else seconds
     steps = TimeSteps(seconds, tz) if seconds and columns.time else None
-    new_reader = partial(OdReader, source, columns, ZoneNames(zones), tz, form, notes, ids)
+    new_reader = partial(OdReader, source, columns, ZoneNames(zones), tz, form, notes, ids, crop)
     flows = None
     if columns.is_flows and columns.user is None and zones is not None:
         reader = new_reader()

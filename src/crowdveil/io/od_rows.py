@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from crowdveil.errors import InputError, Option, ParameterError, rows_that
 from crowdveil.io.columns import describe_columns, find_columns
+from crowdveil.io.cropping import Crop
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.parallel import run_ordered
 from crowdveil.io.person_ids import DistinctPeople, IdRules, count_case_variants
@@ -231,6 +232,7 @@ class OdReader:
     form: TimeForm
     notes: ReadNotes
     ids: IdRules = field(default_factory=IdRules)
+    crop: Crop = field(default_factory=Crop)
     problems: Problems = field(default_factory=Problems)
     instants: bool | None = None
     """Whether times are unambiguous instants; None until some have been read."""
@@ -301,10 +303,16 @@ class OdReader:
                 problems.add(reason, rows & ~bad, start)
                 bad = bad | rows
 
+        def crop(rows: Mask) -> None:
+            # Rows that are left out on request are no problem, whatever else is wrong with them.
+            nonlocal bad
+            bad = bad | rows
+
         for end, short in zip(ENDS, "od", strict=True):
-            columns[short] = self._zone_indices(batch, end, problem)
+            columns[short] = self._zone_indices(batch, end, problem, crop)
         if self.columns.time is not None:
             columns["wall"], instants, odd_times = self._wall(batch[self.columns.time], problem)
+            crop(self.crop.outside_times(columns["wall"]))
         if self.columns.user is not None:
             person = self.ids.apply(batch[self.columns.user], f"{self.source.name}, column {self.columns.user}")
             problem(f"have no user in column {self.columns.user}", person.is_null().to_numpy(zero_copy_only=False))
@@ -326,12 +334,13 @@ class OdReader:
             return None
         return pc.unique((rows.filter(pc.greater(rows["volume"], 0)) if self.columns.is_flows else rows)["person"])
 
-    def _zone_indices(self, batch: pa.RecordBatch, end: str, problem: Any) -> Indices:
+    def _zone_indices(self, batch: pa.RecordBatch, end: str, problem: Any, crop: Any) -> Indices:
         if self.columns.by_id:
             column = getattr(self.columns, end)
             index, unknown = self.names.indices(batch[column], f"{self.source.name}, column {column}")
             reason = "name no zone" if self.names.from_data else "name a zone that is not among the zones"
             problem(f"{reason} in column {column}", unknown)
+            crop(self._outside_zones(index))
             return index
         zones = self.names.zones
         if zones is None:
@@ -339,9 +348,27 @@ class OdReader:
                 f"coordinates need zones; give {Option('zones')}, {Option('grid')}, {Option('h3')} or {Option('voronoi')}."
             )
         lon, lat = read_coordinates(batch, self.columns.coordinates(end), self.source.name, problem)
+        if self.crop.box is not None:
+            crop(self.crop.outside(lon, lat))
         index = locate(zones, lon, lat)
+        if self.crop.extent is not None:
+            crop(index < 0)
         problem(f"have their {end} outside all zones", index < 0)
+        if zones.kind not in ("grid", "h3"):
+            crop(self._outside_zones(index))
         return index
+
+    def _outside_zones(self, index: Indices) -> Mask:
+        """Return which rows have a zone whose center lies outside of the box."""
+        zones = self.names.zones
+        if self.crop.box is None:
+            return np.zeros(len(index), np.bool_)
+        if zones is None or not zones.located:
+            raise InputError(
+                f"{Option('bbox')} needs zones with positions; give {Option('zones')}, or coordinates of the trips."
+            )
+        outside: Mask = self.crop.outside(zones.lon, zones.lat)[index]
+        return outside
 
     def _wall(self, column: Any, problem: Any) -> tuple[Ints, bool | None, tuple[int, int]]:
         """Return local times, whether they are instants (None if no time is usable), and counts of odd times."""

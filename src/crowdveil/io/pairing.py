@@ -105,11 +105,18 @@ def _keys(data: Trajectories) -> list[tuple[str, ...]]:
     return list(zip(ids, (str(person) for person in data.people_ids[data.person].tolist()), strict=True))
 
 
-def pairing_by_ids(original: Trajectories, published: Trajectories) -> Ints | None:
-    """Return the original of each published trajectory by equal ids; None if a published id is unknown."""
+def pairing_by_ids(original: Trajectories, published: Trajectories) -> Ints:
+    """Return the original of each published trajectory by equal ids; raise if a published id is unknown."""
     index = {key: i for i, key in enumerate(_keys(original))}
     found = [index.get(key, -1) for key in _keys(published)]
-    return None if -1 in found else np.array(found, np.int64)
+    unknown = sum(i < 0 for i in found)
+    if unknown:
+        raise InputError(
+            Option("paired_by_id"),
+            f"{counted(unknown, 'published id is', 'published ids are')} not in the original; wanted all of them; "
+            f"give the {Option('pairing')} instead, or neither.",
+        )
+    return np.array(found, np.int64)
 
 
 def read_pairing(pairing: Any, original: Trajectories, published: list[str]) -> Ints:

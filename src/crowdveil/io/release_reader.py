@@ -33,7 +33,7 @@ def load_trajectory_release(written: WrittenRelease) -> TrajectoryRelease:
     """Return a release of trajectories, in the order of their numbers, without its areas."""
     if written.is_flows:
         raise InputError(written.folder, "wanted a release of trajectories, but it holds flows.")
-    number, t = written.column("trajectory_id"), written.column("timestamp")
+    number, t = written.column("published_id"), written.column("timestamp")
     if np.any(np.diff(number) < 0) or np.any((np.diff(t) < 0) & (np.diff(number) == 0)):
         raise InputError(
             written.folder, "trajectories are not in order of their numbers and times; verify the release."

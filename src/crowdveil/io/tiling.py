@@ -10,14 +10,25 @@ from typing import Any
 import numpy as np
 
 from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.io.cropping import EVERYTHING, Crop
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_rows import ENDS, OdColumns, read_coordinates
 from crowdveil.io.source import Source
 from crowdveil.io.zones import read_voronoi, read_zones
 from crowdveil.model.arrays import Floats
 from crowdveil.model.globe import Reach
-from crowdveil.model.tessellation import grid_over, grid_zones, h3_cells, h3_zones
-from crowdveil.model.zones import Zones
+from crowdveil.model.tessellation import (
+    grid_around,
+    grid_over,
+    grid_zones,
+    h3_cells,
+    h3_zones,
+    public_box,
+    public_step,
+)
+from crowdveil.model.zones import Grid, Zones
+
+NO_COORDINATES = "no row has usable coordinates; wanted degrees, without a decimal comma."
 
 
 def zones_for(
@@ -29,10 +40,19 @@ def zones_for(
     h3: int | None,
     voronoi: Any,
     notes: ReadNotes,
+    crop: Crop = EVERYTHING,
 ) -> Zones | None:
     """Return the given zones or a new tessellation; None if the ids in the data are the zones."""
+    if crop.extent is not None and grid is None:
+        raise ParameterError(
+            Option("extent"), f"it counts the tiles of a grid; give {Option('grid')} too, or leave it out."
+        )
+    if grid is not None and crop.extent is not None:
+        return grid_zones(_grid_of_extent(source, columns, parse_meters(grid), crop))
+    if grid is not None and crop.box is not None:
+        return grid_zones(grid_over(crop.box, parse_meters(grid)))
     if grid is not None or h3 is not None:
-        found = [find_cover(batch, columns, source.name, h3) for batch in source.batches(columns.used)]
+        found = [find_cover(batch, columns, source.name, h3, crop) for batch in source.batches(columns.used)]
         return zones_covering(found, grid, h3, source.name)
     return given_zones(zones, zone_id, voronoi, notes)
 
@@ -44,6 +64,25 @@ def given_zones(zones: Any, zone_id: str | None, voronoi: Any, notes: ReadNotes)
     return None if voronoi is None else read_voronoi(voronoi, zone_id=zone_id, notes=notes)
 
 
+def _grid_of_extent(source: Source, columns: OdColumns, size_m: float, crop: Crop) -> Grid:
+    """Return the grid of a number of tiles around the middle of the box, else around the medians of all coordinates, which are
+    rounded to the public grid.
+    """
+    across, up = crop.extent or (1, 1)
+    if crop.box is not None:
+        lon, lat = crop.box.middle
+        return grid_around(lon, lat, size_m, across, up)
+    points = [
+        point for batch in source.batches(columns.used) for point in _usable_coordinates(batch, columns, source.name)
+    ]
+    if not sum(len(lon) for lon, _ in points):
+        raise InputError(source.name, NO_COORDINATES)
+    step = public_step(size_m)
+    middle = (float(np.median(np.concatenate([point[axis] for point in points]))) for axis in (0, 1))
+    lon, lat = (float(np.round(np.round(value / step) * step, 9)) for value in middle)
+    return grid_around(lon, lat, size_m, across, up)
+
+
 @dataclass(frozen=True)
 class PointCover:
     """Extent of coordinates, or their H3 cells, from which zones are made."""
@@ -52,11 +91,13 @@ class PointCover:
     cells: frozenset[str] = frozenset()
 
 
-def find_cover(batch: Any, columns: OdColumns, name: str, h3: int | None) -> PointCover:
-    """Return the cover of the usable origins and destinations of a chunk."""
+def find_cover(batch: Any, columns: OdColumns, name: str, h3: int | None, crop: Crop = EVERYTHING) -> PointCover:
+    """Return the cover of the usable origins and destinations of a chunk, inside the box of `crop`."""
     reach = []
     cells: set[str] = set()
     for lon, lat in _usable_coordinates(batch, columns, name):
+        inside = ~crop.outside(lon, lat)
+        lon, lat = lon[inside], lat[inside]
         reach.append(Reach.of(lon, lat))
         cells.update(() if h3 is None else h3_cells(lon, lat, h3))
     return PointCover(Reach.merge(reach), frozenset(cells))
@@ -66,9 +107,10 @@ def zones_covering(found: Sequence[PointCover], grid: str | float | None, h3: in
     """Return square tiles or H3 cells that cover all coordinates."""
     reach = Reach.merge(p.reach for p in found)
     if not np.isfinite(reach.west):
-        raise InputError(name, "no row has usable coordinates; wanted degrees, without a decimal comma.")
+        raise InputError(name, NO_COORDINATES)
     if grid is not None:
-        return grid_zones(grid_over(reach.box, parse_meters(grid)))
+        size_m = parse_meters(grid)
+        return grid_zones(grid_over(public_box(reach.box, size_m), size_m))
     return h3_zones(sorted(frozenset().union(*(p.cells for p in found))))
 
 

@@ -26,7 +26,7 @@ from crowdveil.model.trajectories import Trajectories
 
 FLOW_COLUMNS = ("t", "origin_area", "destination_area", "volume", "state")
 STEP_COLUMNS = ("t", "published", "suppressed")
-TRAJECTORY_COLUMNS = ("lat", "lon", "timestamp", "trajectory_id")
+TRAJECTORY_COLUMNS = ("lat", "lon", "timestamp", "published_id")
 AREAS_FILE, MANIFEST_FILE = "areas.geojson", "manifest.json"
 NO_TIME = int(np.iinfo(np.int64).min)
 """Start of a time step without a time in the files."""
@@ -247,7 +247,7 @@ def read_features(path: Path) -> list[dict[str, Any]]:
 
 _NUMBERS = {
     "volume": pa.int64(), "people": pa.int64(), "trips": pa.int64(), "published": pa.int64(), "suppressed": pa.int64(),
-    "trajectory_id": pa.int64(), "user_id": pa.int64(), "lat": pa.float64(), "lon": pa.float64(),
+    "published_id": pa.int64(), "user_id": pa.int64(), "lat": pa.float64(), "lon": pa.float64(),
 }  # fmt: skip
 
 

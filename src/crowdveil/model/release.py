@@ -389,7 +389,7 @@ class TrajectoryRelease(Tabular):
             "lat": self.lat,
             "lon": self.lon,
             "timestamp": pa.array(self.t * 1000, pa.timestamp("ms", tz="UTC")),
-            "trajectory_id": np.repeat(np.arange(1, len(self) + 1), lengths),
+            "published_id": np.repeat(np.arange(1, len(self) + 1), lengths),
         }
         if self.person is not None:
             columns["user_id"] = np.repeat(self.person, lengths)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from crowdveil.errors import InputError, Option, ParameterError
-from crowdveil.model.arrays import Floats, Indices, Labels
+from crowdveil.model.arrays import Floats, Indices, Ints, Labels
 from crowdveil.model.globe import Box, cut_at_date_line, near
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.zones import Grid, Zones
@@ -33,16 +34,47 @@ def grid_over(box: Box, size_m: float, most: int = MAX_TILES) -> Grid:
     x, y = projection.to_plane(*_box_outline(box))
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise ParameterError(
-            "a grid cannot cover points all around the globe; leave out far points with a bounding box, or use H3 cells."
+            f"a grid cannot cover points all around the globe; leave out far points with {Option('bbox')}, or use H3 cells."
         )
     x0, y0 = np.floor(x.min() / size_m) * size_m, np.floor(y.min() / size_m) * size_m
     columns, rows = int((x.max() - x0) // size_m) + 1, int((y.max() - y0) // size_m) + 1
     if columns * rows > most:
         raise ParameterError(
             f"a grid of {size_m:g} m over these points has {columns * rows:,} tiles, and at most {most:,} are "
-            "possible; choose larger tiles, or leave out far points with a bounding box."
+            f"possible; choose larger tiles, or leave out far points with {Option('bbox')}."
         )
     return Grid(projection, float(x0), float(y0), float(size_m), columns, rows)
+
+
+def grid_around(lon: float, lat: float, size_m: float, columns: int, rows: int) -> Grid:
+    """Return the grid of this many squares around a point."""
+    if columns * rows > MAX_TILES:
+        raise ParameterError(Option("extent"), f"wanted at most {MAX_TILES:,} tiles, but got {columns * rows:,}.")
+    projection = LocalProjection.around_box(Box(lon, lat, lon, lat))
+    x, y = (float(values[0]) for values in projection.to_plane(np.array([lon]), np.array([lat])))
+    return Grid(projection, x - columns * size_m / 2, y - rows * size_m / 2, float(size_m), columns, rows)
+
+
+PUBLIC_TILES = 10
+"""Tiles in a step of the public grid, at least."""
+
+
+def public_step(size_m: float) -> float:
+    """Return the step of the public grid for tiles of a size: 1, 2 or 5 times a power of ten, degrees."""
+    least = PUBLIC_TILES * size_m / 111_320
+    power = 10.0 ** np.floor(np.log10(least))
+    return float(next(f * power for f in (1, 2, 5, 10) if f * power >= least * (1 - 1e-9)))
+
+
+def public_box(box: Box, size_m: float) -> Box:
+    """Return a box rounded outward to the public grid, so that it does not show the exact positions at its sides."""
+    step = public_step(size_m)
+    west, south = (float(np.round(np.floor(v / step) * step, 9)) for v in (box.west, box.south))
+    east, north = (float(np.round(np.ceil(v / step) * step, 9)) for v in (box.east, box.north))
+    east, north = (high if high > low else high + step for low, high in ((west, east), (south, north)))
+    if box.west >= -180 and box.east <= 180:
+        west, east = max(west, -180.0), min(east, 180.0)
+    return Box(west, max(south, -90.0), east, min(north, 90.0))
 
 
 def _box_outline(box: Box) -> tuple[Floats, Floats]:
@@ -75,6 +107,12 @@ def grid_zones(grid: Grid, column: Indices | None = None, row: Indices | None = 
     lon, lat = grid.projection.to_globe(x, y)
     ids = np.array([f"r{r}c{c}" for r, c in zip(row.tolist(), column.tolist(), strict=True)], dtype=object)
     return Zones(ids, lon, lat, kind="grid", grid=grid, column=column, row=row)
+
+
+def zones_at(zones: Zones, index: Ints) -> Zones:
+    """Return some of the zones, in the given order."""
+    columns = {name: getattr(zones, name) for name in ("ids", "lon", "lat", "polygons", "column", "row")}
+    return replace(zones, **{name: values[index] for name, values in columns.items() if values is not None})
 
 
 def h3_zones(cells: Sequence[str]) -> Zones:

@@ -1,4 +1,4 @@
-"""Make trees over tiles from a table: units of every level, or the parent of each node."""
+"""Make trees over tiles from a table: units of every level, the parent of each node, or the nodes of a written tree."""
 
 from __future__ import annotations
 
@@ -65,6 +65,53 @@ def parents(zones: Zones, table: pa.Table | TableLike) -> Hierarchy:
     tile = np.full(len(names), -1, np.int64)
     tile[: len(zones)] = np.arange(len(zones))
     return Hierarchy.from_parents(parent, tile, "parents")
+
+
+NODE_COLUMNS = ("node", "parent", "tiles", "tile")
+"""Columns of a written tree, see `crowdveil.io.hierarchy.hierarchy_table`."""
+
+
+def nodes(zones: Zones, table: pa.Table | TableLike) -> Hierarchy:
+    """Make the tree of a table that `crowdveil hierarchy` wrote: number of each node, number of its parent, tile of a leaf.
+
+    The tree has the same nodes in the same order. The column `tiles` is not read. Rows may be in any order.
+    """
+    table = _as_table(table)
+    node, no_node = _numbers(table, "node")
+    parent, is_root = _numbers(table, "parent")
+    _refuse(np.flatnonzero(no_node) + 1, "table of nodes: column node has no value in", "write the tree again")
+    n = len(node)
+    known = (node >= 0) & (node < n)
+    _refuse(
+        np.flatnonzero(~known) + 1, f"table of nodes: wanted numbers from 0 to {n - 1:,}, but another is in", "fix it"
+    )
+    _refuse(_repeats(node), "table of nodes: an earlier node is repeated in", "leave one")
+    stray = ~is_root & ((parent < 0) | (parent >= n))
+    _refuse(np.flatnonzero(stray) + 1, "table of nodes: the parent has no row of its own in", "add it")
+    text, inner = _text(table, table.column_names.index("tile"))
+    tile = _positions(text, _zone_ids(zones))
+    tile[inner] = -1
+    _refuse(np.flatnonzero((tile < 0) & ~inner) + 1, "table of nodes: the zones lack the tile of", "give its zones")
+    lacking = len(zones) - len(np.unique(tile[tile >= 0]))
+    require(
+        lacking == 0, f"table of nodes: wanted a row for each tile, but {counted(lacking, 'tile')} had none; add them."
+    )
+    order = np.argsort(node)
+    return Hierarchy.from_parents(np.where(is_root, -1, parent)[order], tile[order], "nodes")
+
+
+def _numbers(table: pa.Table, name: str) -> tuple[Ints, Mask]:
+    """Return a column of whole numbers, and which rows have none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    require(table.column_names.count(name) == 1, f"table of nodes: wanted one column named {name}.")
+    text, missing = _text(table, table.column_names.index(name))
+    try:
+        numbers = pc.if_else(_arrow(missing), "0", text).cast(pa.int64())
+    except pa.ArrowInvalid:
+        raise InputError(Option("hierarchy"), f"column {name} must have whole numbers.") from None
+    return np.array(numbers, np.int64), missing
 
 
 def _as_table(table: pa.Table | TableLike) -> pa.Table:

@@ -11,13 +11,13 @@ import numpy as np
 from crowdveil.errors import InputError, Option, ParameterError, rows_named
 from crowdveil.model.arrays import Floats, Indices, Ints, Mask, Words, require
 from crowdveil.model.hierarchy import Hierarchy
-from crowdveil.model.tree_tables import levels, parents
+from crowdveil.model.tree_tables import NODE_COLUMNS, levels, nodes, parents
 from crowdveil.model.zones import Zones
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["BUILDERS", "build", "h3", "kd", "levels", "parents", "quadtree", "ward"]
+__all__ = ["BUILDERS", "build", "h3", "kd", "levels", "nodes", "parents", "quadtree", "ward"]
 
 _HALF_MM = 5e-4
 
@@ -118,9 +118,12 @@ BUILDERS: dict[str, Callable[[Zones], Hierarchy]] = {"ward": ward, "kd": kd, "qu
 def build(zones: Zones, kind: str | pa.Table) -> Hierarchy:
     """Build the tree named `kind`, or the tree of a table.
 
-    A table with the columns `node` and `parent` alone is read by `parents`, every other by `levels`.
+    A table with the columns of a written tree is read by `nodes`, one with `node` and `parent` alone by `parents`, every other
+    by `levels`.
     """
     if not isinstance(kind, str):
+        if set(kind.column_names) == set(NODE_COLUMNS):
+            return nodes(zones, kind)
         edges = set(kind.column_names) == {"node", "parent"}
         return parents(zones, kind) if edges else levels(zones, kind)
     if kind not in BUILDERS:

@@ -90,17 +90,38 @@ def _budget(row: dict[str, Any]) -> str:
     return f"{row.get('suppress')}" if trips is None else f"{trips} trips"
 
 
+def _k_of(row: dict[str, Any]) -> str:
+    """Return the k of a row of a sweep, or of a comparison of several k, whose methods have names such as joint:k=5."""
+    parts = [part for part in str(row.get("method") or "").split(":")[1:] if part.startswith("k=")]
+    return f"{row['k']}" if row.get("k") is not None else parts[0].removeprefix("k=") if parts else ""
+
+
 def _points(axis: Any, rows: list[dict[str, Any]], x: Callable[[dict[str, Any]], float], y: str, title: str) -> None:
+    """Draw a point for each row, and the Pareto front of each k: a smaller k would be on every common front."""
     points = [(x(row), _number(row, y)) for row in rows]
     for row, point, (color, marker) in zip(rows, points, method_styles(), strict=False):
         label = row.get("method") or f"k = {row.get('k')}, at most {_budget(row)} suppressed"
         if np.isfinite(point).all():
             axis.plot(*point, marker=marker, color=color, linestyle="none", markersize=8, label=label)
-    best = front([point for point in points if np.isfinite(point).all()])
-    if best:
-        axis.plot(*zip(*best, strict=True), color="#888888", linewidth=1.2, zorder=0, label="Pareto front")
+    for (k, best), style in zip(pareto_fronts(rows, points).items(), _FRONTS * len(rows), strict=False):
+        name = f"Pareto front, k = {k}" if k else "Pareto front"
+        axis.plot(*zip(*best, strict=True), color="#888888", linestyle=style, linewidth=1.2, zorder=0, label=name)
     axis.set_xlabel(title)
     axis.grid(alpha=0.3)
+
+
+_FRONTS = ("-", "--", ":", "-.")
+
+
+def pareto_fronts(
+    rows: list[dict[str, Any]], points: list[tuple[float, float]]
+) -> dict[str, list[tuple[float, float]]]:
+    """Return the Pareto front of each k, without methods that a remark calls not comparable."""
+    of_k: dict[str, list[tuple[float, float]]] = {}
+    for row, point in zip(rows, points, strict=True):
+        if np.isfinite(point).all() and not row.get("remark"):
+            of_k.setdefault(_k_of(row), []).append(point)
+    return {k: front(found) for k, found in of_k.items()}
 
 
 def _flows(shown: FlowPicture, wanted: PlotOptions, file: Path) -> None:

@@ -54,7 +54,7 @@ class TrajectoryPicture:
 
 def released(written: WrittenRelease) -> TrajectoryPicture:
     """Return the trajectories of a written release."""
-    number = written.column("trajectory_id")
+    number = written.column("published_id")
     offsets = (
         np.append(np.flatnonzero(np.diff(number, prepend=-1)), len(number)) if len(number) else np.zeros(1, np.int64)
     )

@@ -12,7 +12,7 @@ from crowdveil.io.atomic import check_file, new_file, recover
 from crowdveil.io.manifest_reader import read_manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_reader import load_flow_release
-from crowdveil.io.written_release import WrittenRelease, file_hash, read_release
+from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, file_hash, read_release
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import Release
 from crowdveil.model.trajectories import Trajectories
@@ -66,6 +66,14 @@ def verified(
         return check(written, guarantees), manifest["k_unit"]
     takes = Flows if written.is_flows else Trajectories
     return check(written, guarantees, _read_again(manifest, takes, original, reading or {})), manifest["k_unit"]
+
+
+def release_of_file(path: Path) -> Path:
+    """Return the folder of a release if `path` is the data file in it, else the path itself."""
+    if not path.is_file() or not (path.parent / MANIFEST_FILE).is_file():
+        return path
+    named = read_manifest(path.parent)["files"]["data"]["name"]
+    return path.parent if named == path.name else path
 
 
 def open_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any], WrittenRelease]:

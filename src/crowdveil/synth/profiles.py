@@ -149,7 +149,8 @@ def _matrix(profile: Profile, pull: Floats, rng: np.random.Generator) -> tuple[I
     """Return pairs (origin × tiles + destination) and volumes of one hour."""
     flows = round(profile.flows * rng.uniform(0.95, 1.05))
     # The greatest of weight + Gumbel noise, in logarithms, are a weighted sample without replacement.
-    pairs = np.argpartition(-(pull + rng.gumbel(size=len(pull))), flows)[:flows]
+    # Sorted, since the order in which a partition returns them differs between machines.
+    pairs = np.sort(np.argpartition(-(pull + rng.gumbel(size=len(pull))), flows)[:flows])
     order = np.argsort(pull[pairs] + 0.7 * rng.standard_normal(flows), kind="stable")
     return pairs[order], _volumes(profile, flows, rng)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from crowdveil.compat.mobidatalab.runfiles import PAIRING, TILES, lower_keys
 from crowdveil.errors import OutputError, ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.remote import LOCAL_SERVER, remote
@@ -25,8 +26,20 @@ SENT: dict[str, tuple[str, dict[str, str]]] = {
 }
 GET_TASK = "get-task"
 COMMANDS = (*SENT, GET_TASK)
-_SERVER = click.Option(["--server"], envvar="CROWDVEIL_SERVER", default=LOCAL_SERVER, metavar="URL",
-                       help=f"The server. [CROWDVEIL_SERVER, or {LOCAL_SERVER}]")  # fmt: skip
+CONFIG_FILES = ("config_api.json", "server/config_api.json")
+"""Where mdl-anonymizer's commands find the address of the server, as `{"api_server": URL}`."""
+
+
+def configured_server() -> str:
+    """Return the address in a config_api.json of the current folder, else that of this machine."""
+    for path in map(Path, CONFIG_FILES):
+        if path.is_file():
+            return str(need(path, load(path), "api_server"))
+    return LOCAL_SERVER
+
+
+_SERVER = click.Option(["--server"], envvar="CROWDVEIL_SERVER", default=configured_server, metavar="URL",
+                       help=f"The server. [CROWDVEIL_SERVER, config_api.json, or {LOCAL_SERVER}]")  # fmt: skip
 
 
 def make_command(name: str) -> click.Command:
@@ -39,8 +52,8 @@ def make_command(name: str) -> click.Command:
     path, files = SENT[name]
 
     def send(run_file: str, server: str) -> None:
-        content = load(Path(run_file))
-        named = {field: Path(need(Path(run_file), content, key)) for field, key in files.items()}
+        content = lower_keys(Path(run_file), load(Path(run_file)))
+        named = {field: Path(need(Path(run_file), content, key)) for field, key in files.items()} | _optional(content)
         answer = remote(server).send(path, {"config_file": json.dumps(content)}, named)
         click.echo(json.dumps(answer, indent=2))
 
@@ -48,6 +61,15 @@ def make_command(name: str) -> click.Command:
         name, callback=send, help=f"Send a run file and its data to {path} of a server, and print the task's id.",
         params=[click.Option(["-f", "--file", "run_file"], required=True, metavar="FILE", help="The run file, JSON."), _SERVER],
     )  # fmt: skip
+
+
+def _optional(content: dict[str, Any]) -> dict[str, Path]:
+    """Return the files that a run file may name beyond its data, by their fields."""
+    params = content.get("params")
+    tiles = {k.lower(): v for k, v in params.items()}.get(TILES) if isinstance(params, dict) else None
+    return {
+        field: Path(path) for field, path in ((TILES, tiles), (PAIRING, content.get(PAIRING))) if isinstance(path, str)
+    }
 
 
 def _get(task: str, server: str) -> None:

@@ -22,17 +22,27 @@ class Names:
         Our name of a parameter by its name there; "" for one that has no effect here.
     factors
         By its name there, what the value of a parameter is multiplied by, where the units differ.
+    defaults
+        By our name, the value that a parameter has there where none is given, where ours differs.
     """
 
     names: tuple[str, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
     factors: Mapping[str, float] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def translate(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return parameters under our names and in our units. A value that is no number stays, to be refused later."""
-        found = {self.parameters.get(name, name): self._convert(name, value) for name, value in values.items()}
+        """Return parameters under our names and in our units. Names match without case, as do ours, which are lower case.
+
+        A value that is no number stays, to be refused later.
+        """
+        theirs = {name.lower(): name for name in self.parameters}
+        found: dict[str, Any] = {}
+        for given, value in values.items():
+            name = theirs.get(given.lower(), given.lower())
+            found[self.parameters.get(name, name)] = self._convert(name, value)
         found.pop("", None)
-        return found
+        return {**self.defaults, **found}
 
     def _convert(self, name: str, value: Any) -> Any:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -50,6 +60,7 @@ METHODS: dict[str, Names] = {
         ("ProtectedGeneralization",),
         {"tile_size": "tile_size_m", "tiles_filename": "zones", "time_interval": "time_interval_s"},
         {"time_interval": 60.0},
+        {"time_interval_s": 0, "time_strategy": "keep"},
     ),
     "microaggregation": Names(
         ("Microaggregation", "SimpleMDAV"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,7 +15,16 @@ from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from crowdveil.analysis.study import Study
-from crowdveil.compat.mobidatalab.runfiles import KEYS, analysis_of, filters_of, measures_of, request_of
+from crowdveil.compat.mobidatalab.runfiles import (
+    KEYS,
+    PAIRING,
+    TILES,
+    analysis_of,
+    filters_of,
+    lower_keys,
+    measures_of,
+    request_of,
+)
 from crowdveil.errors import CrowdveilError, Option, ParameterError, as_json
 from crowdveil.registry import find_analysis
 from crowdveil.runfiles.common import known_only, need, tables
@@ -32,52 +41,76 @@ from crowdveil.server.routes.uploads import TEXT_MOST, Form, parsed
 
 PROCESSING = "Your task is being processed. Use the 'GET /task/' endpoint to obtain the results later"
 CONFIG = Path("config_file")
+OPTIONAL = (TILES, PAIRING)
+"""Fields of files that may be missing."""
 Chosen = tuple[str, dict[str, Any]]
 
 
-def _anonymize(content: dict[str, Any]) -> Chosen:
+def _anonymize(content: dict[str, Any], uploaded: Container[str]) -> Chosen:
     asked = request_of(CONFIG, _here(content, input_file="input_dataset", output_folder="output"))
     name = KINDS["anonymize"].find(asked.method)
-    values = {**asked.parameters, **asked.reading, **asked.options}
+    reading = dict(asked.reading)
+    if reading.pop("zones", None) is not None and TILES not in uploaded:
+        raise ParameterError(Option(TILES), "wanted the file of tiles in this field of the form; upload it.")
+    values = {**asked.parameters, **reading, **asked.options}
     return name, values if asked.data_name is None else values | {"data_name": asked.data_name}
 
 
 def _here(content: dict[str, Any], **places: str) -> dict[str, Any]:
     """Return a run file with our names for files, since paths of the client's machine mean nothing here."""
-    named = content.get("main_output_file")
-    if isinstance(named, str):
-        content = content | {"main_output_file": named.replace("\\", "/").rsplit("/", 1)[-1]}
+    content = lower_keys(CONFIG, content)
+    for key in ("main_output_file", "output_filename"):
+        if isinstance(content.get(key), str):
+            content[key] = _base_name(content[key])
     return content | places
 
 
-def _analyze(content: dict[str, Any]) -> Chosen:
+def _base_name(path: str) -> str:
+    return path.replace("\\", "/").rsplit("/", 1)[-1]
+
+
+def _named(name: str | Path | None) -> dict[str, Any]:
+    """Return the name under which a result is sent, where one was asked for."""
+    return {} if not name else {"result_name": _base_name(str(name))}
+
+
+def _analyze(content: dict[str, Any], _uploaded: Container[str]) -> Chosen:
+    content = lower_keys(CONFIG, content)
     analysis = find_analysis(need(CONFIG, content, "method"))
     if analysis.takes is Study:  # mdl-anonymizer has none of these
         known_only(CONFIG, content, KEYS)
         return analysis.name, tables(CONFIG, content, "params")
     asked = analysis_of(CONFIG, _here(content, input_file="input_dataset", output_folder="output"))
     form = Path(str(asked.output)).suffix.lower().removeprefix(".")
-    return analysis.name, asked.options | {"format": "geojson" if form == "json" else form}
+    named = _named(content.get("main_output_file"))
+    return analysis.name, asked.options | {"format": "geojson" if form == "json" else form} | named
 
 
-def _measure(content: dict[str, Any]) -> Chosen:
+def _measure(content: dict[str, Any], uploaded: Container[str]) -> Chosen:
     places = {"original_dataset": "original_dataset", "anonymized_dataset": "anonymized_dataset"}
     asked = measures_of(CONFIG, _here(content, **places))
-    return ALL, {"measures": [measure.label for measure in asked.measures]}
+    if asked.pairing is not None and PAIRING not in uploaded:
+        raise ParameterError(Option(PAIRING), "wanted the pairing in this field of the form; upload it.")
+    values = {"measures": [measure.label for measure in asked.measures], "paired_by_id": asked.paired_by_id}
+    return ALL, values | _named(asked.output)
 
 
-def _filter(content: dict[str, Any]) -> Chosen:
-    places = {"input_filename": "input_dataset", "output_filename": "output"}
-    return TRAJECTORIES, {"filters": filters_of(CONFIG, content | places).methods}
+def _filter(content: dict[str, Any], _uploaded: Container[str]) -> Chosen:
+    content = _here(content, input_filename="input_dataset")
+    output, filters = content.get("output_filename"), filters_of(CONFIG, content).methods
+    named = _named(output if isinstance(output, str) else None)
+    form = {"format": "parquet"} if str(named.get("result_name", "")).endswith(".parquet") else {}
+    return TRAJECTORIES, {"filters": filters} | form | named
 
 
-ROUTES: tuple[tuple[str, str, Fields, Callable[[dict[str, Any]], Chosen]], ...] = (
-    ("/anonymize/", "anonymize", {"input_dataset": ("data",)}, _anonymize),
+Choose = Callable[[dict[str, Any], Container[str]], Chosen]
+ROUTES: tuple[tuple[str, str, Fields, Choose], ...] = (
+    ("/anonymize/", "anonymize", {"input_dataset": ("data",), TILES: ("zones",)}, _anonymize),
     ("/analyze/", "analyze", {"input_dataset": ("data", "release")}, _analyze),
     (
         "/compute_measures/",
         "measure",
-        {"original_dataset": ("original",), "anonymized_dataset": ("release",)},
+        {"original_dataset": ("original",), "anonymized_dataset": ("release",), PAIRING: ("pairing",)},
         _measure,
     ),
     ("/filter/", "filter", {"input_dataset": ("data",)}, _filter),
@@ -133,12 +166,12 @@ def _error(code: str, text: str, status: int) -> JSONResponse:
     return JSONResponse({"status": "ERROR", "message": error["message"], "error": error}, status)
 
 
-def _add(app: FastAPI, path: str, verb: str, fields: Fields, chosen: Callable[[dict[str, Any]], Chosen]) -> None:
+def _add(app: FastAPI, path: str, verb: str, fields: Fields, chosen: Choose) -> None:
     async def post(request: Request, who: Sender) -> Response:
         def read(form: Form) -> Chosen:
             if "config_file" not in form.texts:
                 raise ParameterError(Option("config_file"), "wanted a file in this field of the form; add it.")
-            return chosen(parsed(form.texts["config_file"], "config_file"))
+            return chosen(parsed(form.texts["config_file"], "config_file"), form.files)
 
         try:
             job = await accept(request, who, KINDS[verb], read, fields, ("config_file",))
@@ -160,7 +193,7 @@ def _body(verb: str, fields: Fields) -> dict[str, Any]:
     needed, example = _EXAMPLES[verb]
     config = {
         "type": "object",
-        "description": f"The run file of mdl-anonymizer, JSON of at most {TEXT_MOST >> 20} MiB; names of files are ignored.",
+        "description": f"The run file of mdl-anonymizer, JSON of at most {TEXT_MOST >> 20} MiB; paths in it are ignored.",
         "properties": {name: {"type": _TYPES[type(value)]} for name, value in example.items()},
         "required": [needed],
         "example": example,
@@ -168,7 +201,7 @@ def _body(verb: str, fields: Fields) -> dict[str, Any]:
     schema = {
         "type": "object",
         "properties": {**dict.fromkeys(fields, file), "config_file": config},
-        "required": [*fields, "config_file"],
+        "required": [*(field for field in fields if field not in OPTIONAL), "config_file"],
         "additionalProperties": False,
     }
     return openapi.form(schema, dict.fromkeys(fields, ".csv"), "config_file")

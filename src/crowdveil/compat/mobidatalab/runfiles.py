@@ -23,7 +23,11 @@ from crowdveil.runfiles import ours
 from crowdveil.runfiles.common import AnalysisRequest, checked_options, known_only, load, need, tables
 
 KEYS = ("method", "input_file", "output_folder", "main_output_file", "params")
-MEASURE_KEYS = ("original_dataset", "anonymized_dataset", "output_folder", "main_output_file", "measures")
+RUN_KEYS = (*KEYS, "pairing")
+MEASURE_KEYS = ("original_dataset", "anonymized_dataset", "output_folder", "main_output_file", "measures", "pairing",
+                "paired_by_id")  # fmt: skip
+TILES, PAIRING = "tiles_filename", "pairing"
+"""Files that a run file may name beyond its data; over the API, fields of the form."""
 FILTER_KEYS = ("input_filename", "output_filename", "methods")
 MDAV = ("microaggregation", "time-partitioned-microaggregation")
 FIXED = {
@@ -41,7 +45,7 @@ def read_run_file(path: Path, *, overwrite: bool = False) -> Request:
 
 def request_of(path: Path, content: dict[str, Any], *, overwrite: bool = False) -> Request:
     """Return the run in the content of a run file; messages call the file `path`."""
-    read = _request_of if "input_file" in content else ours.request_of
+    read = _request_of if _is_theirs(content) else ours.request_of
     return read(path, content, overwrite=overwrite)
 
 
@@ -52,13 +56,26 @@ def read_analysis_file(path: Path, *, overwrite: bool = False) -> AnalysisReques
 
 def analysis_of(path: Path, content: dict[str, Any], *, overwrite: bool = False) -> AnalysisRequest:
     """Return the analysis in the content of a run file; messages call the file `path`."""
-    read = _analysis_of if "input_file" in content else ours.analysis_of
+    read = _analysis_of if _is_theirs(content) else ours.analysis_of
     return read(path, content, overwrite=overwrite)
+
+
+def _is_theirs(content: dict[str, Any]) -> bool:
+    return any(key.lower() == "input_file" for key in content)
+
+
+def lower_keys(path: Path, content: dict[str, Any]) -> dict[str, Any]:
+    """Return an object of a run file with its names in lower case: the document spells some of them in several ways."""
+    found = {key.lower(): value for key, value in content.items()}
+    if len(found) < len(content):
+        raise ParameterError(path, "two names differ in upper and lower case only; wanted each name once.")
+    return found
 
 
 def _request_of(path: Path, content: dict[str, Any], *, overwrite: bool) -> Request:
     """Return a run, with a folder of its own in `output_folder`, named after its main output file."""
-    known_only(path, content, KEYS)
+    content = lower_keys(path, content)
+    known_only(path, content, RUN_KEYS)
     method = find_method(need(path, content, "method"))
     source = Path(need(path, content, "input_file"))
     name = content.get("main_output_file") or f"{source.stem}_anonymized.csv"
@@ -69,6 +86,8 @@ def _request_of(path: Path, content: dict[str, Any], *, overwrite: bool) -> Requ
         raise ParameterError(path, "params must be an object of names and values.")
     values = METHODS.get(method.name, NONE).translate(_mdav_parts(path, method, _flatten(path, values)))
     options = {name: values.pop(name) for name in list(values) if name in RunOptions.model_fields}
+    if content.get("pairing") is not None:
+        options["pairing"] = need(path, content, "pairing")
     options["format"] = "csv" if name.endswith(".csv") else "parquet"
     reading = {name: value for name, value in values.items() if name in READINGS[method.takes].model_fields}
     return Request(
@@ -89,7 +108,9 @@ def _flatten(path: Path, values: dict[str, Any], inside: str = "") -> dict[str, 
     with the part before them, as in `clustering_method.trajectory_distance`.
     """
     flat: dict[str, Any] = {}
-    for name, value in values.items():
+    for name, value in lower_keys(path, values).items():
+        if isinstance(value, dict):
+            value = lower_keys(path, value)
         if isinstance(value, dict) and "name" in value:
             known_only(path, value, ("name", "params"))
             inner = value.get("params") or {}
@@ -126,6 +147,7 @@ def _mdav_parts(path: Path, method: Method, flat: dict[str, Any]) -> dict[str, A
 
 def _analysis_of(path: Path, content: dict[str, Any], *, overwrite: bool) -> AnalysisRequest:
     """Return an analysis that writes GeoJSON under `main_output_file` in `output_folder`."""
+    content = lower_keys(path, content)
     known_only(path, content, KEYS)
     analysis = find_analysis(need(path, content, "method"))
     if analysis.takes is Study:
@@ -134,7 +156,7 @@ def _analysis_of(path: Path, content: dict[str, Any], *, overwrite: bool) -> Ana
     name = content.get("main_output_file") or f"{source.stem}_{analysis.name}.geojson"
     if not isinstance(name, str) or Path(name).name != name or not Path(name).suffix:
         raise ParameterError(path, "main_output_file must be a plain name with an ending, such as map.json.")
-    values = {name: value for name, value in tables(path, content, "params").items() if value is not None}
+    values = _flatten(path, tables(path, content, "params"))
     options = ANALYSES.get(analysis.name, NONE).translate(values)
     output = Path(need(path, content, "output_folder")) / name
     return AnalysisRequest(analysis.name, str(source), str(output), options, overwrite)
@@ -142,16 +164,21 @@ def _analysis_of(path: Path, content: dict[str, Any], *, overwrite: bool) -> Ana
 
 @dataclass(frozen=True)
 class MeasureFile:
-    """The content of a file of measures: the original, the release, the measures, and the file to write, if any."""
+    """The content of a file of measures: the original, the release, the measures, the file to write, if any, and how published
+    trajectories are paired with their originals.
+    """
 
     original: str
     release: str
     measures: tuple[MeasureRequest, ...]
     output: Path | None
+    pairing: str | None = None
+    paired_by_id: bool = False
 
 
 def measures_of(path: Path, content: dict[str, Any]) -> MeasureFile:
     """Return the measures in the content of mdl-anonymizer's file, which may have our names too; messages call it `path`."""
+    content = lower_keys(path, content)
     known_only(path, content, MEASURE_KEYS)
     listed = need(path, content, "measures", list)
     if not all(isinstance(entry, dict) for entry in listed):
@@ -167,11 +194,21 @@ def measures_of(path: Path, content: dict[str, Any]) -> MeasureFile:
         need(path, content, "anonymized_dataset"),
         tuple(asked for entry in listed for asked in _measures_of(path, entry)),
         None if name is None else Path(folder) / name,
+        None if content.get("pairing") is None else need(path, content, "pairing"),
+        _is_paired_by_id(path, content),
     )
+
+
+def _is_paired_by_id(path: Path, content: dict[str, Any]) -> bool:
+    value = content.get("paired_by_id", False)
+    if not isinstance(value, bool):
+        raise ParameterError(path, "paired_by_id must be true or false.")
+    return value
 
 
 def _measures_of(path: Path, entry: dict[str, Any]) -> list[MeasureRequest]:
     """Return the measures of one entry of the list, with parameters under our names."""
+    entry = lower_keys(path, entry)
     known_only(path, entry, ("name", "params"))
     name, values = need(path, entry, "name"), entry.get("params") or {}
     if not isinstance(values, dict):
@@ -194,6 +231,7 @@ class FilterFile:
 
 def filters_of(path: Path, content: dict[str, Any]) -> FilterFile:
     """Return the filters in the content of a file of filters; messages call the file `path`."""
+    content = lower_keys(path, content)
     known_only(path, content, FILTER_KEYS)
     source = need(path, content, "input_filename")
     methods = need(path, content, "methods", list)
@@ -202,4 +240,5 @@ def filters_of(path: Path, content: dict[str, Any]) -> FilterFile:
     output = content.get("output_filename", "")
     if not isinstance(output, str):
         raise ParameterError(path, "output_filename must be text.")
-    return FilterFile(source, output or str(Path(source).with_name(f"filtered_{Path(source).name}")), methods)
+    listed = [lower_keys(path, entry) for entry in methods]
+    return FilterFile(source, output or str(Path(source).with_name(f"filtered_{Path(source).name}")), listed)

@@ -60,8 +60,9 @@ class TrajectoryComparison:
         if self.release.source is None:
             raise InputError(
                 "release",
-                "the original of each trajectory is not known, since ids are new; "
-                f"keep it with {Option('pairing')} when anonymizing, and give it here.",
+                "the original of each trajectory is not known; "
+                f"keep it with {Option('pairing')} when anonymizing, and give it here, or give {Option('paired_by_id')} if "
+                "others published the trajectories under the original ids.",
             )
         return self.release.source
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from crowdveil.engine.spark import TASKS_A_SLOT, Frame, SparkEngine
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.flows import by_coordinates, resolve_step_seconds, with_trees
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_grouping import refuse_repeated
@@ -91,6 +91,12 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
 
     The rows are not cached: use `engine.kept` around all queries on them.
     """
+    for option in ("bbox", "extent", "time_window", "from_trajectories"):
+        if getattr(reading, option) is not None:
+            raise ParameterError(
+                Option(option),
+                f"it is not available on Spark; prepare the data before with crowdveil flows, or leave {Option('engine')} out.",
+            )
     frame = engine.read(readable(data))
     source = source_of(engine, data, frame)
     named = {role: getattr(reading, role) for role in OdColumns.__dataclass_fields__}

@@ -116,13 +116,13 @@ class TrajectorySparkBackend(SparkBackend):
         engine, cost, result = self.engine, self.totals.cost, self.result
         keys = engine.gather(result.where(f"kind = '{PUBLISHED}'").select("source", *KEY))
         published = engine.sql(
-            "SELECT o.lat, o.lon, o.timestamp, n.trajectory_id, o.place FROM {rows} o JOIN {numbers} n "
+            "SELECT o.lat, o.lon, o.timestamp, n.published_id, o.place FROM {rows} o JOIN {numbers} n "
             "ON o.source = n.source",
             rows=result.where(f"kind = '{ROW}'"),
             numbers=engine.table(new_numbers(keys)),
         )
         files = max(min(engine.slots, cost.trajectories), -(-cost.points // FILE_ROWS), 1)
-        placed = published.repartitionByRange(files, "trajectory_id").sortWithinPartitions("trajectory_id", "place")
+        placed = published.repartitionByRange(files, "published_id").sortWithinPartitions("published_id", "place")
         write_part_files(engine, placed.select(*TRAJECTORY_COLUMNS), self.data, progress)
         self.areas = self._gather_areas()
         return self.file_entries()
@@ -157,7 +157,7 @@ def new_numbers(published: pa.Table) -> pa.Table:
     order, _ = canonical_order(keys, None, 0)
     number = np.empty(len(order), np.int64)
     number[order] = np.arange(1, len(order) + 1)
-    return pa.table({"source": published["source"], "trajectory_id": number})
+    return pa.table({"source": published["source"], "published_id": number})
 
 
 class TrajectoryTotals(Totals):

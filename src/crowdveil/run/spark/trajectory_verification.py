@@ -44,14 +44,14 @@ class TrajectoryPartitionCheck:
     def __call__(self, partition: pa.Table) -> pa.Table:
         """Return the findings as one row, with the file and the numbers of trajectories here."""
         rows = partition.sort_by([(name, "ascending") for name in _PLACED])
-        number = one_array(rows["trajectory_id"])
+        number = one_array(rows["published_id"])
         first, last = pc.min(number).as_py(), pc.max(number).as_py()
         plain = rows.drop_columns([name for name in (*_PLACED, "partition_id") if name in rows.column_names])
         # Files are numbered from 1 here; that their numbers are consecutive is checked where all are known. Partitions of
         # equal trajectories come from many files: their numbers mean nothing.
-        place = plain.column_names.index("trajectory_id")
+        place = plain.column_names.index("published_id")
         if first is not None:
-            plain = plain.set_column(place, "trajectory_id", pc.subtract(number, first - 1))
+            plain = plain.set_column(place, "published_id", pc.subtract(number, first - 1))
         written = WrittenRelease(Path("the partition"), plain, None, self.features)
         findings = json.dumps([finding.as_json() for _, finding in check(written, self.guarantees)])
         made = [[findings], [rows["file"][0].as_py()], [first], [last]]
@@ -124,12 +124,12 @@ def _equal(engine: SparkEngine, rows: Frame) -> tuple[Frame, int]:
     points = engine.gather(engine.sql("SELECT count(*) AS n FROM {rows}", rows=rows))["n"][0].as_py()
     partitions = max(points // PARTITION_POINTS, engine.slots)
     tracks = engine.sql(
-        f"SELECT trajectory_id, pmod(xxhash64(min(timestamp), count(*)), {partitions}) AS partition_id FROM {{rows}} "
-        "GROUP BY trajectory_id",
+        f"SELECT published_id, pmod(xxhash64(min(timestamp), count(*)), {partitions}) AS partition_id FROM {{rows}} "
+        "GROUP BY published_id",
         rows=rows,
     )
     keyed = engine.sql(
-        "SELECT r.*, t.partition_id FROM {rows} r JOIN {tracks} t USING (trajectory_id)", rows=rows, tracks=tracks
+        "SELECT r.*, t.partition_id FROM {rows} r JOIN {tracks} t USING (published_id)", rows=rows, tracks=tracks
     )
     return keyed, partitions
 

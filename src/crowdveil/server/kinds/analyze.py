@@ -10,11 +10,11 @@ from crowdveil.analysis.study import Study, StudyReading
 from crowdveil.io.notes import ReadNotes
 from crowdveil.params import Params
 from crowdveil.registry import ANALYSES, find_analysis
-from crowdveil.server.kinds.base import JobRequest, Kind, PlainReading, Task, values_of
+from crowdveil.server.kinds.base import JobRequest, Kind, PlainReading, ResultOptions, Task, values_of
 from crowdveil.server.queue.files import FLOWS, RELEASE, TABLES
 
 
-class AnalysisOptions(Params):
+class AnalysisOptions(ResultOptions):
     """Parameters of every analysis of a release: the form of its result."""
 
     format: Literal["json", "csv", "parquet"] = "json"
@@ -23,7 +23,7 @@ class AnalysisOptions(Params):
     """Draw it too; the result is a zip file then."""
 
 
-class MapOptions(Params):
+class MapOptions(ResultOptions):
     """Parameters of every analysis of trajectories: the form of its result."""
 
     format: Literal["all", "geojson", "png", "html"] = "all"

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from crowdveil.errors import Option, ParameterError
 from crowdveil.params import Params
 from crowdveil.progress import Progress, Stage
@@ -23,6 +25,13 @@ class PlainReading(TrajectoryReading):
 
     zones: None = None
     """Means nothing here."""
+
+
+class ResultOptions(Params):
+    """Parameters of every job whose result may be one file."""
+
+    result_name: str | None = Field(None, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\.[A-Za-z0-9]{1,10}$")
+    """Name under which the result is sent, where it is one file and the usual name is not wanted."""
 
 
 @dataclass(frozen=True)

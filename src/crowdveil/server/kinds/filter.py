@@ -9,14 +9,13 @@ from pydantic import Field
 from crowdveil.errors import ParameterError
 from crowdveil.filters import FILTER_NAMES, check_filters, filter_file, filters_of
 from crowdveil.io.notes import ReadNotes
-from crowdveil.params import Params
-from crowdveil.server.kinds.base import JobRequest, Kind, PlainReading, Task, values_of
+from crowdveil.server.kinds.base import JobRequest, Kind, PlainReading, ResultOptions, Task, values_of
 from crowdveil.server.queue.files import TABLES
 
 TRAJECTORIES = "trajectories"
 
 
-class FilterOptions(Params):
+class FilterOptions(ResultOptions):
     """Parameters of a filter."""
 
     filters: list[dict[str, str | float | list[str | float]]] = Field(

@@ -13,20 +13,22 @@ from crowdveil.params import Params
 from crowdveil.reading import EitherReading
 from crowdveil.registry import MEASURES, find_measure
 from crowdveil.report.measurement import named_measures, parsed
-from crowdveil.server.kinds.base import JobRequest, Kind, Task, values_of
+from crowdveil.server.kinds.base import JobRequest, Kind, ResultOptions, Task, values_of
 from crowdveil.server.queue.files import FLOWS, RELEASE, TABLES
 
 ALL = "all"
 """In place of one measure's name: those in `measures`."""
 
 
-class MeasureOptions(Params):
+class MeasureOptions(ResultOptions):
     """Parameters of a measurement."""
 
     measures: list[str] | None = None
     """Names or symbols, with parameters as in rmse:distance=dtw; all that there are for the release where none are given."""
     format: Literal["json", "csv", "parquet"] = "json"
     """Form of the result: everything as JSON, or the values (of flows those of each time step) as a table."""
+    paired_by_id: bool = False
+    """Pair published and original trajectories by equal ids; only for trajectories that others published under them."""
     plot: bool = False
     """Draw it too; the result is a zip file then."""
 
@@ -58,7 +60,8 @@ def _run(task: Task) -> JobRequest:
     options, notes = MeasureOptions.checked(values_of(task.values, MeasureOptions)), ReadNotes()
     found = api.measure(
         task.files["original"], task.files["release"], _wanted(task.name, task.values), pairing=task.files.get("pairing"),
-        notes=notes, progress=task.progress, stage=task.stage, **values_of(task.values | task.files, EitherReading),
+        paired_by_id=options.paired_by_id, notes=notes, progress=task.progress, stage=task.stage,
+        **values_of(task.values | task.files, EitherReading),
     )  # fmt: skip
     found.write(task.out / f"measures.{options.format}")
     if options.plot:

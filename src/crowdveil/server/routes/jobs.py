@@ -181,7 +181,8 @@ def result_of(
     except OSError:
         raise gone from None
     service.space.writing(lambda: service.store.say(who.who, what, job.id))
-    return file, job.result
+    asked = None if job.result["media_type"] == "application/zip" else job.parameters.get("result_name")
+    return file, job.result | {"name": asked or job.result["name"]}
 
 
 def _digest(about: dict[str, Any]) -> dict[str, str]:

@@ -91,6 +91,8 @@ class _Receiver:
         """Decide what a part is from its headers."""
         _, options = parse_options_header(self.part.headers.get("content-disposition", b""))
         name = options.get(b"name", b"").decode("utf-8", "replace")
+        if name not in self.fields and name not in self.texts:
+            name = name.lower()  # mdl-anonymizer's document writes Input_dataset
         self.part.name = name
         if name not in self.fields and name not in self.texts:
             known = ", ".join([*self.fields, *self.texts])
