@@ -97,7 +97,7 @@ def _has_weights(manifest: dict[str, Any]) -> bool:
     Flows in memory need no option.
     """
     read_from, rounded = manifest["input"], "flows_rounded_to_0_percent" in manifest["cost"]
-    in_memory = read_from["data"].get("kind") == "model"
+    in_memory = read_from.get("data", {}).get("kind") == "model"
     if not in_memory and rounded != (read_from["options"].get("weight") is not None):
         raise GuaranteeViolatedError(
             "the manifest contradicts itself on whether trips have weights; it was changed, so do not publish the release."

@@ -10,6 +10,7 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from plain_boxes import TILES, Plain, PlainDeviation, PlainExtent, PlainRectangles, on_hull, problems, with_trees
+from plain_rivals import taxis
 
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.fields import rows
@@ -89,10 +90,8 @@ def test_the_budget_is_kept_and_the_gap_is_within_its_bound(problem: Any, k: int
     budget = int(share * flows.total + 1e-9)
     assert suppressed <= budget
     assert (cost, suppressed) in everything
-    best = min(a for a, s in everything if s <= budget)
-    # The best point of the lower hull that keeps the budget: what the price alone can reach.
-    hull = min(a for a, s in everything if s <= budget and on_hull((a, s), everything))
-    assert best <= cost <= hull
+    assert cost == min(a for a, s in everything if s <= budget)
+    assert release.facts["certified_gap_percent_largest"] == 0
 
 
 @examples(300)
@@ -133,6 +132,7 @@ def test_areas_as_large_as_wanted(problem: Any, k: int, share: float, tiles: int
     assert (found.cost, found.suppressed) == min(
         (a, s) for a, s in everything if s <= budget and on_hull((a, s), everything)
     )
+    assert boxes.cost_of(boxes.solve(budget)[0]) == min(a for a, s in everything if s <= budget)
     for report in (False, True):
         asked = params.model_copy(update={"aggregate_small": report})
         release = run(flows, asked, np.random.default_rng(0), no_progress)
@@ -186,6 +186,7 @@ def test_reconstruction_counts_suppressed_trips(problem: Any, k: int, share: flo
     assert found.suppressed <= budget
     boxes.spend_slack(found.choice, budget - found.suppressed)
     assert found.lower_bound(budget) <= best <= boxes.cost_of(found.choice) <= found.cost + 1000 * found.suppressed
+    assert boxes.cost_of(boxes.solve(budget)[0]) <= 1.001 * best
 
 
 @examples(100)
@@ -326,3 +327,21 @@ def test_rectangles_hold_their_people(problem: Any, k: int) -> None:
 def test_a_share_is_drawn_as_percents_and_trips_as_a_number() -> None:
     drawn = {row.name: row for row in rows(JointParams)}
     assert drawn["suppress"].kind == "share" and drawn["suppress_trips"].kind == "int"
+
+
+@pytest.mark.realdata
+def test_the_search_between_corners_never_costs_more(realdata: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every hour of the taxis: within the budget, not above what the multiplier found, and not below its bound."""
+    monkeypatch.setattr("crowdveil.solve.od.boxes.SMALL_GAP_PERCENT", 0.0)
+    flows = taxis(realdata)
+    system, params = RegionSpace.trees(flows), JointParams(k=40)
+    for step in range(flows.steps):
+        boxes = BoxSpace.of(flows, step, system, 40)
+        budget = params.max_suppressed(boxes.total)
+        best = boxes.solve_for_budget(budget)
+        boxes.spend_slack(best.choice, budget - best.suppressed)
+        before = boxes.cost_of(best.choice)
+        choice, _ = boxes.solve(budget)
+        found = boxes.outcome(choice, left=False)
+        assert best.lower_bound(budget) <= boxes.cost_of(choice) <= before
+        assert boxes.total - int(found.volume.sum()) <= budget

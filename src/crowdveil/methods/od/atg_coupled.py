@@ -37,10 +37,10 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, FlowParams
 from crowdveil.progress import Progress
-from crowdveil.solve.od.boxes import BoxSpace
+from crowdveil.solve.od.boxes import BoxSpace, gap_percent
 from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
-from crowdveil.solve.od.targets import gap_percent, summarize_gaps
+from crowdveil.solve.od.targets import summarize_gaps
 
 
 class AtgCoupledParams(Budgeted, FlowParams):

@@ -48,15 +48,15 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, FlowParams, TargetVolume, TimePartitioned, all_steps_at_once
 from crowdveil.progress import Progress
+from crowdveil.solve.od.boxes import gap_percent
 from crowdveil.solve.od.forest import Forest, ForestSolution
 from crowdveil.solve.od.region_space import RegionSpace
-from crowdveil.solve.od.stable import Solved, StableRelease, release_stable
+from crowdveil.solve.od.stable import NOTHING_PUBLISHED, Solved, StableRelease, release_stable
 from crowdveil.solve.od.stable_forest import StableForests
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.targets import (
     Attempt,
     Targets,
-    gap_percent,
     one_target,
     summarize_gaps,
     summarize_targets,
@@ -111,8 +111,7 @@ def _run_stable(data: Flows, params: AtgDualParams, progress: Progress) -> FlowR
 def _solve_stable(forests: StableForests, params: AtgDualParams) -> Solved:
     """Find the best destinations over the time steps of a class, for the best target volume."""
     if forests.total == 0:
-        none = np.zeros(0, np.int64)
-        return Solved(none, none, none, none, np.zeros(0))
+        return NOTHING_PUBLISHED
     budget = params.max_suppressed(forests.total)
 
     def attempt(matrix: Matrix, origins: Ints) -> Attempt:

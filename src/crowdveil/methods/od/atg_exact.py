@@ -45,10 +45,11 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, FlowParams, TargetVolume
 from crowdveil.progress import Progress
+from crowdveil.solve.od.boxes import gap_percent
 from crowdveil.solve.od.forest import Forest, ForestSolution
 from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
-from crowdveil.solve.od.targets import Attempt, Targets, gap_percent, one_target, summarize_targets
+from crowdveil.solve.od.targets import Attempt, Targets, one_target, summarize_targets
 
 QUADTREE_DELTA = 0.01
 

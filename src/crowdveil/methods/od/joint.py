@@ -21,8 +21,9 @@ A box is a pair of nodes, one of the tree of origins and one of the tree of dest
 of all tiles and splits any box into the children of its origin or of its destination, again and again; every
 partition that fixes origins first, as ATG does, is one of these. For a multiplier of suppressed trips the best partition is
 found exactly, by dynamic programming over the boxes that reach k. The multiplier is then searched in exact fractions, and the
-solution that keeps the budget is taken; the rest of the budget is spent on the splits that gain most for each trip. People in
-several flows of a box count once.
+solution that keeps the budget is taken; the rest of the budget is spent on the splits that gain most for each trip. A multiplier
+reaches corners of the curve of costs only, which matters on small matrices: partitions between two corners are then searched
+exactly, where that takes few states. People in several flows of a box count once.
 
 With `splits = dyadic` areas are rectangles instead of nodes: tiles are ranked by x and by y (a grid is used unchanged), each
 axis is halved again and again, and a box has four splits. That is finer than any tree, and takes longer.
@@ -36,7 +37,8 @@ have the same areas, so that they can be compared; rows are published in the tim
 add up over time steps, and so do the trips that it suppresses where it is below k: the best such partition is found in the same
 way. It is coarser than one partition for each time step. The method `fixed` applies it to later data.
 
-An upper bound of the gap between the result and the best partition within the budget is published for each matrix.
+An upper bound of the gap between the result and the best partition within the budget is published, over all matrices, and that
+before the search between corners; it is 0 where that search was finished.
 
 References
 ----------
@@ -68,12 +70,12 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, FlowParams, TimePartitioned, all_steps_at_once
 from crowdveil.progress import Progress
-from crowdveil.solve.od.boxes import BoxSolution, BoxSpace
+from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.solve.od.region_space import Objective, RegionExtent, RegionSpace
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.od.stable import StableProblem, StableRelease, solve_stable
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
-from crowdveil.solve.od.targets import gap_percent, summarize_gaps
+from crowdveil.solve.od.targets import summarize_gaps
 
 
 class JointParams(TimePartitioned, Budgeted, FlowParams):
@@ -109,27 +111,24 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
     def system() -> RegionSpace:
         return _regions(data, params)
 
-    def found(system: RegionSpace, step: int, near: Fraction | None) -> tuple[BoxSpace, int, BoxSolution] | None:
+    def boxes_of(system: RegionSpace, step: int) -> tuple[BoxSpace, int]:
         boxes = BoxSpace.of(data, step, system, params.k, params.objective)
-        budget = params.max_suppressed(boxes.total)
-        return (boxes, budget, boxes.solve_for_budget(budget, near)) if len(boxes) else None
+        return boxes, params.max_suppressed(boxes.total)
 
     def multiplier_of_largest(system: RegionSpace) -> Fraction | None:
         """Return the multiplier of the largest time step: the search begins there in all others, which have similar ones."""
         try:
-            largest = found(system, int(np.argmax(slice_sums(data.offsets, data.volume))), None)
+            boxes, budget = boxes_of(system, int(np.argmax(slice_sums(data.offsets, data.volume))))
+            return boxes.solve_for_budget(budget).multiplier if len(boxes) else None
         except InputError:
             return None  # its own turn raises the error
-        return None if largest is None else largest[2].multiplier
 
     def solve(system: RegionSpace, near: Fraction | None, step: int) -> StepSolution:
-        solved = found(system, step, near)
-        if solved is None:
+        boxes, budget = boxes_of(system, step)
+        if len(boxes) == 0:
             return ALL_SUPPRESSED
-        boxes, budget, best = solved
-        boxes.spend_slack(best.choice, budget - best.suppressed)
-        gap = gap_percent(boxes.cost_of(best.choice), best.lower_bound(budget))
-        return boxes.outcome(best.choice, gap, left=params.aggregate_small)
+        choice, gaps = boxes.solve(budget, near)
+        return boxes.outcome(choice, *gaps, left=params.aggregate_small)
 
     steps = StepRange(
         params.k,
@@ -156,7 +155,7 @@ def _run_stable(data: Flows, params: JointParams, progress: Progress) -> FlowRel
 
 def summarize_diagnostics(params: JointParams, facts: Floats) -> dict[str, Any]:
     """Return the gaps between the results and the optimum."""
-    return summarize_gaps(facts[:, 0])
+    return summarize_gaps(facts[:, 0], facts[:, 1])
 
 
 def guarantees(data: Flows, params: JointParams) -> tuple[Guarantee, ...]:

@@ -22,6 +22,11 @@ FIRST_GUESS, GUESS_PARTS = Fraction(1, 25), 16
 DEVIATION_SCALE = 1000
 """Deviations are fractions; they count in thousandths of a trip, so that costs stay whole numbers."""
 
+MAX_STATES = 100_000
+"""States of costs and volumes up to which partitions between those of two multipliers are searched."""
+SMALL_GAP_PERCENT = 0.1
+"""A certified gap up to which nothing is searched: large matrices are below it, and have little to gain."""
+
 
 @dataclass(frozen=True)
 class BoxSolution:
@@ -160,12 +165,67 @@ class BoxSpace:
                 return
             rest -= spent
 
+    def solve_exactly(self, best: BoxSolution, choice: Ints, budget: int) -> tuple[Ints, bool]:
+        """Return the cheapest partition within a budget, from the best that a multiplier found, and whether it is known to be.
+
+        A multiplier reaches corners of the curve of costs only. Partitions between two of them are searched where boxes can
+        differ from the best ones without exceeding the gap; `choice` is returned where that takes more than `MAX_STATES`.
+        """
+        from crowdveil.kernels.od.exact_boxes import FOUND, NOT_BOUNDED, TOO_MANY, reach, solve_exactly
+        from crowdveil.kernels.od.partition import evaluate
+
+        p, q = as_ratio(best.multiplier)
+        n = len(self)
+        of_box, unused = np.empty(2 * n, np.int64), np.empty(n, np.int64)
+        evaluate(np.arange(n), self.cost, self.volume, self.splits, self.allowed, p, q, of_box, unused)
+        slack = NOT_BOUNDED
+        if q:
+            over = (p - q * self.lost_cost) * budget - q * int(of_box[-2]) - p * int(of_box[-1])
+            slack = q * self.cost_of(choice) + over - 1  # what is cheaper is within it
+            if slack < 0:
+                return choice, True
+        used = reach(of_box, self.cost, self.splits, self.allowed, p, q, slack)
+        ended, found = solve_exactly(
+            self.cost,
+            self.volume,
+            self.splits,
+            self.allowed,
+            of_box,
+            used,
+            budget,
+            p,
+            q,
+            slack,
+            self.lost_cost,
+            MAX_STATES,
+        )
+        # The slack leaves room for partitions that suppress less and cost more.
+        cheaper = ended == FOUND and self.cost_of(found) < self.cost_of(choice)
+        return (found if cheaper else choice), ended != TOO_MANY
+
     def cost_of(self, choice: Ints) -> int:
         """Return what a partition costs, with what suppressed trips cost."""
         from crowdveil.kernels.od.partition import published_boxes
 
         kept = published_boxes(choice, self.splits)[0]
         return int(self.cost[kept].sum()) + self.lost_cost * (self.total - int(self.volume[kept].sum()))
+
+    def solve(self, budget: int, near: Fraction | None = None) -> tuple[Ints, tuple[float, float]]:
+        """Find the cheapest partition within a budget, or one near it.
+
+        Returns what becomes of each box, and the certified gaps to the cheapest in per cent: of the result, and of the
+        partition that the multiplier found.
+        """
+        best = self.solve_for_budget(budget, near)
+        choice = best.choice
+        self.spend_slack(choice, budget - best.suppressed)
+        bound = best.lower_bound(budget)
+        before = gap_percent(self.cost_of(choice), bound)
+        if before <= SMALL_GAP_PERCENT:
+            return choice, (before, before)
+        choice, exact = self.solve_exactly(best, choice, budget)
+        after = 0.0 if exact else gap_percent(self.cost_of(choice), bound)
+        return choice, (after, before)
 
     def outcome(self, choice: Ints, *facts: float, left: bool) -> StepSolution:
         """Return what a partition publishes and, if wanted, leaves out."""
@@ -226,6 +286,11 @@ def _position_of_holder(regions: Regions, part: Ints, of_part: Ints, wanted: Int
         return found
     first_half = 2 * of_wanted  # of two halves, which hold no tile in common
     return first_half + ~regions.holds(part[first_half], regions.tiles[regions.tile_offsets[wanted]])
+
+
+def gap_percent(cost: int, lower_bound: Fraction | int) -> float:
+    """Return the gap between a cost and its lower bound, in per cent of the bound."""
+    return 100 * float((cost - lower_bound) / Fraction(lower_bound)) if lower_bound > 0 else 0.0
 
 
 def as_ratio(multiplier: Fraction | None) -> tuple[int, int]:

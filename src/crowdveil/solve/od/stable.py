@@ -21,7 +21,7 @@ from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.step_solver import StepSolution, areas_of_boxes, check_person_ids
 from crowdveil.solve.od.summed_steps import sum_steps
-from crowdveil.solve.od.targets import gap_percent, summarize_gaps
+from crowdveil.solve.od.targets import summarize_gaps
 
 MAX_CHUNKS = 16
 """Chunks of time steps whose sums are held at the same time."""
@@ -129,10 +129,8 @@ class StableProblem:
         """Find the best boxes for all time steps within the budget."""
         space = self.space(base, sums)
         budget = self.max_suppressed(space.total)
-        best = space.solve_for_budget(budget)
-        space.spend_slack(best.choice, budget - best.suppressed)
-        gap = gap_percent(space.cost_of(best.choice), best.lower_bound(budget))
-        found: StepSolution = space.outcome(best.choice, gap, left=left)
+        choice, gaps = space.solve(budget)
+        found: StepSolution = space.outcome(choice, *gaps, left=left)
         return Solved(found.origin, found.destination, found.left_origin, found.left_destination, found.facts)
 
 
@@ -152,9 +150,9 @@ def solve_stable(problem: StableProblem, wanted: StableRelease, progress: Progre
     solved = (
         _solve_one(problem, wanted, progress) if len(classes) <= 1 else _solve_each(problem, wanted, classes, progress)
     )
-    gaps = np.array([s.facts[0] for s in solved if len(s.facts)])
+    gaps = np.array([s.facts for s in solved if len(s.facts)])
     release = release_stable(problem.data, problem.system, wanted, solved)
-    return replace(release, facts=summarize_gaps(gaps) if len(gaps) else {})
+    return replace(release, facts=summarize_gaps(gaps[:, 0], gaps[:, 1]) if len(gaps) else {})
 
 
 def release_stable(data: Flows, system: RegionSpace, wanted: StableRelease, solved: list[Solved]) -> FlowRelease:
@@ -169,20 +167,20 @@ def release_stable(data: Flows, system: RegionSpace, wanted: StableRelease, solv
     return release_fixed_boxes(data, partition, wanted.step_class, wanted.k, wanted.reporting, publishable)
 
 
-_EMPTY = Solved(_NONE, _NONE, _NONE, _NONE, np.zeros(0))
+NOTHING_PUBLISHED = Solved(_NONE, _NONE, _NONE, _NONE, np.zeros(0))
 
 
 def _solve_one(problem: StableProblem, wanted: StableRelease, progress: Progress) -> list[Solved]:
     """Solve all time steps as one class; their sums are made in chunks on the engine in use."""
     if len(problem.data) == 0:
-        return [_EMPTY]
+        return [NOTHING_PUBLISHED]
     base = problem.base()
     if len(base) == 0:
-        return [_EMPTY]
+        return [NOTHING_PUBLISHED]
     chunks = np.array_split(np.arange(problem.data.steps), min(MAX_CHUNKS, problem.data.steps))
     done = engine.current().map(lambda i: problem.add_up(base, chunks[i]), len(chunks), progress)
     sums = StepSums(*(np.sum([part[i] for part in done], axis=0) for i in range(2)))
-    return [problem.solve(base, sums, left=wanted.reporting.wanted)] if sums.volume[-1] else [_EMPTY]
+    return [problem.solve(base, sums, left=wanted.reporting.wanted)] if sums.volume[-1] else [NOTHING_PUBLISHED]
 
 
 def _solve_each(
@@ -195,9 +193,9 @@ def _solve_each(
         own = replace(problem, data=problem.data.at_steps(steps))
         base = own.base() if len(own.data) else None
         if base is None or len(base) == 0:
-            return _EMPTY
+            return NOTHING_PUBLISHED
         sums = own.add_up(base, np.arange(len(steps)))
-        return own.solve(base, sums, left=wanted.reporting.wanted) if sums.volume[-1] else _EMPTY
+        return own.solve(base, sums, left=wanted.reporting.wanted) if sums.volume[-1] else NOTHING_PUBLISHED
 
     return [Solved(*arrays) for arrays in engine.current().map(solve, len(classes), progress)]
 

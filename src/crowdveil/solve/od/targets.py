@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
@@ -173,14 +172,14 @@ def summarize_targets(wanted: str | float, used: Floats) -> dict[str, Any]:
     return {"v_target": how, "v_target_least": float(used.min()), "v_target_largest": float(used.max())}
 
 
-def gap_percent(cost: int, lower_bound: Fraction | int) -> float:
-    """Return the gap between a cost and its lower bound, in per cent of the bound."""
-    return 100 * float((cost - lower_bound) / Fraction(lower_bound)) if lower_bound > 0 else 0.0
+def summarize_gaps(gap: Floats, before: Floats | None = None) -> dict[str, Any]:
+    """Summarize the certified gap to the best partition, in per cent of its cost, for the manifest.
 
-
-def summarize_gaps(gap: Floats) -> dict[str, Any]:
-    """Summarize the certified gap to the best partition, in per cent of its cost, for the manifest."""
+    `before` is the gap of the partition that a multiplier found, where others were searched after it.
+    """
+    searched = {} if before is None else {"certified_gap_percent_of_multiplier": round(float(before.mean()), 3)}
     return {
+        **searched,
         "certified_gap_percent_mean": round(float(gap.mean()), 3),
         "certified_gap_percent_largest": round(float(gap.max()), 3),
     }

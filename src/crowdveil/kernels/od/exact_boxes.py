@@ -1,0 +1,198 @@
+"""Cheapest partition of a map into boxes within a budget, near the one that a multiplier found: lists of costs and volumes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crowdveil.kernels._jit import end_if_stopped, kernel
+from crowdveil.kernels._types import Ints, Small
+from crowdveil.kernels.growable import grow
+from crowdveil.kernels.od.structures import PUBLISH, SUPPRESS, WHOLE, Splits
+
+NOT_BOUNDED = -1
+TOO_MANY, FOUND, NONE_FOUND = 0, 1, 2
+"""How a search ends: it needs too many states; a partition was found; there is none within the slack."""
+BASE = -1
+"""In place of the first of two states that a state is a sum of: it is the volume that a split gives up, and nothing else."""
+
+
+@kernel
+def reach(best: Ints, cost: Ints, splits: Splits, allowed: Small, p: int, q: int, slack: int) -> Ints:
+    """Return how much of the slack the rest of the map uses at least, for each box; -1 for boxes of no partition within it.
+
+    `best` has the cost and the suppressed volume of the best partition of each box at the multiplier p/q, side by side. The
+    slack is how much q·A + p·S of a partition may exceed that of the best one; `NOT_BOUNDED` for any amount.
+    """
+    offsets, kind, lost, link_offsets, link = splits
+    n = len(cost)
+    used = np.full(n, -1, np.int64)
+    used[n - 1] = 0
+    for i in range(n - 1, -1, -1):
+        if used[i] < 0:
+            continue
+        here = q * best[2 * i] + p * best[2 * i + 1]
+        for split in range(offsets[i], offsets[i + 1]):
+            if not allowed[i] & kind[split]:
+                continue
+            more = p * lost[split] - here
+            for e in range(link_offsets[split], link_offsets[split + 1]):
+                more += q * best[2 * link[e]] + p * best[2 * link[e] + 1]
+            more = used[i] + (more if slack != NOT_BOUNDED else 0)
+            if slack != NOT_BOUNDED and more > slack:
+                continue
+            for e in range(link_offsets[split], link_offsets[split + 1]):
+                if used[link[e]] < 0 or more < used[link[e]]:
+                    used[link[e]] = more
+    return used
+
+
+@kernel
+def _undominated(state: Ints, low: int, high: int) -> int:
+    """Keep the states from `low` to `high` that no other beats in cost and volume, by rising volume; return where they end."""
+    count = high - low
+    a, s = np.empty(count, np.int64), np.empty(count, np.int64)
+    rows = np.empty(4 * count, np.int64)
+    for i in range(4 * count):
+        rows[i] = state[4 * low + i]
+    for i in range(count):
+        a[i], s[i] = rows[4 * i], rows[4 * i + 1]
+    by_cost = np.argsort(a, kind="mergesort")
+    order = by_cost[np.argsort(s[by_cost], kind="mergesort")]
+    end = low
+    for i in order:
+        if end > low and state[4 * (end - 1)] <= a[i]:
+            continue
+        for column in range(4):
+            state[4 * end + column] = rows[4 * i + column]
+        end += 1
+    return end
+
+
+@kernel
+def solve_exactly(
+    cost: Ints,
+    volume: Ints,
+    splits: Splits,
+    allowed: Small,
+    best: Ints,
+    used: Ints,
+    budget: int,
+    p: int,
+    q: int,
+    slack: int,
+    lost_cost: int,
+    max_states: int,
+) -> tuple[int, Ints]:
+    """Return how the search for the cheapest partition within the budget ends, and what becomes of each box in it.
+
+    Boxes that `used` lacks are left out, see `reach`. A state is a cost A and a suppressed volume S; those that another beats in
+    both, that exceed the budget, or that exceed the slack together with the rest of the map, are dropped. The search ends
+    without a result if more than `max_states` states are needed.
+    """
+    offsets, kind, lost, link_offsets, link = splits
+    n = len(cost)
+    # A, S, and two more numbers: a sum has its two states; the first is BASE with the split, or PUBLISH or SUPPRESS.
+    state = np.empty(4096, np.int64)
+    low, high = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    states = 0
+    none = np.zeros(0, np.int64)
+    for i in range(n):
+        if used[i] < 0:
+            continue
+        end_if_stopped()
+        here = q * best[2 * i] + p * best[2 * i + 1]
+        room = slack - used[i]
+        whole = (allowed[i] & WHOLE) > 0
+        may_split = False
+        for split in range(offsets[i], offsets[i + 1]):
+            may_split |= (allowed[i] & kind[split]) > 0
+        kept = states  # sums that are not final stay before the list of the box
+        ends = np.empty(2 * (offsets[i + 1] - offsets[i]) + 2, np.int64)
+        lists = 0
+        if whole or not may_split:
+            a, s = (cost[i], 0) if whole else (0, volume[i])
+            if s <= budget and (slack == NOT_BOUNDED or q * a + p * s - here <= room):
+                state = grow(state, 4 * (kept + 1))
+                state[4 * kept], state[4 * kept + 1] = a, s
+                state[4 * kept + 2], state[4 * kept + 3] = (PUBLISH if whole else SUPPRESS) - 1, i
+                ends[0], ends[1] = kept, kept + 1
+                lists, kept = 1, kept + 1
+        for split in range(offsets[i], offsets[i + 1]):
+            if not allowed[i] & kind[split] or lost[split] > budget:
+                continue
+            floor = p * lost[split]
+            for e in range(link_offsets[split], link_offsets[split + 1]):
+                floor += q * best[2 * link[e]] + p * best[2 * link[e] + 1]
+            if slack != NOT_BOUNDED and floor - here > room:
+                continue
+            state = grow(state, 4 * (kept + 1))
+            state[4 * kept], state[4 * kept + 1] = 0, lost[split]
+            state[4 * kept + 2], state[4 * kept + 3] = BASE, split
+            begin, end = kept, kept + 1
+            bound = p * lost[split]
+            for e in range(link_offsets[split], link_offsets[split + 1]):
+                child = link[e]
+                bound += q * best[2 * child] + p * best[2 * child + 1]
+                new = end
+                for x in range(begin, end):
+                    for y in range(low[child], high[child]):
+                        a, s = state[4 * x] + state[4 * y], state[4 * x + 1] + state[4 * y + 1]
+                        if s > budget or (slack != NOT_BOUNDED and q * a + p * s - bound > room - (floor - here)):
+                            continue
+                        state = grow(state, 4 * (new + 1))
+                        state[4 * new], state[4 * new + 1], state[4 * new + 2], state[4 * new + 3] = a, s, x, y
+                        new += 1
+                        if new > max_states:
+                            return TOO_MANY, none
+                begin, end = end, _undominated(state, end, new)
+            if end > begin:
+                ends[2 * lists], ends[2 * lists + 1] = begin, end
+                lists += 1
+            kept = end
+        new = kept
+        for which in range(lists):
+            for x in range(ends[2 * which], ends[2 * which + 1]):
+                state = grow(state, 4 * (new + 1))
+                for column in range(4):
+                    state[4 * new + column] = state[4 * x + column]
+                new += 1
+        if new > max_states:
+            return TOO_MANY, none
+        low[i], high[i] = kept, _undominated(state, kept, new)
+        states = high[i]
+    return _read_choices(state, low[n - 1], high[n - 1], splits, n, lost_cost)
+
+
+@kernel
+def _read_choices(state: Ints, low: int, high: int, splits: Splits, n: int, lost_cost: int) -> tuple[int, Ints]:
+    """Return what becomes of each box in the cheapest state of the whole map."""
+    link_offsets, link = splits.link_offsets, splits.link
+    choice = np.full(n, PUBLISH, np.int64)
+    if high == low:
+        return NONE_FOUND, choice
+    cheapest = low
+    for x in range(low, high):
+        if state[4 * x] + lost_cost * state[4 * x + 1] < state[4 * cheapest] + lost_cost * state[4 * cheapest + 1]:
+            cheapest = x
+    boxes, states = np.empty(n, np.int64), np.empty(n, np.int64)
+    boxes[0], states[0] = n - 1, cheapest
+    depth = 1
+    while depth > 0:
+        depth -= 1
+        box, x = boxes[depth], states[depth]
+        first = state[4 * x + 2]
+        if first == PUBLISH - 1 or first == SUPPRESS - 1:
+            choice[box] = first + 1
+            continue
+        top = depth
+        while state[4 * x + 2] != BASE:
+            states[depth] = state[4 * x + 3]
+            depth += 1
+            x = state[4 * x + 2]
+        split = state[4 * x + 3]
+        choice[box] = split
+        # The last child was added last, and is met first.
+        last = link_offsets[split + 1] - 1
+        for k in range(top, depth):
+            boxes[k] = link[last - (k - top)]
+    return FOUND, choice
