@@ -40,7 +40,9 @@ from crowdveil.guarantees import (
     OriginalPoints,
     Outcome,
     SectorKAnonymity,
+    SegmentKAnonymity,
     SharedTilePairs,
+    SuppressedTrajectories,
     SuppressionBudget,
     SwappedTrajectories,
     TrajectoryKAnonymity,
@@ -113,6 +115,12 @@ VIOLATED: dict[type[Guarantee], Callable[[Path], Finding]] = {
     TrajectoryKAnonymity: lambda _: TrajectoryKAnonymity(k=2, k_unit="people").check_with_trajectories(
         _walks(A, A), _people(A), np.array([0, 0])
     ),
+    SegmentKAnonymity: lambda _: SegmentKAnonymity(k=2, k_unit="people").check_with_trajectories(
+        _walks(A, A), _people(A), np.array([0, 0])
+    ),
+    SuppressedTrajectories: lambda _: SuppressedTrajectories(suppress=0.5, k=2, k_unit="people").check_with_trajectories(
+        _walks(A), _people(A, B), np.array([0])
+    ),
     CombinationKAnonymity: lambda _: CombinationKAnonymity(
         k=2, knowledge=1, interval_s=None, k_unit="people"
     ).check_with_trajectories(_walks(A, A), _people(A), np.array([0, 0])),
@@ -159,7 +167,8 @@ def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
         MaxArea(km2=9), WellFormedFlows(), TrueVolumes(), BoundedVolumes(),
     ]  # fmt: skip
     of_walks: list[Guarantee] = [
-        TrajectoryKAnonymity(k=2, k_unit="people"), CombinationKAnonymity(k=2, knowledge=2, interval_s=None, k_unit="people"),
+        TrajectoryKAnonymity(k=2, k_unit="people"), SegmentKAnonymity(k=2, k_unit="people"),
+        SuppressedTrajectories(suppress=0.1, k=2, k_unit="people"), CombinationKAnonymity(k=2, knowledge=2, interval_s=None, k_unit="people"),
         OriginalPoints(), SwappedTrajectories(swaps=1, k_unit="people"), NoOwnPoints(k_unit="people"),
         SharedTilePairs(min_group_size=2, tile_size_m=500, lon0=0, lat0=0, k_unit="people"), WellFormedTrajectories(),
     ]  # fmt: skip
@@ -171,7 +180,7 @@ def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
     assert not any(finding.violated for finding in findings.values())
     assert {name for name, finding in findings.items() if finding.outcome is Outcome.NOT_CHECKED} == {
         "differential-privacy", "suppression-budget", "min-inhabited-tiles", "true-volumes", "bounded-volumes",
-        "trajectory-k-anonymity", "combination-k-anonymity", "original-points", "swapped-trajectories", "no-own-points",
+        "trajectory-k-anonymity", "segment-k-anonymity", "suppressed-trajectories", "combination-k-anonymity", "original-points", "swapped-trajectories", "no-own-points",
         "shared-tile-pairs", "every-location-counted",
     }  # fmt: skip
     assert len(findings) == len(GUARANTEES) - 1, "positions on tile centers are seen in the file"
