@@ -168,7 +168,8 @@ def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
     ]  # fmt: skip
     of_walks: list[Guarantee] = [
         TrajectoryKAnonymity(k=2, k_unit="people"), SegmentKAnonymity(k=2, k_unit="people"),
-        SuppressedTrajectories(suppress=0.1, k=2, k_unit="people"), CombinationKAnonymity(k=2, knowledge=2, interval_s=None, k_unit="people"),
+        SuppressedTrajectories(suppress=0.1, k=2, k_unit="people"),
+        CombinationKAnonymity(k=2, knowledge=2, interval_s=None, k_unit="people"),
         OriginalPoints(), SwappedTrajectories(swaps=1, k_unit="people"), NoOwnPoints(k_unit="people"),
         SharedTilePairs(min_group_size=2, tile_size_m=500, lon0=0, lat0=0, k_unit="people"), WellFormedTrajectories(),
     ]  # fmt: skip
@@ -180,7 +181,8 @@ def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
     assert not any(finding.violated for finding in findings.values())
     assert {name for name, finding in findings.items() if finding.outcome is Outcome.NOT_CHECKED} == {
         "differential-privacy", "suppression-budget", "min-inhabited-tiles", "true-volumes", "bounded-volumes",
-        "trajectory-k-anonymity", "segment-k-anonymity", "suppressed-trajectories", "combination-k-anonymity", "original-points", "swapped-trajectories", "no-own-points",
+        "trajectory-k-anonymity", "segment-k-anonymity", "suppressed-trajectories",
+        "combination-k-anonymity", "original-points", "swapped-trajectories", "no-own-points",
         "shared-tile-pairs", "every-location-counted",
     }  # fmt: skip
     assert len(findings) == len(GUARANTEES) - 1, "positions on tile centers are seen in the file"
