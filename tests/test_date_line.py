@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import shapely
 from examples import tries
+from given_boxes import with_boxes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from towns import HERE, TRACKS, people, released, walks
@@ -116,7 +117,8 @@ def _flows(zones: Zones) -> Flows:
 
 @pytest.mark.parametrize("method", FLOWS, ids=[m.name for m in FLOWS])
 def test_the_release_of_shifted_zones_is_the_shifted_release(method: Method) -> None:
-    one, two = (released(method, _flows(zones)) for zones in (_grids() if method.name == "uniform" else _cells()))
+    both = map(_flows, _grids() if method.name == "uniform" else _cells())
+    one, two = (released(method, with_boxes(data, 1) if method.name == "fixed" else data) for data in both)
     assert isinstance(one, FlowRelease) and len(one) > 0
     for name in ("origin", "destination", "volume", "step", "state"):
         assert np.array_equal(getattr(one, name), getattr(two, name)), name

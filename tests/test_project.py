@@ -16,7 +16,12 @@ from crowdveil.cli import main as cli
 ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = {name: lines for name, lines in PROJECT["optional-dependencies"].items() if name not in ("dev", "test")}
-MODULES = {"scikit-learn": "sklearn", "python-multipart": "python_multipart", "prometheus-client": "prometheus_client"}
+MODULES = {
+    "scikit-learn": "sklearn",
+    "python-multipart": "python_multipart",
+    "prometheus-client": "prometheus_client",
+    "myst-parser": "myst_parser",
+}
 
 
 def test_the_version_stands_in_one_place() -> None:

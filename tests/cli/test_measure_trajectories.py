@@ -126,7 +126,7 @@ def test_a_file_of_measures_that_is_wrong(command: Any, made: Path) -> None:
         ({"more": 1}, "unknown key more"),
         ({"paired_by_id": "yes"}, "true or false"),
         ({"Measures": []}, "two names differ in upper and lower case"),
-        ({"anonymized_dataset": "none.csv"}, "no manifest.json"),
+        ({"anonymized_dataset": "none.csv"}, "no such file or folder"),
     ):
         Path("wrong.json").write_text(json.dumps(PEER | changed))
         assert sentence in command("measure", "-f", "wrong.json").sentence, changed

@@ -38,7 +38,7 @@ def test_the_command_line_has_them(method: str, other: str) -> None:
 
 def test_python_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[pipeline.Request] = []
-    monkeypatch.setattr(pipeline, "run", lambda request, progress: asked.append(request))
+    monkeypatch.setattr(pipeline, "run", lambda request, progress, stage: asked.append(request))
     crowdveil.anonymize("joint", "a.csv", "out", k=7, step="1h", **GIVEN)
     assert (asked[0].parameters, asked[0].reading, asked[0].options) == ({"k": 7}, {"step": "1h"}, GIVEN)
 

@@ -276,7 +276,7 @@ def test_one_measure_by_its_address(running: Running) -> None:
     with running.client() as anna:
         listed = anna.get("/measures/rmse").json()
         assert "distance" in listed["parameters"]["properties"] and listed["takes"] == "trajectories"
-        job = put(anna, "/measures/rmse/jobs", files, {"distance": "dtw"})
+        job = put(anna, "/measures/rmse/jobs", files, {"distance": "dtw", "paired_by_id": True})
         assert ended(anna, job)["state"] == "done"
         assert list(anna.get(f"/jobs/{job}/result").json()["measures"]) == ["rmse:distance=dtw"]
         for path, wrong in (("rmse", {"measures": ["E"]}), ("all", {"measures": []}), ("all", {"measures": ["E:x=1"]})):

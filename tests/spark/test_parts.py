@@ -250,7 +250,8 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_
     request = crowdveil.run.pipeline.Request("joint", "trips.parquet", tmp_path / "out", options={"engine": "spark"})
     with pytest.raises(
         MissingExtraError,
-        match=rf"^engine=\"spark\" needs the package {package}: install it with pip install 'crowdveil\[spark\]'\.$",
+        match=rf"^engine=\"spark\" needs the package {package}: install it with pip install 'crowdveil\[spark\]', "
+        r"or in a checkout with pip install '\.\[spark\]'\.$",
     ):
         crowdveil.run.pipeline.run(request)
 

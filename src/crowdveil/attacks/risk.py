@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -75,8 +76,8 @@ class RiskEstimate:
         Whether that is below the guaranteed group size.
     proven
         Whether the method's guarantee is proven, so that a success fails the run.
-    share
-        The risk in the release before rounding, in percent, for merging partitions.
+    known, trips
+        Trips with known destination, and all trips, whose share is the risk; whole numbers, so that partitions are merged exactly.
     """
 
     attack: str
@@ -88,7 +89,8 @@ class RiskEstimate:
     worst: int | None = None
     succeeded: bool = False
     proven: bool = False
-    share: float | None = None
+    known: int | None = None
+    trips: int | None = None
 
     @property
     def stops(self) -> bool:
@@ -153,24 +155,20 @@ def require_withstood(trials: Sequence[RiskEstimate]) -> None:
             )
 
 
-def merge_risk_estimates(parts: Sequence[tuple[Sequence[RiskEstimate], int]]) -> list[RiskEstimate]:
-    """Merge the risks of partitions of whole time steps of a release of flows; each with its published volume.
+def merge_risk_estimates(parts: Sequence[Sequence[RiskEstimate]]) -> list[RiskEstimate]:
+    """Merge the risks of partitions of whole time steps of a release of flows.
 
     Adversaries of flows use one step at a time, or add steps, which only increases totals.
     """
     merged = []
-    for of_parts in zip(*(trials for trials, _ in parts), strict=True):
-        first, weighed = of_parts[0], [(t, volume) for t, (_, volume) in zip(of_parts, parts, strict=True)]
-        worst, succeeded = (
-            min((t.worst for t in of_parts if t.worst is not None), default=None),
-            any(t.succeeded for t in of_parts),
-        )
-        after: int | None = 100 if succeeded else 0
+    for of_parts in zip(*parts, strict=True):
+        first = of_parts[0]
         if first.guarantee is None:
-            known = [(t.share, volume) for t, volume in weighed if t.share is not None]
-            volume = sum(v for _, v in known)
-            after = round(sum(share * v for share, v in known) / volume) if volume else None
-        merged.append(replace(first, after=after, worst=worst, succeeded=succeeded, share=None))
+            merged.append(_known_share(first.attack, sum(t.known or 0 for t in of_parts), sum(t.trips or 0 for t in of_parts)))
+            continue
+        worst = min((t.worst for t in of_parts if t.worst is not None), default=None)
+        succeeded = any(t.succeeded for t in of_parts)
+        merged.append(replace(first, after=100 if succeeded else 0, worst=worst, succeeded=succeeded))
     return merged
 
 
@@ -178,11 +176,8 @@ def _on_flows(release: FlowRelease, guarantees: Sequence[Guarantee], proven: boo
     goal = next((p for p in guarantees if isinstance(p, FlowKAnonymity)), None)
     exact = any(isinstance(p, TrueVolumes) for p in guarantees)
     published = Published(release, None if goal is None else goal.k, "exact" if exact else "overlapping")
-    found = homogeneity.run(published, FlowAttackParams())
-    trials = []
-    for name, unit in ((homogeneity.AREA, "area"), (homogeneity.TILE, "tile")):
-        known = found.values[f"trips_with_destination_{unit}_known_percent"]
-        trials.append(RiskEstimate(name, "the origin area and the time step", _whole(known), share=known))
+    trips, to_area, to_tile = homogeneity.known_destinations(published).trips
+    trials = [_known_share(homogeneity.AREA, to_area, trips), _known_share(homogeneity.TILE, to_tile, trips)]
     if goal is None:
         return trials
     attacks = [minimum_group_size, singleton_margins]
@@ -199,8 +194,10 @@ def _on_flows(release: FlowRelease, guarantees: Sequence[Guarantee], proven: boo
     return trials
 
 
-def _whole(percent: float | None) -> int | None:
-    return None if percent is None else round(percent)
+def _known_share(attack: str, known: int, trips: int) -> RiskEstimate:
+    # A fraction: a share of x.5 percent must be rounded alike however the trips are partitioned.
+    after = round(Fraction(100 * known, trips)) if trips else None
+    return RiskEstimate(attack, "the origin area and the time step", after, known=known, trips=trips)
 
 
 def _on_trajectories(

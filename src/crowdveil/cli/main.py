@@ -63,6 +63,7 @@ EXTRAS: dict[str, str] = {
     "alembic": "server", "fastapi": "server", "h11": "server", "prometheus_client": "server", "python_multipart": "server",
     "sqlalchemy": "server", "starlette": "server", "uvicorn": "server", "psycopg": "postgres", "sklearn": "analysis",
     "h5py": "omx", "matplotlib": "report", "pandas": "pandas", "geopandas": "pandas", "polars": "polars",
+    "furo": "docs", "myst_parser": "docs", "sphinx": "docs",
     "pyspark": "spark",
 }  # fmt: skip
 """The extra that installs a module, for what no import has checked before."""

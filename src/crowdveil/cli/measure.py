@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
@@ -37,9 +37,9 @@ from crowdveil.runfiles.common import load
 
 def _call(
     original: str | None, release: str | None, measures: str | None, run_file: str | None, pairing: str | None,
-    paired_by_id: bool, as_json: bool, output: str | None, plot: str | None, overwrite: bool, engine: Literal["local", "spark"],
-    master: str | None, **values: Any,
+    paired_by_id: bool, as_json: bool, output: str | None, plot: str | None, overwrite: bool, **values: Any,
 ) -> None:  # fmt: skip
+    engine, master = values.pop("engine"), values.pop("master")
     names: Any = None if measures is None else listed(measures)
     if run_file is not None:
         if original is not None or release is not None or measures is not None:

@@ -69,6 +69,16 @@ class KnownEnds:
         total = np.bincount(group, volume, groups).astype(np.int64)
         return cls(ends, ends == 1, (ends == 1) & ~large, total)
 
+    @property
+    def trips(self) -> tuple[int, int, int]:
+        """Return the number of all trips, of those with known area and of those with known tile."""
+        return int(self.volume.sum()), int(self.volume[self.area].sum()), int(self.volume[self.tile].sum())
+
+
+def known_destinations(published: Published) -> KnownEnds:
+    """Find the destinations that are known from the origin area and the time step."""
+    return _known_ends(published, published.release.origin, published.release.destination)
+
 
 def run(published: Published, params: FlowAttackParams) -> Exposure:
     """Measure the shares of origins, and of trips, with known destination area and tile; and the reverse."""
@@ -79,12 +89,12 @@ def run(published: Published, params: FlowAttackParams) -> Exposure:
         ("origins", "destination", release.origin, release.destination),
         ("destinations", "origin", release.destination, release.origin),
     ):
-        group, _ = published.margins(area, over_steps=False)
-        known = found[side] = KnownEnds.of(group, end.astype(np.int64), release.areas.size, release.volume)
+        known = found[side] = _known_ends(published, area, end)
         values[side] = len(known.ends)
-        for unit, which in (("area", known.area), ("tile", known.tile)):
+        trips, to_area, to_tile = known.trips
+        for unit, which, reached in (("area", known.area, to_area), ("tile", known.tile, to_tile)):
             values[f"{side}_with_{other}_{unit}_known_percent"] = _percent(which.sum(), len(which))
-            values[f"trips_with_{other}_{unit}_known_percent"] = _percent(known.volume[which].sum(), known.volume.sum())
+            values[f"trips_with_{other}_{unit}_known_percent"] = _percent(reached, trips)
     origins = found["origins"]
     values["fewest_destinations"] = int(origins.ends.min()) if len(origins.ends) else None
     areas, tiles = int(origins.area.sum()), int(origins.tile.sum())
@@ -94,6 +104,12 @@ def run(published: Published, params: FlowAttackParams) -> Exposure:
         "and not their destination."
     )
     return Exposure(ATTACK.name, ATTACK.title, values, None, False, said)
+
+
+def _known_ends(published: Published, area: Indices, end: Indices) -> KnownEnds:
+    release = published.release
+    group, _ = published.margins(area, over_steps=False)
+    return KnownEnds.of(group, end.astype(np.int64), release.areas.size, release.volume)
 
 
 def _different(number: Ints, area: Indices | Ints, areas: int) -> Ints:

@@ -74,9 +74,7 @@ class FlowTotals(Totals):
     @property
     def trials(self) -> list[RiskEstimate]:
         """Return the merged result of each attack."""
-        return merge_risk_estimates(
-            [([RiskEstimate(**trial) for trial in p["trials"]], p["cost"]["volume"]) for p in self.partitions]
-        )
+        return merge_risk_estimates([[RiskEstimate(**trial) for trial in p["trials"]] for p in self.partitions])
 
     def facts(self, method: Method, params: Params) -> dict[str, Any]:
         """Return what the manifest says of the method's diagnostics in all steps."""
