@@ -15,7 +15,7 @@ from small_worlds import NOON, flow_release, published, walk, world
 
 from crowdveil import testing
 from crowdveil.attacks.base import Interval
-from crowdveil.attacks.risk import RiskEstimate, _merge_visits, attack_release, require_withstood
+from crowdveil.attacks.risk import RiskEstimate, _merge_visits, attack_release, merge_risk_estimates, require_withstood
 from crowdveil.errors import GuaranteeViolatedError
 from crowdveil.guarantees import (
     CombinationKAnonymity,
@@ -147,6 +147,24 @@ def test_a_small_row_stops_a_run() -> None:
         ("singleton-margins", True, 9),
     ]  # fmt: skip
     require_withstood(attack_release(None, flow_release([(0, "a", "b", 12, 10)]), [crowd], "proven"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("known", "trips", "percent"), [((69, 70, 61, 15, 28), (1207, 1153, 1117, 897, 1026), 4), ((1, 2), (4, 4), 38)]
+)
+def test_the_risk_of_partitions_is_that_of_the_whole_release(
+    known: tuple[int, ...], trips: tuple[int, ...], percent: int
+) -> None:
+    """Shares of 4.5 and 37.5 percent: shares of partitions that are rounded first add up to another whole percent."""
+    steps: list[list[tuple[Any, ...]]] = [
+        [(60 * i, "a", "b", some, 1), (60 * i, "c", "a", 1, 1), (60 * i, "c", "b", every - some - 1, 1)]
+        for i, (some, every) in enumerate(zip(known, trips, strict=True))
+    ]
+    crowd = [FlowKAnonymity(k=1, k_unit="people")]
+    whole = attack_release(None, flow_release([row for rows in steps for row in rows]), crowd, "proven")  # type: ignore[arg-type]
+    parts = [attack_release(None, flow_release(rows), crowd, "proven") for rows in steps]  # type: ignore[arg-type]
+    assert merge_risk_estimates(parts) == whole
+    assert [trial.after for trial in whole] == [percent, percent, 0, 0]
 
 
 def test_rows_inside_others_stop_a_run_where_rows_say_all_that_is_in_them() -> None:

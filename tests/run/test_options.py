@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import crowdveil
 from crowdveil.cli.anonymize import method_command
 from crowdveil.compat.mobidatalab.runfiles import read_run_file
 from crowdveil.errors import ParameterError
+from crowdveil.io.notes import ReadNotes
 from crowdveil.registry import find_method
 from crowdveil.run import pipeline
 from crowdveil.run.options import EngineOptions, ReleaseOptions, RunOptions
@@ -38,7 +40,12 @@ def test_the_command_line_has_them(method: str, other: str) -> None:
 
 def test_python_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[pipeline.Request] = []
-    monkeypatch.setattr(pipeline, "run", lambda request, progress, stage: asked.append(request))
+
+    def run(request: pipeline.Request, progress: Any, stage: Any) -> Any:
+        asked.append(request)
+        return SimpleNamespace(notes=ReadNotes())
+
+    monkeypatch.setattr(pipeline, "run", run)
     crowdveil.anonymize("joint", "a.csv", "out", k=7, step="1h", **GIVEN)
     assert (asked[0].parameters, asked[0].reading, asked[0].options) == ({"k": 7}, {"step": "1h"}, GIVEN)
 

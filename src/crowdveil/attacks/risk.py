@@ -77,7 +77,7 @@ class RiskEstimate:
     proven
         Whether the method's guarantee is proven, so that a success fails the run.
     known, trips
-        Trips with known destination, and all trips, whose share is the risk; whole numbers, so that partitions are merged exactly.
+        Trips with known destination, and all trips, for merging partitions; None where the risk is not their share.
     """
 
     attack: str
@@ -164,7 +164,8 @@ def merge_risk_estimates(parts: Sequence[Sequence[RiskEstimate]]) -> list[RiskEs
     for of_parts in zip(*parts, strict=True):
         first = of_parts[0]
         if first.guarantee is None:
-            merged.append(_known_share(first.attack, sum(t.known or 0 for t in of_parts), sum(t.trips or 0 for t in of_parts)))
+            known, trips = sum(t.known or 0 for t in of_parts), sum(t.trips or 0 for t in of_parts)
+            merged.append(_known_share(first.attack, known, trips))
             continue
         worst = min((t.worst for t in of_parts if t.worst is not None), default=None)
         succeeded = any(t.succeeded for t in of_parts)
