@@ -271,6 +271,53 @@ def test_origins_of_an_area_do_not_each_lose_a_part_of_a_trip() -> None:
     assert SuppressionBudget(suppress_trips=11, k=5, weighted=True).check_with_flows(as_written(other), data).violated
 
 
+def _two_to_each(weights: list[int], people: list[int]) -> Flows:
+    """Flows of one time step in the order of their pairs: from each zone to the first two."""
+    weight, offsets = np.array(weights), np.array([0, len(weights)])
+    origin, destination = np.divmod(np.arange(len(weights), dtype=np.int32), 2)
+    volume = rounded(weight // WEIGHT_UNITS, weight % WEIGHT_UNITS, offsets)
+    zones = Zones(np.array(IDS, dtype=object), 2 + np.arange(len(IDS)) / 100, np.full(len(IDS), 48.0))
+    return Flows(zones, np.zeros(1, np.int64), offsets, origin, destination, volume, np.array(people), weight=weight)
+
+
+@pytest.mark.parametrize("name", ["joint", "atg-exact", "atg-coupled", "atg-dual"])
+def test_rows_within_the_budget_are_not_lost_by_rounding(name: str) -> None:
+    """Flows of almost no weight have all the trips, as they are rounded, and only they have k people."""
+    half = WEIGHT_UNITS // 2
+    data = _two_to_each([half - 1, 1] + [WEIGHT_UNITS - 1, 1] * 5, [1, 5] * 6)
+    assert data.volume.tolist() == [0, 1] * 6
+    method = all_methods()[name]
+    params = method.params.checked({"k": 5, "suppress": 0})
+    release: Any = method.run(data, params, np.random.default_rng(0), no_progress)
+    assert release.volume.sum() == 6 and (release.people >= 5).all()
+    written = as_written(release)
+    assert TrueVolumes().check_with_flows(written, data).holds
+    assert SuppressionBudget(suppress=0, k=5, weighted=True).check_with_flows(written, data).holds
+
+
+@pytest.mark.parametrize("period", ["step", "all"])
+def test_trips_of_a_row_rounded_to_0_are_not_suppressed_where_others_have_them(period: Any) -> None:
+    """Flows of 1, 0.4, 0.4 and 2 trips are rounded to 1, 0, 1 and 2, and their rows, in another order, to 1, 1, 0 and 2."""
+    tenth = WEIGHT_UNITS // 10
+    data = _two_to_each([10 * tenth, 4 * tenth, 4 * tenth, 20 * tenth], [5] * 4)
+    assert data.volume.tolist() == [1, 0, 1, 2]
+    areas = Areas.of_parts(data.zones, np.arange(len(IDS)))
+    release = release_merged_flows(data, areas, np.arange(len(IDS)), 5, Reporting())
+    budget = SuppressionBudget(suppress_trips=0, k=5, weighted=True, period=period)
+    assert budget.check_with_flows(as_written(release), data).holds
+    # The same rows, but the other one of 0.4 trips is rounded up; then without both of them, which is a trip less.
+    for volume, from_, to, outcome in (
+        ([1, 1, 2], [0, 0, 2], [0, 2, 2], "holds"),
+        ([1, 2], [0, 2], [0, 2], "violated"),
+    ):
+        some = replace(
+            release, offsets=np.array([0, len(volume)]), origin=release.origin[from_], destination=release.destination[to],
+            volume=np.array(volume), people=np.full(len(volume), 5), state=release.state[to],
+        ).with_suppressed(np.array([4 - sum(volume)]))  # fmt: skip
+        assert TrueVolumes().check_with_flows(as_written(some), data).holds
+        assert budget.check_with_flows(as_written(some), data).outcome == outcome
+
+
 @given(
     data=weighted_flows(), parts=st.lists(st.integers(0, 3), min_size=8, max_size=8), k=st.integers(2, 8),
     share=st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.9]), total=st.booleans(),

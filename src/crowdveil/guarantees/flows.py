@@ -136,7 +136,7 @@ class SuppressionBudget(Guarantee):
         limit = (
             f"{self.suppress_trips:,} trips" if self.suppress is None else f"{100 * self.suppress:g} % of the volume"
         )
-        rounded = "; flows are rounded to whole trips for this" if self.weighted else ""
+        rounded = "; flows, or published sums of them, are rounded to whole trips for this" if self.weighted else ""
         if self.period == "step":
             return f"Of each time step at most {limit} is suppressed, unless its group size is below {self.k:,} in all{rounded}."
         return (
@@ -182,7 +182,8 @@ class SuppressionBudget(Guarantee):
             over = ~self._within(volume - published - flows, volume)
             open_ = int((~over & ~self._within(volume - published + flows, volume)).sum())
         else:
-            over = ~self._within(volume - in_rows, volume)
+            # A row may have been rounded to 0, and left out, because the volumes of others have its trips.
+            over = ~self._within(volume - np.maximum(published, in_rows), volume)
         whole = over & (published == 0)
         for step in np.flatnonzero(whole).tolist():
             over[step] = self._people(original, step) >= self.k
@@ -226,7 +227,7 @@ class SuppressionBudget(Guarantee):
         if self.weighted:
             in_rows = volumes_in_rows(written, original)
             unknown = np.full(len(volume), in_rows is None)
-            published = published if in_rows is None else in_rows
+            published = published if in_rows is None else np.maximum(published, in_rows)
         empty = np.flatnonzero((published == 0) & (volume > 0))
         keep = np.ones(len(volume), np.bool_)
         keep[[step for step in empty.tolist() if self._people(original, step) < self.k]] = False

@@ -2,7 +2,9 @@
 
 A time step is rounded so that sums stay right: the volumes up to any row, in the order of the step, are those of their weights,
 rounded. So no row is off by a whole trip, and no time step by more than half of one (bucket rounding, as matrix tools call it).
-Methods choose by the flows, rounded like this; what they publish is rounded from the exact weights of each row's flows.
+Methods choose by the flows, rounded like this; what they publish is rounded from the exact weights of each row's flows. A row
+that a method counts as published, but whose own weight would be rounded to 0, is rounded up to 1 while its time step has trips
+that are in no row: without it, more would be suppressed than the budget that the method kept.
 
 Nothing is carried over to the next time step, so T time steps together may be off by T/2 trips. A part of a trip that is carried
 over would make the figures of a step depend on the people of earlier ones, and steps could not be solved in partitions.
@@ -14,7 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from crowdveil.model.arrays import Ints
+from crowdveil.model.arrays import Ints, slice_sums
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.solve.od.assignment import row_of_flows
@@ -50,4 +52,17 @@ def with_exact_volumes(data: Flows, release: FlowRelease) -> FlowRelease:
     row = row_of_flows(data, release)
     inside = np.flatnonzero(row >= 0)
     sums = added_up(data, inside, row[inside], len(release))
-    return replace(release, volume=rounded(*sums, release.offsets))
+    chosen = np.zeros(len(release), np.int64)
+    np.add.at(chosen, row[inside], data.volume[inside])
+    volume = rounded(*sums, release.offsets)
+    return replace(release, volume=volume + _rounded_up(data, release, volume, chosen))
+
+
+def _rounded_up(data: Flows, release: FlowRelease, volume: Ints, chosen: Ints) -> Ints:
+    """Return 1 for rows rounded to 0 whose flows are rounded to more: the first of a time step, up to its trips in no row."""
+    lost = (volume == 0) & (chosen > 0)
+    room = slice_sums(data.offsets, data.volume) - slice_sums(release.offsets, volume)
+    so_far = np.concatenate([np.zeros(1, np.int64), np.cumsum(lost)])
+    rank = so_far[1:] - np.repeat(so_far[release.offsets[:-1]], np.diff(release.offsets))
+    up: Ints = (lost & (rank <= np.repeat(room, np.diff(release.offsets)))).astype(np.int64)
+    return up
