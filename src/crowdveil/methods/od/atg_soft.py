@@ -25,8 +25,10 @@ Matet et al., Adaptative generalization over a value hierarchy for the k-anonymi
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from math import floor
 from typing import Any
 
 import numpy as np
@@ -69,10 +71,15 @@ def run(data: Flows, params: AtgSoftParams, rng: np.random.Generator, progress: 
     def cost(forest: Forest, solved: ForestSolution) -> float:
         return float(solved.cost + price * solved.suppressed)
 
+    def finish(forest: Forest, solved: ForestSolution) -> tuple[ForestSolution, tuple[float, ...]]:
+        # A box of weights below a whole trip costs nothing at any size, and its row may be rounded up to a trip.
+        origins, destinations = forest.matrix.system.origins.tree.size, forest.matrix.system.destinations.tree.size
+        to = destinations[forest.node]
+        over = (to > 1) & (origins[forest.origins[forest.part]] + to > floor(price))
+        return replace(solved, published=solved.published & ~over), ()
+
     targets = Targets(params.v_target, params.k, attempt, cost)
-    return targets.solve(
-        data, lambda _, solved: (solved, ()), params.reporting, partial(summarize_diagnostics, params), progress
-    )
+    return targets.solve(data, finish, params.reporting, partial(summarize_diagnostics, params), progress)
 
 
 def summarize_diagnostics(params: AtgSoftParams, facts: Floats) -> dict[str, Any]:
