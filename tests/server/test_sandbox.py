@@ -23,7 +23,7 @@ from crowdveil.server.queue.database import open_database
 from crowdveil.server.queue.files import Files
 from crowdveil.server.queue.job import NewJob, new_id
 from crowdveil.server.queue.store import Store
-from crowdveil.server.workers.process import check_rows, default_memory
+from crowdveil.server.workers.process import check_rows, default_memory, memory_of
 from crowdveil.server.workers.sandbox import confine, trial
 from crowdveil.server.workers.sandbox.confine import Offered, clean_environment, installed, offered
 from crowdveil.server.workers.subprocess_call import NO_THREADS
@@ -195,7 +195,8 @@ def run_job(tmp_path: Path, do: Any, monkeypatch: pytest.MonkeyPatch, **limits: 
     (folder / "inputs" / "a.csv").write_text("x\n1\n")
     files.accept(job)
     assert store.add(NewJob(job, "anna", "filter", "trajectories", {}, {"data": "a.csv"}, limits), 100)
-    Worker(store, files, starter_here(), memory_bytes=1 << 30).work(once=True)
+    # A child that is forked here begins with the memory of all tests that ran before.
+    Worker(store, files, starter_here(), memory_bytes=memory_of(os.getpid()) + (1 << 30)).work(once=True)
     return store.get(job), files
 
 
