@@ -36,6 +36,10 @@ def test_the_reference_has_every_command_and_every_public_name() -> None:
     assert sorted(name for names in reference._PYTHON.values() for name in names) == crowdveil.__all__
 
 
+def test_no_page_names_a_folder_of_the_machine_that_made_it() -> None:
+    assert not [page.name for page in (ROOT / "docs").rglob("*.md") if f"{Path.home()}/" in page.read_text()]
+
+
 def test_the_readme_is_short_and_has_a_picture() -> None:
     text = (ROOT / "README.md").read_text()
     (picture,) = re.findall(r"^!\[[^\]]{40,}\]\((.+)\)$", text, flags=re.M)

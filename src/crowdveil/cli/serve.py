@@ -23,7 +23,7 @@ def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--database-url", envvar="CROWDVEIL_DATABASE_URL", metavar="URL",
                      help="Store and queue in PostgreSQL, for several machines. [a SQLite file in the data directory]"),
         click.option("--data-dir", envvar="CROWDVEIL_DATA_DIR", metavar="FOLDER", type=click.Path(path_type=Path),
-                     help=f"Uploads and results; all machines must share it. [{default_folder()}]"),
+                     help="Uploads and results; all machines must share it. [~/.local/state/crowdveil]"),
     ):  # fmt: skip
         command = option(command)
     return command
