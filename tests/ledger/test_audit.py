@@ -15,7 +15,7 @@ from crowdveil.ledger.audit import Audit, Published, Records, audit
 from crowdveil.model.arrays import Ints
 
 
-def pairs(
+def releases_of(
     seed: int, wanted: int, *, people: bool, releases: int = 2
 ) -> Iterator[tuple[SmallWorld, list[Published], int]]:
     """Yield random releases of the same trips with few enough overlaps to try all sets of them."""
@@ -77,7 +77,7 @@ def check_rows(found: Audit, made: list[Published], of_atom: Ints, k: int) -> No
 
 def test_pairs_of_trips_are_audited_exactly() -> None:
     leaks = 0
-    for world, made, k in pairs(1, tries(1500), people=False):
+    for world, made, k in releases_of(1, tries(1500), people=False):
         exists, refused = check_pair(world, made, k)
         assert exists == refused
         leaks += exists
@@ -86,7 +86,7 @@ def test_pairs_of_trips_are_audited_exactly() -> None:
 
 def test_no_small_set_of_people_is_missed() -> None:
     strict = 0
-    for world, made, k in pairs(2, tries(900), people=True):
+    for world, made, k in releases_of(2, tries(900), people=True):
         exists, refused = check_pair(world, made, k)
         assert refused or not exists
         if refused and not exists:
@@ -96,7 +96,7 @@ def test_no_small_set_of_people_is_missed() -> None:
 
 
 def test_no_small_set_of_three_releases_is_missed() -> None:
-    for world, made, k in pairs(3, tries(600), people=False, releases=3):
+    for world, made, k in releases_of(3, tries(600), people=False, releases=3):
         found = audit(world.records, made[0], made[1:], k)
         before = min(smallest_set([m.row for m in part], *world.records)[0] for part in (made[1:], made[:2], made[::2]))
         if found.passed and before >= k:
@@ -105,7 +105,7 @@ def test_no_small_set_of_three_releases_is_missed() -> None:
 
 
 def test_bounds_and_largest_volumes_are_those_of_linear_programs() -> None:
-    for world, made, k in pairs(4, tries(60), people=False):
+    for world, made, k in releases_of(4, tries(60), people=False):
         found = audit(world.records, made[0], made[1:], k)
         exact = bounds([m.row for m in made], world.records.volume)
         confined = sum(low > 0.5 and high < k - 0.5 for low, high in exact)

@@ -192,11 +192,12 @@ def _find_path(edges: Edges, nodes: Nodes, search: Search, source: int, sink: in
     search.counters[_STAMP] += 1
     _begin(search, 0, source)
     _begin(search, 1, sink)
-    while True:
-        for side in range(2):
-            found = _advance(edges, nodes, search, side, skipped)
-            if found != _NO_EDGE:
-                return found
+    found = _NO_EDGE
+    side = 1
+    while found == _NO_EDGE:
+        side = 1 - side
+        found = _advance(edges, nodes, search, side, skipped)
+    return found
 
 
 @kernel
