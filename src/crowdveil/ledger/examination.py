@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from crowdveil.errors import GuaranteeViolatedError, counted
 from crowdveil.io.written_release import WrittenRelease, read_release
 from crowdveil.ledger.alignment import Covered, align
-from crowdveil.ledger.audit import Audit, Derivation, audit
+from crowdveil.ledger.audit import Audit, Derivation, Published, audit
 from crowdveil.ledger.candidates import Candidate
 from crowdveil.ledger.entries import Entry, entries, entry_label
 from crowdveil.ledger.store import Ledger
@@ -109,7 +109,7 @@ def examine(ledger: Ledger, candidate: Candidate, written: WrittenRelease | None
         return Examination(against, k, unit, None)
     records, published = align([candidate.covered(), *(covered for _, covered in shared)])
     found = audit(records, published[0], published[1:], k)
-    describe = _Describer(ledger, candidate, against, written)
+    describe = _Describer(ledger, candidate, against, written, _overlaps(found, published[1:]))
     smallest = sorted(found.leaks, key=lambda leak: (leak.size, len(leak.added) + len(leak.subtracted)))
     return Examination(against, k, unit, found, [describe(leak) for leak in smallest[:MOST_LEAKS]])
 
@@ -136,9 +136,14 @@ class _Describer:
     """Words the rows of derivations, from the files of the candidate and of the ledger."""
 
     def __init__(
-        self, ledger: Ledger, candidate: Candidate, against: list[Entry], written: WrittenRelease | None
+        self,
+        ledger: Ledger,
+        candidate: Candidate,
+        against: list[Entry],
+        written: WrittenRelease | None,
+        overlaps: dict[int, list[dict[str, Any]]],
     ) -> None:
-        self.ledger, self.candidate = ledger, candidate
+        self.ledger, self.candidate, self.overlaps = ledger, candidate, overlaps
         self.entries = {entry_label(entry): entry for entry in against}
         self.tables: dict[str, WrittenRelease | None] = {candidate.name: written}
 
@@ -154,6 +159,8 @@ class _Describer:
         }
 
     def _rows(self, name: str, rows: Ints) -> list[dict[str, Any]]:
+        if name not in self.entries and name != self.candidate.name:
+            return [{"overlap_of": self.overlaps.get(int(row), [])} for row in rows[:MOST_ROWS]]
         written = self._table(name)
         return [_row_of(written, int(row)) for row in rows[:MOST_ROWS]]
 
@@ -162,6 +169,15 @@ class _Describer:
             entry = self.entries.get(name)
             self.tables[name] = None if entry is None else stored_release(self.ledger, entry)
         return self.tables[name]
+
+
+def _overlaps(found: Audit, earlier: list[Published]) -> dict[int, list[dict[str, Any]]]:
+    """Return which rows of earlier releases each row of their common refinement is the overlap of (tier 3)."""
+    if found.base is None:
+        return {}
+    rows, first = np.unique(found.base, return_index=True)
+    named = [[{"release": e.name, "row": int(e.row[i]) + 1} for e in earlier if e.row[i] >= 0] for i in first]
+    return dict(zip(rows.tolist(), named, strict=True))
 
 
 def stored_release(ledger: Ledger, entry: Entry) -> WrittenRelease | None:
@@ -200,6 +216,8 @@ def _rows_in_words(leak: Mapping[str, Any], side: str) -> str:
 
 
 def _row_in_words(row: Mapping[str, Any]) -> str:
+    if "overlap_of" in row:
+        return "overlap of " + " and ".join(f"{part['release']} row {part['row']:,}" for part in row["overlap_of"])
     if row.get("row") is None:
         return f"suppressed total of {row['t']} (volume {row['suppressed_total']:,})"
     if "volume" not in row:
