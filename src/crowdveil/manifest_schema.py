@@ -86,6 +86,14 @@ class _CostOfTrajectories(_Schema):
     suppressed_trajectories_percent: int | float
 
 
+class _Ledger(_Schema):
+    entry: int
+    entries_audited: int
+    tier: int
+    k: int
+    k_unit: str
+
+
 class ManifestSchema(_Schema):
     """Required content of the manifest of a release; further keys are allowed."""
 
@@ -101,6 +109,7 @@ class ManifestSchema(_Schema):
     cost: _CostOfFlows | _CostOfTrajectories
     risk: list[_Risk] | None
     files: dict[str, _File]
+    ledger: _Ledger | None = None
 
 
 class HeatMapManifestSchema(_Schema):
@@ -113,6 +122,7 @@ class HeatMapManifestSchema(_Schema):
     k_unit: str
     guarantees: list[_Guarantee]
     files: dict[str, _File]
+    ledger: _Ledger | None = None
 
 
 class _Plane(_Schema):

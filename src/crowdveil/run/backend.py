@@ -71,6 +71,22 @@ class Solution:
     notes: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class LedgerAudit:
+    """The audit of a release that passed.
+
+    Attributes
+    ----------
+    statement
+        What the manifest says: the entry that the release becomes, and how it was audited.
+    lines
+        Sentences for the person who ran it. Confidential.
+    """
+
+    statement: dict[str, Any]
+    lines: list[str]
+
+
 class Backend(ExitStack, ABC):
     """Does the stages of one run; each verb is called once, in the order of declaration.
 
@@ -109,6 +125,10 @@ class Backend(ExitStack, ABC):
     @abstractmethod
     def attack(self, guarantees: Guarantees, notes: ReadNotes, progress: Progress) -> list[RiskEstimate] | None:
         """Attack the release; None where that cannot be done here."""
+
+    def audit(self, counts: str) -> LedgerAudit:
+        """Audit the release against the ledger's entries; raise where a small set could be derived. `counts`: what k counts."""
+        raise NotImplementedError
 
     @abstractmethod
     def report(self, manifest: dict[str, Any], notes: ReadNotes) -> dict[str, Any]:

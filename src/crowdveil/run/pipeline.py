@@ -120,12 +120,19 @@ def run_stages(spec: RunSpec, backend: Backend, progress: Progress, stage: Stage
         risks = backend.attack(guarantees, notes, progress)
         require_withstood(risks or [])
 
+    audited = None
+    if options.ledger is not None:
+        stage("auditing")
+        audited = backend.audit(what_k_counts(data, params))
+
     manifest = build_manifest(
         method=method, params=params, reading=spec.reading, seed_given=spec.seed_given, data=spec.data, notes=notes,
         counts=what_k_counts(data, params), checked=checked, cost=solution.cost,
         risk=None if risks is None else [risk.as_json() for risk in risks], facts=solution.facts,
         files=files,
     )  # fmt: skip
+    if audited is not None:
+        manifest |= {"ledger": audited.statement}
     if method.row_semantics == "noisy":
         manifest = without_exact_figures(manifest)
 
@@ -135,4 +142,5 @@ def run_stages(spec: RunSpec, backend: Backend, progress: Progress, stage: Stage
 
     folder = backend.publish(manifest)
     risk_lines = [risk.line() for risk in risks or [] if risk.before is not None]
-    return Result(folder, manifest, solution.release, notes, [*solution.cost_lines, *risk_lines])
+    audit_lines = [] if audited is None else [f"ledger: {line}" for line in audited.lines]
+    return Result(folder, manifest, solution.release, notes, [*solution.cost_lines, *risk_lines, *audit_lines])
