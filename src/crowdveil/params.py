@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from crowdveil.errors import Option, ParameterError
 from crowdveil.guarantees.flows import BudgetPeriod
 from crowdveil.io.time_steps import step_seconds
-from crowdveil.io.time_windows import Window
+from crowdveil.io.time_windows import Window, WindowOptions
 from crowdveil.model.flows import trips_within
 from crowdveil.model.partition import StepClass
 from crowdveil.solve.od.small_flows import Reporting
@@ -215,6 +215,11 @@ class AdaptiveInTime(TimePartitioned):
     window: Window = "1d"
     """With adaptive intervals: days, weeks or all of the data are solved on their own; no interval crosses windows, and the
     budget is kept in each."""
+
+    @property
+    def window_options(self) -> WindowOptions:
+        """Return how time is cut into windows and intervals."""
+        return WindowOptions(self.window, step_seconds(self.longest))
 
     @model_validator(mode="after")
     def _needs_adaptive(self) -> Self:

@@ -41,6 +41,41 @@ class WindowOptions:
 
 def time_windows(data: Flows, options: WindowOptions, k: int, weight: Fraction) -> TimeWindows:
     """Cut the time of the data into windows, each with a tree of intervals; an hour costs a trip `weight` tiles."""
+    step_s = _checked_step(data, options)
+    starts, ends, wall, window = _slots(data, options.window, step_s, k)
+    offsets = np.concatenate([[0], np.flatnonzero(np.diff(window)) + 1, [len(window)]]) if len(window) else np.zeros(1, int)
+    place = np.searchsorted(data.t, starts)
+    known = place < data.steps
+    known[known] = data.t[place[known]] == starts[known]
+    lengths = interval_lengths(step_s, options.window, options.longest_s)
+    trees = []
+    for low, high in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        levels = [_keys(wall[low:high], length) for length in (step_s, *lengths)]
+        if _is_whole(options, int(ends[high - 1] - starts[low])):
+            levels.append(np.zeros(high - low, np.int64))
+        trees.append(TimeTree.of_levels(low, levels))
+    per_step = (weight * Fraction(step_s, 3600)).limit_denominator(1000)
+    return TimeWindows(starts, ends, np.where(known, place, -1), offsets, tuple(trees), per_step)
+
+
+def longest_interval(data: Flows, options: WindowOptions, k: int) -> int | None:
+    """Return the seconds of the longest interval that can be published; None for a window of any length."""
+    step_s = _checked_step(data, options)
+    if options.window == "all" and len(data):
+        starts, ends, _, window = _slots(data, options.window, step_s, k)
+        longest = np.flatnonzero(window == np.bincount(window - window.min()).argmax() + window.min())
+        if _is_whole(options, int(ends[longest[-1]] - starts[longest[0]])):
+            return None
+    return [step_s, *interval_lengths(step_s, options.window, options.longest_s)][-1]
+
+
+def _is_whole(options: WindowOptions, seconds: int) -> bool:
+    """Return whether a whole window of any length may be published."""
+    return options.window == "all" and (options.longest_s is None or seconds <= options.longest_s)
+
+
+def _checked_step(data: Flows, options: WindowOptions) -> int:
+    """Return the seconds of a time step; raise where intervals cannot be made of it."""
     step_s = data.step_s
     if step_s is None:
         raise InputError(
@@ -53,21 +88,7 @@ def time_windows(data: Flows, options: WindowOptions, k: int, weight: Fraction) 
         )
     if options.window != "all" and step_s > {"1d": DAY_S, "7d": WEEK_S}[options.window]:
         raise InputError(f"a time step is longer than a window; choose a longer {Option('window')}.")
-    starts, ends, wall, window = _slots(data, options.window, step_s, k)
-    offsets = np.concatenate([[0], np.flatnonzero(np.diff(window)) + 1, [len(window)]]) if len(window) else np.zeros(1, int)
-    place = np.searchsorted(data.t, starts)
-    known = place < data.steps
-    known[known] = data.t[place[known]] == starts[known]
-    lengths = interval_lengths(step_s, options.window, options.longest_s)
-    trees = []
-    for low, high in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-        levels = [_keys(wall[low:high], length) for length in (step_s, *lengths)]
-        whole = options.window == "all" and (
-            options.longest_s is None or int(ends[high - 1] - starts[low]) <= options.longest_s
-        )
-        trees.append(TimeTree.of_levels(low, [*levels, np.zeros(high - low, np.int64)] if whole else levels))
-    per_step = (weight * Fraction(step_s, 3600)).limit_denominator(1000)
-    return TimeWindows(starts, ends, np.where(known, place, -1), offsets, tuple(trees), per_step)
+    return step_s
 
 
 def interval_lengths(step_s: int, window: Window, longest_s: int | None) -> list[int]:

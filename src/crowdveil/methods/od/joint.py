@@ -63,8 +63,7 @@ from crowdveil.guarantees import (
     MinTiles,
 )
 from crowdveil.io.step_classes import step_classes
-from crowdveil.io.time_steps import step_seconds
-from crowdveil.io.time_windows import WindowOptions, time_windows
+from crowdveil.io.time_windows import time_windows
 from crowdveil.method import Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, slice_sums
@@ -161,11 +160,10 @@ def _run_stable(data: Flows, params: JointParams, progress: Progress) -> FlowRel
 
 def _run_adaptive(data: Flows, params: JointParams, progress: Progress) -> FlowRelease:
     """Find the best partition of each window into boxes over origin, destination and time."""
-    options = WindowOptions(params.window, step_seconds(params.longest))
     weight = Fraction(repr(params.hour_weight))
     if params.objective == "area":
         weight *= Fraction(mean_hectares(data)).limit_denominator(100)
-    windows = time_windows(data, options, params.k, weight)
+    windows = time_windows(data, params.window_options, params.k, weight)
     problem = AdaptiveProblem(data, _regions(data, params), windows, params.k, params.objective)
     return solve_adaptive(problem, AdaptiveRelease(params.max_suppressed, params.reporting), progress)
 
