@@ -63,22 +63,25 @@ from crowdveil.guarantees import (
     MinTiles,
 )
 from crowdveil.io.step_classes import step_classes
+from crowdveil.io.time_windows import time_windows
 from crowdveil.method import Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.params import Budgeted, FlowParams, TimePartitioned, all_steps_at_once
+from crowdveil.params import AdaptiveInTime, Budgeted, FlowParams, all_steps_at_once
 from crowdveil.progress import Progress
+from crowdveil.solve.od.adaptive import AdaptiveRelease, solve_adaptive
 from crowdveil.solve.od.boxes import BoxSpace
-from crowdveil.solve.od.region_space import Objective, RegionExtent, RegionSpace
+from crowdveil.solve.od.region_space import Objective, RegionExtent, RegionSpace, mean_hectares
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.od.stable import StableProblem, StableRelease, solve_stable
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import summarize_gaps
+from crowdveil.solve.od.time_boxes import AdaptiveProblem
 
 
-class JointParams(TimePartitioned, Budgeted, FlowParams):
+class JointParams(AdaptiveInTime, Budgeted, FlowParams):
     """Parameters of joint generalization."""
 
     splits: Literal["tree", "dyadic"] = "tree"
@@ -107,6 +110,8 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
     """Find the best partition of each time step into boxes, or the best one for all time steps."""
     if params.time_partition == "stable" and len(data):
         return _run_stable(data, params, progress)
+    if params.time_partition == "adaptive" and len(data):
+        return _run_adaptive(data, params, progress)
 
     def system() -> RegionSpace:
         return _regions(data, params)
@@ -151,6 +156,16 @@ def _run_stable(data: Flows, params: JointParams, progress: Progress) -> FlowRel
     problem = StableProblem(data, _regions(data, params), params.k, params.objective, params.max_suppressed)
     classes = step_classes(data.t, data.tz, params.stable_by)
     return solve_stable(problem, StableRelease(params.stable_by, classes, params.k, params.reporting), progress)
+
+
+def _run_adaptive(data: Flows, params: JointParams, progress: Progress) -> FlowRelease:
+    """Find the best partition of each window into boxes over origin, destination and time."""
+    weight = Fraction(repr(params.hour_weight))
+    if params.objective == "area":
+        weight *= Fraction(mean_hectares(data)).limit_denominator(100)
+    windows = time_windows(data, params.window_options, params.k, weight)
+    problem = AdaptiveProblem(data, _regions(data, params), windows, params.k, params.objective)
+    return solve_adaptive(problem, AdaptiveRelease(params.max_suppressed, params.reporting), progress)
 
 
 def summarize_diagnostics(params: JointParams, facts: Floats) -> dict[str, Any]:

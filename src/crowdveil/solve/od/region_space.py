@@ -149,6 +149,11 @@ def _tile_cost(data: Flows, objective: Objective) -> Ints:
     return np.ones(len(data.zones), np.int64)
 
 
+def mean_hectares(data: Flows) -> float:
+    """Return what a tile of mean size costs a trip where areas are to be small."""
+    return float(_areas_m2(data, "objective: area").mean() / _HECTARE_M2)
+
+
 def _areas_m2(data: Flows, what: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     area = data.zones.area_m2
     if np.isnan(area).any():
