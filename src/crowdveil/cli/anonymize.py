@@ -26,7 +26,19 @@ EXAMPLES = {
     True: "trips.parquet --zones zones.geojson --step 1h --tz Europe/Paris",
     False: "cabs.csv",
 }
-FIRST = ("format", "seed", "overwrite", "attack", "report", "private_report", "resume", "pairing")
+FIRST = (
+    "format",
+    "seed",
+    "overwrite",
+    "attack",
+    "report",
+    "title",
+    "purpose",
+    "recipient",
+    "private_report",
+    "resume",
+    "pairing",
+)
 """The order of the options of a run."""
 
 
