@@ -16,6 +16,7 @@ from crowdveil.server.kinds.base import check_word, endings_of, file_options
 from crowdveil.server.queue.files import FLOWS
 from crowdveil.server.queue.job import new_id
 from crowdveil.server.quotas import Upload
+from crowdveil.server.routes.attached import UPLOADS, attach
 from crowdveil.server.routes.uploads import Form, check_files, make_upload_folder, parsed, receive
 from crowdveil.server.sentences import without_paths
 from crowdveil.server.settings import Service
@@ -26,7 +27,7 @@ SECONDS_MOST = 300
 TAKES = ("", "flows", "trajectories")
 _OPTIONS = {option for reading in READINGS.values() for option in file_options(reading)}
 _FIELDS = {"data": FLOWS, **{option: endings_of(option) for option in sorted(_OPTIONS)}}
-_TEXTS = ("parameters", "takes", "part")
+_TEXTS = ("parameters", "takes", "part", UPLOADS)
 _BODY: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -43,10 +44,10 @@ _BODY: dict[str, Any] = {
         "part": {
             "type": "string",
             "enum": ["", "true"],
-            "description": "Whether only the beginning of a table of text is sent.",
+            "description": "Whether only the beginning of a text table is sent, or read of an upload.",
         },
+        UPLOADS: {"type": "string", "description": openapi.UPLOADS_HELP, "example": "{}"},
     },
-    "required": ["data"],
     "additionalProperties": False,
 }
 _SEEN: dict[str, Any] = {
@@ -101,6 +102,8 @@ async def _previewed(request: Request, who: Caller, upload: Upload) -> dict[str,
     folder = await run_in_threadpool(make_upload_folder, request, service, name) / "inputs"
     try:
         form = await receive(request, folder, _FIELDS, _TEXTS, limits.upload_bytes, limits.max_rows, upload)
+        part = form.texts.get("part") == "true"
+        upload.hold(await run_in_threadpool(lambda: attach(service, who, form, folder, _FIELDS, part=part)))
         asked = _asked(form, {"max_rows": limits.max_rows, "upload_bytes": limits.upload_bytes})
         await run_in_threadpool(check_files, form, folder, limits.upload_bytes)
         seconds, memory = min(limits.max_seconds, SECONDS_MOST), service.settings.memory_bytes
