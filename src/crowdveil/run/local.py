@@ -63,8 +63,9 @@ class LocalBackend(Backend):
         return self.data
 
     def check_k(self) -> None:
-        """Raise if k is larger than what it counts in the data."""
+        """Raise if k is larger than what it counts in the data, or the data lacks what the method needs."""
         check_k_feasible(self.data, self.spec.params)
+        self.spec.method.check_data(self.data, self.spec.params)
 
     def solve(self, guarantees: Guarantees, progress: Progress) -> Solution:
         """Run the method; trajectories get their new numbers, and their pairing is kept if it is asked for."""
