@@ -69,8 +69,9 @@ class LocalBackend(Backend):
         return self.data
 
     def check_k(self) -> None:
-        """Raise if k is larger than what it counts in the data."""
+        """Raise if k is larger than what it counts in the data, or the data lacks what the method needs."""
         check_k_feasible(self.data, self.spec.params)
+        self.spec.method.check_data(self.data, self.spec.params)
 
     def count_people(self) -> int | None:
         """Return the number of people in the data; None where people, or their number, are not known."""
