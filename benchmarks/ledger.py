@@ -33,8 +33,8 @@ OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
 
 def prove() -> None:
     """Count what the audit misses, and what it refuses without a reason."""
+    from audit_checks import check_pair, releases_of
     from plain_ledger import smallest_set
-    from test_audit import check_pair, releases_of
 
     from crowdveil.ledger.audit import audit
 
@@ -82,18 +82,21 @@ def attack_taxis() -> None:
     from crowdveil.progress import no_progress
     from crowdveil.registry import find_method
 
-    def made(tree: str, **parameters: Any) -> Any:
+    def made(tree: str, **parameters: Any) -> tuple[Any, Any]:
         method = find_method("joint")
         data = with_trees(flows, tree)
         params = method.params.checked({"k": K, **parameters})
-        return row_of(data, method.run(data, params, np.random.default_rng(0), no_progress))
+        release = method.run(data, params, np.random.default_rng(0), no_progress)
+        return release, row_of(data, release)
 
     flows = taxis(DATA)
     records = Records(flows.volume, None)
     say("taxi_trips", int(flows.volume.sum()))
-    first = Published("first", made("ward"))
+    one, rows_of_one = made("ward")
+    first = Published("first", rows_of_one)
     for name, (tree, parameters) in OTHERS.items():
-        second = Published(name, made(tree, **parameters))
+        other, rows_of_other = made(tree, **parameters)
+        second = Published(name, rows_of_other)
         begin = time.perf_counter()
         found = audit(records, second, [first], K)
         seconds = time.perf_counter() - begin
@@ -107,6 +110,21 @@ def attack_taxis() -> None:
         exact, single = recovered(records, first.row, second.row)
         say(f"taxi_{name}_overlaps_recovered", exact)
         say(f"taxi_{name}_flows_recovered", single)
+        begin = time.perf_counter()
+        attacked = attack_releases(one, other)
+        say(f"taxi_{name}_attack_seconds", time.perf_counter() - begin)
+        for value, number in attacked.items():
+            say(f"taxi_{name}_attack_{value}", number or 0)
+
+
+def attack_releases(one: Any, other: Any) -> Any:
+    """What the published volumes alone reveal."""
+    from crowdveil.attacks.base import FlowAttackParams
+    from crowdveil.attacks.od.published import Published
+    from crowdveil.attacks.od.releases import PublishedReleases, run
+
+    releases = PublishedReleases(("first", "second"), (Published(one), Published(other)))
+    return run(releases, FlowAttackParams(k=K)).values
 
 
 def recovered(records: Any, first: Any, second: Any) -> tuple[int, int]:

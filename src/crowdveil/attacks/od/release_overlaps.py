@@ -99,16 +99,14 @@ def release_overlaps(first: TimedRows, second: TimedRows) -> ReleaseOverlaps:
             found.append((*pair, (held - inside)[held > inside]))
             covered[i][(a, b)[i]] += high - low
         if max(totals) >= 0:
-            found.append((*(np.array([t]) for t in totals), np.array([-1])))
+            found.append((np.array([totals[0]]), np.array([totals[1]]), np.array([-1])))
     for i, side in enumerate(sides):
         rest = _cells(side, np.arange(len(side.start))) - seen[i]
-        for rows_left, cells in (
-            (np.flatnonzero(rest), rest[rest > 0]),
-            (side.totals[(side.totals >= 0) & (covered[i] < side.windows[1] - side.windows[0])], None),
-        ):
-            outside = np.full(len(rows_left), -1)
-            pair = (rows_left, outside) if i == 0 else (outside, rows_left)
-            found.append((*pair, outside if cells is None else cells))
+        open_totals = side.totals[(side.totals >= 0) & (covered[i] < side.windows[1] - side.windows[0])]
+        left = np.concatenate([np.flatnonzero(rest), open_totals])
+        outside = np.full(len(left), -1)
+        pair = (left, outside) if i == 0 else (outside, left)
+        found.append((*pair, np.concatenate([rest[rest > 0], np.full(len(open_totals), -1)])))
     return _merged(found, (len(first.volume), len(second.volume)))
 
 

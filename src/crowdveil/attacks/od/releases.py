@@ -4,7 +4,8 @@ The adversary has the published files of several releases of the same trips, and
 destination tiles and times. For each two releases the adversary derives:
 sets below k: rows of one release minus rows of the other one that lie inside them, with a volume below k;
 bounds: the smallest and the largest volume of each overlap of two rows that the published volumes allow;
-recovered overlaps: those whose bounds are equal, so that their volume of 1 to k - 1 is known exactly.
+recovered overlaps: those whose bounds are equal, so that their volume of 1 to k - 1 is known exactly;
+recovered flows: recovered overlaps of one pair of tiles and one time step.
 
 Published suppressed totals are rows too. Each two releases are attacked on their own: what only three together reveal is not
 searched.
@@ -28,7 +29,7 @@ from crowdveil.attacks.base import Attack, Exposure, FlowAttackParams
 from crowdveil.attacks.od.published import Published
 from crowdveil.attacks.od.release_overlaps import ReleaseOverlaps, TimedRows, period_of, release_overlaps
 from crowdveil.errors import counted
-from crowdveil.model.arrays import Ints
+from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.flows import Flows
 from crowdveil.solve.od.derivable_sets import PairCuts
 from crowdveil.solve.od.feasible_table import feasible_table
@@ -40,6 +41,10 @@ class PublishedReleases(NamedTuple):
     names: tuple[str, ...]
     releases: tuple[Published, ...]
     original: Flows | None = None
+
+    def threshold(self, params: FlowAttackParams) -> int:
+        """Return the group size that counts are compared with: the smallest of the releases."""
+        return min(one.threshold(params) for one in self.releases)
 
 
 class Recovery(NamedTuple):
@@ -82,12 +87,11 @@ def run(published: PublishedReleases, params: FlowAttackParams) -> Exposure:
     exact = [i for i, one in enumerate(published.releases) if one.row_semantics == "exact"]
     period = period_of([published.releases[i].release for i in exact])
     rows = {i: TimedRows.of(published.releases[i].release, period) for i in exact}
-    k = min(published.releases[i].threshold(params) for i in range(len(published.releases)))
+    k = published.threshold(params)
     names = ("overlaps", "overlaps_in_sets_below_k", "overlaps_bounded_within_1_to_k", "overlaps_recovered",
              "flows_recovered", "pairs_that_contradict")  # fmt: skip
     values: dict[str, float | int | None] = dict.fromkeys(names, 0)
     worst: tuple[int, str] | None = None
-    singles: set[tuple[int, int, int]] = set()
     for a, b in combinations(exact, 2):
         got = recover(rows[a], rows[b], k)
         if got is None:
@@ -96,21 +100,18 @@ def run(published: PublishedReleases, params: FlowAttackParams) -> Exposure:
         known = got.lowest == got.highest
         _add(values, overlaps=len(got.found.cells), overlaps_in_sets_below_k=len(got.leaking),
              overlaps_bounded_within_1_to_k=int((got.lowest >= 1).sum()), overlaps_recovered=int(known.sum()))  # fmt: skip
-        singles |= _single_flows(got, known, rows[a], rows[b])
+        _add(values, flows_recovered=_single_flows(got, known, rows[a], rows[b]))
         if len(got.leaking) and (worst is None or got.highest.min() < worst[0]):
             worst = int(got.highest.min()), _subtraction(got, (published.names[a], published.names[b]))
-    values["flows_recovered"] = len(singles)
     values["smallest"] = None if worst is None else worst[0]
     if published.original is not None:
         small = (published.original.volume >= 1) & (published.original.volume < k)
         values["original_flows_below_k"] = int(small.sum())
-        values["original_flows_recovered_percent"] = round(100 * len(singles) / max(int(small.sum()), 1), 2)
-    return Exposure(ATTACK.name, ATTACK.title, values, values_smallest(worst), worst is not None, _sentence(published, values, worst, k))
-
-
-def values_smallest(worst: tuple[int, str] | None) -> int | None:
-    """Return the size of the smallest set."""
-    return None if worst is None else worst[0]
+        values["original_flows_recovered_percent"] = round(
+            100 * int(values["flows_recovered"] or 0) / max(int(small.sum()), 1), 2
+        )
+    said, smallest = _sentence(published, values, worst, k), None if worst is None else worst[0]
+    return Exposure(ATTACK.name, ATTACK.title, values, smallest, worst is not None, said)
 
 
 def _add(values: dict[str, float | int | None], **more: int) -> None:
@@ -118,30 +119,15 @@ def _add(values: dict[str, float | int | None], **more: int) -> None:
         values[name] = (values[name] or 0) + value
 
 
-def _single_flows(got: Recovery, known: np.ndarray, first: TimedRows, second: TimedRows) -> set[tuple[int, int, int]]:
-    """Return the recovered overlaps of one pair of tiles in the shorter of two time steps."""
+def _single_flows(got: Recovery, known: Mask, first: TimedRows, second: TimedRows) -> int:
+    """Count the recovered overlaps of one pair of tiles in the shorter of the two rows' times."""
     chosen = got.leaking[known]
-    p, q = got.found.overlaps.first[chosen], got.found.overlaps.second[chosen]
-    single = set()
-    for i, overlap in enumerate(chosen.tolist()):
-        sides = [(side, row) for side, row in ((first, int(p[i])), (second, int(q[i]))) if 0 <= row < len(side.start)]
-        shortest = min((int(side.end[row] - side.start[row]) for side, row in sides), default=0)
-        if shortest and got.found.cells[overlap] == shortest:
-            start = max(int(side.start[row]) for side, row in sides)
-            single.add((*_tiles(sides), start))
-    return single
-
-
-def _tiles(sides: list[tuple[TimedRows, int]]) -> tuple[int, int]:
-    """Return the smallest tiles of origin and destination that rows have in common, where these are known."""
-    ends = []
-    for end in ("origin", "destination"):
-        sets = []
-        for side, row in sides:
-            areas, area = side.release.areas, int(getattr(side.release, end)[row])
-            sets.append(set(areas.tiles[areas.offsets[area] : areas.offsets[area + 1]].tolist()))
-        ends.append(min(set.intersection(*sets)))
-    return ends[0], ends[1]
+    shortest = np.full(len(chosen), np.iinfo(np.int64).max)
+    for side, row in ((first, got.found.overlaps.first[chosen]), (second, got.found.overlaps.second[chosen])):
+        listed = np.flatnonzero((row >= 0) & (row < len(side.start)))  # totals are of all tiles
+        seconds = side.end[row[listed]] - side.start[row[listed]]
+        shortest[listed] = np.minimum(shortest[listed], seconds)
+    return int(np.count_nonzero(got.found.cells[chosen] == shortest))
 
 
 def _subtraction(got: Recovery, names: tuple[str, str]) -> str:
@@ -168,7 +154,9 @@ def _sentence(
         )
     contradicting = int(values["pairs_that_contradict"] or 0)
     if contradicting:
-        said += f"; volumes of {counted(contradicting, 'pair')} of releases contradict each other: not of the same trips"
+        said += (
+            f"; volumes of {counted(contradicting, 'pair')} of releases contradict each other: not of the same trips"
+        )
     return said + "."
 
 

@@ -164,7 +164,7 @@ def _advance(edges: Edges, nodes: Nodes, search: Search, side: int, skipped: int
             at[_TAKEN] += 1
         at[_EDGE] = nodes.offsets[at[_ROW]]
         at[_EDGE_END] = nodes.offsets[at[_ROW] + 1]
-    e = nodes.incident[at[_EDGE]]
+    e = int(nodes.incident[at[_EDGE]])
     at[_EDGE] += 1
     a, b = root_of(nodes.parent, edges.tail[e]), root_of(nodes.parent, edges.head[e])
     if a == b or e == skipped:
