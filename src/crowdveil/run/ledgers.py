@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import FlowReading, TrajectoryReading, read
 from crowdveil.run import releases
 from crowdveil.run.backend import LedgerAudit, RunSpec
-from crowdveil.run.manifest import original_input_options
+from crowdveil.run.manifest import original_input_options, write_manifest
 
 
 def open_recorder(folder: Path | str, output: Path, method: Method) -> Recorder:
@@ -89,6 +89,23 @@ class Recorder:
             confirm(self.ledger, entry, in_place=False)
             raise
         confirm(self.ledger, entry, in_place=True)
+
+
+def record_map(ledger: Ledger, output: Path, inputs: list[str]) -> Callable[[Path, Trajectories], Any]:
+    """Return how a heat map that is about to be put into place at `output` is audited and recorded."""
+
+    @contextmanager
+    def recorded(folder: Path, data: Trajectories) -> Iterator[None]:
+        recorder = Recorder(ledger, release_name(output))
+        with ExitStack() as held:
+            with ledger.locked():
+                candidate = map_candidate(ledger, recorder.name, data, read_sectors(folder / GEOJSON), inputs)
+                manifest = read_map_manifest(folder) | {"ledger": recorder.examined(candidate).statement}
+                write_manifest(folder, manifest)
+                held.enter_context(recorder.recorded(folder, manifest))
+            yield
+
+    return recorded
 
 
 def _made_by(manifest: dict[str, Any]) -> MadeBy:
