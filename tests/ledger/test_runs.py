@@ -102,7 +102,7 @@ def test_inputs_that_overlap_are_audited(trips: Path, ledger: Path, tmp_path: Pa
     table = pq.read_table(trips)
     pq.write_table(table.slice(0, 22), tmp_path / "part.parquet")  # another export, which lacks one trip
     release(tmp_path / "part.parquet", tmp_path / "part", "1d", ledger=ledger)
-    with pytest.raises(GuaranteeViolatedError, match="leaves 1 people"):
+    with pytest.raises(GuaranteeViolatedError, match="leaves 1 person"):
         release(trips, tmp_path / "whole", "1d", ledger=ledger)
     pq.write_table(table.slice(23), tmp_path / "rest.parquet")
     rest = release(tmp_path / "rest.parquet", tmp_path / "rest", "1d", ledger=ledger)

@@ -202,14 +202,18 @@ def _row_of(written: WrittenRelease | None, row: int) -> dict[str, Any]:
     }
 
 
-def sentence(leak: Mapping[str, Any], unit: str) -> str:
-    """Return a derivation in words: which rows are added, which are subtracted, and how many remain."""
-    added, subtracted = (_rows_in_words(leak, side) for side in ("added", "subtracted"))
-    return f"{leak['release']}: {added} minus {leak['other']}: {subtracted} leaves {leak['size']:,} {unit}"
+def sentence(leak: Mapping[str, Any], unit: str, most: int = MOST_ROWS) -> str:
+    """Return a derivation in words: which rows are added, which are subtracted, and how many remain; `most` rows of each."""
+    added, subtracted = (_rows_in_words(leak, side, most) for side in ("added", "subtracted"))
+    left = counted(leak["size"], _SINGULAR.get(unit, unit), unit)
+    return f"{leak['release']}: {added} minus {leak['other']}: {subtracted} leaves {left}"
 
 
-def _rows_in_words(leak: Mapping[str, Any], side: str) -> str:
-    rows, total = leak[side], leak[f"{side}_rows"]
+_SINGULAR = {"people": "person", "trips": "trip", "trajectories": "trajectory"}
+
+
+def _rows_in_words(leak: Mapping[str, Any], side: str, most: int) -> str:
+    rows, total = leak[side][:most], leak[f"{side}_rows"]
     named = " + ".join(_row_in_words(row) for row in rows)
     more = total - len(rows)
     return f"{named}{f' + {more:,} more' if more else ''}" if rows else "nothing"
@@ -238,6 +242,6 @@ def refuse(name: str, examination: Examination) -> None:
     raise GuaranteeViolatedError(
         name,
         f"it was not published, since with earlier releases sets of fewer than {examination.k:,} {examination.unit} can be "
-        f"derived from {counted(rows, 'row')}; the smallest: {sentence(worst, examination.unit)}. Derive it from the earlier "
+        f"derived from {counted(rows, 'row')}; the smallest: {sentence(worst, examination.unit, 3)}. Derive it from the earlier "
         "release (crowdveil derive), repair it with a coarser release, or see crowdveil ledger explain.",
     )

@@ -6,7 +6,7 @@ tiles that it can belong to.
 
 This attack uses one release only. An adversary with two releases of the same data, made with another tree, k, budget or
 splits, subtracts them from each other: from two hourly releases of 354,257 trips, 2,340 to 4,581 flows of 1 to 9 trips were
-recovered exactly. Publish one release of the same data. A ledger over several releases, which would check this, does not exist.
+recovered exactly. A ledger (`--ledger`) audits a release against earlier ones before it is published.
 
 Notes
 -----
