@@ -56,6 +56,8 @@ class _Method(_Schema):
 
 class _Source(_Schema):
     kind: str | None = None
+    people_about: int | None = None
+    """Number of people in the data, rounded down to a multiple of at least k."""
 
 
 class _Input(_Schema):
@@ -94,6 +96,25 @@ class _Ledger(_Schema):
     k_unit: str
 
 
+class _Quantiles(_Schema):
+    low: Number = None
+    middle: Number = None
+    high: Number = None
+
+
+class _Distortion(_Schema):
+    moved_m: _Quantiles = Field(default_factory=_Quantiles)
+    length_km: dict[str, _Quantiles] = Field(default_factory=dict)
+    speed_kmh: dict[str, _Quantiles] = Field(default_factory=dict)
+    coverage_percent: Number = None
+
+
+class _Decision(_Schema):
+    title: str | None = None
+    purpose: str | None = None
+    recipient: str | None = None
+
+
 class ManifestSchema(_Schema):
     """Required content of the manifest of a release; further keys are allowed."""
 
@@ -107,7 +128,11 @@ class ManifestSchema(_Schema):
     k_unit: str
     guarantees: list[_Guarantee]
     cost: _CostOfFlows | _CostOfTrajectories
+    distortion: _Distortion | None = None
+    """Of trajectories: how far points were moved, lengths, speeds and coverage; None where it was not measured."""
     risk: list[_Risk] | None
+    decision: _Decision = Field(default_factory=_Decision)
+    """What the publisher says of the release: its title, purpose and recipients."""
     files: dict[str, _File]
     ledger: _Ledger | None = None
 

@@ -26,7 +26,20 @@ EXAMPLES = {
     True: "trips.parquet --zones zones.geojson --step 1h --tz Europe/Paris",
     False: "cabs.csv",
 }
-FIRST = ("format", "seed", "overwrite", "attack", "report", "private_report", "ledger", "resume", "pairing")
+FIRST = (
+    "format",
+    "seed",
+    "overwrite",
+    "attack",
+    "report",
+    "title",
+    "purpose",
+    "recipient",
+    "private_report",
+    "ledger",
+    "resume",
+    "pairing",
+)
 """The order of the options of a run."""
 
 

@@ -5,6 +5,7 @@ Every number is counted in the published files or taken from the manifest.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +40,7 @@ def answers(written: WrittenRelease, manifest: dict[str, Any], equal: Ints | Non
     return [Answer(*both, lines) for both, lines in zip(asked, found, strict=True)]
 
 
-def guaranteed(manifest: dict[str, Any], name: str) -> dict[str, Any] | None:
+def guaranteed(manifest: Mapping[str, Any], name: str) -> dict[str, Any] | None:
     """Return the parameters of a guarantee; None if it is not given."""
     return next((p["parameters"] for p in manifest["guarantees"] if p["name"] == name), None)
 

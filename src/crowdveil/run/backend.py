@@ -61,6 +61,8 @@ class Solution:
         The release; None where it stays on a cluster.
     notes
         Sentences about this run.
+    distortion
+        For trajectories, how far points were moved, and lengths, speeds and coverage; None where it was not measured.
     """
 
     published: int
@@ -69,6 +71,7 @@ class Solution:
     cost_lines: list[str]
     release: Release | None = None
     notes: list[str] = field(default_factory=list)
+    distortion: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,10 @@ class Backend(ExitStack, ABC):
     @abstractmethod
     def check_k(self) -> None:
         """Raise if k is larger than the number of people, or of what k counts, in the data."""
+
+    def count_people(self) -> int | None:
+        """Return the number of people in the data; None where people, or their number, are not known."""
+        return None
 
     @abstractmethod
     def solve(self, guarantees: Guarantees, progress: Progress) -> Solution:

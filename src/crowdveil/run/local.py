@@ -17,6 +17,7 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import PairingWriter, open_pairing
 from crowdveil.io.release_writer import write_release
 from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, read_release
+from crowdveil.measures.trajectory.distortion import measure_distortion
 from crowdveil.model.canonical import numbered
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import Release, TrajectoryRelease
@@ -68,8 +69,16 @@ class LocalBackend(Backend):
         return self.data
 
     def check_k(self) -> None:
-        """Raise if k is larger than what it counts in the data."""
+        """Raise if k is larger than what it counts in the data, or the data lacks what the method needs."""
         check_k_feasible(self.data, self.spec.params)
+        self.spec.method.check_data(self.data, self.spec.params)
+
+    def count_people(self) -> int | None:
+        """Return the number of people in the data; None where people, or their number, are not known."""
+        data = self.data
+        if data.k_unit != "people" or (isinstance(data, Flows) and not data.total_people_is_exact):
+            return None
+        return data.total_people
 
     def solve(self, guarantees: Guarantees, progress: Progress) -> Solution:
         """Run the method; trajectories get their new numbers, and their pairing is kept if it is asked for."""
@@ -87,7 +96,10 @@ class LocalBackend(Backend):
             *continuity_lines(self.release.facts),
         ]
         numbers = cost_numbers(data, self.release)
-        return Solution(len(self.release), self.release.facts, numbers, lines, self.release, notes)
+        distortion = None
+        if isinstance(data, Trajectories) and isinstance(self.release, TrajectoryRelease):
+            distortion = measure_distortion(data, self.release, getattr(self.spec.params, "k", None))
+        return Solution(len(self.release), self.release.facts, numbers, lines, self.release, notes, distortion)
 
     @property
     def _source(self) -> Any:
@@ -125,7 +137,8 @@ class LocalBackend(Backend):
             manifest = add_report(self.folder, written, manifest)
         if options.private_report is not None:
             target = Path(options.private_report)
-            write_private(target, written, manifest, self.data, self.release, overwrite=options.overwrite)
+            given, again = self.spec.data, options.overwrite
+            write_private(target, written, manifest, self.data, self.release, given=given, overwrite=again)
         return manifest
 
     def publish(self, manifest: dict[str, Any]) -> Path:

@@ -154,16 +154,18 @@ def check_private(target: Path, folder: Path, *, overwrite: bool) -> None:
 
 def write_private(
     target: Path, written: WrittenRelease, manifest: dict[str, Any], data: Flows | Trajectories, release: Release | None,
-    *, overwrite: bool,
+    *, given: Any, overwrite: bool,
 ) -> None:  # fmt: skip
-    """Write the confidential report, which shows the original too."""
+    """Write the confidential report, which shows the original too; `given` is the original as it was given."""
     from crowdveil.report.html import private_report
     from crowdveil.report.private_context import build_private_context
 
     with new_file(Path(target), overwrite=overwrite) as file:
         file.touch(mode=0o600)
         file.write_text(
-            private_report(written, manifest, build_private_context(data, release)), encoding="utf-8", newline="\n"
+            private_report(written, manifest, build_private_context(data, release, given)),
+            encoding="utf-8",
+            newline="\n",
         )
 
 
@@ -175,7 +177,7 @@ def report_of_original(
     manifest, written = sound_release(folder, but="report")
     data = read_again(manifest, Flows if written.is_flows else Trajectories, original, reading)
     release = load_flow_release(written, data) if isinstance(data, Flows) else None
-    write_private(target, written, manifest, data, release, overwrite=overwrite)
+    write_private(target, written, manifest, data, release, given=original, overwrite=overwrite)
 
 
 def refuse_other_original(manifest: dict[str, Any], written: WrittenRelease, original: Flows) -> None:
