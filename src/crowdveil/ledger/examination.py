@@ -7,18 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from crowdveil.errors import GuaranteeViolatedError, counted
-from crowdveil.io.written_release import WrittenRelease, read_release
-from crowdveil.ledger.alignment import Covered, align
+from crowdveil.io.written_release import WrittenRelease
+from crowdveil.ledger.alignment import align
 from crowdveil.ledger.audit import Audit, Derivation, Published, audit
 from crowdveil.ledger.candidates import Candidate
-from crowdveil.ledger.entries import Entry, entries, entry_label
+from crowdveil.ledger.entries import Entry, entries, entry_label, find_entry
 from crowdveil.ledger.store import Ledger
+from crowdveil.ledger.stored import read_covered, stored_release
 from crowdveil.model.arrays import Ints
 
-RECORDS = "records.parquet"
 MOST_LEAKS, MOST_ROWS = 100, 12
 """Derivations that a line of the ledger describes, and rows of each."""
 
@@ -96,7 +95,14 @@ def _plain(value: Any) -> Any:
 
 
 def examine(ledger: Ledger, candidate: Candidate, written: WrittenRelease | None = None) -> Examination:
-    """Audit a candidate against all active entries of overlapping periods that share a record with it."""
+    """Audit a candidate against all active entries of overlapping periods that share a record with it.
+
+    A derived release is a union of rows of its parent, which `SumsOfParent` checks, so that nothing is left to audit.
+    """
+    if candidate.parent is not None:
+        parent = find_entry(ledger, candidate.parent)
+        nothing = Audit(0, True, None, (), {}, 0, False)
+        return Examination([parent], min(candidate.k, parent.k), str(candidate.k_unit), nothing)
     shared = [
         (entry, covered)
         for entry in _comparable(ledger, candidate)
@@ -122,14 +128,6 @@ def _comparable(ledger: Ledger, candidate: Candidate) -> list[Entry]:
         for entry in active.values()
         if entry.kind == candidate.kind and entry.overlaps(candidate.period) and entry.parent not in active
     ]
-
-
-def read_covered(ledger: Ledger, entry: Entry) -> Covered:
-    """Read the records of an entry; raise if the file was changed."""
-    ledger.check_files(entry.entry, {RECORDS: entry.stored[RECORDS]})
-    table = pq.read_table(ledger.entry_folder(entry.entry) / RECORDS)
-    columns = {name: table[name].to_numpy() for name in table.column_names}
-    return Covered(entry_label(entry), columns["source"], columns.get("person"), columns["volume"], columns["row"])
 
 
 class _Describer:
@@ -178,11 +176,6 @@ def _overlaps(found: Audit, earlier: list[Published]) -> dict[int, list[dict[str
     rows, first = np.unique(found.base, return_index=True)
     named = [[{"release": e.name, "row": int(e.row[i]) + 1} for e in earlier if e.row[i] >= 0] for i in first]
     return dict(zip(rows.tolist(), named, strict=True))
-
-
-def stored_release(ledger: Ledger, entry: Entry) -> WrittenRelease | None:
-    """Return the copy of a release of flows that the ledger keeps; None for a heat map."""
-    return read_release(ledger.entry_folder(entry.entry), entry.roles) if "steps" in entry.roles else None
 
 
 def _row_of(written: WrittenRelease | None, row: int) -> dict[str, Any]:
