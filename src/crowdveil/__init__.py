@@ -12,6 +12,7 @@ _PUBLIC = {
     "anonymize": "crowdveil.api",
     "verify": "crowdveil.api",
     "methods": "crowdveil.api",
+    "derive": "crowdveil.api",
     "ledger_init": "crowdveil.api",
     "ledger_list": "crowdveil.api",
     "ledger_check": "crowdveil.api",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from crowdveil.api.analyze import analyze, check_outputs, land_use, profiles, quadtree_heatmap, reconstruct, topics
 from crowdveil.api.attack import attack
 from crowdveil.api.compare import compare, sweep
+from crowdveil.api.derive import derive
 from crowdveil.api.describe import describe
 from crowdveil.api.ledger import (
     ledger_add,
@@ -27,6 +28,7 @@ __all__ = [
     "attack",
     "check_outputs",
     "compare",
+    "derive",
     "describe",
     "land_use",
     "ledger_add",

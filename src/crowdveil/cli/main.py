@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("crowdveil.cli.demo", "Make a synthetic city, anonymize it, verify it."),
     "anonymize": ("crowdveil.cli.anonymize", "Anonymize trips, flows or trajectories with a method."),
     "verify": ("crowdveil.cli.verify", "Check a release from its files alone."),
+    "derive": ("crowdveil.cli.derive", "Derive a coarser release from a published one, by adding up its rows."),
     "ledger": (
         "crowdveil.cli.ledger",
         "Audit releases against earlier ones of the same data, in a confidential ledger.",
