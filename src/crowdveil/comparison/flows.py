@@ -209,7 +209,7 @@ def run_candidate(candidate: Candidate, flows: Flows, seed: int, progress: Progr
     """Run one method on all matrices, and measure its release."""
     seconds, release = candidate.run(flows, seed, progress)
     compared = OdComparison.between(flows, release)
-    by_step = {symbol: find_measure(symbol).compute(compared) for symbol in SYMBOLS}
+    by_step = {symbol: find_measure(symbol).of(compared) for symbol in SYMBOLS}
     if candidate.method.row_semantics == "noisy":
         # Noise changes the number of trips, so missing trips do not measure suppression.
         by_step["S"] = np.full(flows.steps, np.nan)
