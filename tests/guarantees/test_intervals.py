@@ -96,7 +96,11 @@ def test_an_attacker_who_subtracts(rows: Any, seed: int) -> None:
 
 
 @examples(60)
-@given(rows=ROWS, trips=st.lists(st.tuples(*(st.integers(0, n) for n in (2, 2, 9, 4))), min_size=1, max_size=40), off=st.booleans())
+@given(
+    rows=ROWS,
+    trips=st.lists(st.tuples(*(st.integers(0, n) for n in (2, 2, 9, 4))), min_size=1, max_size=40),
+    off=st.booleans(),
+)
 def test_true_volumes(rows: Any, trips: Any, off: bool) -> None:
     """Rows have the trips and people of the original in their cells; one more is found."""
     o, d, h, who = (np.array(c) for c in zip(*trips, strict=True))
@@ -220,6 +224,8 @@ def test_hours_below_k_are_published_together(tmp_path: Path) -> None:
 def test_a_person_in_several_hours_counts_once() -> None:
     """The same two people each hour: no number of hours has k."""
     zones = testing.Zones(np.array(["a", "b"], object), np.array([2.0, 2.1]), np.array([48.0, 48.0]), kind="centroids")
-    trips = Trips(zones, np.zeros(48, int), np.ones(48, int), t=HOUR * np.repeat(np.arange(24), 2), person=np.arange(48) % 2)
+    trips = Trips(
+        zones, np.zeros(48, int), np.ones(48, int), t=HOUR * np.repeat(np.arange(24), 2), person=np.arange(48) % 2
+    )
     release, _ = _made(trips_to_flows(trips, step="1h", members=True), k=4)
     assert len(release) == 0 and release.step_table().num_rows == 0

@@ -48,7 +48,14 @@ class PlainTime:
     """Boxes are two sets of tiles and a range of hours; of all partitions those that no other beats in both are written out."""
 
     def __init__(
-        self, trips: Trips, k: int, sides: list[Any], *, weight: Fraction = Fraction(0), cells: bool = False, tiles: int = 1
+        self,
+        trips: Trips,
+        k: int,
+        sides: list[Any],
+        *,
+        weight: Fraction = Fraction(0),
+        cells: bool = False,
+        tiles: int = 1,
     ) -> None:
         assert trips.t is not None
         person = trips.person if trips.person is not None else np.arange(len(trips))

@@ -113,7 +113,11 @@ def estimate_chunks(
     starts, ends = side.shares if origins else everywhere, side.shares_reached if destinations else everywhere
     release, listed = side.release, groups.rows_of(side.release)
     offsets = frozen(np.searchsorted(listed.group, np.arange(groups.count + 1)), np.int64)
-    columns = (*(c[listed.row] for c in (release.origin, release.destination, release.volume)), listed.steps, listed.all_steps)
+    columns = (
+        *(c[listed.row] for c in (release.origin, release.destination, release.volume)),
+        listed.steps,
+        listed.all_steps,
+    )
     rows = _Rows(*(frozen(column, column.dtype) for column in columns))
     most = _most_pairs(rows, offsets, starts, ends)
 

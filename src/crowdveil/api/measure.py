@@ -127,7 +127,9 @@ def _read_both(
     if written is not None:
         made: Release = load_flow_release(written, data) if of_flows else load_trajectory_release(written)
         if isinstance(data, Flows) and isinstance(made, FlowRelease):
-            windows_of_steps(data, made) if made.intervals is None else check_windows(data, made)  # raise where steps differ
+            windows_of_steps(data, made) if made.intervals is None else check_windows(
+                data, made
+            )  # raise where steps differ
             releases.refuse_other_original(manifest, written, data)
     elif isinstance(release, Release):
         made = release

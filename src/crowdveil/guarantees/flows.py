@@ -142,7 +142,11 @@ class SuppressionBudget(Guarantee):
     def _without_windows(self, dump: Any) -> Any:
         """Leave out what only windows have: a manifest without them is as it was before there were any."""
         values = dump(self)
-        return values if self.period == "window" else {n: v for n, v in values.items() if n not in ("window", "interval_s")}
+        return (
+            values
+            if self.period == "window"
+            else {n: v for n, v in values.items() if n not in ("window", "interval_s")}
+        )
 
     @model_validator(mode="before")
     @classmethod

@@ -64,7 +64,9 @@ def _release(
     intervals = None
     if written.has_intervals:
         intervals = read_intervals(written, step_s, tz)
-        row_t = np.append(intervals.window_start, 0)[np.searchsorted(intervals.offsets, intervals.first, side="right") - 1]
+        row_t = np.append(intervals.window_start, 0)[
+            np.searchsorted(intervals.offsets, intervals.first, side="right") - 1
+        ]
     if len(np.setdiff1d(row_t, t)):
         raise InputError(written.folder, "a row is of a time step that the table of steps does not list.")
     order = np.argsort(row_t, kind="stable")
@@ -96,7 +98,9 @@ def read_intervals(written: WrittenRelease, step_s: int | None, tz: str) -> Inte
     """Return the interval of each row, in the time steps of the listed windows."""
     (low, high), (t, until) = written.listed_windows(), written.row_intervals()
     if step_s is None or np.any(low >= high) or NO_TIME in low:
-        raise InputError(written.folder, "its rows have intervals of time, but its windows have no times; verify the release.")
+        raise InputError(
+            written.folder, "its rows have intervals of time, but its windows have no times; verify the release."
+        )
     steps, clock = TimeSteps(step_s, tz), Clock(tz)
     starts, ends, counts = [], [], []
     for begin, end in sorted(zip(low.tolist(), high.tolist(), strict=True)):

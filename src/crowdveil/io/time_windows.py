@@ -43,7 +43,9 @@ def time_windows(data: Flows, options: WindowOptions, k: int, weight: Fraction) 
     """Cut the time of the data into windows, each with a tree of intervals; an hour costs a trip `weight` tiles."""
     step_s = _checked_step(data, options)
     starts, ends, wall, window = _slots(data, options.window, step_s, k)
-    offsets = np.concatenate([[0], np.flatnonzero(np.diff(window)) + 1, [len(window)]]) if len(window) else np.zeros(1, int)
+    offsets = (
+        np.concatenate([[0], np.flatnonzero(np.diff(window)) + 1, [len(window)]]) if len(window) else np.zeros(1, int)
+    )
     place = np.searchsorted(data.t, starts)
     known = place < data.steps
     known[known] = data.t[place[known]] == starts[known]

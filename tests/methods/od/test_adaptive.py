@@ -156,7 +156,12 @@ def test_small_flows_are_disjoint_and_of_k_people(
 def test_small_flows_of_intervals_are_aggregated() -> None:
     """Of three hours one has too few trips from a to c and to d: together they have k, in that hour."""
     zones = Zones(np.array(list("abcd"), object), np.arange(4) / 10, np.zeros(4), kind="centroids")
-    rows = [(0, 1, h) for h in range(3) for _ in range(20)] + [(0, 2, 1)] * 3 + [(0, 3, 1)] * 3 + [(2, 1, 0), (2, 1, 13)] * 4
+    rows = (
+        [(0, 1, h) for h in range(3) for _ in range(20)]
+        + [(0, 2, 1)] * 3
+        + [(0, 3, 1)] * 3
+        + [(2, 1, 0), (2, 1, 13)] * 4
+    )
     o, d, h = (np.array(c) for c in zip(*rows, strict=True))
     flows = trips_to_flows(Trips(zones, o, d, t=HOUR * h), step="1h", members=True)
     params = JointParams(k=5, suppress_trips=7, time_partition="adaptive", aggregate_small=True, hour_weight=0.01)
@@ -192,7 +197,12 @@ def test_area_counts_an_hour_as_tiles_of_mean_size() -> None:
     """On squares of one size, areas and numbers of tiles rank all partitions alike."""
     data = _city()
     both = [
-        run(data, JointParams(k=5, objective=objective, time_partition="adaptive"), np.random.default_rng(0), no_progress)
+        run(
+            data,
+            JointParams(k=5, objective=objective, time_partition="adaptive"),
+            np.random.default_rng(0),
+            no_progress,
+        )
         for objective in ("generalization", "area")
     ]
     assert [r.intervals is not None for r in both] == [True, True]
@@ -220,7 +230,9 @@ def test_sparse_hours_are_joined(weight: int) -> None:
     params = JointParams(k=8, time_partition="adaptive", hour_weight=weight)
     release = run(data, params, np.random.default_rng(0), no_progress)
     steps = run(data, JointParams(k=8), np.random.default_rng(0), no_progress)
-    size = [np.average(r.areas.size[r.origin] + r.areas.size[r.destination], weights=r.volume) for r in (release, steps)]
+    size = [
+        np.average(r.areas.size[r.origin] + r.areas.size[r.destination], weights=r.volume) for r in (release, steps)
+    ]
     assert release.intervals is not None and len(release.t) == 3 and size[0] < size[1]
     row = row_of_flows(data, release)
     sums = np.zeros(len(release), np.int64)
@@ -244,7 +256,9 @@ def test_options_that_do_not_fit(asked: dict[str, Any], said: str) -> None:
         JointParams.checked(asked)
 
 
-@pytest.mark.parametrize(("step_s", "said"), [(None, "need time steps"), (7 * HOUR, "divide a day"), (7 * DAY, "longer than")])
+@pytest.mark.parametrize(
+    ("step_s", "said"), [(None, "need time steps"), (7 * HOUR, "divide a day"), (7 * DAY, "longer than")]
+)
 def test_time_steps_that_do_not_fit(step_s: int | None, said: str) -> None:
     data = replace(_city().at_steps(np.arange(1)), step_s=step_s)
     with pytest.raises(InputError, match=said):

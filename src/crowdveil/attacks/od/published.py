@@ -42,7 +42,9 @@ class Published:
         areas = max(len(self.release.areas), 1)
         step = self.release.step
         if self.release.intervals is not None:  # rows of one interval, as those of one time step
-            step, _ = ranks(self.release.intervals.first * (len(self.release.intervals.start) + 1) + self.release.intervals.last)
+            step, _ = ranks(
+                self.release.intervals.first * (len(self.release.intervals.start) + 1) + self.release.intervals.last
+            )
         key = area.astype(np.int64) if over_steps else step * areas + area
         number, _ = ranks(key)
         return number, np.bincount(number, self.release.people).astype(np.int64)

@@ -31,7 +31,9 @@ def find_in_part(listed: Ints, part_volume: Ints, splits: Splits) -> Ints:
 
 
 @kernel
-def link_parts(boxes: BoxArrays, splits: Splits, part: Ints, part_volume: Ints, before: int) -> tuple[Ints, Ints, Splits]:
+def link_parts(
+    boxes: BoxArrays, splits: Splits, part: Ints, part_volume: Ints, before: int
+) -> tuple[Ints, Ints, Splits]:
     """Number the boxes of an interval among all boxes, and return how each new one can be split, also by time.
 
     Parameters

@@ -32,7 +32,10 @@ def generalization_by_hours(compared: OdComparison) -> Floats:
     column = length_classes(release.hours)
     tiles = (compared.origin_size + compared.destination_size) * release.volume
     of_lengths = [
-        ratio(compared.of_rows(np.where(column == i, tiles, 0)), compared.of_rows(np.where(column == i, release.volume, 0)))
+        ratio(
+            compared.of_rows(np.where(column == i, tiles, 0)),
+            compared.of_rows(np.where(column == i, release.volume, 0)),
+        )
         for i in range(len(LENGTHS))
     ]
     return np.column_stack(of_lengths)

@@ -55,7 +55,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.guarantees import (
     Guarantee,
     MaxArea,
@@ -74,6 +74,7 @@ from crowdveil.progress import Progress
 from crowdveil.solve.od.adaptive import AdaptiveRelease, solve_adaptive
 from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.solve.od.region_space import Objective, RegionExtent, RegionSpace, mean_hectares
+from crowdveil.solve.od.requirements import check_outlines, check_positions, check_tree
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.od.stable import StableProblem, StableRelease, solve_stable
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
@@ -168,6 +169,18 @@ def _run_adaptive(data: Flows, params: JointParams, progress: Progress) -> FlowR
     return solve_adaptive(problem, AdaptiveRelease(params.max_suppressed, params.reporting), progress)
 
 
+def check_data(data: Flows, params: JointParams) -> None:
+    """Raise unless there is a tree or positions of zones, and outlines where areas are measured."""
+    if params.splits == "dyadic":
+        check_positions(data, params)
+    else:
+        check_tree(data, params)
+    if params.max_area_km2 is not None:
+        check_outlines(data, f"{Option('max_area_km2')}")
+    if params.objective == "area":
+        check_outlines(data, f"{Option('objective', 'area')}")
+
+
 def summarize_diagnostics(params: JointParams, facts: Floats) -> dict[str, Any]:
     """Return the gaps between the results and the optimum."""
     return summarize_gaps(facts[:, 0], facts[:, 1])
@@ -195,4 +208,5 @@ METHOD = Method(
     summarize_diagnostics=summarize_diagnostics,
     partitioning=all_steps_at_once,
     needs_person_ids=True,
+    check_data=check_data,
 )

@@ -171,7 +171,13 @@ class _Builder:
         allowed[~(system.origins.small_enough[origin] & system.destinations.small_enough[destination])] -= WHOLE
         if len(roots) > 1:
             # A box of the whole window, which can only be split into its longest intervals.
-            whole = (origin[roots[0]], destination[roots[0]], volume[roots].sum(), crowd[roots].sum(), cost[roots].sum())
+            whole = (
+                origin[roots[0]],
+                destination[roots[0]],
+                volume[roots].sum(),
+                crowd[roots].sum(),
+                cost[roots].sum(),
+            )
             origin, destination, volume, crowd, cost = (
                 np.append(c, x) for c, x in zip((origin, destination, volume, crowd, cost), whole, strict=True)
             )
@@ -190,7 +196,8 @@ def _join_splits(parts: list[Splits]) -> Splits:
     """Return the splits of all boxes one after the other; links are among all boxes already."""
     kind, lost, link = (np.concatenate([getattr(p, name) for p in parts]) for name in ("kind", "lost", "link"))
     offsets, link_offsets = (
-        np.concatenate([[0], *(np.diff(getattr(p, name)) for p in parts)]).cumsum() for name in ("offsets", "link_offsets")
+        np.concatenate([[0], *(np.diff(getattr(p, name)) for p in parts)]).cumsum()
+        for name in ("offsets", "link_offsets")
     )
     return Splits(offsets, kind, lost, link_offsets, link)
 

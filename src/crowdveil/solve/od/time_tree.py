@@ -58,7 +58,13 @@ class TimeTree:
                 children += group
                 offsets.append(len(children))
             tops = joined
-        arrays = (low + np.array(first, np.int64), low + np.array(last, np.int64), np.array(offsets), np.array(children), tops)
+        arrays = (
+            low + np.array(first, np.int64),
+            low + np.array(last, np.int64),
+            np.array(offsets),
+            np.array(children),
+            tops,
+        )
         return cls(*(frozen(a, np.int64) for a in arrays))
 
     def __len__(self) -> int:
