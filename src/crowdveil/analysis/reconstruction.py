@@ -11,9 +11,9 @@ A row with an interval of time is spread evenly over its time steps.
 
 Bounds
 ------
-`lower` is the trips of rows that lie wholly in the pair of zones (and in the time), `upper` those of rows that touch it. For any weights, the
-published trips of the pair lie between the two. Suppressed trips are in neither and unknown: `upper` is no bound of all trips.
-Shapes that share less than a thousandth of the smaller one count as neighbors.
+`lower` is the trips of rows that lie wholly in the pair of zones (and in the time), `upper` those of rows that touch it. For any
+weights, the published trips of the pair lie between the two. Suppressed trips are in neither and unknown: `upper` is no bound of
+all trips. Shapes that share less than a thousandth of the smaller one count as neighbors.
 
 Notes
 -----

@@ -58,11 +58,11 @@ def compare(
     given, all for trajectories with `trajectories`. With several `k` each method runs with each.
 
     For flows (k 10, budget `suppress` 10 %, or a number `suppress_trips`) `sample` matrices are taken, evenly spread; at most
-    10 where it is not given (48 that follow one another where a method joins time steps). The table (`.table`, Arrow) has the means of generalization Ḡ, reconstruction error E,
-    distribution distance D and suppression S, and processor seconds a matrix. For trajectories (k 2, 4 and 8) it has the
-    distortion of range queries, SID and AID, by windows of time (see `RangeQueryParams` for `options`), and the share removed;
-    `sample` trajectories are drawn at random, at most 5,000 where it is not given. With `output` tables and plots are written
-    to that folder. Numbers are exact and confidential.
+    10 where it is not given (48 that follow one another where a method joins time steps). The table (`.table`, Arrow) has the
+    means of generalization Ḡ, reconstruction error E, distribution distance D and suppression S, and processor seconds a matrix.
+    For trajectories (k 2, 4 and 8) it has the distortion of range queries, SID and AID, by windows of time (see
+    `RangeQueryParams` for `options`), and the share removed; `sample` trajectories are drawn at random, at most 5,000 where it
+    is not given. With `output` tables and plots are written to that folder. Numbers are exact and confidential.
 
     >>> crowdveil.compare("trips.parquet", ["joint", "oigh"], zones="zones.geojson").table  # doctest: +SKIP
     >>> crowdveil.compare("cabs.csv", ["microaggregation", "swapmob"], k=[2, 4]).table  # doctest: +SKIP

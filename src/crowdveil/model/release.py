@@ -259,8 +259,8 @@ class FlowRelease(Tabular):
         if self.intervals is not None:
             check_lengths("release", n, interval=self.intervals.first)
             check_lengths("release", len(self.t), windows=self.intervals.window_start)
-            low, high = self.intervals.offsets[:-1][self.step], self.intervals.offsets[1:][self.step]
-            inside = np.all((self.intervals.first >= low) & (self.intervals.last <= high))
+            begin, end = self.intervals.offsets[:-1][self.step], self.intervals.offsets[1:][self.step]
+            inside = np.all((self.intervals.first >= begin) & (self.intervals.last <= end))
             require(bool(inside), "release: the interval of a row leaves its window.")
 
     def __len__(self) -> int:

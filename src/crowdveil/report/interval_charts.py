@@ -70,7 +70,7 @@ def hours_shade(written: WrittenRelease, after: FlowPicture) -> Shade:
     ends = [written.area_numbers(column) for column in ("origin_area", "destination_area")]
     sums = np.zeros((2, written.tile_count))
     area_hours = [
-        sum(np.bincount(end, values, len(written.features)) for end in ends)
+        np.sum([np.bincount(end, values, len(written.features)) for end in ends], axis=0)
         for values in (weight * row_hours(written), weight)
     ]
     for area, tiles in enumerate(written.area_tiles):

@@ -1,8 +1,8 @@
 """Subtract published flows from one another, and from suppressed totals.
 
 The adversary searches rows of one time step that lie inside another row: origin in origin, destination in destination, and
-interval in interval where rows span several time steps. The outer row minus the inner ones is the volume of the rest. Where a suppressed total is given, the adversary searches the pairs of
-tiles that it can belong to.
+interval in interval where rows span several time steps. The outer row minus the inner ones is the volume of the rest. Where a
+suppressed total is given, the adversary searches the pairs of tiles that it can belong to.
 
 This attack uses one release only. An adversary with two releases of the same data, made with another tree, k, budget or
 splits, subtracts them from each other: from two hourly releases of 354,257 trips, 2,340 to 4,581 flows of 1 to 9 trips were

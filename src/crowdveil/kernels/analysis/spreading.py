@@ -25,8 +25,8 @@ def spread(
 ) -> tuple[Ints, Indices, Indices, Floats, Ints, Ints]:
     """Spread the volumes of rows over the pairs of zones that they touch: estimate, lower and upper bound of each pair.
 
-    Rows come in groups, with the areas at their ends; `steps` of the `all_steps` time steps of a row are in the group. Pairs are by group, origin and destination; `most` is no fewer than come
-    out.
+    Rows come in groups, with the areas at their ends; `steps` of the `all_steps` time steps of a row are in the group. Pairs
+    are by group, origin and destination; `most` is no fewer than come out.
 
     Within a group, rows are put into lists by the zones that they start in, and then one origin zone after the other adds up
     its rows in a line of destinations: memory is that of the rows and one line. A share stays a part of a whole until the
