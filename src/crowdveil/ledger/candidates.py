@@ -25,7 +25,7 @@ from crowdveil.model.release import NOT_GIVEN, FlowRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import Reading
 from crowdveil.registry import find_method
-from crowdveil.solve.od.assignment import row_of_flows
+from crowdveil.solve.od.assignment import row_of_flows, windows_of_steps
 
 Period = tuple[int, int] | None
 
@@ -135,12 +135,9 @@ def _check_kind(ledger: Ledger, inputs: Inputs) -> None:
 
 
 def rows_with_totals(flows: Flows, release: FlowRelease) -> Ints:
-    """Return the published row of each flow: of the table, or, after those, the suppressed total of its time step."""
-    row = row_of_flows(flows, release)
-    place = np.searchsorted(release.t, flows.t)
-    inside = np.minimum(place, max(len(release.t) - 1, 0))
-    listed = (place < len(release.t)) & (release.t[inside] == flows.t if len(release.t) else False)
-    given = listed & (release.suppressed[inside] != NOT_GIVEN if len(release.t) else False)
+    """Return the published row of each flow: of the table, or, after those, the suppressed total of its time step or window."""
+    row, place = row_of_flows(flows, release), windows_of_steps(flows, release)
+    given = np.append(release.suppressed != NOT_GIVEN, False)[place]  # the last is for time steps that are not listed
     total = np.where(given, len(release) + place, -1)
     return np.where(row >= 0, row, total[flows.step])
 
