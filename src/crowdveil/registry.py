@@ -117,8 +117,9 @@ ATTACKS: dict[str, str] = {
     "singleton-margins": "crowdveil.attacks.od.singleton_margins",
     "differencing": "crowdveil.attacks.od.differencing",
     "homogeneity": "crowdveil.attacks.od.homogeneity",
+    "releases": "crowdveil.attacks.od.releases",
 }
-"""The module of each attack: first those on trajectories, then those on releases of flows."""
+"""The module of each attack: first those on trajectories, then those on a release of flows, then on several."""
 
 
 _Record = TypeVar("_Record")

@@ -149,8 +149,13 @@ def open_for_study(
         zones = read_voronoi(reading.voronoi, zone_id=reading.zone_id, notes=notes)
     else:
         zones = h3_zones(written.tile_names) if "h3" in options else _own_tiles(written)
+    return OpenedRelease(load_flow_release_alone(written, zones, *step_of_release(written, options)), rows, written)
+
+
+def step_of_release(written: WrittenRelease, options: dict[str, Any]) -> tuple[int | None, str]:
+    """Return the length of a time step in seconds, None without times, and the time zone; `options` are of the manifest."""
     tz = options.get("tz") or _zone_of_times(written)
-    return OpenedRelease(load_flow_release_alone(written, zones, _step_s(written, options, tz), tz), rows, written)
+    return _step_s(written, options, tz), tz
 
 
 def _own_tiles(written: WrittenRelease) -> Zones:
