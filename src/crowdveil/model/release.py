@@ -115,6 +115,14 @@ class Areas(Tabular):
         flat = np.concatenate([np.zeros(0, np.int32), *tiles])
         return cls(zones, np.array(list(number), dtype=object), offsets, flat), found
 
+    @classmethod
+    def of_sets(cls, zones: Zones, held: Sequence[Indices]) -> tuple[Areas, Ints]:
+        """Return the different areas among sets of tiles, each set rising, and which one each has; see `and_more` for names."""
+        number: dict[bytes, int] = {}
+        place = np.array([number.setdefault(tiles.tobytes(), len(number)) for tiles in held], np.int64)
+        different = [np.frombuffer(tiles, np.int32) for tiles in number]
+        return cls.of_tiles(zones, np.zeros(0, np.int32)).and_more(different, "area"), place
+
     def and_more(self, tiles: Sequence[Indices], word: str) -> Areas:
         """Return these areas and more, named after a word and a digest of their tiles.
 
