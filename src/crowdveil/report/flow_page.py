@@ -26,7 +26,8 @@ def build_page_model(written: WrittenRelease, manifest: dict[str, Any], private:
     tz = time_zone(written, manifest)
     after, values = flow_picture.released(written, tz)
     before = None if private is None else flow_picture.original(private.original)
-    shades = _shades(after, values)
+    every = _shades(after, values)
+    shades = [shade for shade in every if not shade.uniform]
     shown = [("after", "The release", after, shades)]
     if before is not None and private is not None:
         shown.append(("before", "The original", before, _shades_before(before, private)))
@@ -41,7 +42,7 @@ def build_page_model(written: WrittenRelease, manifest: dict[str, Any], private:
     pictures += _charts(written, manifest, tz)
     tables = [_largest(after, "Largest published flows over all time steps"), _busiest(after)]
     shown_tables = [t for t in tables if t.rows]
-    return PageModel("flows", data, pictures, shown_tables, _key_figures(written, manifest), _omissions(after))
+    return PageModel("flows", data, pictures, shown_tables, _key_figures(written, manifest), _omissions(after, every))
 
 
 def time_zone(written: WrittenRelease, manifest: dict[str, Any]) -> str:
@@ -193,8 +194,10 @@ def _key_figures(written: WrittenRelease, manifest: dict[str, Any]) -> list[tupl
     return figures
 
 
-def _omissions(after: FlowPicture) -> list[str]:
-    notes = []
+def _omissions(after: FlowPicture, shades: list[Shade]) -> list[str]:
+    notes = [
+        f"No map of one color: {s.title[0].lower()}{s.title[1:]}: {s.uniform} everywhere." for s in shades if s.uniform
+    ]
     if after.aggregation:
         notes.append(f"On the map {after.aggregation}.")
     shown = int(after.volume.sum())
