@@ -5,6 +5,7 @@ VENV := .venv
 unexport PYTHONDONTWRITEBYTECODE
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+ALONE := $(VENV)/.installed-alone
 
 .PHONY: help demo test test-fast test-all test-oldest coverage constraints check format docs docs-site web bench clean
 .DEFAULT_GOAL := help
@@ -27,9 +28,15 @@ help:
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $(ALONE) $@
+
+# The package without tools of developers, for a first look.
+$(ALONE): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	@touch $@
 
-demo: $(STAMP)
+demo: $(ALONE)
 	$(BIN)/crowdveil demo -o demo-out --overwrite
 
 # Tests of plain Python and numpy: most need no kernel, and none starts a service or a whole run.

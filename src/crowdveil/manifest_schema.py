@@ -88,6 +88,14 @@ class _CostOfTrajectories(_Schema):
     suppressed_trajectories_percent: int | float
 
 
+class _Ledger(_Schema):
+    entry: int
+    entries_audited: int
+    tier: int
+    k: int
+    k_unit: str
+
+
 class _Quantiles(_Schema):
     low: Number = None
     middle: Number = None
@@ -126,6 +134,7 @@ class ManifestSchema(_Schema):
     decision: _Decision = Field(default_factory=_Decision)
     """What the publisher says of the release: its title, purpose and recipients."""
     files: dict[str, _File]
+    ledger: _Ledger | None = None
 
 
 class HeatMapManifestSchema(_Schema):
@@ -138,6 +147,7 @@ class HeatMapManifestSchema(_Schema):
     k_unit: str
     guarantees: list[_Guarantee]
     files: dict[str, _File]
+    ledger: _Ledger | None = None
 
 
 class _Plane(_Schema):

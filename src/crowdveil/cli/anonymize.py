@@ -36,6 +36,7 @@ FIRST = (
     "purpose",
     "recipient",
     "private_report",
+    "ledger",
     "resume",
     "pairing",
 )
@@ -62,7 +63,7 @@ def method_command(method: Method) -> click.Command:
             click.Argument(["data"], metavar="TRIPS_OR_FLOWS" if od else "TRAJECTORIES"),
             *options_of(method.params),
             click.Option(["-o", "--output"], required=True, metavar="FOLDER", help="Folder to write the release to."),
-            *options_of(RunOptions, first=FIRST, without=("pairing",) if od else ("resume",)),
+            *options_of(RunOptions, first=FIRST, without=("pairing",) if od else ("resume", "ledger")),
             *server_options(),
             *options_of(reading),
         ],

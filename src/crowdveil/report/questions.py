@@ -92,7 +92,25 @@ def _linkability_of_flows(manifest: dict[str, Any]) -> list[str]:
         )
     elif guaranteed(manifest, NOISY) is None:
         lines.append("Rows of one time step may overlap: no group size is guaranteed for the difference of two.")
-    return lines
+    return [*lines, several_releases(manifest)]
+
+
+def several_releases(manifest: dict[str, Any]) -> str:
+    """Return what is known about subtracting the release from others: the audit of a ledger, or that there was none."""
+    ledger = manifest.get("ledger")
+    if ledger is None:
+        return (
+            "Not covered: repeated releases. Other releases of the same data were not audited; they might be subtracted from "
+            "this one."
+        )
+    became = f"Repeated releases: it is entry {ledger['entry']} of a ledger"
+    if not ledger["entries_audited"]:
+        return f"{became}, in which no earlier release shares a record with it."
+    audited = counted(ledger["entries_audited"], "earlier release")
+    return (
+        f"{became}, audited against {audited} (tier {ledger['tier']}). The smallest "
+        f"set that can be derived by adding and subtracting published volumes has at least {ledger['k']:,} {ledger['k_unit']}."
+    )
 
 
 def _inference(written: WrittenRelease, noise: dict[str, Any] | None) -> list[str]:

@@ -74,6 +74,22 @@ class Solution:
     distortion: dict[str, Any] | None = None
 
 
+@dataclass(frozen=True)
+class LedgerAudit:
+    """The audit of a release that passed.
+
+    Attributes
+    ----------
+    statement
+        What the manifest says: the entry that the release becomes, and how it was audited.
+    lines
+        Sentences for the person who ran it. Confidential.
+    """
+
+    statement: dict[str, Any]
+    lines: list[str]
+
+
 class Backend(ExitStack, ABC):
     """Does the stages of one run; each verb is called once, in the order of declaration.
 
@@ -116,6 +132,10 @@ class Backend(ExitStack, ABC):
     @abstractmethod
     def attack(self, guarantees: Guarantees, notes: ReadNotes, progress: Progress) -> list[RiskEstimate] | None:
         """Attack the release; None where that cannot be done here."""
+
+    def audit(self, counts: str) -> LedgerAudit:
+        """Audit the release against the ledger's entries; raise where a small set could be derived. `counts`: what k counts."""
+        raise NotImplementedError
 
     @abstractmethod
     def report(self, manifest: dict[str, Any], notes: ReadNotes) -> dict[str, Any]:

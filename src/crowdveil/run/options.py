@@ -72,3 +72,5 @@ class RunOptions(EngineOptions, ReleaseOptions):
     """Keep finished time steps in this folder, to resume from them after an interruption; removed at the end."""
     pairing: Location = _location_field("FILE")
     """Write the original of each published trajectory to this confidential file outside the release (.csv or .parquet)."""
+    ledger: Location = _location_field("FOLDER")
+    """Audit the release against the earlier ones in this ledger before it is published, and add it; confidential folder."""

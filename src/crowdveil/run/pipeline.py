@@ -127,6 +127,11 @@ def run_stages(spec: RunSpec, backend: Backend, progress: Progress, stage: Stage
         risks = backend.attack(guarantees, notes, progress)
         require_withstood(risks or [])
 
+    audited = None
+    if options.ledger is not None:
+        stage("auditing")
+        audited = backend.audit(what_k_counts(data, params))
+
     manifest = build_manifest(
         method=method, params=params, reading=spec.reading, seed_given=spec.seed_given, data=spec.data, notes=notes,
         counts=what_k_counts(data, params), checked=checked, cost=solution.cost,
@@ -134,6 +139,8 @@ def run_stages(spec: RunSpec, backend: Backend, progress: Progress, stage: Stage
         files=files, people_about=_people_about(backend, params), distortion=solution.distortion,
         decision={name: value for name in DECISION if (value := getattr(options, name)) is not None},
     )  # fmt: skip
+    if audited is not None:
+        manifest |= {"ledger": audited.statement}
     if method.row_semantics == "noisy":
         manifest = without_exact_figures(manifest)
 
@@ -143,4 +150,5 @@ def run_stages(spec: RunSpec, backend: Backend, progress: Progress, stage: Stage
 
     folder = backend.publish(manifest)
     risk_lines = [r.line() for r in risks or [] if r.before is not None and method.takes is Trajectories]
-    return Result(folder, manifest, solution.release, notes, [*solution.cost_lines, *risk_lines])
+    audit_lines = [] if audited is None else [f"ledger: {line}" for line in audited.lines]
+    return Result(folder, manifest, solution.release, notes, [*solution.cost_lines, *risk_lines, *audit_lines])
