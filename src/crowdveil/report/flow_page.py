@@ -174,9 +174,9 @@ def _largest(shown: FlowPicture, title: str) -> Table:
 def _busiest(shown: FlowPicture) -> Table:
     order = np.argsort(-shown.trips, kind="stable")[:ROWS_IN_TABLE].tolist()
     km2 = [f"{v:,.2f}" if np.isfinite(v) else "–" for v in shown.km2.tolist()]
-    rows = [[shown.names[i], f"{shown.size[i]:,}", km2[i], f"{shown.trips[i]:,}"] for i in order]
-    return Table("Areas with most trips", ["area", "tiles", "km²", "trips that leave or reach it"], rows,
-                 [False, True, True, True])  # fmt: skip
+    rows = [[shown.names[i], shown.ids[i], f"{shown.size[i]:,}", km2[i], f"{shown.trips[i]:,}"] for i in order]
+    return Table("Areas with most trips", ["area", "id", "tiles", "km²", "trips that leave or reach it"], rows,
+                 [False, False, True, True, True])  # fmt: skip
 
 
 def _key_figures(written: WrittenRelease, manifest: dict[str, Any]) -> list[tuple[str, str]]:
