@@ -147,10 +147,18 @@ def test_ill_formed_areas(areas: dict[str, list[str]], fault: str) -> None:
     assert finding.violated and fault in finding.detail
 
 
+def test_readable_names_that_repeat_or_are_long() -> None:
+    for names in (["Astoria", "Astoria"], ["x" * 61, "Soho"]):
+        release = written(GOOD)
+        for feature, name in zip(release.features, names, strict=False):
+            feature["properties"] = feature["properties"] | {"name": name}
+        assert "readable names" in WellFormedFlows().check(release).detail
+
+
 def test_two_areas_of_one_name() -> None:
     release = written(GOOD)
     release.features.append(release.features[0])
-    assert "one name" in WellFormedFlows().check(release).detail
+    assert "two areas have one id" in WellFormedFlows().check(release).detail
 
 
 @pytest.mark.parametrize(

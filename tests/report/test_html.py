@@ -235,7 +235,9 @@ def test_the_map_has_the_published_flows_and_no_others(releases: dict[str, Path]
         rows = (pa.csv.read_csv(table) if kind == "csv" else pq.read_table(table)).to_pylist()  # type: ignore[attr-defined]
         origin, destination = unpacked(layer["origin"], rising=True), unpacked(layer["destination"], rising=True)
         step = [s for s, n in enumerate(unpacked(layer["rows"])) for _ in range(n)]
-        names = layer["areas"]
+        known = json.loads((folder / "areas.geojson").read_text())["features"]
+        ids = {f["properties"]["name"]: f["properties"]["area"] for f in known}
+        names = [ids[name] for name in layer["areas"]]
         drawn = sorted(
             zip(
                 step,

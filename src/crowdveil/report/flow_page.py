@@ -26,9 +26,10 @@ def build_page_model(written: WrittenRelease, manifest: dict[str, Any], private:
     tz = time_zone(written, manifest)
     after, values = flow_picture.released(written, tz)
     before = None if private is None else flow_picture.original(private.original)
-    shades = _shades(after, values)
+    every = _shades(after, values)
     if written.has_intervals:
-        shades.append(hours_shade(written, after))
+        every.append(hours_shade(written, after))
+    shades = [shade for shade in every if not shade.uniform]
     shown = [("after", "The release", after, shades)]
     if before is not None and private is not None:
         shown.append(("before", "The original", before, _shades_before(before, private)))
@@ -43,7 +44,7 @@ def build_page_model(written: WrittenRelease, manifest: dict[str, Any], private:
     pictures += _charts(written, manifest, tz)
     tables = [_largest(after, "Largest published flows over all time steps"), _busiest(after)]
     shown_tables = [t for t in tables if t.rows]
-    return PageModel("flows", data, pictures, shown_tables, _key_figures(written, manifest), _omissions(after))
+    return PageModel("flows", data, pictures, shown_tables, _key_figures(written, manifest), _omissions(after, every))
 
 
 def time_zone(written: WrittenRelease, manifest: dict[str, Any]) -> str:
@@ -164,9 +165,9 @@ def _largest(shown: FlowPicture, title: str) -> Table:
 def _busiest(shown: FlowPicture) -> Table:
     order = np.argsort(-shown.trips, kind="stable")[:ROWS_IN_TABLE].tolist()
     km2 = [f"{v:,.2f}" if np.isfinite(v) else "–" for v in shown.km2.tolist()]
-    rows = [[shown.names[i], f"{shown.size[i]:,}", km2[i], f"{shown.trips[i]:,}"] for i in order]
-    return Table("Areas with most trips", ["area", "tiles", "km²", "trips that leave or reach it"], rows,
-                 [False, True, True, True])  # fmt: skip
+    rows = [[shown.names[i], shown.ids[i], f"{shown.size[i]:,}", km2[i], f"{shown.trips[i]:,}"] for i in order]
+    return Table("Areas with most trips", ["area", "id", "tiles", "km²", "trips that leave or reach it"], rows,
+                 [False, False, True, True, True])  # fmt: skip
 
 
 def _key_figures(written: WrittenRelease, manifest: dict[str, Any]) -> list[tuple[str, str]]:
@@ -186,8 +187,10 @@ def _key_figures(written: WrittenRelease, manifest: dict[str, Any]) -> list[tupl
     return figures
 
 
-def _omissions(after: FlowPicture) -> list[str]:
-    notes = []
+def _omissions(after: FlowPicture, shades: list[Shade]) -> list[str]:
+    notes = [
+        f"No map of one color: {s.title[0].lower()}{s.title[1:]}: {s.uniform} everywhere." for s in shades if s.uniform
+    ]
     if after.aggregation:
         notes.append(f"On the map {after.aggregation}.")
     shown = int(after.volume.sum())

@@ -199,13 +199,13 @@ def _outlines(axis: Any, shown: FlowPicture, frame: PictureFrame, classes: Ints 
 
 def _profiles(shown: FlowPicture, wanted: PlotOptions, file: Path) -> None:
     """Draw trips that leave and reach areas by time step, for the named areas or those with most trips."""
-    missing = [name for name in wanted.zones if name not in shown.names]
+    missing = [name for name in wanted.zones if shown.find(name) < 0]
     if missing:
         raise ParameterError(
             Option("zone"), f"there is no area {missing[0]!r} in the release; name one of areas.geojson."
         )
     busiest = np.argsort(-shown.trips, kind="stable")[:MAX_PROFILES].tolist()
-    areas = [shown.names.index(name) for name in wanted.zones] or busiest
+    areas = [shown.find(name) for name in wanted.zones] or busiest
     steps = max(len(shown.labels), 1)
     figure = new_figure(9, 0.6 + 1.4 * len(areas))
     axes = np.atleast_1d(figure.subplots(len(areas), 1, sharex=True))
