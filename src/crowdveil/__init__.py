@@ -14,7 +14,6 @@ _PUBLIC = {
     "methods": "crowdveil.api",
     "write_report": "crowdveil.api",
     "plot": "crowdveil.api",
-    "plot_zone": "crowdveil.api",
     "measure": "crowdveil.api",
     "attack": "crowdveil.api",
     "describe": "crowdveil.api",

@@ -8,11 +8,9 @@ from crowdveil.api.compare import compare, sweep
 from crowdveil.api.describe import describe
 from crowdveil.api.measure import measure
 from crowdveil.api.release import anonymize, methods, verify
-from crowdveil.api.show import PLOTS, ZONE_PLOTS, plot, plot_zone, write_report
+from crowdveil.api.show import plot, write_report
 
 __all__ = [
-    "PLOTS",
-    "ZONE_PLOTS",
     "analyze",
     "anonymize",
     "attack",
@@ -23,7 +21,6 @@ __all__ = [
     "measure",
     "methods",
     "plot",
-    "plot_zone",
     "profiles",
     "quadtree_heatmap",
     "reconstruct",

@@ -23,7 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "anonymize": ("crowdveil.cli.anonymize", "Anonymize trips, flows or trajectories with a method."),
     "verify": ("crowdveil.cli.verify", "Check a release from its files alone."),
     "report": ("crowdveil.cli.report", "Write the report of a release again, one HTML file."),
-    "plot": ("crowdveil.cli.plot", "Draw flows, areas, profiles, heat maps or Pareto curves, as PNG or SVG."),
+    "plot": ("crowdveil.cli.plot", "Draw maps, matrices, losses, trajectories and trees, as PNG or SVG."),
     "measure": ("crowdveil.cli.measure", "Measure what a release lost of the original flows or trajectories."),
     "attack": (
         "crowdveil.cli.attack",
