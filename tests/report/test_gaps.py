@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from crowdveil.analysis.calendar import Slots
 from crowdveil.io.matplotlib_figure import new_figure
-from crowdveil.report import analysis_plots, flow_page, flow_picture, release_plots, svg_figures
+from crowdveil.report import analysis_plots, flow_page, flow_picture, svg_figures
 from crowdveil.report.interval_charts import thinned
+from crowdveil.report.plots import profiles
 
 
 def test_a_step_without_a_row_is_missing_and_not_zero() -> None:
-    found = release_plots._by_step(np.array([0, 0, 2]), np.array([3, 4, 5]), 4)
+    found = profiles.trips_by_step(np.array([0, 0, 2]), np.array([3, 4, 5]), 4)
     assert np.array_equal(found, [7.0, np.nan, 5.0, np.nan], equal_nan=True)
 
 
