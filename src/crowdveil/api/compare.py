@@ -125,7 +125,7 @@ def _compare_flows(
         check_k_feasible(flows, candidate.params)
     matrices = counted(whole.steps, "matrix", "matrices")
     stage(f"{COMPARING} {counted(len(chosen), 'method')} on {flows.steps:,} of {matrices}")
-    return compare_flow_methods(flows, chosen, shared, all_of_them=methods is None, progress=progress, stage=stage)
+    return compare_flow_methods(flows, chosen, shared, progress, stage)
 
 
 def _compare_trajectories(
@@ -146,9 +146,7 @@ def _compare_trajectories(
         check_k_feasible(paths, candidate.params)
     runs, trajectories = counted(len(chosen), "run"), counted(len(whole), "trajectory", "trajectories")
     stage(f"{COMPARING} {runs} on {len(paths):,} of {trajectories}")
-    return compare_trajectory_methods(
-        paths, chosen, shared, all_of_them=methods is None, progress=progress, stage=stage
-    )
+    return compare_trajectory_methods(paths, chosen, shared, progress, stage)
 
 
 @visible

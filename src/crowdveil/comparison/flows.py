@@ -14,13 +14,15 @@ import pyarrow as pa
 from pydantic import Field
 
 from crowdveil.comparison.candidates import (
+    REFUSALS,
     Candidate,
     Stage,
     align_columns,
     mean_of_defined,
     numbers_or_null,
+    reason_of,
 )
-from crowdveil.errors import CrowdveilError, InputError, counted
+from crowdveil.errors import InputError, counted
 from crowdveil.guarantees import SuppressionBudget
 from crowdveil.io.flows import with_trees
 from crowdveil.io.times import time_column
@@ -185,15 +187,13 @@ def compare_flow_methods(
     flows: Flows,
     chosen: Sequence[Candidate],
     shared: FlowComparisonParams,
-    *,
-    all_of_them: bool,
     progress: Progress = no_progress,
     stage: Stage = lambda name: None,
 ) -> FlowComparison:
     """Run methods on the same matrices.
 
     Each first runs on the largest matrix alone, so that compilation is not measured and failures show early. A method that
-    fails there raises if it was named, and is left out with `all_of_them`. One that fails on a later matrix is left out.
+    fails is left out with its reason; raise if all fail.
     """
     left_out: dict[str, str] = {}
     largest = flows.at_steps(np.argmax(slice_sums(flows.offsets, flows.volume), keepdims=True))
@@ -201,10 +201,8 @@ def compare_flow_methods(
         stage(f"warming up {candidate.label}")
         try:
             candidate.run(largest, shared.seed)
-        except CrowdveilError as error:
-            if not all_of_them:
-                raise
-            left_out[candidate.label] = str(error)
+        except REFUSALS as error:
+            left_out[candidate.label] = reason_of(error)
     outcomes = []
     for candidate in chosen:
         if candidate.label in left_out:
@@ -212,8 +210,8 @@ def compare_flow_methods(
         stage(candidate.label)
         try:
             outcomes.append(run_candidate(candidate, flows, shared.seed, progress))
-        except CrowdveilError as error:
-            left_out[candidate.label] = str(error)
+        except REFUSALS as error:
+            left_out[candidate.label] = reason_of(error)
     if not outcomes:
         raise InputError(next(iter(left_out.values())))
     return FlowComparison(flows, shared, tuple(outcomes), left_out)

@@ -118,6 +118,11 @@ class RegionSpace:
     origins: RegionSide
     destinations: RegionSide
 
+    @property
+    def widest(self) -> int:
+        """Return what a trip from the whole map to the whole map costs."""
+        return int(self.origins.cost[-1]) + int(self.destinations.cost[-1])
+
     @classmethod
     def trees(
         cls,
