@@ -185,7 +185,7 @@ class _Builder:
             node, allowed = np.append(node, _NO_NODE), np.append(allowed, np.int8(BY_TIME))
             splits = _with_split(splits, roots)
         total, lost_cost = int(volume[-1]), lost_cost_of(self.problem.objective)
-        check_exact(int(cost.max(initial=0)) + lost_cost * total, total)
+        check_exact(int(cost.max(initial=0)) + lost_cost * total)
         return TimeBoxSpace(
             system,
             origin=frozen(origin, np.int64),
