@@ -179,6 +179,8 @@ class SectorFile(_Schema):
 
 class _Area(_Schema):
     area: str
+    name: str | None = None
+    """Readable name, of at most 60 characters."""
     tiles: list[str]
     size: int = 0
     area_km2: Number = None

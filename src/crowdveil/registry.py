@@ -56,6 +56,8 @@ MEASURES: dict[str, str] = {
     "generalization-total": "crowdveil.measures.od.generalization",
     "generalization-cost": "crowdveil.measures.od.generalization",
     "generalization-boxes": "crowdveil.measures.od.boxes",
+    "mean-duration": "crowdveil.measures.od.duration",
+    "generalization-by-duration": "crowdveil.measures.od.duration",
     "origin-area": "crowdveil.measures.od.area",
     "destination-area": "crowdveil.measures.od.area",
     "origin-tiles": "crowdveil.measures.od.area",

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from crowdveil.errors import InputError, Option, ParameterError, counted
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.release_reader import load_flow_release, load_flow_release_alone
+from crowdveil.io.release_reader import load_flow_release, load_flow_release_alone, step_of_intervals
 from crowdveil.io.tiling import parse_meters
 from crowdveil.io.time_steps import step_seconds
 from crowdveil.io.times import Clock
@@ -192,9 +192,9 @@ def _step_s(written: WrittenRelease, options: dict[str, Any], tz: str) -> int | 
         return None
     if "step" in options:
         return step_seconds(options["step"])
-    t, _ = written.listed_steps()
     if written.has_intervals:
-        t = np.unique(np.concatenate(written.row_intervals()))
+        return step_of_intervals(written, tz)
+    t, _ = written.listed_steps()
     distance = int(np.gcd.reduce(np.diff(Clock(tz).to_wall(t)))) if len(t) > 1 else 3600
     # Few steps may be far apart by chance; without an entry in the manifest a step is at most an hour.
     return int(np.gcd(distance, 3600)) if distance % 86400 else distance

@@ -19,6 +19,8 @@ from crowdveil.solve.od.step_solver import NO_BOXES, StepSolution
 
 FIRST_GUESS, GUESS_PARTS = Fraction(1, 25), 16
 """The first multiplier that is tried, as a share of what a trip costs if nothing is split, and its largest denominator."""
+MAX_COST = 2**60
+"""Costs of a matrix stay below it: sums and differences of a few of them fit into 64 bits."""
 DEVIATION_SCALE = 1000
 """Deviations are fractions; they count in thousandths of a trip, so that costs stay whole numbers."""
 
@@ -107,13 +109,12 @@ class BoxSpace:
         built, splits = build_matrix_boxes(matrix, k, origins_first=origins_first)
         boxes = BoxArrays(*(frozen(a, np.int64) for a in built))
         o, d, volume = boxes.origin, boxes.destination, boxes.volume
+        total, lost_cost = matrix.total, lost_cost_of(objective)
+        check_exact((system.widest if objective != "reconstruction" else 3 * lost_cost) * total)
         if objective == "reconstruction":
             cost = box_deviations(matrix, boxes)
         else:
             cost = frozen((system.origins.cost[o] + system.destinations.cost[d]) * volume, np.int64)
-        total = matrix.total
-        lost_cost = lost_cost_of(objective)
-        check_exact(int(cost.max(initial=0)) + lost_cost * total, total)
         allowed = np.full(len(o), ANY_CHOICE, np.int8)
         allowed[~(system.origins.small_enough[o] & system.destinations.small_enough[d])] -= WHOLE
         splits = Splits(*(frozen(a, np.int64) for a in splits))
@@ -171,19 +172,17 @@ class BoxSpace:
         A multiplier reaches corners of the curve of costs only. Partitions between two of them are searched where boxes can
         differ from the best ones without exceeding the gap; `choice` is returned where that takes more than `MAX_STATES`.
         """
-        from crowdveil.kernels.od.exact_boxes import FOUND, NOT_BOUNDED, TOO_MANY, reach, solve_exactly
+        from crowdveil.kernels.od.exact_boxes import FOUND, TOO_MANY, Slack, reach, solve_exactly
         from crowdveil.kernels.od.partition import evaluate
 
         p, q = as_ratio(best.multiplier)
         n = len(self)
         of_box, unused = np.empty(2 * n, np.int64), np.empty(n, np.int64)
         evaluate(np.arange(n), self.cost, self.volume, self.splits, self.allowed, p, q, of_box, unused)
-        slack = NOT_BOUNDED
-        if q:
-            over = (p - q * self.lost_cost) * budget - q * int(of_box[-2]) - p * int(of_box[-1])
-            slack = q * self.cost_of(choice) + over - 1  # what is cheaper is within it
-            if slack < 0:
-                return choice, True
+        # What is cheaper is within it.
+        slack = Slack(q > 0, self.cost_of(choice) - self.lost_cost * budget - int(of_box[-2]), budget - int(of_box[-1]))
+        if slack.bounded and q * slack.a + p * slack.s <= 0:
+            return choice, True
         used = reach(of_box, self.cost, self.splits, self.allowed, p, q, slack)
         ended, found = solve_exactly(
             self.cost,
@@ -216,7 +215,10 @@ class BoxSpace:
         Returns what becomes of each box, and the certified gaps to the cheapest in per cent: of the result, and of the
         partition that the multiplier found.
         """
-        best = self.solve_for_budget(budget, near)
+        return self.improve(self.solve_for_budget(budget, near), budget)
+
+    def improve(self, best: BoxSolution, budget: int) -> tuple[Ints, tuple[float, float]]:
+        """Spend what the best partition of a multiplier left of the budget, and search between multipliers; see `solve`."""
         choice = best.choice
         self.spend_slack(choice, budget - best.suppressed)
         bound = best.lower_bound(budget)
@@ -307,10 +309,13 @@ def lost_cost_of(objective: Objective) -> int:
     return DEVIATION_SCALE if objective == "reconstruction" else 0
 
 
-def check_exact(cost: int, total: int) -> None:
-    """Raise unless sums of q·A + p·S, with p at most the cost and q at most the total, fit into 64 bits."""
-    if 2 * cost * total >= 2**63:
-        raise InputError("the volumes of a time step are too large to be compared exactly; use shorter time steps.")
+def check_exact(cost: int) -> None:
+    """Raise unless differences of sums of costs fit into 64 bits; their products with volumes are compared in 128."""
+    if cost >= MAX_COST:
+        raise InputError(
+            f"the trips of a time step times the tiles (or hectares) of the map must be below {MAX_COST:.1e} to be added "
+            "exactly; use larger zones, shorter time steps or another objective."
+        )
 
 
 def build_matrix_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) -> tuple[BoxArrays, Splits]:
