@@ -113,6 +113,7 @@ ATTACKS: dict[str, str] = {
     "probability": "crowdveil.attacks.trajectory.probability",
     "proportion": "crowdveil.attacks.trajectory.proportion",
     "home-work": "crowdveil.attacks.trajectory.home_work",
+    "trajectory-recovery": "crowdveil.attacks.trajectory.trajectory_recovery",
     "minimum-group-size": "crowdveil.attacks.od.minimum_group_size",
     "singleton-margins": "crowdveil.attacks.od.singleton_margins",
     "differencing": "crowdveil.attacks.od.differencing",
