@@ -71,6 +71,8 @@ MEASURES: dict[str, str] = {
     "jensen-shannon": "crowdveil.measures.od.similarity",
     "origin-margin": "crowdveil.measures.od.margins",
     "destination-margin": "crowdveil.measures.od.margins",
+    "confidence-coverage": "crowdveil.measures.od.confidence",
+    "confidence-width": "crowdveil.measures.od.confidence",
     "trip-length": "crowdveil.measures.od.trip_length",
     "areas": "crowdveil.measures.od.counts",
     "flows": "crowdveil.measures.od.counts",
