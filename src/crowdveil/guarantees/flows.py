@@ -89,7 +89,7 @@ class FlowKAnonymity(Guarantee):
 
 
 class DisjointFlows(Guarantee):
-    """No pair of tiles lies in two rows of a time step, also where rows span several: no trip is counted twice, and no rows can be subtracted."""
+    """No pair of tiles lies in two rows of a time step, also where rows span several: no rows can be subtracted."""
 
     name: ClassVar[str] = "disjoint-flows"
     kind: ClassVar[Kind] = "privacy"

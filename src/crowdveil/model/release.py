@@ -115,6 +115,14 @@ class Areas(Tabular):
         flat = np.concatenate([np.zeros(0, np.int32), *tiles])
         return cls(zones, np.array(list(number), dtype=object), offsets, flat), found
 
+    @classmethod
+    def of_sets(cls, zones: Zones, held: Sequence[Indices]) -> tuple[Areas, Ints]:
+        """Return the different areas among sets of tiles, each set rising, and which one each has; see `and_more` for names."""
+        number: dict[bytes, int] = {}
+        place = np.array([number.setdefault(tiles.tobytes(), len(number)) for tiles in held], np.int64)
+        different = [np.frombuffer(tiles, np.int32) for tiles in number]
+        return cls.of_tiles(zones, np.zeros(0, np.int32)).and_more(different, "area"), place
+
     def and_more(self, tiles: Sequence[Indices], word: str) -> Areas:
         """Return these areas and more, named after a word and a digest of their tiles.
 
@@ -259,8 +267,8 @@ class FlowRelease(Tabular):
         if self.intervals is not None:
             check_lengths("release", n, interval=self.intervals.first)
             check_lengths("release", len(self.t), windows=self.intervals.window_start)
-            low, high = self.intervals.offsets[:-1][self.step], self.intervals.offsets[1:][self.step]
-            inside = np.all((self.intervals.first >= low) & (self.intervals.last <= high))
+            begin, end = self.intervals.offsets[:-1][self.step], self.intervals.offsets[1:][self.step]
+            inside = np.all((self.intervals.first >= begin) & (self.intervals.last <= end))
             require(bool(inside), "release: the interval of a row leaves its window.")
 
     def __len__(self) -> int:
@@ -333,9 +341,22 @@ class FlowRelease(Tabular):
         return row_slices(self.offsets)
 
     @property
+    def step_starts(self) -> Ints:
+        """Return the start of each time step; with intervals, of each time step of all windows."""
+        return self.t if self.intervals is None else self.intervals.start
+
+    @property
     def steps_spanned(self) -> Ints:
         """Return how many time steps each row spans."""
         return np.ones(len(self), np.int64) if self.intervals is None else self.intervals.steps
+
+    @property
+    def hours(self) -> Floats:
+        """Return the hours that each row spans; NaN where the data have no times."""
+        if self.intervals is not None:
+            spanned: Floats = (self.intervals.until - self.intervals.t) / 3600
+            return spanned
+        return np.full(len(self), np.nan if self.step_s is None else self.step_s / 3600)
 
     def with_suppressed(self, suppressed: Ints) -> FlowRelease:
         """Return the release with the volume suppressed in each time step."""

@@ -8,11 +8,11 @@ import numpy as np
 
 from crowdveil.analysis.calendar import GAPS
 from crowdveil.errors import counted
-from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.report import flow_picture, layers, svg_figures
 from crowdveil.report.flow_picture import FlowPicture, TileValues
+from crowdveil.report.interval_charts import hours_shade, interval_charts, mean_hours, thinned
 from crowdveil.report.layers import Shade
 from crowdveil.report.page_model import Figure, PageModel, PrivateContext, Table
 from crowdveil.report.questions import smallest_group_size
@@ -27,6 +27,8 @@ def build_page_model(written: WrittenRelease, manifest: dict[str, Any], private:
     after, values = flow_picture.released(written, tz)
     before = None if private is None else flow_picture.original(private.original)
     every = _shades(after, values)
+    if written.has_intervals:
+        every.append(hours_shade(written, after))
     shades = [shade for shade in every if not shade.uniform]
     shown = [("after", "The release", after, shades)]
     if before is not None and private is not None:
@@ -128,13 +130,14 @@ def _charts(written: WrittenRelease, manifest: dict[str, Any], tz: str) -> list[
             values, labels, "Distribution of area sizes", "tiles per area", "origins and destinations"
         )
         made.append(Figure("Area sizes", svg, text, []))
+    if written.has_intervals:
+        return [*made, *interval_charts(written, tz)]
     published, _ = written.listed("published")
     t, step = written.listed_steps()
     if 1 < len(t) <= 20_000 and t[0] > NO_TIME:
         volume = np.bincount(step, published, len(t)).astype(np.float64)
         t, by_step = _with_gaps(t, volume)
-        labels = [flow_picture.minutes(text) for text in iso_times(t[[0, len(t) // 2, -1]], tz).to_pylist()]
-        shown, ticks = _thinned(by_step, labels)
+        shown, ticks = thinned(t, by_step, tz)
         svg = svg_figures.line(shown, ticks, "Published trips by time step", "time step", "trips")
         text = f"{len(volume):,} time steps, {int(volume.sum()):,} trips."
         if np.isnan(shown).any():
@@ -149,18 +152,6 @@ def _with_gaps(t: Ints, volume: Floats) -> tuple[Ints, Floats]:
     values = np.full(len(every), np.nan)
     values[index] = np.where(volume > 0, volume, np.nan)
     return every, values
-
-
-def _thinned(values: Floats, labels: list[str]) -> tuple[Floats, list[str]]:
-    """Return at most a thousand points of a line, as means of runs; labels at both ends and in the middle."""
-    run = -(-len(values) // 1000)
-    starts = np.arange(0, len(values), run)
-    known = np.add.reduceat(np.isfinite(values).astype(np.int64), starts)
-    sums = np.add.reduceat(np.nan_to_num(values), starts)
-    means = np.divide(sums, known, out=np.full(len(sums), np.nan), where=known > 0)
-    ticks = [""] * len(means)
-    ticks[0], ticks[len(means) // 2], ticks[-1] = labels
-    return means, ticks
 
 
 def _largest(shown: FlowPicture, title: str) -> Table:
@@ -187,6 +178,8 @@ def _key_figures(written: WrittenRelease, manifest: dict[str, Any]) -> list[tupl
         ("flows published", f"{cost['published_flows']:,}"),
         ("time steps with flows", f"{cost['published_time_steps']:,}"),
     ]
+    if written.has_intervals:
+        figures.append(("mean length of intervals", f"{mean_hours(written):,.1f} h"))
     if "suppressed_volume_percent" in cost:
         figures.append(("of all trips suppressed", f"{cost['suppressed_volume_percent']} %"))
     if least is not None:

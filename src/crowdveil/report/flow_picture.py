@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from crowdveil.analysis.calendar import DAYS
+from crowdveil.io.release_reader import read_intervals, step_of_intervals
 from crowdveil.io.times import Clock, iso_times
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.area_labels import zone_labels
@@ -135,9 +136,13 @@ def released(written: WrittenRelease, tz: str) -> tuple[FlowPicture, TileValues]
     properties = [feature["properties"] for feature in features]
     tiles = written.area_tiles
     offsets = np.cumsum([0, *(len(t) for t in tiles)])
-    t, step = written.row_steps()
     origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
     volume = written.column("volume")
+    if written.has_intervals:
+        t, step, row, volume = spread_intervals(written, tz)
+        origin, destination = origin[row], destination[row]
+    else:
+        t, step = written.row_steps()
     picture = FlowPicture(
         [str(p.get("name") or p["area"]) for p in properties],
         np.array([p.get("area_km2") if p.get("area_km2") is not None else np.nan for p in properties], np.float64),
@@ -148,7 +153,23 @@ def released(written: WrittenRelease, tz: str) -> tuple[FlowPicture, TileValues]
     )  # fmt: skip
     values = TileValues(*picture.by_tile(), _occurrence(picture, len(t)))
     small, kept = _fewer(picture, t, tz)
+    if written.has_intervals:
+        spread = "trips of intervals of time are spread evenly over their time steps"
+        small = replace(small, aggregation=f"{spread}; {small.aggregation}" if small.aggregation else spread)
     return replace(small, rings=Rings.of_geometries([features[i].get("geometry") for i in kept])), values
+
+
+def spread_intervals(written: WrittenRelease, tz: str) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return the time steps of all windows, and each row once for each time step that it spans: step, row, and its trips there.
+
+    Trips are whole, and add up to those of the row.
+    """
+    intervals = read_intervals(written, step_of_intervals(written, tz), tz)
+    slot, row = intervals.spread()
+    volume, steps, at = written.column("volume")[row], intervals.steps[row], slot - intervals.first[row]
+    part: Ints = volume * (at + 1) // steps - volume * at // steps
+    kept = part > 0
+    return intervals.start, slot[kept], row[kept], part[kept]
 
 
 def original(flows: Flows) -> FlowPicture:

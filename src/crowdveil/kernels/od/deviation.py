@@ -22,9 +22,10 @@ def deviations(
 ) -> Ints:
     """Sum |volume − mean| over the cells of each box, times `scale`, to the nearest whole number.
 
-    A cell is a pair of tiles in one of `steps` time steps, and a row one cell. `o_offsets` and `o_tiles` are the tiles of each region of origins, `d_offsets` and `d_tiles` those of destinations. Where
-    the mean is at most 1 no cell with a trip lies below it, and the sum follows from the number of such cells. What lies above
-    the mean is as much as what lies below it, so that the cells above it are enough.
+    A cell is a pair of tiles in one of `steps` time steps, and a row one cell. `o_offsets` and `o_tiles` are the tiles of each
+    region of origins, `d_offsets` and `d_tiles` those of destinations. Where the mean is at most 1 no cell with a trip lies
+    below it, and the sum follows from the number of such cells. What lies above the mean is as much as what lies below it, so
+    that the cells above it are enough.
     """
     origin, destination, volume, cells = boxes.origin, boxes.destination, boxes.volume, boxes.cells
     row_offsets, row_tile, row_volume = rows.offsets, rows.tile, rows.volume
