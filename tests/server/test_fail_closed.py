@@ -180,7 +180,7 @@ def test_the_other_proxy_of_the_docs(socketed: Running, tmp_path: Path) -> None:
     site = (DEPLOY / "Caddyfile").read_text()
     for ours, here in (
         ("crowdveil.example.org {", f"https://localhost:{port} {{\n\ttls {made} {key}"),
-        ("127.0.0.1:8000", f"unix/{tmp_path / 's'}"),
+        ("/run/crowdveil/http.sock", str(tmp_path / "s")),
     ):
         assert ours in site
         site = site.replace(ours, here)

@@ -116,7 +116,7 @@ COMMANDS = [
     (["measure", "trips.csv", "flows", "--zones", "zones.geojson", "--measures", "E,D"], ".parquet"),
     (["measure", "cabs.csv", "tracks", "--pairing", "kept.csv", "-m", "rmse:distance=dtw,RL"], ".json"),
     (["measure", "cabs.csv", "tracks", "-m", "trajectories-removed"], ".csv"),
-    (["measure", "cabs.csv", "theirs.csv", "-m", "rmse,record-linkage:time_weight=0.005"], ".json"),
+    (["measure", "cabs.csv", "theirs.csv", "-m", "rmse,record-linkage:time_weight=0.005", "--paired-by-id"], ".json"),
     (["profiles", "flows", "--zones", "zones.geojson"], ".json"),
     (["analyze", "reconstruct", "flows", "--zones", "zones.geojson", "--over", "day"], ".csv"),
     (["analyze", "quadtree-heatmap", "cabs.csv", "--min-k", "3"], ""),
@@ -162,7 +162,8 @@ def test_run_files_json_and_pictures_there_as_here(
     made = (tmp_path / "map" / "map.json").read_bytes()
     assert command("analyze", "-f", tmp_path / "map.json", "--overwrite", *at).code == 0
     assert (tmp_path / "map" / "map.json").read_bytes() == made
-    drawn = command("measure", "cabs.csv", "theirs.csv", "-m", "rmse", "--plot", tmp_path / "m.png", "--json", *at)
+    line = ["measure", "cabs.csv", "theirs.csv", "-m", "rmse", "--paired-by-id", "--plot", str(tmp_path / "m.png")]
+    drawn = command(*line, "--json", *at)
     assert drawn.code == 0 and "rmse" in json.loads(drawn.out)["measures"]
     assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
 
@@ -170,6 +171,7 @@ def test_run_files_json_and_pictures_there_as_here(
 MEASURES: dict[str, object] = {
     "original_dataset": "cabs.csv",
     "anonymized_dataset": "theirs.csv",
+    "paired_by_id": True,
     "measures": [
         {"name": "TrajectoriesRemoved", "params": {}},
         {

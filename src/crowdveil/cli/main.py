@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -14,7 +13,6 @@ from crowdveil import __version__
 from crowdveil.cli.stopping import SENTENCE, end_now, prompt_stop, threads_left
 from crowdveil.compilation import on_first_compilation
 from crowdveil.errors import CrowdveilError, MissingExtraError, as_command_line, render
-from crowdveil.interrupts import interrupted
 
 ANALYSES = "crowdveil.cli.analyses"
 """The module that makes the command of an analysis from its record."""
@@ -22,8 +20,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("crowdveil.cli.demo", "Make a synthetic city, anonymize it, verify it."),
     "anonymize": ("crowdveil.cli.anonymize", "Anonymize trips, flows or trajectories with a method."),
     "verify": ("crowdveil.cli.verify", "Check a release from its files alone."),
+    "derive": ("crowdveil.cli.derive", "Derive a coarser release from a published one, by adding up its rows."),
+    "ledger": (
+        "crowdveil.cli.ledger",
+        "Audit releases against earlier ones of the same data, in a confidential ledger.",
+    ),
     "report": ("crowdveil.cli.report", "Write the report of a release again, one HTML file."),
-    "plot": ("crowdveil.cli.plot", "Draw flows, areas, profiles, heat maps or Pareto curves, as PNG or SVG."),
+    "plot": ("crowdveil.cli.plot", "Draw maps, matrices, losses, trajectories and trees, as PNG or SVG."),
     "measure": ("crowdveil.cli.measure", "Measure what a release lost of the original flows or trajectories."),
     "attack": (
         "crowdveil.cli.attack",
@@ -102,9 +105,11 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command of the arguments; name the nearest one where there is none."""
         name = args[0]
-        near = get_close_matches(name, COMMANDS, n=1, cutoff=0.7) if self.get_command(ctx, name) is None else []
-        if near and not name.startswith("-"):
-            ctx.fail(f"there is no command {name}; did you mean {near[0]}?")
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            from difflib import get_close_matches  # here, since `--help` does not need it
+
+            for near in get_close_matches(name, COMMANDS, n=1, cutoff=0.7):
+                ctx.fail(f"there is no command {name}; did you mean {near}?")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -199,6 +204,8 @@ def _main() -> None:
     except MemoryError:
         _stop("There is not enough memory for this; use less data, or a machine with more.", 2)
     except Exception as error:
+        from crowdveil.interrupts import interrupted  # here, since `--help` does not need ctypes
+
         if interrupted(error):
             raise StoppedError(SENTENCE) from None
         missing = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""

@@ -32,6 +32,8 @@ USUAL: dict[str, tuple[str, ...]] = {
     "people": ("people", "persons", "n_people", "distinct_people", "users"),
     "weight": (),
     "zone_id": ("zone_id", "tile_id", "id", "zone", "tile", "objectid", "locationid", "location_id", "geoid", "fid"),
+    "zone_name": ("zone_name", "name", "station_name", "label", "zone", "nom", "nome", "nombre"),
+    "zone_region": ("borough", "district", "region", "county", "municipality", "city", "state"),
 }  # fmt: skip
 """Recognized names of each role, best first; compared without case."""
 _VALUE = r"\s*[+-]?\d[\d.,:/+\sTZeE-]*"

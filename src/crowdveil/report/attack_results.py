@@ -14,6 +14,7 @@ import pyarrow as pa
 from crowdveil.attacks.adversary_view import AttackScenario, Units
 from crowdveil.attacks.base import DEFAULT_K, AdversaryParams, AllAttackParams, Attack, Exposure, Interval, Risk
 from crowdveil.attacks.od.published import Published
+from crowdveil.attacks.od.releases import PublishedReleases
 from crowdveil.comparison.candidates import align_columns
 from crowdveil.errors import InputError, Option, ParameterError, as_command_line, counted, render
 from crowdveil.io.tables import write_table
@@ -215,8 +216,10 @@ def attack_trajectories(
     return AttackResults(data, params[0].k or k or DEFAULT_K, risks, parameters)
 
 
-def attack_flow_release(published: Published, attacks: Sequence[Attack], params: Sequence[Any]) -> ExposureResults:
-    """Attack a release of flows."""
+def attack_flow_release(
+    published: Published | PublishedReleases, attacks: Sequence[Attack], params: Sequence[Any]
+) -> ExposureResults:
+    """Attack a release of flows, or several."""
     found = tuple(attack.run(published, chosen) for attack, chosen in zip(attacks, params, strict=True))
     return ExposureResults(published.threshold(params[0]), found)
 

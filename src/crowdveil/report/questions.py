@@ -5,6 +5,7 @@ Every number is counted in the published files or taken from the manifest.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +40,7 @@ def answers(written: WrittenRelease, manifest: dict[str, Any], equal: Ints | Non
     return [Answer(*both, lines) for both, lines in zip(asked, found, strict=True)]
 
 
-def guaranteed(manifest: dict[str, Any], name: str) -> dict[str, Any] | None:
+def guaranteed(manifest: Mapping[str, Any], name: str) -> dict[str, Any] | None:
     """Return the parameters of a guarantee; None if it is not given."""
     return next((p["parameters"] for p in manifest["guarantees"] if p["name"] == name), None)
 
@@ -91,12 +92,33 @@ def _linkability_of_flows(manifest: dict[str, Any]) -> list[str]:
         )
     elif guaranteed(manifest, NOISY) is None:
         lines.append("Rows of one time step may overlap: no group size is guaranteed for the difference of two.")
-    return lines
+    return [*lines, several_releases(manifest)]
+
+
+def several_releases(manifest: dict[str, Any]) -> str:
+    """Return what is known about subtracting the release from others: the audit of a ledger, or that there was none."""
+    ledger = manifest.get("ledger")
+    if ledger is None:
+        return (
+            "Not covered: repeated releases. Other releases of the same data were not audited; they might be subtracted from "
+            "this one."
+        )
+    became = f"Repeated releases: it is entry {ledger['entry']} of a ledger"
+    if not ledger["entries_audited"]:
+        return f"{became}, in which no earlier release shares a record with it."
+    audited = counted(ledger["entries_audited"], "earlier release")
+    return (
+        f"{became}, audited against {audited} (tier {ledger['tier']}). The smallest "
+        f"set that can be derived by adding and subtracting published volumes has at least {ledger['k']:,} {ledger['k_unit']}."
+    )
 
 
 def _inference(written: WrittenRelease, noise: dict[str, Any] | None) -> list[str]:
     """Return what an adversary who knows origin and time step of a trip learns about its destination."""
     _, step = written.row_steps()
+    if written.has_intervals:
+        step, _ = ranks(step * (len(written.data) + 1) + ranks(written.row_intervals()[1])[0])
+    when = "interval" if written.has_intervals else "time step"
     origin, volume = written.area_numbers("origin_area"), np.maximum(written.column("volume"), 0)
     destination = written.area_numbers("destination_area")
     sizes = np.array([len(tiles) for tiles in written.area_tiles], np.int64)
@@ -109,8 +131,8 @@ def _inference(written: WrittenRelease, noise: dict[str, Any] | None) -> list[st
     )
     sized = float(np.sum(volume * sizes[destination])) / trips
     lines = [
-        "Background knowledge: the adversary knows origin area and time step of a trip, and that it is in the file.",
-        f"Destination area revealed ({AREA}): {area} of the trips. All published flows of their origin and time step have one "
+        f"Background knowledge: the adversary knows origin area and {when} of a trip, and that it is in the file.",
+        f"Destination area revealed ({AREA}): {area} of the trips. All published flows of their origin and {when} have one "
         "destination area.",
         f"Destination tile revealed ({TILE}): {tile} of the trips. That area is a single tile, the smallest unit of the map.",
         f"Guessing the most frequent destination area is correct for {guessed} of the trips.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,8 +22,16 @@ def _location_field(metavar: str) -> Any:
     return Field(None, json_schema_extra={"metavar": metavar})
 
 
+def _text_field() -> Any:
+    return Field(None, min_length=1, max_length=200, strict=True)
+
+
 Location = Annotated[str | Path | None, BeforeValidator(_location)]
 """A file or folder, by its path, or on a cluster by its URL."""
+
+
+DECISION = ("title", "purpose", "recipient")
+"""Options that the manifest and the report repeat as the publisher gives them."""
 
 
 class ReleaseOptions(Params):
@@ -30,12 +39,35 @@ class ReleaseOptions(Params):
 
     seed: int | None = Field(None, ge=0, lt=2**63, strict=True)
     """Makes the run reproducible. Keep it secret: it repeats every random choice. Fresh random numbers if not given."""
-    format: Literal["parquet", "csv"] = "parquet"
-    """File format of the tables."""
+    format: Literal["parquet", "csv", "geoparquet"] | None = None
+    """File format of the tables; geoparquet: Parquet, and the areas as GeoParquet too. Default: that of the input."""
+    wide: bool = Field(False, strict=True)
+    """Also write flows as a wide table: a row for each pair of areas, a column for each time step."""
+    export: Literal["flowmap", "omx", "all"] | None = None
+    """Also write flows for other tools: flowmap.gl and kepler.gl, or matrices (OMX) in which suppressed cells are NaN."""
     attack: bool = Field(True, strict=True)
     """Attack the release before it is published; the run fails if an attack succeeds more often than the guarantee allows."""
     report: bool = Field(True, strict=True)
     """Write report.html into the release."""
+    title: str | None = _text_field()
+    """Name of the data set, the title of the report. It is published."""
+    purpose: str | None = _text_field()
+    """Purpose of the release, for the decision block of the report. It is published."""
+    recipient: str | None = _text_field()
+    """Recipients of the release, for the decision block of the report. It is published."""
+
+    @property
+    def exports(self) -> tuple[str, ...]:
+        """The further files of flows that are asked for."""
+        tools = ("flowmap", "omx") if self.export == "all" else () if self.export is None else (self.export,)
+        return (*(["wide"] if self.wide else []), *tools, *(["geoparquet"] if self.format == "geoparquet" else []))
+
+    def table_format(self, data: Any, data_name: str | None) -> Literal["parquet", "csv"]:
+        """Return the format of tables: as asked for, or that of the name of the data file, or that of the input."""
+        if self.format is not None:
+            return "csv" if self.format == "csv" else "parquet"
+        named = data_name or (data if isinstance(data, str | Path) else "")
+        return "csv" if re.search(r"\.(csv|tsv|txt)(\.\w+)?$", str(named).lower()) else "parquet"
 
 
 class EngineOptions(Params):
@@ -58,3 +90,5 @@ class RunOptions(EngineOptions, ReleaseOptions):
     """Keep finished time steps in this folder, to resume from them after an interruption; removed at the end."""
     pairing: Location = _location_field("FILE")
     """Write the original of each published trajectory to this confidential file outside the release (.csv or .parquet)."""
+    ledger: Location = _location_field("FOLDER")
+    """Audit the release against the earlier ones in this ledger before it is published, and add it; confidential folder."""

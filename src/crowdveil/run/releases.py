@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from crowdveil.analysis.heatmap_manifest import is_heat_map, verify_heat_map
-from crowdveil.errors import GuaranteeViolatedError, InputError, Option, ParameterError
+from crowdveil.errors import GuaranteeViolatedError, InputError, Option, ParameterError, counted
 from crowdveil.guarantees import BoundedVolumes, Finding, Guarantee, TrueVolumes, guarantee_from_manifest
 from crowdveil.io.atomic import check_file, new_file, recover
+from crowdveil.io.derived_files import CROSSWALK_FILE, crosswalk
 from crowdveil.io.manifest_reader import read_manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_reader import load_flow_release
+from crowdveil.io.tables import write_table
 from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, file_hash, read_release
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import Release
@@ -61,11 +64,13 @@ def verified(
         sectors, counts = verify_heat_map(Path(folder), points)
         return list(sectors), counts
     manifest, written = open_release(Path(folder))
+    refuse_unlisted_files(Path(folder), manifest)
+    refuse_other_crosswalk(Path(folder), manifest, written)
     guarantees = stated_guarantees(manifest)
     if original is None:
         return check(written, guarantees), manifest["k_unit"]
     takes = Flows if written.is_flows else Trajectories
-    return check(written, guarantees, _read_again(manifest, takes, original, reading or {})), manifest["k_unit"]
+    return check(written, guarantees, read_again(manifest, takes, original, reading or {})), manifest["k_unit"]
 
 
 def release_of_file(path: Path) -> Path:
@@ -102,6 +107,29 @@ def refuse_changed_files(folder: Path | str, names: list[str]) -> None:
         raise GuaranteeViolatedError(
             folder, f"{', '.join(names)} changed since the release was made; do not publish it."
         )
+
+
+def refuse_unlisted_files(folder: Path, manifest: dict[str, Any]) -> None:
+    """Raise if the folder holds files that the manifest does not list: they would be published without any check."""
+    known = {entry["name"] for entry in manifest["files"].values()} | {MANIFEST_FILE}
+    more = sorted(path.name for path in folder.iterdir() if path.name not in known)
+    if more:
+        raise GuaranteeViolatedError(
+            folder,
+            f"it holds {counted(len(more), 'file')} that the manifest does not list; remove what is no part of it.",
+        )
+
+
+def refuse_other_crosswalk(folder: Path, manifest: dict[str, Any], written: WrittenRelease) -> None:
+    """Raise if the crosswalk is not that of the areas."""
+    entry = manifest["files"].get("crosswalk")
+    if entry is None:
+        return
+    with TemporaryDirectory(prefix="crowdveil-") as again:
+        write_table(crosswalk(written.features), Path(again) / CROSSWALK_FILE)
+        same = (Path(again) / CROSSWALK_FILE).read_bytes() == (folder / entry["name"]).read_bytes()
+    if not same:
+        raise GuaranteeViolatedError(folder, f"{entry['name']} is not that of the areas; do not publish the release.")
 
 
 def sound_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any], WrittenRelease]:
@@ -154,16 +182,18 @@ def check_private(target: Path, folder: Path, *, overwrite: bool) -> None:
 
 def write_private(
     target: Path, written: WrittenRelease, manifest: dict[str, Any], data: Flows | Trajectories, release: Release | None,
-    *, overwrite: bool,
+    *, given: Any, overwrite: bool,
 ) -> None:  # fmt: skip
-    """Write the confidential report, which shows the original too."""
+    """Write the confidential report, which shows the original too; `given` is the original as it was given."""
     from crowdveil.report.html import private_report
     from crowdveil.report.private_context import build_private_context
 
     with new_file(Path(target), overwrite=overwrite) as file:
         file.touch(mode=0o600)
         file.write_text(
-            private_report(written, manifest, build_private_context(data, release)), encoding="utf-8", newline="\n"
+            private_report(written, manifest, build_private_context(data, release, given)),
+            encoding="utf-8",
+            newline="\n",
         )
 
 
@@ -173,9 +203,9 @@ def report_of_original(
     """Write the confidential report of a written release, with the original read as its manifest says."""
     check_private(target, folder, overwrite=overwrite)
     manifest, written = sound_release(folder, but="report")
-    data = _read_again(manifest, Flows if written.is_flows else Trajectories, original, reading)
+    data = read_again(manifest, Flows if written.is_flows else Trajectories, original, reading)
     release = load_flow_release(written, data) if isinstance(data, Flows) else None
-    write_private(target, written, manifest, data, release, overwrite=overwrite)
+    write_private(target, written, manifest, data, release, given=original, overwrite=overwrite)
 
 
 def refuse_other_original(manifest: dict[str, Any], written: WrittenRelease, original: Flows) -> None:
@@ -189,7 +219,7 @@ def refuse_other_original(manifest: dict[str, Any], written: WrittenRelease, ori
         )
 
 
-def _read_again(manifest: dict[str, Any], takes: type, original: Any, given: dict[str, Any]) -> Flows | Trajectories:
+def read_again(manifest: dict[str, Any], takes: type, original: Any, given: dict[str, Any]) -> Flows | Trajectories:
     """Read the original with the input options of the release."""
     options = READINGS[takes].checked({} if isinstance(original, takes) else original_input_options(manifest, given))
     data: Flows | Trajectories = read(takes, original, options, ReadNotes(), person_ids=manifest["k_unit"] == "people")

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from crowdveil import api
 from crowdveil.attacks.base import AllAttackParams
+from crowdveil.attacks.od.releases import PublishedReleases
 from crowdveil.comparison.candidates import CONFIDENTIAL
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.trajectories import Trajectories
@@ -36,6 +37,8 @@ def _models(name: str) -> tuple[type[Params], ...]:
 
 
 def _needs(name: str) -> dict[str, tuple[str, ...]]:
+    if name != ALL and find_attack(name).takes is PublishedReleases:
+        return {"data": PACKED, "release": PACKED}
     both = (*TABLES, *PACKED)
     return {"data": both if name == ALL else TABLES if _on_trajectories(name) else PACKED}
 
@@ -57,7 +60,7 @@ def _about(name: str) -> dict[str, Any]:
     if name == ALL:
         return {"summary": "All attacks on what is given: trajectories, or a release of flows."}
     attack = find_attack(name)
-    takes = "trajectories" if attack.takes is Trajectories else "release"
+    takes = {Trajectories: "trajectories", PublishedReleases: "releases"}.get(attack.takes, "release")
     return {"summary": attack.summary, "title": attack.title, "takes": takes}
 
 

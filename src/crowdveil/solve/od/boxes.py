@@ -216,7 +216,10 @@ class BoxSpace:
         Returns what becomes of each box, and the certified gaps to the cheapest in per cent: of the result, and of the
         partition that the multiplier found.
         """
-        best = self.solve_for_budget(budget, near)
+        return self.improve(self.solve_for_budget(budget, near), budget)
+
+    def improve(self, best: BoxSolution, budget: int) -> tuple[Ints, tuple[float, float]]:
+        """Spend what the best partition of a multiplier left of the budget, and search between multipliers; see `solve`."""
         choice = best.choice
         self.spend_slack(choice, budget - best.suppressed)
         bound = best.lower_bound(budget)
@@ -234,10 +237,13 @@ class BoxSpace:
         kept, split = published_boxes(choice, self.splits)
         kept = np.sort(kept)
         published = (self.origin[kept], self.destination[kept], self.volume[kept], self.crowd[kept])
-        return StepSolution(*published, *(self._left(np.sort(split), choice) if left else NO_BOXES), np.array(facts))
+        return StepSolution(*published, *(self.left(np.sort(split), choice)[:2] if left else NO_BOXES), np.array(facts))
 
-    def _left(self, split: Ints, choice: Ints) -> tuple[Ints, Ints]:
-        """Return the parts of split boxes that are no boxes themselves, and boxes that may not be published."""
+    def left(self, split: Ints, choice: Ints) -> tuple[Ints, Ints, Ints]:
+        """Return the parts of split boxes that are no boxes themselves, and boxes that may not be published.
+
+        Of each its origin, its destination, and the box that it is a part of. Parts of splits by time are not among them.
+        """
         chosen = choice[split]
         rows, offsets = take_slices(self.splits.link_offsets, chosen)
         box, of_link = self.splits.link[rows], row_slices(offsets)
@@ -252,12 +258,13 @@ class BoxSpace:
             place = np.cumsum(here) - 1
             covered = _position_of_holder(side.regions, part, of_part, mine[box[linked]], place[of_link[linked]])
             bare = ~np.isin(np.arange(len(part)), covered)
-            sides.append((part[bare], other[split[here]][of_part[bare]]))
-        (to, to_origin), (start, start_destination) = sides
+            box_of = split[here][of_part[bare]]
+            sides.append((part[bare], other[box_of], box_of))
+        (to, to_origin, to_box), (start, start_destination, start_box) = sides
         gone = self._gone(split, choice)
         origins = np.concatenate([to_origin, start, self.origin[gone]])
         destinations = np.concatenate([to, start_destination, self.destination[gone]])
-        return origins, destinations
+        return origins, destinations, np.concatenate([to_box, start_box, gone])
 
     def _parts(self, regions: Regions, mine: Ints, split: Ints, chosen: Ints, kind: int) -> tuple[Ints, Ints]:
         """Return the regions that a side of each box is split into, and the position of the box in the list."""
@@ -325,10 +332,10 @@ def build_matrix_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) -
     return build_boxes(matrix.rows, pairs, origins.as_origins, destinations.as_destinations, origins_first, k)
 
 
-def box_deviations(matrix: Matrix, boxes: BoxArrays) -> Ints:
-    """Return what each box loses when its volume is spread evenly over its cells."""
+def box_deviations(matrix: Matrix, boxes: BoxArrays, steps: int = 1) -> Ints:
+    """Return what each box loses when its volume is spread evenly over its cells, pairs of tiles in `steps` time steps."""
     from crowdveil.kernels.od.deviation import deviations
 
     regions = (side.regions for side in (matrix.system.origins, matrix.system.destinations))
     tiles = (frozen(a, np.int64) for r in regions for a in r.tiles_of(np.arange(len(r.size))))
-    return frozen(deviations(boxes, matrix.rows, DEVIATION_SCALE, *tiles), np.int64)
+    return frozen(deviations(boxes, matrix.rows, steps, DEVIATION_SCALE, *tiles), np.int64)
