@@ -5,6 +5,7 @@ VENV := .venv
 unexport PYTHONDONTWRITEBYTECODE
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+ALONE := $(VENV)/.installed-alone
 
 .PHONY: help demo test test-fast test-all test-oldest coverage constraints check format docs docs-site web bench clean
 .DEFAULT_GOAL := help
@@ -27,9 +28,15 @@ help:
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $(ALONE) $@
+
+# The package without tools of developers, for a first look.
+$(ALONE): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	@touch $@
 
-demo: $(STAMP)
+demo: $(ALONE)
 	$(BIN)/crowdveil demo -o demo-out --overwrite
 
 # Tests of plain Python and numpy: most need no kernel, and none starts a service or a whole run.
@@ -49,13 +56,14 @@ test-all: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[spark]'
 	CROWDVEIL_ALL_EXAMPLES=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
-# Development tools may be newer: what is declared in dependencies and extras is held to its lowest version.
+# Development tools may be newer: what is declared in dependencies and extras is held to its lowest version. Old packages call what
+# newer ones that they depend on have deprecated.
 test-oldest:
 	$(PYTHON) -m venv .venv-oldest
 	$(PYTHON) tools/versions.py lowest > .venv-oldest/lowest.txt
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-oldest/lowest.txt \
 		-e '.[analysis,omx,pandas,postgres,report,server,test]'
-	.venv-oldest/bin/python -m pytest -n 2 --dist worksteal -m "not slow"
+	.venv-oldest/bin/python -m pytest -n 2 --dist worksteal -m "not slow" -W ignore::DeprecationWarning
 
 # Compiled kernels cannot be traced: their own tests run again as plain Python, except those of the compiler itself. Hashes overflow by
 # design, of which numpy warns there.

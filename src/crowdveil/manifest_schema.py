@@ -56,6 +56,8 @@ class _Method(_Schema):
 
 class _Source(_Schema):
     kind: str | None = None
+    people_about: int | None = None
+    """Number of people in the data, rounded down to a multiple of at least k."""
 
 
 class _Input(_Schema):
@@ -86,6 +88,33 @@ class _CostOfTrajectories(_Schema):
     suppressed_trajectories_percent: int | float
 
 
+class _Ledger(_Schema):
+    entry: int
+    entries_audited: int
+    tier: int
+    k: int
+    k_unit: str
+
+
+class _Quantiles(_Schema):
+    low: Number = None
+    middle: Number = None
+    high: Number = None
+
+
+class _Distortion(_Schema):
+    moved_m: _Quantiles = Field(default_factory=_Quantiles)
+    length_km: dict[str, _Quantiles] = Field(default_factory=dict)
+    speed_kmh: dict[str, _Quantiles] = Field(default_factory=dict)
+    coverage_percent: Number = None
+
+
+class _Decision(_Schema):
+    title: str | None = None
+    purpose: str | None = None
+    recipient: str | None = None
+
+
 class ManifestSchema(_Schema):
     """Required content of the manifest of a release; further keys are allowed."""
 
@@ -99,8 +128,13 @@ class ManifestSchema(_Schema):
     k_unit: str
     guarantees: list[_Guarantee]
     cost: _CostOfFlows | _CostOfTrajectories
+    distortion: _Distortion | None = None
+    """Of trajectories: how far points were moved, lengths, speeds and coverage; None where it was not measured."""
     risk: list[_Risk] | None
+    decision: _Decision = Field(default_factory=_Decision)
+    """What the publisher says of the release: its title, purpose and recipients."""
     files: dict[str, _File]
+    ledger: _Ledger | None = None
 
 
 class HeatMapManifestSchema(_Schema):
@@ -113,6 +147,7 @@ class HeatMapManifestSchema(_Schema):
     k_unit: str
     guarantees: list[_Guarantee]
     files: dict[str, _File]
+    ledger: _Ledger | None = None
 
 
 class _Plane(_Schema):

@@ -79,6 +79,9 @@ class Method(Described):
     partitions
         (outline of trajectories, parameters) → lists of trajectories that must be in one partition; None where each can be
         alone.
+    check_data
+        (data, parameters) → None; raises where the data lacks what the method needs, such as positions of zones. Called before
+        anything is solved, and by previews.
     aliases
         Names of the method in papers.
     """
@@ -94,6 +97,7 @@ class Method(Described):
     summarize_diagnostics: Callable[[Any, Any], dict[str, Any]] | None = None
     partitioning: Partitioning = lambda params: "it needs all of the data at once"
     partitions: Callable[[Outline, Any], list[Ints]] | None = None
+    check_data: Callable[[Any, Any], None] = lambda data, params: None
     aliases: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -11,6 +11,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from crowdveil.errors import Option, ParameterError
 from crowdveil.guarantees.flows import BudgetPeriod
+from crowdveil.io.time_steps import step_seconds
+from crowdveil.io.time_windows import Window, WindowOptions
 from crowdveil.model.flows import trips_within
 from crowdveil.model.partition import StepClass
 from crowdveil.solve.od.small_flows import Reporting
@@ -180,9 +182,62 @@ class TimePartitioned(Params):
         return "step" if self.time_partition == "steps" else self.stable_by
 
 
-def all_steps_at_once(params: TimePartitioned) -> str | None:
+def _hour_weight(value: Any) -> Any:
+    """Reject weights with more than two decimals: costs are compared as exact fractions."""
+    try:
+        number = Decimal(str(value).strip())
+    except ArithmeticError:
+        number = Decimal(-1)
+    if isinstance(value, bool) or not 0 <= number <= 10**6 or number != round(number, 2):
+        raise ValueError("a number from 0 with at most two decimals")
+    return float(number)
+
+
+def _longest(value: Any) -> Any:
+    """Reject what is no length of time."""
+    try:
+        step_seconds(value)
+    except ParameterError:
+        raise ValueError("a length of time such as 4h, 24h or 7d, or all for any length") from None
+    return value
+
+
+class AdaptiveInTime(TimePartitioned):
+    """Intervals of time that fit the flows."""
+
+    time_partition: Literal["steps", "adaptive", "stable"] = "steps"  # type: ignore[assignment]
+    """Areas of each time step on its own; adaptive intervals of time, which are longer where few travel, so that areas are
+    finer; or the same areas in all time steps."""
+    hour_weight: Annotated[float, BeforeValidator(_hour_weight)] = 5.0
+    """With adaptive intervals: how many tiles an hour is worth. With a lower weight intervals are longer, and areas finer."""
+    longest: Annotated[str, BeforeValidator(_longest)] = "24h"
+    """With adaptive intervals: the longest one that may be published, such as 4h, 24h or 7d; all for any length."""
+    window: Window = "1d"
+    """With adaptive intervals: days, weeks or all of the data are solved on their own; no interval crosses windows, and the
+    budget is kept in each."""
+
+    @property
+    def window_options(self) -> WindowOptions:
+        """Return how time is cut into windows and intervals."""
+        return WindowOptions(self.window, step_seconds(self.longest))
+
+    @model_validator(mode="after")
+    def _needs_adaptive(self) -> Self:
+        """Reject options of intervals where each row is of one time step."""
+        fields = type(self).model_fields
+        given = [name for name in ("hour_weight", "longest", "window") if getattr(self, name) != fields[name].default]
+        if given and self.time_partition != "adaptive":
+            raise ValueError(f"{Option('time_partition', 'adaptive')} with {Option(given[0])}; add it")
+        return self
+
+
+def all_steps_at_once(params: Any) -> str | None:
     """Return why time steps cannot be solved independently, as it follows "since"; None if they can."""
-    return "one partition is made for all time steps" if params.time_partition == "stable" else None
+    reasons = {
+        "stable": "one partition is made for all time steps",
+        "adaptive": "intervals of time span several time steps",
+    }
+    return reasons.get(params.time_partition)
 
 
 _EXPECTED = {

@@ -188,8 +188,8 @@ def test_attacks_are_shown_where_the_manifest_has_any(releases: dict[str, Path])
         "guarantee": None,
     }
     text = html.public_report(written, manifest | {"risk": [trial]})
-    assert "known places" in text and ">97<" in text and ">33<" in text
-    assert "Re-identification risk in whole" not in html.public_report(written, manifest | {"risk": []})
+    assert "known places" in text and ">97 %<" in text and ">33 %<" in text
+    assert "Attacks on the original" not in html.public_report(written, manifest | {"risk": []})
 
 
 @pytest.mark.parametrize(("apart", "count"), [(3600, 150), (3600, 500), (900, 4000), (86400, 500), (7 * 86400, 201)])

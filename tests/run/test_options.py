@@ -21,7 +21,7 @@ from crowdveil.server.kinds.anonymize import JobOptions
 
 GIVEN: dict[str, Any] = {
     "seed": 5, "format": "csv", "attack": False, "report": False, "overwrite": True, "private_report": "p.html", "resume": "kept",
-    "pairing": "pairs.csv", "engine": "spark", "master": "yarn",
+    "pairing": "pairs.csv", "title": "Taxis", "purpose": "research", "recipient": "everyone", "engine": "spark", "master": "yarn",
 }  # fmt: skip
 
 

@@ -21,7 +21,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from serving import BARE, Running, Within, cabs, ended, put
 
-from crowdveil.errors import CrowdveilError
+import crowdveil
+from crowdveil.errors import CrowdveilError, from_json
 from crowdveil.presets import PRESETS
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods
@@ -32,6 +33,7 @@ from crowdveil.server.kinds.anonymize import JobOptions
 from crowdveil.server.routes import preview
 from crowdveil.server.settings import Settings
 from crowdveil.server.workers.inspect_upload import ROLES, TRACK_ROLES, cut_last_line, look
+from crowdveil.server.workers.preview_times import near_time_zones
 from crowdveil.server.workers.subprocess_call import run_apart
 
 TRIPS = "who,when,from_zone,to_zone\n" + "".join(
@@ -152,6 +154,62 @@ def test_a_look_at_trips(near: Within) -> None:
     assert seen["error"] is None and seen["problems"] == [] and seen["counts"]["trips"] == 24
     named = looked(near, "trips.csv", TRIPS, takes="flows", parameters={"user": "who", "time": "when"}).json()
     assert named["crowd_of"] == "people" and named["counts"]["steps"] == 9 and named["roles"]["time"] == "when"
+
+
+def test_what_a_method_would_refuse_is_known_before_the_job(near: Within) -> None:
+    def unfit(method: str, values: dict[str, Any], **reading: Any) -> str | None:
+        seen = looked(
+            near, "trips.csv", TRIPS, takes="flows", parameters=reading, method=method, method_parameters=values
+        ).json()
+        assert seen["error"] is None and seen["counts"]["trips"] == 24
+        return seen["unfit"] and str(seen["unfit"]["message"])
+
+    for method in ("joint", "atg-dual", "oigh", "mondrian", "glove"):
+        assert "need the positions of the zones" in str(unfit(method, {"k": 2}))
+    assert "needs cells of a grid" in str(unfit("uniform", {"k": 2}))
+    assert "areas that were made before" in str(unfit("fixed", {"k": 2}))
+    assert unfit("suppression", {"k": 2}) is None and unfit("laplace", {}) is None
+    assert "at most the trips in the data, 24, but got 25" in str(unfit("suppression", {"k": 25}))
+    assert "k: wanted" in str(unfit("suppression", {"k": 1}))
+    assert unfit("microaggregation", {}) is None, "a method for other data, which cannot be chosen"
+
+
+def test_every_method_refuses_in_a_preview_what_it_refuses_in_a_run(near: Within, tmp_path: Path) -> None:
+    """The sentence of a preview is the one that the run ends with, before anything is solved."""
+    (tmp_path / "trips.csv").write_text(TRIPS)
+    for method in ("joint", "uniform", "fixed", "glove"):
+        seen = looked(near, "trips.csv", TRIPS, takes="flows", method=method, method_parameters={"k": 2}).json()
+        with pytest.raises(CrowdveilError) as refused:
+            crowdveil.anonymize(method, tmp_path / "trips.csv", tmp_path / "out", k=2)
+        assert refused.value.text == from_json(seen["unfit"]).text and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("cell", "form", "tz", "read"),
+    [
+        ("2026-03-02 08:05", None, "Europe/Paris", "Mon 2 Mar 2026, 08:05:00"),
+        ("2026-03-02T08:05:00Z", None, "Europe/Paris", "Mon 2 Mar 2026, 09:05:00"),
+        ("1772438700", None, "Europe/Paris", "Mon 2 Mar 2026, 09:05:00"),
+        ("02/03/2026 08:05", "%d/%m/%Y %H:%M", "UTC", "Mon 2 Mar 2026, 08:05:00"),
+        ("02/03/2026 08:05", "%m/%d/%Y %H:%M", "UTC", "Tue 3 Feb 2026, 08:05:00"),
+        ("02/03/2026 08:05", None, "UTC", None),
+        ("soon", None, "UTC", None),
+    ],
+)
+def test_times_are_shown_as_they_are_read(near: Within, cell: str, form: str | None, tz: str, read: str | None) -> None:
+    table = "origin,destination,time\n" + f"a,b,{cell}\n" * 7
+    values = {"tz": tz} | ({} if form is None else {"time_format": form})
+    seen = looked(near, "trips.csv", table, takes="flows", parameters=values).json()
+    assert seen["times"] == [{"text": cell, "read": read}] * 5 and (seen["error"] is None) == (read is not None)
+
+
+def test_time_zones_near_the_data(near: Within) -> None:
+    assert looked(near, "cabs.csv", cabs()).json()["near"][0] == "America/Los_Angeles"
+    assert looked(near, "trips.csv", TRIPS).json()["near"] == [], "zones without positions"
+    for lon, lat, zone in ((2.35, 48.85, "Europe/Paris"), (-73.9, 40.7, "America/New_York"), (139.7, 35.7, "Asia/Tokyo"),
+                           (-8.7, 42.2, "Europe/Madrid"), (174.8, -36.8, "Pacific/Auckland")):  # fmt: skip
+        assert zone in near_time_zones(lon, lat), zone
+    assert {*near_time_zones(180.0, -16.0)} & {*near_time_zones(-180.0, -16.0)}, "across the date line"
 
 
 def test_a_look_at_trajectories_in_parquet(near: Within, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
@@ -55,6 +56,16 @@ def test_memory_and_file_hold_the_same_trips(city: City, tmp_path: Path) -> None
     assert named["destination"].to_pylist() == city.zones.ids[trips.destination].tolist()
     assert named["user_id"].to_numpy().tolist() == trips.person.tolist()
     assert named["departure"].to_numpy().astype("datetime64[s]").astype(int).tolist() == trips.t.tolist()
+
+
+def test_a_file_that_is_called_csv_is_csv(city: City, tmp_path: Path) -> None:
+    write_trips(city, tmp_path / "t.csv", 500, seed=8)
+    write_trips(city, tmp_path / "t.parquet", 500, seed=8)
+    plain, packed = pacsv.read_csv(tmp_path / "t.csv"), pq.read_table(tmp_path / "t.parquet")
+    assert plain.column_names == packed.column_names
+    for name in ("user_id", "origin", "destination"):
+        assert plain[name].to_pylist() == packed[name].to_pylist(), name
+    assert plain["departure"].cast(pa.timestamp("us")).to_pylist() == packed["departure"].to_pylist()
 
 
 def test_same_seed_same_bytes(city: City, tmp_path: Path) -> None:

@@ -82,3 +82,14 @@ export interface SummaryView {
   notes: string[];
   lines: string[];
 }
+
+/** A file that is being uploaded, or was. */
+export interface UploadView {
+  id: string;
+  name: string;
+  bytes: number;
+  /** Bytes that arrived; the next chunk begins there. */
+  received: number;
+  /** Time after its last use at which it is removed. */
+  keep_seconds: number;
+}

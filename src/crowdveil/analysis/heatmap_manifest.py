@@ -91,7 +91,7 @@ def verify_heat_map(path: Path, original: Trajectories | None = None) -> tuple[S
     if path.is_file():
         written, stated = _read_map(path), None
     else:
-        manifest = _read_manifest(path)
+        manifest = read_map_manifest(path)
         _refuse_changed(path, manifest)
         written, stated = _read_map(path / GEOJSON), manifest["guarantees"]
     guarantees = _guarantees_of(path, written, stated)
@@ -104,7 +104,8 @@ def verify_heat_map(path: Path, original: Trajectories | None = None) -> tuple[S
     return check_sectors(guarantees, written, original), written.counts
 
 
-def _read_manifest(folder: Path) -> dict[str, Any]:
+def read_map_manifest(folder: Path) -> dict[str, Any]:
+    """Read the manifest of the heat map in a folder, which may come from anyone."""
     path = folder / MANIFEST_FILE
     if not path.is_file():
         raise InputError(

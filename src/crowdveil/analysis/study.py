@@ -188,6 +188,8 @@ def _step_s(written: WrittenRelease, options: dict[str, Any], tz: str) -> int | 
     if "step" in options:
         return step_seconds(options["step"])
     t, _ = written.listed_steps()
+    if written.has_intervals:
+        t = np.unique(np.concatenate(written.row_intervals()))
     distance = int(np.gcd.reduce(np.diff(Clock(tz).to_wall(t)))) if len(t) > 1 else 3600
     # Few steps may be far apart by chance; without an entry in the manifest a step is at most an hour.
     return int(np.gcd(distance, 3600)) if distance % 86400 else distance

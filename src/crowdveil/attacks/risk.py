@@ -78,6 +78,8 @@ class RiskEstimate:
         Whether the method's guarantee is proven, so that a success fails the run.
     known, trips
         Trips with known destination, and all trips, for merging partitions; None where the risk is not their share.
+    known_before, all_before
+        The same of the original: trips with known destination, or flows below k; None where it was not measured.
     """
 
     attack: str
@@ -91,6 +93,8 @@ class RiskEstimate:
     proven: bool = False
     known: int | None = None
     trips: int | None = None
+    known_before: int | None = None
+    all_before: int | None = None
 
     @property
     def stops(self) -> bool:
@@ -138,7 +142,7 @@ def attack_release(
     # Not on an engine that keeps finished work: attacks run each time.
     with engine.use(engine.LocalEngine()):
         if isinstance(release, FlowRelease):
-            return _on_flows(release, guarantees, proven)
+            return _on_flows(data, release, guarantees, proven)
         if isinstance(data, Trajectories) and len(data) and len(release) and data.points <= MAX_POINTS:
             return _on_trajectories(data, release, guarantees, proven, seed, progress)
     return []
@@ -165,15 +169,33 @@ def merge_risk_estimates(parts: Sequence[Sequence[RiskEstimate]]) -> list[RiskEs
         first = of_parts[0]
         if first.guarantee is None:
             known, trips = sum(t.known or 0 for t in of_parts), sum(t.trips or 0 for t in of_parts)
-            merged.append(_known_share(first.attack, known, trips))
+            merged.append(_with_before(_known_share(first.attack, known, trips), _sum_before(of_parts), first.k))
             continue
         worst = min((t.worst for t in of_parts if t.worst is not None), default=None)
         succeeded = any(t.succeeded for t in of_parts)
-        merged.append(replace(first, after=100 if succeeded else 0, worst=worst, succeeded=succeeded))
+        after = replace(first, after=100 if succeeded else 0, worst=worst, succeeded=succeeded)
+        merged.append(_with_before(after, _sum_before(of_parts), first.k))
     return merged
 
 
-def _on_flows(release: FlowRelease, guarantees: Sequence[Guarantee], proven: bool) -> list[RiskEstimate]:
+def _sum_before(parts: Sequence[RiskEstimate]) -> tuple[int, int] | None:
+    if parts[0].all_before is None:
+        return None
+    return sum(part.known_before or 0 for part in parts), sum(part.all_before or 0 for part in parts)
+
+
+def _with_before(estimate: RiskEstimate, counts: tuple[int, int] | None, k: int | None) -> RiskEstimate:
+    """Return the risk with that of the original, in whole percents; not where one percent would be fewer than k."""
+    if counts is None or k is None:
+        return estimate
+    known, every = counts
+    before = round(Fraction(100 * known, every)) if every >= 100 * k else None
+    return replace(estimate, before=before, k=k, known_before=known, all_before=every)
+
+
+def _on_flows(
+    data: Trajectories | Flows, release: FlowRelease, guarantees: Sequence[Guarantee], proven: bool
+) -> list[RiskEstimate]:  # fmt: skip
     goal = next((p for p in guarantees if isinstance(p, FlowKAnonymity)), None)
     exact = any(isinstance(p, TrueVolumes) for p in guarantees)
     published = Published(release, None if goal is None else goal.k, "exact" if exact else "overlapping")
@@ -181,17 +203,22 @@ def _on_flows(release: FlowRelease, guarantees: Sequence[Guarantee], proven: boo
     trials = [_known_share(homogeneity.AREA, to_area, trips), _known_share(homogeneity.TILE, to_tile, trips)]
     if goal is None:
         return trials
+    if isinstance(data, Flows):
+        # The zones of the original are its tiles, so that a known area is a known tile.
+        known = homogeneity.known_destinations_of_original(data)
+        trials = [_with_before(trial, known, goal.k) for trial in trials]
     attacks = [minimum_group_size, singleton_margins]
     if exact and not any(isinstance(p, DisjointFlows) for p in guarantees):
         attacks.append(differencing)  # where rows do not overlap, as is checked, there is nothing to subtract
     for attack in attacks:
         exposure = attack.run(published, FlowAttackParams())
-        trials.append(
-            RiskEstimate(
-                attack.ATTACK.name, "", 100 if exposure.below_k else 0, guarantee=goal.name, k=goal.k, worst=exposure.worst,
-                succeeded=exposure.below_k, proven=proven,
-            )
+        estimate = RiskEstimate(
+            attack.ATTACK.name, "", 100 if exposure.below_k else 0, guarantee=goal.name, k=goal.k, worst=exposure.worst,
+            succeeded=exposure.below_k, proven=proven,
         )  # fmt: skip
+        if attack is minimum_group_size and isinstance(data, Flows):
+            estimate = _with_before(estimate, (int((data.people < goal.k).sum()), len(data)), goal.k)
+        trials.append(estimate)
     return trials
 
 

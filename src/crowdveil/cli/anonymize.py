@@ -26,7 +26,20 @@ EXAMPLES = {
     True: "trips.parquet --zones zones.geojson --step 1h --tz Europe/Paris",
     False: "cabs.csv",
 }
-FIRST = ("format", "seed", "overwrite", "attack", "report", "private_report", "resume", "pairing")
+FIRST = (
+    "format",
+    "seed",
+    "overwrite",
+    "attack",
+    "report",
+    "title",
+    "purpose",
+    "recipient",
+    "private_report",
+    "ledger",
+    "resume",
+    "pairing",
+)
 """The order of the options of a run."""
 
 
@@ -50,7 +63,7 @@ def method_command(method: Method) -> click.Command:
             click.Argument(["data"], metavar="TRIPS_OR_FLOWS" if od else "TRAJECTORIES"),
             *options_of(method.params),
             click.Option(["-o", "--output"], required=True, metavar="FOLDER", help="Folder to write the release to."),
-            *options_of(RunOptions, first=FIRST, without=("pairing",) if od else ("resume",)),
+            *options_of(RunOptions, first=FIRST, without=("pairing",) if od else ("resume", "ledger")),
             *server_options(),
             *options_of(reading),
         ],

@@ -73,7 +73,9 @@ def print_checks(require: bool) -> None:
 @click.option("--workers", default=processors(), type=click.IntRange(0, 256), metavar="N",
               help="Jobs that run at once on this machine. [one for each core]")  # fmt: skip
 @click.option("--keep-hours", default=24.0, type=click.FloatRange(min=0, min_open=True), metavar="X",
-              help="Hours that results are kept; uploads go as soon as a job ends. [24]")  # fmt: skip
+              help="Hours that results are kept. [24]")  # fmt: skip
+@click.option("--upload-hours", default=1.0, type=click.FloatRange(min=0, min_open=True), metavar="X",
+              help="Hours that a resumable upload is kept after its last use; others go when the job ends. [1]")  # fmt: skip
 @click.option("--lease", default=15.0, type=click.FloatRange(min=0.5), metavar="SECONDS",
               help="Silence after which a worker is taken for dead, and its job given to another. [15]")  # fmt: skip
 @click.option("--max-memory-mib", type=click.IntRange(min=64), metavar="N", help=MEMORY_HELP)
@@ -110,6 +112,7 @@ def command(
     port: int,
     workers: int,
     keep_hours: float,
+    upload_hours: float,
     lease: float,
     max_memory_mib: int | None,
     socket: Path | None,
@@ -147,7 +150,7 @@ def command(
     at_once = workers + (max_total_previews or PREVIEWS)
     settings = place(
         data_dir, database_url, host=host, port=port, limits=Limits.checked(given(Limits, values)),
-        keep_s=keep_hours * 3600, lease_s=lease, memory_bytes=memory_bytes(max_memory_mib, at_once),
+        keep_s=keep_hours * 3600, upload_s=upload_hours * 3600, lease_s=lease, memory_bytes=memory_bytes(max_memory_mib, at_once),
         socket=None if socket is None else socket.absolute(), socket_mode=_mode(socket_mode),
         clients=ClientLimits.checked(given(ClientLimits, values)), quarantine_s=quarantine_days * 86_400,
         min_free_bytes=min_free_mib << 20, metrics_token=metrics_token or None,

@@ -12,7 +12,7 @@ import numpy as np
 from crowdveil.errors import counted
 from crowdveil.io.atomic import new_file
 from crowdveil.io.geojson import write_zones
-from crowdveil.io.tables import write_flows
+from crowdveil.io.tables import check_ending, write_flows
 from crowdveil.progress import progress_bar
 from crowdveil.synth.city import City
 from crowdveil.synth.movers import NetworkPlacement, Traffic, write_movers
@@ -30,7 +30,7 @@ def _shared(function: Any) -> Any:
         click.option("--start", default="2026-03-02", show_default=True, metavar="DATE", help="First day."),
         click.option("--seed", default=0, show_default=True, metavar="N", help="The same seed gives the same bytes."),
         click.option("--zones-out", metavar="FILE", help="Also write the city's zones, as GeoJSON."),
-        click.option("-o", "--output", required=True, metavar="FILE", help="Parquet file to write."),
+        click.option("-o", "--output", required=True, metavar="FILE", help="File to write: .parquet or .csv."),
         click.option("--overwrite", is_flag=True, help="Replace files that exist."),
     ]
     for option in reversed(options):
@@ -39,6 +39,7 @@ def _shared(function: Any) -> Any:
 
 
 def _make(write: Any, n: int, what: str, values: dict[str, Any]) -> None:
+    check_ending(Path(values["output"]))
     city = City.make(values["seed"], values["tiles"], values["people"])
     period = {"days": values["days"], "start": values["start"], "seed": values["seed"]}
     with (
@@ -126,7 +127,7 @@ def _fields(of: Any, options: list[tuple[str, str, str]]) -> Callable[[Any], Any
 @_fields(Traffic(), _TRAFFIC)
 @_fields(NetworkPlacement(), _PLACE)
 @click.option("--seed", default=0, show_default=True, metavar="N", help="The same seed gives the same bytes.")
-@click.option("-o", "--output", required=True, metavar="FILE", help="Parquet file to write.")
+@click.option("-o", "--output", required=True, metavar="FILE", help="File to write: .parquet or .csv.")
 @click.option("--overwrite", is_flag=True, help="Replace files that exist.")
 def movers(
     movers: int, network: tuple[str, str] | None, seed: int, output: str, overwrite: bool, **values: Any
@@ -139,6 +140,7 @@ def movers(
     """
     place = NetworkPlacement(**{field: values.pop(field) for field in ("lon", "lat", "unit_m", "start", "step_s")})
     traffic = Traffic(**values)
+    check_ending(Path(output))
     roads = street_grid(seed) if network is None else read_network(*network)
     if network is not None and roads.left_out:
         click.echo(

@@ -8,11 +8,20 @@ from typing import Any, ClassVar, Literal
 from zoneinfo import ZoneInfo
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field, model_serializer, model_validator
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, faults_in, flags
-from crowdveil.guarantees.original import step_volumes, volumes_by_step, volumes_in_rows
+from crowdveil.guarantees.intervals import (
+    INTERVAL_FAULTS,
+    WindowLength,
+    budget_windows,
+    interval_faults,
+    local_seconds,
+    row_pieces,
+    window_keys,
+)
+from crowdveil.guarantees.original import step_volumes, volumes_by_step, volumes_in_rows, volumes_of_rows
 from crowdveil.guarantees.outlines import broken_outlines
 from crowdveil.guarantees.painting import blocks, by_step
 from crowdveil.guarantees.runs import Runs
@@ -21,13 +30,14 @@ from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import STATES
 
-BudgetPeriod = Literal["step", "all", "hour-of-day", "hour-of-week", "day-type"]
+BudgetPeriod = Literal["step", "all", "hour-of-day", "hour-of-week", "day-type", "window"]
 """What a suppression budget is for: each time step; all of them together; those of each hour of the day or of the week, or of
-working days, Saturdays and Sundays."""
+working days, Saturdays and Sundays; those of each window, where rows have intervals of time."""
+_WINDOWS = {"1d": "each day", "7d": "each week", "all": "the whole period"}
 _PERIODS: dict[BudgetPeriod, str] = {
     "step": "each time step", "all": "all time steps together", "hour-of-day": "the time steps of each hour of the day",
     "hour-of-week": "the time steps of each hour of the week",
-    "day-type": "the time steps of working days, of Saturdays and of Sundays each",
+    "day-type": "the time steps of working days, of Saturdays and of Sundays each", "window": "each window",
 }  # fmt: skip
 _FAULTS = {
     "columns": "columns are missing or more than they should be",
@@ -40,6 +50,7 @@ _FAULTS = {
     "repeated_tile": "an area has a tile twice",
     "repeated_area": "two areas have one name",
     "broken_outline": "an outline crosses itself or leaves the globe",
+    **INTERVAL_FAULTS,
 }
 
 
@@ -74,7 +85,7 @@ class FlowKAnonymity(Guarantee):
 
 
 class DisjointFlows(Guarantee):
-    """No pair of tiles lies in two rows of a time step: no trip is counted twice, and no rows can be subtracted."""
+    """No pair of tiles lies in two rows of a time step, also where rows span several: no trip is counted twice, and no rows can be subtracted."""
 
     name: ClassVar[str] = "disjoint-flows"
     kind: ClassVar[Kind] = "privacy"
@@ -85,17 +96,17 @@ class DisjointFlows(Guarantee):
         return "In each time step, every pair of tiles lies in at most one published flow."
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Paint the pairs of tiles of each row, and find pairs painted twice in a time step."""
-        step = written.row_steps()[1]
+        """Paint the pairs of tiles of each row in each time step that it spans, and find pairs painted twice in one."""
         origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
         if min(origin.min(initial=0), destination.min(initial=0)) < 0:
-            return self.make_finding(True, {"rows": len(step), "unlisted": 1})
+            return self.make_finding(True, {"rows": len(origin), "unlisted": 1})
         areas = len(written.features)
         named = np.bincount(origin, minlength=areas) + np.bincount(destination, minlength=areas)
         runs = Runs.of(written.area_tiles, written.tile_count, named)
-        _, rows = by_step(step, origin, destination)
+        piece, row = row_pieces(written)
+        _, rows = by_step(piece, origin[row], destination[row])
         crossed = sum(int(block.painted().crossed.sum()) for block in blocks(runs, *rows))
-        return self.make_finding(crossed > 0, {"rows": len(step), "crossed": crossed})
+        return self.make_finding(crossed > 0, {"rows": len(origin), "crossed": crossed})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return how many time steps have a pair of tiles twice."""
@@ -110,7 +121,7 @@ class SuppressionBudget(Guarantee):
     name: ClassVar[str] = "suppression-budget"
     kind: ClassVar[Kind] = "structure"
     tallies: ClassVar[Mapping[str, Merge]] = dict.fromkeys(("steps", "over", "open", "below_k", "strange"), "sum")
-    from_data: ClassVar[tuple[str, ...]] = ("tz",)
+    from_data: ClassVar[tuple[str, ...]] = ("tz", "interval_s")
 
     suppress: float | None = Field(None, ge=0, le=1)
     """A share of the volume."""
@@ -122,6 +133,20 @@ class SuppressionBudget(Guarantee):
     period: BudgetPeriod = "step"
     tz: str = "UTC"
     """Time zone of the hours and days of the period."""
+    window: WindowLength | None = None
+    """Length of a window, where the period is a window."""
+    interval_s: int | None = Field(None, ge=1)
+    """Seconds of the longest interval inside a window that can be published; None for the whole window."""
+
+    @model_serializer(mode="wrap")
+    def _without_windows(self, dump: Any) -> Any:
+        """Leave out what only windows have: a manifest without them is as it was before there were any."""
+        values = dump(self)
+        return (
+            values
+            if self.period == "window"
+            else {n: v for n, v in values.items() if n not in ("window", "interval_s")}
+        )
 
     @model_validator(mode="before")
     @classmethod
@@ -139,6 +164,12 @@ class SuppressionBudget(Guarantee):
         rounded = "; flows, or published sums of them, are rounded to whole trips for this" if self.weighted else ""
         if self.period == "step":
             return f"Of each time step at most {limit} is suppressed, unless its group size is below {self.k:,} in all{rounded}."
+        if self.period == "window":
+            length = "windows" if self.interval_s is None else f"intervals of {self.interval_s / 3600:g} hours"
+            return (
+                f"Of {_WINDOWS[self.window or 'all']} at most {limit} is suppressed, without {length} whose group size is "
+                f"below {self.k:,} in all{rounded}."
+            )
         return (
             f"Of {_PERIODS[self.period]} at most {limit} is suppressed, without time steps whose group size is below {self.k:,} "
             f"in all{rounded}."
@@ -151,7 +182,7 @@ class SuppressionBudget(Guarantee):
         volume = published + suppressed
         if self.period != "step":
             listed, step = written.listed_steps()
-            group = step_groups(listed, self.tz, self.period)[step]
+            group = self._groups(listed)[step]
             return self._check_groups(published, volume, group, ~given | self.weighted)
         if self.weighted:
             # Only the original shows what each flow is rounded to; a volume differs by at most a trip for each flow in it.
@@ -171,6 +202,8 @@ class SuppressionBudget(Guarantee):
 
     def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
         """Compare what is missing of each time step of the original, given or not, with its volume."""
+        if self.period == "window":
+            return self._check_windows_with_flows(written, original)
         published, strange = volumes_by_step(written, original)
         volume = step_volumes(original)
         if self.period != "step":
@@ -235,11 +268,42 @@ class SuppressionBudget(Guarantee):
         columns = (published[keep], volume[keep], group[keep], unknown[keep])
         return self._check_groups(*columns, strange=strange, with_original=True)
 
+    def _groups(self, t: Ints) -> Ints:
+        """Return the group of each time step."""
+        if self.period == "window":
+            return window_keys(local_seconds(t, self.tz), self.window or "all")
+        return step_groups(t, self.tz, self.period)
+
+    def _check_windows_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
+        """Compare what is missing of each window of the original with its volume, without intervals of fewer than k people."""
+        window, counts = budget_windows(original, self.tz, self.window or "all", self.interval_s, self.k)
+        groups, number = np.unique(window[counts], return_inverse=True)
+        volume = np.zeros(len(groups) + 1, np.int64)
+        np.add.at(volume, number, step_volumes(original)[counts])
+        # Rows by the window of the first time step of the original that they span; the last place is for all others.
+        of_step = np.full(original.steps + 1, len(groups))
+        of_step[:-1][counts] = number
+        start = written.row_intervals()[0] if written.has_intervals else written.column("t")
+        of_row = of_step[np.searchsorted(original.t, start)]
+        published = np.zeros(len(groups) + 1, np.int64)
+        np.add.at(published, of_row, written.column("volume"))
+        strange, open_ = int((of_row == len(groups)).sum()), 0
+        if self.weighted:
+            sums = volumes_of_rows(written, original)
+            open_ = len(groups) if sums is None else 0
+            if sums is not None:
+                in_rows = np.zeros(len(groups) + 1, np.int64)
+                np.add.at(in_rows, of_row, sums)
+                published = np.maximum(published, in_rows)
+        over = 0 if open_ else int((~self._within(volume - published, volume))[:-1].sum())
+        counted_ = {"steps": original.steps, "over": over, "strange": strange, "open": open_}
+        return self.make_finding(over + strange > 0, counted_, open_=open_ > 0, with_original=True)
+
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return in how many time steps more is suppressed, and in how many that is unknown."""
         # The number of time steps of the original, or of those suppressed whole, would distinguish empty from suppressed ones.
         steps = "every time step of the original" if with_original else counted(counts["steps"], "time step")
-        groups = "" if self.period in ("step", "all") else " groups of them"
+        groups = "" if self.period in ("step", "all") else " windows" if self.period == "window" else " groups of them"
         said = [f"{steps} checked, more is suppressed in {counts['over']:,}{groups}"]
         if counts["open"]:
             said.append(f"not given in {counted(counts['open'], 'time step')}")
@@ -260,6 +324,10 @@ class SuppressionBudget(Guarantee):
     @staticmethod
     def _sum_rows(written: WrittenRelease, values: Ints) -> Ints:
         """Return the sum of the rows' values for each listed time step: the listed total itself proves nothing."""
+        if written.has_intervals:
+            sums = np.zeros(len(written.steps) + 1, np.int64)
+            np.add.at(sums, written.row_windows(), values)  # rows of no window are added behind the last
+            return sums[:-1]
         times, number = written.row_steps()
         listed, step = written.listed_steps()
         sums = np.zeros(len(times) + 1, np.int64)
@@ -325,9 +393,10 @@ class WellFormedFlows(Guarantee):
     def check(self, written: WrittenRelease) -> Finding:
         """Check columns, areas, states and volumes."""
         table, faults = written.data, []
-        extra = set(table.column_names) - {*FLOW_COLUMNS, "people", "trips"}
+        extra = set(table.column_names) - {*FLOW_COLUMNS, "people", "trips", "until"}
         if extra or not set(FLOW_COLUMNS) <= set(table.column_names):
             return self.make_finding(True, {"rows": len(table), "columns": 1})
+        faults += interval_faults(written)
         if {"people", "trips"} <= extra.union(table.column_names):
             faults.append("two_crowds")
         if any(table[c].null_count for c in table.column_names if c != "t"):

@@ -14,6 +14,7 @@ import numpy as np
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, faults_in, flags
+from crowdveil.guarantees.intervals import rows_in_steps
 from crowdveil.guarantees.painting import Block, blocks, by_step
 from crowdveil.guarantees.runs import Runs, distinct
 from crowdveil.io.parallel import run_ordered
@@ -74,6 +75,15 @@ def volumes_in_rows(written: WrittenRelease, original: Flows) -> Ints | None:
     return volumes
 
 
+def volumes_of_rows(written: WrittenRelease, original: Flows) -> Ints | None:
+    """Return the volume of the original flows in each row; None where they may lie in several."""
+    rows = _LocatedRows.of(written, original)
+    if rows.faults:
+        return None
+    sums = _sums(written, original, rows)
+    return None if sums.crossed else sums.volume
+
+
 class _ComparedWithFlows(Guarantee):
     """A guarantee that only the original flows can prove."""
 
@@ -106,8 +116,8 @@ class TrueVolumes(_ComparedWithFlows):
         """Return the guarantee in one sentence."""
         return (
             "Volume and group size of every published flow are those of the original flows from its origin to its "
-            "destination in its time step, and a suppressed total that is given is exactly the rest; where trips have weights, a "
-            "volume is their sum, rounded up or down to a whole trip."
+            "destination in its time step or interval, and a suppressed total that is given is exactly the rest; where trips have "
+            "weights, a volume is their sum, rounded up or down to a whole trip."
         )
 
     def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
@@ -115,7 +125,7 @@ class TrueVolumes(_ComparedWithFlows):
         rows = _LocatedRows.of(written, original)
         if rows.faults:
             return self.make_finding(True, dict.fromkeys(rows.faults, 1), with_original=True)
-        sums = _Sums(written, original, rows)
+        sums = _sums(written, original, rows)
         if sums.crossed:
             return self.make_finding(True, {"crossed": sums.crossed}, with_original=True)
         volume = written.column("volume")
@@ -163,6 +173,8 @@ class BoundedVolumes(_ComparedWithFlows):
 
     def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
         """Add up the original flows in each row, and compare."""
+        if written.has_intervals:  # no method has rows that overlap and span several time steps
+            return self.make_finding(False, {}, open_=True)
         rows = _LocatedRows.of(written, original)
         if rows.faults:
             return self.make_finding(True, dict.fromkeys(rows.faults, 1), with_original=True)
@@ -219,7 +231,10 @@ def _upper_bound_of_people(original: Flows, flows: Ints) -> int:
 
 @dataclass(frozen=True)
 class _LocatedRows:
-    """Rows of a release with their time steps and zones in the original; `faults` names what the original lacks."""
+    """Rows of a release with their time steps and zones in the original; `faults` names what the original lacks.
+
+    Where rows have intervals, `step` is the window of each row, and `listed` the windows.
+    """
 
     step: Ints
     origin: Ints
@@ -230,6 +245,8 @@ class _LocatedRows:
 
     @classmethod
     def of(cls, written: WrittenRelease, original: Flows) -> _LocatedRows:
+        if written.has_intervals:
+            return cls._with_intervals(written, original)
         times, number = written.row_steps()
         listed_times, number_listed = written.listed_steps()
         step, listed = original_steps(times, original)[number], original_steps(listed_times, original)[number_listed]
@@ -243,6 +260,66 @@ class _LocatedRows:
             "unlisted_area": (origin < 0).any() or (destination < 0).any(),
         }
         return cls(step, origin, destination, zones, listed, [fault for fault, is_so in faults.items() if is_so])
+
+    @classmethod
+    def _with_intervals(cls, written: WrittenRelease, original: Flows) -> _LocatedRows:
+        window, (low, high) = written.row_windows(), written.listed_windows()
+        origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
+        zones = original_zones(written, original)
+        held = np.searchsorted(original.t, high) > np.searchsorted(original.t, low)
+        spanned = np.zeros(len(window), np.bool_)
+        spanned[rows_in_steps(written, original).row] = True
+        faults = {
+            "other_steps": not held.all() or not spanned.all(),
+            "repeated_step": len(np.unique(low)) < len(low),
+            "unlisted_step": (window < 0).any(),
+            "other_tiles": (zones < 0).any(),
+            "unlisted_area": (origin < 0).any() or (destination < 0).any(),
+        }
+        found = [fault for fault, is_so in faults.items() if is_so]
+        return cls(window, origin, destination, zones, np.arange(len(low)), found)
+
+
+def _sums(written: WrittenRelease, original: Flows, rows: _LocatedRows) -> _Sums | _IntervalSums:
+    return (_IntervalSums if written.has_intervals else _Sums)(written, original, rows)
+
+
+class _IntervalSums:
+    """Volume and people of the original flows of each row, where a row may span several time steps; as `_Sums`."""
+
+    def __init__(self, written: WrittenRelease, original: Flows, rows: _LocatedRows) -> None:
+        areas, n = len(written.features), len(rows.step)
+        named = np.bincount(rows.origin, minlength=areas) + np.bincount(rows.destination, minlength=areas)
+        runs = Runs.of(written.area_tiles, written.tile_count, named)
+        position = np.full(len(original.zones), len(runs.position), np.int64)  # a position in no area
+        position[rows.zones] = runs.position
+        step, row = rows_in_steps(written, original)
+        one_cell = (runs.size[rows.origin] * runs.size[rows.destination] * np.bincount(row, minlength=n)) == 1
+        self.sure_of_people: Mask = one_cell | (original.k_unit == "trips" or original.person_ids is not None)
+        of_flow = np.full(len(original), n, np.int64)  # the last place is for flows in no row
+        self.crossed = 0
+        for block in blocks(runs, step, rows.origin[row], rows.destination[row], flows=np.diff(original.offsets)):
+            painted = block.painted()
+            self.crossed += int(painted.crossed.sum())
+            flows, number = _flows_of(original, block.steps)
+            found = painted.row_at(number, position[original.origin[flows]], position[original.destination[flows]])
+            of_flow[flows] = np.append(row[block.rows], n)[found]
+        self.volume, self.people = (_added(of_flow, values, n) for values in (original.volume, original.people))
+        if original.k_unit == "people" and original.person_ids is not None and original.person_offsets is not None:
+            ids = int(original.person_ids.max(initial=0)) + 1
+            different = distinct(of_flow[row_slices(original.person_offsets)] * ids + original.person_ids)
+            self.people = np.bincount(different // ids, minlength=n + 1)[:n]
+        self.lower = self.upper = self.volume
+        if original.weight is not None:
+            whole, rest = (_added(of_flow, values, n) for values in np.divmod(original.weight, WEIGHT_UNITS))
+            self.lower, self.upper = whole + rest // WEIGHT_UNITS, whole - -rest // WEIGHT_UNITS
+
+
+def _added(of_flow: Ints, values: Ints, rows: int) -> Ints:
+    """Return the sum of the values of the flows in each row."""
+    sums = np.zeros(rows + 1, np.int64)
+    np.add.at(sums, of_flow, values)
+    return sums[:-1]
 
 
 class _Sums:
@@ -334,10 +411,19 @@ def _flows_of(data: Flows, steps: Ints) -> tuple[Ints | slice, Ints]:
 
 def _count_wrong_totals(written: WrittenRelease, original: Flows, rows: _LocatedRows, volume: Ints) -> int:
     """Count time steps whose published volume is not that of their rows or too large, or whose rest is not suppressed."""
-    published = np.zeros(original.steps, np.int64)
+    volumes = _window_volumes(written, original) if written.has_intervals else step_volumes(original)
+    published = np.zeros(len(volumes), np.int64)
     np.add.at(published, rows.step, volume)
     listed = written.listed("published"), written.listed("suppressed")
-    wrong: Mask = (published > step_volumes(original))[rows.listed]
-    for (values, given), true in zip(listed, (published, step_volumes(original) - published), strict=True):
+    wrong: Mask = (published > volumes)[rows.listed]
+    for (values, given), true in zip(listed, (published, volumes - published), strict=True):
         wrong |= given & (values != true[rows.listed])
     return int(wrong.sum())
+
+
+def _window_volumes(written: WrittenRelease, original: Flows) -> Ints:
+    """Return the volume of the original in each listed window."""
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(step_volumes(original))])
+    low, high = written.listed_windows()
+    volumes: Ints = before[np.searchsorted(original.t, high)] - before[np.searchsorted(original.t, low)]
+    return volumes

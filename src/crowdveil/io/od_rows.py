@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -221,6 +221,17 @@ class OdChunk:
     people: Any = None
 
 
+class RowHashes(Protocol):
+    """Hash the rows of an input: `columns` are those that it needs, by role."""
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        """The columns, by role."""
+
+    def __call__(self, rows: Any, prepared: Any, instants: bool | None) -> Mapping[str, Any]:
+        """Return new columns of usable rows."""
+
+
 @dataclass
 class OdReader:
     """Reader of a source as batches with the columns o, d, wall, person, volume, people (those that exist)."""
@@ -239,6 +250,8 @@ class OdReader:
     odd_times: tuple[int, int] = (0, 0)
     """Number of local times that do not exist, and that exist twice."""
     people: DistinctPeople = field(default_factory=DistinctPeople)
+    content: RowHashes | None = None
+    """Adds columns to the usable rows: their keyed hashes, for a ledger. Confidential."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the usable rows. `problems` is complete after the last batch."""
@@ -268,7 +281,8 @@ class OdReader:
         """Yield the chunks of the input, each with the number of rows before it."""
         start = 0
         ids = [c for c in (self.columns.origin, self.columns.destination) if c is not None and self.columns.by_id]
-        for batch in self.source.batches(self.columns.used, ids):
+        more = () if self.content is None else self.content.columns.values()
+        for batch in self.source.batches([*self.columns.used, *more], ids):
             if batch.num_rows:
                 yield start, batch
                 start += batch.num_rows
@@ -326,6 +340,10 @@ class OdReader:
             problem(f"have more people than trips (columns {self.columns.people} and {self.columns.volume})", more)
         table = pa.RecordBatch.from_pydict(columns)
         usable = table.filter(pa.array(~bad)) if bad.any() else table
+        if self.content is not None:
+            rows = batch.filter(pa.array(~bad)) if bad.any() else batch
+            for name, values in self.content(rows, usable, instants).items():
+                usable = usable.append_column(name, pa.array(values))
         return OdChunk(usable, problems, instants, *odd_times, self._people(usable))
 
     def _people(self, rows: pa.RecordBatch) -> Any:

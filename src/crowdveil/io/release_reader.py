@@ -9,11 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdveil.errors import InputError, Option, counted
-from crowdveil.io.times import read_seconds
+from crowdveil.io.time_steps import TimeSteps
+from crowdveil.io.times import Clock, read_seconds
 from crowdveil.io.values import one_array
-from crowdveil.io.written_release import WrittenRelease
+from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Bytes, Ints
 from crowdveil.model.flows import Flows, FlowUnit
+from crowdveil.model.intervals import Intervals
 from crowdveil.model.release import NOT_GIVEN, STATES, Areas, FlowRelease, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
@@ -59,6 +61,12 @@ def _release(
         raise InputError(written.folder, "wanted a release of flows, but it holds trajectories.")
     counts: FlowUnit = "people" if "people" in written.data.column_names else "trips"
     row_t, (t, suppressed) = _times(written, written.data, flows), _steps(written, flows)
+    intervals = None
+    if written.has_intervals:
+        intervals = _intervals(written, step_s, tz)
+        row_t = np.append(intervals.window_start, 0)[
+            np.searchsorted(intervals.offsets, intervals.first, side="right") - 1
+        ]
     if len(np.setdiff1d(row_t, t)):
         raise InputError(written.folder, "a row is of a time step that the table of steps does not list.")
     order = np.argsort(row_t, kind="stable")
@@ -66,6 +74,7 @@ def _release(
         areas=_areas(written, zones),
         t=t,
         offsets=np.append(np.searchsorted(row_t[order], t), len(order)),
+        intervals=None if intervals is None else intervals.rows(order),
         origin=written.area_numbers("origin_area")[order].astype(np.int32),
         destination=written.area_numbers("destination_area")[order].astype(np.int32),
         volume=written.column("volume")[order],
@@ -76,6 +85,33 @@ def _release(
         step_s=step_s,
         tz=tz,
     )
+
+
+def _intervals(written: WrittenRelease, step_s: int | None, tz: str) -> Intervals:
+    """Return the interval of each row, in the time steps of the listed windows."""
+    (low, high), (t, until) = written.listed_windows(), written.row_intervals()
+    if step_s is None or np.any(low >= high) or NO_TIME in low:
+        raise InputError(
+            written.folder, "its rows have intervals of time, but its windows have no times; verify the release."
+        )
+    steps, clock = TimeSteps(step_s, tz), Clock(tz)
+    starts, ends, counts = [], [], []
+    for begin, end in sorted(zip(low.tolist(), high.tolist(), strict=True)):
+        first, last = steps.number(clock.to_wall(np.array([begin, end - 1])))
+        numbers = np.arange(first, last + 1)
+        start, stop = steps.starts(numbers), steps.starts(numbers + 1)
+        real = start < stop  # clocks that go forward leave out a time step
+        starts.append(start[real])
+        ends.append(stop[real])
+        counts.append(int(real.sum()))
+    start, end = (np.concatenate([np.zeros(0, np.int64), *parts]) for parts in (starts, ends))
+    first, last = np.searchsorted(start, t), np.searchsorted(end, until)
+    if len(t) and not (np.all(np.isin(t, start)) and np.all(np.isin(until, end))):
+        raise InputError(
+            written.folder, "an interval of a row does not begin and end with a time step; verify the release, or read it with "
+            f"the {Option('step')} and {Option('tz')} that it was made with."
+        )  # fmt: skip
+    return Intervals(start, end, np.cumsum([0, *counts]), first, last + 1)
 
 
 def _steps(written: WrittenRelease, flows: Flows | None) -> tuple[Ints, Ints]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from crowdveil.io.parallel import run_parallel
 from crowdveil.io.tables import write_chunked_table, write_table
 from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import AREAS_FILE
-from crowdveil.model.arrays import Mask
+from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.release import (
     PUBLISHED,
     REPORTED,
@@ -59,8 +60,9 @@ def step_table(release: FlowRelease, table_format: TableFormat) -> pa.Table:
     return release.step_table(_step_times(release, table_format))
 
 
-def _step_times(release: FlowRelease, table_format: TableFormat) -> Any:
-    return iso_times(release.t, release.tz) if table_format == "csv" and release.step_s is not None else None
+def _step_times(release: FlowRelease, table_format: TableFormat) -> Callable[[Ints], Any] | None:
+    """Return what writes times as text, for CSV; None for timestamps."""
+    return partial(iso_times, tz=release.tz) if table_format == "csv" and release.step_s is not None else None
 
 
 def trajectory_table(release: TrajectoryRelease, table_format: TableFormat) -> pa.Table:

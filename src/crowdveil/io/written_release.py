@@ -83,7 +83,7 @@ class WrittenRelease:
     def column(self, name: str) -> Any:
         """Return a column as an array; times as seconds."""
         values = self.values(name)
-        if name in ("t", "timestamp"):
+        if name in ("t", "until", "timestamp"):
             return read_seconds(values, f"{self.folder}, column {name}").values
         return one_array(values).to_numpy(zero_copy_only=False)
 
@@ -100,6 +100,42 @@ class WrittenRelease:
         """
         steps: tuple[Ints, Ints] = self._cached("t", lambda: _steps_of(self.values("t"), f"{self.folder}, column t"))
         return steps
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether rows have an end as well as a start, and may span several time steps."""
+        return "until" in self.data.column_names
+
+    def row_intervals(self) -> tuple[Ints, Ints]:
+        """Return start and end of each row, where rows have intervals."""
+        times, step = self.row_steps()
+        ends, end = self._cached("until", lambda: _steps_of(self.values("until"), f"{self.folder}, column until"))
+        return times[step], ends[end]
+
+    def listed_windows(self) -> tuple[Ints, Ints]:
+        """Return start and end of each window in the table of time steps, where rows have intervals."""
+        if "until" not in self.steps.column_names:
+            raise InputError(self.folder, "the table of time steps has no column until.")
+        times, step = self.listed_steps()
+        ends, end = _steps_of(self.steps["until"], f"{self.folder}, column until of the time steps")
+        return times[step], ends[end]
+
+    def row_windows(self) -> Ints:
+        """Return the listed time step of each row, or its window where rows have intervals; -1 where it is not listed."""
+        listed, number = self.listed_steps()
+        place = np.full(len(listed) + 1, -1, np.int64)
+        place[number[::-1]] = np.arange(len(number))[::-1]  # of times that are listed twice, the first
+        times, step = self.row_steps()
+        if not self.has_intervals:
+            at = np.minimum(np.searchsorted(listed, times), len(listed))
+            known = np.isin(times, listed)
+            found: Ints = np.where(known, place[at], -1)[step]
+            return found
+        start, until = self.row_intervals()
+        at = np.searchsorted(listed, start, side="right") - 1
+        found = np.where(at >= 0, place[at], -1)
+        ends = np.append(self.listed_windows()[1], NO_TIME)
+        return np.where(until <= ends[found], found, -1)
 
     def listed_steps(self) -> tuple[Ints, Ints]:
         """Return the time steps of the table of time steps, and the index of each row's step."""

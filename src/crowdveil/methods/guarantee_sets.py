@@ -12,9 +12,10 @@ from crowdveil.guarantees import (
     SuppressionBudget,
     TrajectoryKAnonymity,
 )
+from crowdveil.io.time_windows import longest_interval
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import Budgeted, FlowParams, TimePartitioned
+from crowdveil.params import AdaptiveInTime, Budgeted, FlowParams, TimePartitioned
 
 
 def overlapping_flow_guarantees(data: Flows, params: FlowParams) -> tuple[Guarantee, ...]:
@@ -22,10 +23,15 @@ def overlapping_flow_guarantees(data: Flows, params: FlowParams) -> tuple[Guaran
     anonymity = FlowKAnonymity(k=params.k, k_unit=data.k_unit)
     if not isinstance(params, Budgeted):
         return (anonymity,)
-    stable = isinstance(params, TimePartitioned) and params.time_partition == "stable"
+    period: dict[str, Any] = {}
+    if isinstance(params, AdaptiveInTime) and params.time_partition == "adaptive":
+        longest = longest_interval(data, params.window_options, params.k) if isinstance(data, Flows) else None
+        period = {"period": "window", "window": params.window, "interval_s": longest}
+    elif isinstance(params, TimePartitioned) and params.time_partition == "stable":
+        period = {"period": params.budget_period}
     budget = SuppressionBudget(
         suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k, weighted=data.weight is not None,
-        **({"period": params.budget_period, "tz": getattr(data, "tz", "UTC")} if stable else {}),
+        **period, **({"tz": getattr(data, "tz", "UTC")} if period else {}),
     )  # fmt: skip
     return (anonymity, budget)
 

@@ -204,7 +204,11 @@ class Flows(Tabular):
 
     def people_in_step(self, step: int) -> int:
         """Return the people of a time step; an upper bound where person ids are unknown."""
-        low, high = self.offsets[step], self.offsets[step + 1]
+        return self.people_in_steps(step, step + 1)
+
+    def people_in_steps(self, first: int, last: int) -> int:
+        """Return the people of the time steps from `first` to before `last`; an upper bound where person ids are unknown."""
+        low, high = self.offsets[first], self.offsets[last]
         if self.person_ids is not None and self.person_offsets is not None:
             return len(np.unique(self.person_ids[self.person_offsets[low] : self.person_offsets[high]]))
         return int(self.people[low:high].sum())
@@ -237,18 +241,23 @@ class Flows(Tabular):
             distinct_people=None,
         )
 
-    def suppressed_totals(self, suppressed: Mask, volume: Ints, k: int, not_given: int) -> Ints:
+    def suppressed_totals(
+        self, suppressed: Mask, volume: Ints, k: int, not_given: int, window: Ints | None = None
+    ) -> Ints:
         """Return `volume`, that of the suppressed rows of each step, or `not_given` where k people may not have made it.
 
         Different rows may share people: without person ids only the largest row is a lower bound of the people of all
-        rows.
+        rows. With the `window` of each step the volumes are those of windows; steps with -1 are in none.
         """
-        step = self.step[suppressed]
-        people = np.zeros(self.steps, np.int64)
+        step, groups = self.step[suppressed], self.steps
+        if window is not None:
+            suppressed = suppressed & (window >= 0)[self.step]
+            step, groups = window[self.step[suppressed]], len(volume)
+        people = np.zeros(groups, np.int64)
         if self.person_ids is not None and self.person_offsets is not None:
             rows, offsets = take_slices(self.person_offsets, np.flatnonzero(suppressed))
             pairs = np.unique(np.column_stack([step[row_slices(offsets)], self.person_ids[rows]]), axis=0)
-            people = np.bincount(pairs[:, 0], minlength=self.steps)
+            people = np.bincount(pairs[:, 0], minlength=groups)
         else:
             (np.maximum if self.k_unit == "people" else np.add).at(people, step, self.people[suppressed])
         # With weights below one, k people may stand for fewer than k trips; such a total is not published either.

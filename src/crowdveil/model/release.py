@@ -31,6 +31,7 @@ from crowdveil.model.arrays import (
 )
 from crowdveil.model.flows import FlowUnit
 from crowdveil.model.globe import rounded
+from crowdveil.model.intervals import Intervals
 from crowdveil.model.tabular import Tabular
 from crowdveil.model.zones import Zones
 
@@ -196,7 +197,8 @@ class FlowRelease(Tabular):
     areas
         The areas; origins and destinations are indices of them.
     t, offsets
-        Start of each time step (seconds since 1970-01-01 UTC), and the offsets of its rows.
+        Start of each time step (seconds since 1970-01-01 UTC), and the offsets of its rows. With `intervals`, those of each
+        window instead of each time step.
     origin, destination
         Area indices.
     volume
@@ -206,7 +208,7 @@ class FlowRelease(Tabular):
     state
         PUBLISHED (a box with its volume) or REPORTED (small flows of an origin, aggregated).
     suppressed
-        Volume suppressed in each time step, or NOT_GIVEN where fewer than k people made it.
+        Volume suppressed in each time step (or window), or NOT_GIVEN where fewer than k people made it.
     k_unit, step_s, tz
         As in `Flows`.
     facts
@@ -214,6 +216,8 @@ class FlowRelease(Tabular):
     figures
         The numbers of each time step that the facts summarize, a row each, NaN where a step has none; None where there
         are none. Confidential, do not publish.
+    intervals
+        The interval of time of each row, where rows may span several time steps; None where each is of one.
     """
 
     areas: Areas
@@ -230,6 +234,7 @@ class FlowRelease(Tabular):
     tz: str = "UTC"
     facts: Mapping[str, Any] = field(default_factory=dict)
     figures: Floats | None = None
+    intervals: Intervals | None = None
 
     def __post_init__(self) -> None:
         if self.figures is not None:
@@ -251,6 +256,12 @@ class FlowRelease(Tabular):
             low = min(int(self.origin.min()), int(self.destination.min()))
             high = max(int(self.origin.max()), int(self.destination.max()))
             require(low >= 0 and high < len(self.areas), "release: a row names an area that does not exist.")
+        if self.intervals is not None:
+            check_lengths("release", n, interval=self.intervals.first)
+            check_lengths("release", len(self.t), windows=self.intervals.window_start)
+            low, high = self.intervals.offsets[:-1][self.step], self.intervals.offsets[1:][self.step]
+            inside = np.all((self.intervals.first >= low) & (self.intervals.last <= high))
+            require(bool(inside), "release: the interval of a row leaves its window.")
 
     def __len__(self) -> int:
         return len(self.origin)
@@ -261,19 +272,20 @@ class FlowRelease(Tabular):
 
     def summary(self) -> str:
         """Return the numbers of flows, time steps and areas."""
-        return f"{len(self):,} flows, {len(self.t):,} time steps, {len(self.areas):,} areas"
+        times = "time steps" if self.intervals is None else "windows of time"
+        return f"{len(self):,} flows, {len(self.t):,} {times}, {len(self.areas):,} areas"
 
-    def chunks(self, times: Any = None) -> Callable[[slice], pa.Table]:
-        """Return a function that makes the table of a slice of rows; `times` are those of the time steps, if not timestamps."""
+    def chunks(self, times: Callable[[Ints], Any] | None = None) -> Callable[[slice], pa.Table]:
+        """Return a function that makes the table of a slice of rows; `times` makes a column of seconds, if not timestamps."""
         import pyarrow as pa
 
         names, states = pa.array(self.areas.names, pa.string()), pa.array(STATES)
-        times, step = self._times() if times is None else times, self.step.astype(np.int32)
+        columns = self._time_columns(times or self._timestamps)
 
         def chunk(rows: slice) -> pa.Table:
             return pa.table(
                 {
-                    "t": times.take(pa.array(step[rows])),
+                    **{name: values.take(pa.array(index[rows])) for name, (values, index) in columns.items()},
                     "origin_area": names.take(pa.array(self.origin[rows])),
                     "destination_area": names.take(pa.array(self.destination[rows])),
                     "volume": self.volume[rows],
@@ -284,28 +296,46 @@ class FlowRelease(Tabular):
 
         return chunk
 
-    def step_table(self, times: Any = None) -> pa.Table:
-        """Return the table of time steps."""
+    def _time_columns(self, times: Callable[[Ints], Any]) -> dict[str, tuple[Any, Indices]]:
+        """Return the columns of times, each as distinct values and the index of each row's value."""
+        if self.intervals is None:
+            return {"t": (times(self.t), self.step.astype(np.int32))}
+        held = self.intervals
+        return {
+            "t": (times(held.start), held.first.astype(np.int32)),
+            "until": (times(held.end), (held.last - 1).astype(np.int32)),
+        }
+
+    def step_table(self, times: Callable[[Ints], Any] | None = None) -> pa.Table:
+        """Return the table of time steps, or of windows."""
         import pyarrow as pa
 
         published = slice_sums(self.offsets, self.volume)
         # Listing a step with fewer than k travelers would reveal them: it is omitted like an empty one.
         listed = (published > 0) | (self.suppressed > 0)
         suppressed = pa.array(self.suppressed[listed], mask=self.suppressed[listed] == NOT_GIVEN)
-        t = (self._times() if times is None else times).filter(pa.array(listed))
-        return pa.table({"t": t, "published": published[listed], "suppressed": suppressed})
+        make = times or self._timestamps
+        columns = {"t": make(self.t[listed])}
+        if self.intervals is not None:
+            columns["until"] = make(self.intervals.window_end[listed])
+        return pa.table({**columns, "published": published[listed], "suppressed": suppressed})
 
-    def _times(self) -> Any:
+    def _timestamps(self, seconds: Ints) -> Any:
         import pyarrow as pa
 
         if self.step_s is None:
-            return pa.nulls(len(self.t), pa.timestamp("ms", tz="UTC"))
-        return pa.array(self.t * 1000, pa.timestamp("ms", tz=self.tz))
+            return pa.nulls(len(seconds), pa.timestamp("ms", tz="UTC"))
+        return pa.array(seconds * 1000, pa.timestamp("ms", tz=self.tz))
 
     @property
     def step(self) -> Ints:
-        """Return the time step of each row."""
+        """Return the time step of each row; its window, where rows have intervals."""
         return row_slices(self.offsets)
+
+    @property
+    def steps_spanned(self) -> Ints:
+        """Return how many time steps each row spans."""
+        return np.ones(len(self), np.int64) if self.intervals is None else self.intervals.steps
 
     def with_suppressed(self, suppressed: Ints) -> FlowRelease:
         """Return the release with the volume suppressed in each time step."""
@@ -318,7 +348,8 @@ class FlowRelease(Tabular):
         keep = self.volume > 0
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep, dtype=np.int64)])
         columns = {name: getattr(self, name)[keep] for name in ("origin", "destination", "volume", "people", "state")}
-        return replace(self, offsets=before[self.offsets], **columns)
+        intervals = None if self.intervals is None else self.intervals.rows(np.flatnonzero(keep))
+        return replace(self, offsets=before[self.offsets], intervals=intervals, **columns)
 
     def without_unused_areas(self) -> FlowRelease:
         """Return the release without areas that no row names: their presence would reveal a visit."""

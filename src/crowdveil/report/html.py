@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.attacks.od.homogeneity import MEANINGS
 from crowdveil.guarantees.base import Outcome, tally
 from crowdveil.io.written_release import WrittenRelease
+from crowdveil.report.attack_table import attack_rows
+from crowdveil.report.first_page import build_first_page
 from crowdveil.report.page_model import PageModel, PrivateContext
 from crowdveil.report.questions import answers
 
@@ -55,10 +56,13 @@ def _page_model(written: WrittenRelease, manifest: dict[str, Any], private: Priv
 def _page(written: WrittenRelease, manifest: dict[str, Any], private: PrivateContext | None) -> str:
     page = _page_model(written, manifest, private)
     script, style = asset("report.js"), asset("report.css")
-    facts, attacks = manifest["method"].get("facts", {}), {trial["attack"] for trial in manifest["risk"] or ()}
+    facts, attacks = manifest["method"].get("facts", {}), attack_rows(written, manifest)
+    first = build_first_page(written, manifest, attacks, private)
     return str(
         _template().render(
-            title=f"{manifest['method']['name']}: report of a release",
+            title=f"{first.title}: report of a release",
+            first=first,
+            attacks=attacks,
             policy=_policy(script, style),
             script=script,
             style=style,
@@ -73,7 +77,6 @@ def _page(written: WrittenRelease, manifest: dict[str, Any], private: PrivateCon
             tally=tally([p["outcome"] for p in manifest["guarantees"]]),
             unchecked=[p for p in manifest["guarantees"] if p["outcome"] == Outcome.NOT_CHECKED],
             questions=answers(written, manifest, page.equal),
-            meanings=[(name, text) for name, text in MEANINGS.items() if name in attacks],
             files={role: entry for role, entry in manifest["files"].items() if role != "report"},
         )
     )

@@ -24,6 +24,8 @@ class PrivateContext:
         Distances of published points from their original points, in meters.
     lost
         Share of each original tile's trips that are suppressed.
+    source
+        What the data is: rows of name and value, with exact numbers, and name and hash of the file.
     """
 
     original: Any
@@ -31,6 +33,7 @@ class PrivateContext:
     measures: list[tuple[str, str, str]] = field(default_factory=list)
     displaced_m: Floats | None = None
     lost: Floats | None = None
+    source: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from crowdveil.errors import CrowdveilError
+from crowdveil.io.written_release import file_hash
 from crowdveil.measures.od.comparison import OdComparison
+from crowdveil.measures.trajectory.distortion import displacements
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease, has_segments
+from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.report.cost_summary import cost_lines
 from crowdveil.report.measurement import measured, named_measures
 from crowdveil.report.page_model import PrivateContext
 
 
-def build_private_context(data: Flows | Trajectories, release: Release | None) -> PrivateContext:
-    """Return the original and its exact information loss; without a matching release, the original alone."""
+def build_private_context(data: Flows | Trajectories, release: Release | None, given: Any = None) -> PrivateContext:
+    """Return the original and its exact information loss; without a matching release, the original alone.
+
+    `given` is the original as it was given, such as the path of a file.
+    """
+    source = _source(data, given)
     if isinstance(data, Flows) and isinstance(release, FlowRelease):
-        return PrivateContext(data, cost_lines(data, release), _measures(data, release), lost=_lost(data, release))
+        cost, lost = cost_lines(data, release), _lost(data, release)
+        return PrivateContext(data, cost, _measures(data, release), lost=lost, source=source)
     if isinstance(data, Trajectories) and isinstance(release, TrajectoryRelease):
-        return PrivateContext(data, cost_lines(data, release), displaced_m=_displaced(data, release))
-    return PrivateContext(data)
+        return PrivateContext(data, cost_lines(data, release), displaced_m=_displaced(data, release), source=source)
+    return PrivateContext(data, source=source)
+
+
+def _source(data: Flows | Trajectories, given: Any) -> list[tuple[str, str]]:
+    """Return what the data is, with exact numbers, and name and hash of its file."""
+    known = not isinstance(data, Flows) or data.total_people_is_exact
+    people = f"{'' if known else 'at most '}{data.total_people:,}" if data.k_unit == "people" else "not known"
+    amount = ("Trips", f"{data.total:,}") if isinstance(data, Flows) else ("Trajectories", f"{len(data):,}")
+    rows = [("People", people), amount]
+    if isinstance(given, str | Path) and Path(given).exists():
+        rows += [("Source", Path(given).name), ("SHA-256 of the source", file_hash(Path(given)))]
+    return rows
 
 
 def _measures(data: Flows, release: FlowRelease) -> list[tuple[str, str, str]]:
@@ -54,17 +73,5 @@ def _lost(data: Flows, release: FlowRelease) -> Floats | None:
 
 
 def _displaced(data: Trajectories, release: TrajectoryRelease) -> Floats | None:
-    """Return meters from each published point to the point at the same relative position of its original trajectory."""
-    if release.source is None or not len(release) or has_segments(release):
-        return None
-    source, length = release.source, np.diff(release.offsets)
-    of = np.repeat(np.arange(len(release)), length)
-    position = np.arange(release.points) - release.offsets[of]
-    before = np.diff(data.offsets)[source[of]]
-    along = np.rint(position * (before - 1) / np.maximum(length[of] - 1, 1)).astype(np.int64)
-    point = data.offsets[source[of]] + np.minimum(along, before - 1)
-    plane = data.projection
-    x0, y0 = plane.to_plane(data.lon[point], data.lat[point])
-    x1, y1 = plane.to_plane(release.lon, release.lat)
-    meters: Floats = np.hypot(x1 - x0, y1 - y0)
-    return meters
+    """Return meters from each published point to its original trajectory at that time; None where that is not known."""
+    return None if release.source is None or not len(release) else displacements(data, release)

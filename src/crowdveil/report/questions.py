@@ -5,6 +5,7 @@ Every number is counted in the published files or taken from the manifest.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +40,7 @@ def answers(written: WrittenRelease, manifest: dict[str, Any], equal: Ints | Non
     return [Answer(*both, lines) for both, lines in zip(asked, found, strict=True)]
 
 
-def guaranteed(manifest: dict[str, Any], name: str) -> dict[str, Any] | None:
+def guaranteed(manifest: Mapping[str, Any], name: str) -> dict[str, Any] | None:
     """Return the parameters of a guarantee; None if it is not given."""
     return next((p["parameters"] for p in manifest["guarantees"] if p["name"] == name), None)
 
@@ -91,7 +92,25 @@ def _linkability_of_flows(manifest: dict[str, Any]) -> list[str]:
         )
     elif guaranteed(manifest, NOISY) is None:
         lines.append("Rows of one time step may overlap: no group size is guaranteed for the difference of two.")
-    return lines
+    return [*lines, several_releases(manifest)]
+
+
+def several_releases(manifest: dict[str, Any]) -> str:
+    """Return what is known about subtracting the release from others: the audit of a ledger, or that there was none."""
+    ledger = manifest.get("ledger")
+    if ledger is None:
+        return (
+            "Not covered: repeated releases. Other releases of the same data were not audited; they might be subtracted from "
+            "this one."
+        )
+    became = f"Repeated releases: it is entry {ledger['entry']} of a ledger"
+    if not ledger["entries_audited"]:
+        return f"{became}, in which no earlier release shares a record with it."
+    audited = counted(ledger["entries_audited"], "earlier release")
+    return (
+        f"{became}, audited against {audited} (tier {ledger['tier']}). The smallest "
+        f"set that can be derived by adding and subtracting published volumes has at least {ledger['k']:,} {ledger['k_unit']}."
+    )
 
 
 def _inference(written: WrittenRelease, noise: dict[str, Any] | None) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Floats
 from crowdveil.report import svg_figures, trajectory_picture
-from crowdveil.report.page_model import Figure, PageModel, PrivateContext
+from crowdveil.report.page_model import Figure, PageModel, PrivateContext, Table
 from crowdveil.report.shapes import PictureFrame
 
 
@@ -41,7 +41,8 @@ def build_page_model(written: WrittenRelease, manifest: dict[str, Any], private:
         omissions.append(
             f"The map shows {after.shown:,} of {len(after):,} trajectories, the first by number (a hash of the points)."
         )
-    return PageModel("trajectories", data, made, [], _key_figures(manifest, equal), omissions, equal)
+    tables = _distortion(manifest)
+    return PageModel("trajectories", data, made, tables, _key_figures(manifest, equal), omissions, equal)
 
 
 def _charts(equal: Any, after: trajectory_picture.TrajectoryPicture) -> list[Figure]:
@@ -58,7 +59,49 @@ def _charts(equal: Any, after: trajectory_picture.TrajectoryPicture) -> list[Fig
     return [
         Figure("Equivalence classes", first, text, []),
         Figure("Lengths", second, f"Half of the trajectories have {int(np.median(lengths)):,} points or more.", []),
+        *_walks(after),
     ]
+
+
+def _walks(after: trajectory_picture.TrajectoryPicture) -> list[Figure]:
+    """Return the distributions of length and mean speed of the published trajectories."""
+    km, kmh = after.lengths_km(), after.speeds_kmh()
+    made = []
+    for values, title, unit in ((km, "Lengths in kilometers", "km"), (kmh, "Mean speeds", "km/h")):
+        if len(values):
+            counts, names = svg_figures.spread(np.rint(values).astype(np.int64), 0)
+            svg = svg_figures.bars(counts, names, title, unit, "trajectories")
+            text = f"Half of the published trajectories have {float(np.median(values)):,.3g} {unit} or more."
+            made.append(Figure(title, svg, text, []))
+    return made
+
+
+def _distortion(manifest: dict[str, Any]) -> list[Table]:
+    """Return the table of what was lost, measured before publication."""
+    measured = manifest.get("distortion")
+    if measured is None:
+        return []
+    rows = [["points moved by, m", "original and release", *_quantiles(measured.get("moved_m"))]]
+    for name, title in (("length_km", "length of a trajectory, km"), ("speed_kmh", "mean speed, km/h")):
+        for side, quantiles in (measured.get(name) or {}).items():
+            rows.append([title, side, *_quantiles(quantiles)])
+    title = (
+        "What was lost, measured before publication. Figures of the original are rounded to two digits, and given (else –) "
+        "only if at least k people are on either side"
+    )
+    return [
+        Table(
+            title,
+            ["measure", "of", "10 % have at most", "50 % have at most", "90 % have at most"],
+            rows,
+            [False, False, True, True, True],
+        )
+    ]
+
+
+def _quantiles(quantiles: dict[str, Any] | None) -> list[str]:
+    given = [(quantiles or {}).get(name) for name in ("low", "middle", "high")]
+    return ["–" if value is None else f"{value:,.6g}" for value in given]
 
 
 def _displaced(meters: Floats) -> Figure:

@@ -11,6 +11,7 @@ import numpy as np
 from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.projection import great_circle_m
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.report.number_packing import packed
 from crowdveil.report.shapes import PictureFrame
@@ -37,6 +38,22 @@ class TrajectoryPicture:
         if len(self.lon) <= MAX_POINTS:
             return len(self)
         return int(np.searchsorted(self.offsets, MAX_POINTS, side="right")) - 1
+
+    def lengths_km(self) -> Floats:
+        """Return the length of each trajectory, along great circles from point to point."""
+        if not len(self):
+            return np.zeros(0)
+        leg = great_circle_m(self.lon[:-1], self.lat[:-1], self.lon[1:], self.lat[1:])
+        leg = np.append(leg, 0.0)
+        leg[self.offsets[1:] - 1] = 0.0  # from one trajectory to the next
+        return np.add.reduceat(leg, self.offsets[:-1]) / 1000
+
+    def speeds_kmh(self) -> Floats:
+        """Return the mean speed of each trajectory that takes time."""
+        if not len(self):
+            return np.zeros(0)
+        hours = (self.t[self.offsets[1:] - 1] - self.t[self.offsets[:-1]]) / 3600
+        return self.lengths_km()[hours > 0] / hours[hours > 0]
 
     def layer(self, name: str, title: str, frame: PictureFrame, t0: int, bin_s: int) -> dict[str, Any]:
         """Return the shown trajectories as data for the page."""

@@ -61,6 +61,8 @@ class Solution:
         The release; None where it stays on a cluster.
     notes
         Sentences about this run.
+    distortion
+        For trajectories, how far points were moved, and lengths, speeds and coverage; None where it was not measured.
     """
 
     published: int
@@ -69,6 +71,23 @@ class Solution:
     cost_lines: list[str]
     release: Release | None = None
     notes: list[str] = field(default_factory=list)
+    distortion: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class LedgerAudit:
+    """The audit of a release that passed.
+
+    Attributes
+    ----------
+    statement
+        What the manifest says: the entry that the release becomes, and how it was audited.
+    lines
+        Sentences for the person who ran it. Confidential.
+    """
+
+    statement: dict[str, Any]
+    lines: list[str]
 
 
 class Backend(ExitStack, ABC):
@@ -94,6 +113,10 @@ class Backend(ExitStack, ABC):
     def check_k(self) -> None:
         """Raise if k is larger than the number of people, or of what k counts, in the data."""
 
+    def count_people(self) -> int | None:
+        """Return the number of people in the data; None where people, or their number, are not known."""
+        return None
+
     @abstractmethod
     def solve(self, guarantees: Guarantees, progress: Progress) -> Solution:
         """Run the method."""
@@ -109,6 +132,10 @@ class Backend(ExitStack, ABC):
     @abstractmethod
     def attack(self, guarantees: Guarantees, notes: ReadNotes, progress: Progress) -> list[RiskEstimate] | None:
         """Attack the release; None where that cannot be done here."""
+
+    def audit(self, counts: str) -> LedgerAudit:
+        """Audit the release against the ledger's entries; raise where a small set could be derived. `counts`: what k counts."""
+        raise NotImplementedError
 
     @abstractmethod
     def report(self, manifest: dict[str, Any], notes: ReadNotes) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import PairingWriter, open_pairing
 from crowdveil.io.release_writer import write_release
 from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, read_release
+from crowdveil.measures.trajectory.distortion import measure_distortion
 from crowdveil.model.canonical import numbered
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import Release, TrajectoryRelease
@@ -23,7 +25,8 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
 from crowdveil.reading import read
 from crowdveil.report.cost_summary import cost_lines, cost_numbers
-from crowdveil.run.backend import Backend, FileEntries, Findings, Guarantees, RunSpec, Solution
+from crowdveil.run.backend import Backend, FileEntries, Findings, Guarantees, LedgerAudit, RunSpec, Solution
+from crowdveil.run.ledgers import Recorder, open_recorder
 from crowdveil.run.manifest import file_entry, write_manifest
 from crowdveil.run.releases import add_report, check_private, write_private
 from crowdveil.run.resume import ATTACKS, drawn_seed, keep_finished_steps, open_finished
@@ -41,6 +44,7 @@ class LocalBackend(Backend):
         super().__init__(spec)
         self.output, self.folder = Path(spec.output), Path()
         self.files: dict[str, str] = {}
+        self.recorder: Recorder | None = None
 
     def check_target(self) -> None:
         """Raise unless the release and the confidential files can be written; open kept time steps and the pairing."""
@@ -48,6 +52,8 @@ class LocalBackend(Backend):
         check_target(output.absolute(), overwrite=options.overwrite, mark_file=MANIFEST_FILE)
         if options.private_report is not None:
             check_private(Path(options.private_report), output, overwrite=options.overwrite)
+        if options.ledger is not None:
+            self.recorder = open_recorder(options.ledger, output, self.spec.method)
         self.finished = None if options.resume is None else open_finished(self.spec)
         self.seed = drawn_seed(options.seed, self.finished)
         self.enter_context(keep_finished_steps(self.finished))
@@ -63,8 +69,16 @@ class LocalBackend(Backend):
         return self.data
 
     def check_k(self) -> None:
-        """Raise if k is larger than what it counts in the data."""
+        """Raise if k is larger than what it counts in the data, or the data lacks what the method needs."""
         check_k_feasible(self.data, self.spec.params)
+        self.spec.method.check_data(self.data, self.spec.params)
+
+    def count_people(self) -> int | None:
+        """Return the number of people in the data; None where people, or their number, are not known."""
+        data = self.data
+        if data.k_unit != "people" or (isinstance(data, Flows) and not data.total_people_is_exact):
+            return None
+        return data.total_people
 
     def solve(self, guarantees: Guarantees, progress: Progress) -> Solution:
         """Run the method; trajectories get their new numbers, and their pairing is kept if it is asked for."""
@@ -82,7 +96,10 @@ class LocalBackend(Backend):
             *continuity_lines(self.release.facts),
         ]
         numbers = cost_numbers(data, self.release)
-        return Solution(len(self.release), self.release.facts, numbers, lines, self.release, notes)
+        distortion = None
+        if isinstance(data, Trajectories) and isinstance(self.release, TrajectoryRelease):
+            distortion = measure_distortion(data, self.release, getattr(self.spec.params, "k", None))
+        return Solution(len(self.release), self.release.facts, numbers, lines, self.release, notes, distortion)
 
     @property
     def _source(self) -> Any:
@@ -106,6 +123,13 @@ class LocalBackend(Backend):
         seed, status = derive_seed(self.seed, ATTACKS), self.spec.method.status
         return attack_release(self.data, self.release, guarantees, status, seed, progress)
 
+    def audit(self, counts: str) -> LedgerAudit:
+        """Audit the written release against the ledger's entries, which no other run changes until this one ends."""
+        if self.recorder is None or not isinstance(self.data, Flows):
+            raise RuntimeError("a run without a ledger is not audited")
+        self.enter_context(self.recorder.ledger.locked())
+        return self.recorder.audit(self.spec, self.data, self.written, counts)
+
     def report(self, manifest: dict[str, Any], notes: ReadNotes) -> dict[str, Any]:
         """Write the public report into the temporary folder, and the confidential one outside it."""
         options, written = self.spec.options, self.written
@@ -113,11 +137,13 @@ class LocalBackend(Backend):
             manifest = add_report(self.folder, written, manifest)
         if options.private_report is not None:
             target = Path(options.private_report)
-            write_private(target, written, manifest, self.data, self.release, overwrite=options.overwrite)
+            given, again = self.spec.data, options.overwrite
+            write_private(target, written, manifest, self.data, self.release, given=given, overwrite=again)
         return manifest
 
     def publish(self, manifest: dict[str, Any]) -> Path:
         """Write the manifest, and move the temporary folder to its place."""
         write_manifest(self.folder, manifest)
-        self.close()
+        with nullcontext() if self.recorder is None else self.recorder.recorded(self.folder, manifest):
+            self.close()
         return self.output

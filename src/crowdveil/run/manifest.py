@@ -44,6 +44,9 @@ def build_manifest(
     risk: list[dict[str, Any]] | None,
     facts: Mapping[str, Any],
     files: Mapping[str, dict[str, Any]],
+    people_about: int | None = None,
+    distortion: dict[str, Any] | None = None,
+    decision: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Return the manifest as plain values; `files` are the results of `file_entry`, by role."""
     return {
@@ -60,7 +63,7 @@ def build_manifest(
             "facts": dict(facts),
         },
         "input": {
-            "data": {"kind": _kind(data)},
+            "data": {"kind": _kind(data), "people_about": people_about},
             "options": _options(reading),
             "notes": notes.messages,
             "dropped": notes.dropped,
@@ -80,7 +83,9 @@ def build_manifest(
         ],
         "original_ids_published": False,
         "cost": cost,
+        "distortion": distortion,
         "risk": risk,
+        "decision": dict(decision or {}),
         "files": dict(files),
     }
 

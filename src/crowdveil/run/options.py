@@ -21,8 +21,16 @@ def _location_field(metavar: str) -> Any:
     return Field(None, json_schema_extra={"metavar": metavar})
 
 
+def _text_field() -> Any:
+    return Field(None, min_length=1, max_length=200, strict=True)
+
+
 Location = Annotated[str | Path | None, BeforeValidator(_location)]
 """A file or folder, by its path, or on a cluster by its URL."""
+
+
+DECISION = ("title", "purpose", "recipient")
+"""Options that the manifest and the report repeat as the publisher gives them."""
 
 
 class ReleaseOptions(Params):
@@ -36,6 +44,12 @@ class ReleaseOptions(Params):
     """Attack the release before it is published; the run fails if an attack succeeds more often than the guarantee allows."""
     report: bool = Field(True, strict=True)
     """Write report.html into the release."""
+    title: str | None = _text_field()
+    """Name of the data set, the title of the report. It is published."""
+    purpose: str | None = _text_field()
+    """Purpose of the release, for the decision block of the report. It is published."""
+    recipient: str | None = _text_field()
+    """Recipients of the release, for the decision block of the report. It is published."""
 
 
 class EngineOptions(Params):
@@ -58,3 +72,5 @@ class RunOptions(EngineOptions, ReleaseOptions):
     """Keep finished time steps in this folder, to resume from them after an interruption; removed at the end."""
     pairing: Location = _location_field("FILE")
     """Write the original of each published trajectory to this confidential file outside the release (.csv or .parquet)."""
+    ledger: Location = _location_field("FOLDER")
+    """Audit the release against the earlier ones in this ledger before it is published, and add it; confidential folder."""

@@ -12,14 +12,16 @@ from crowdveil.errors import Option, ParameterError
 from crowdveil.guarantees.base import require_checked
 from crowdveil.interrupts import interrupted
 from crowdveil.io.notes import ReadNotes
+from crowdveil.measures.rounding import round_down_to_groups
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import Params
 from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import READINGS
 from crowdveil.registry import find_method
 from crowdveil.run.backend import Backend, RunSpec
 from crowdveil.run.local import LocalBackend
 from crowdveil.run.manifest import build_manifest
-from crowdveil.run.options import RunOptions
+from crowdveil.run.options import DECISION, RunOptions
 from crowdveil.run.result import Result
 from crowdveil.run.verification import (
     add_run_warnings,
@@ -90,6 +92,11 @@ def _backend(spec: RunSpec, session: Any, stage: Stage) -> AbstractContextManage
     return spark_backend(spec, session, stage)
 
 
+def _people_about(backend: Backend, params: Params) -> int | None:
+    people = backend.count_people()
+    return None if people is None else round_down_to_groups(people, getattr(params, "k", None)) or None
+
+
 def run_stages(spec: RunSpec, backend: Backend, progress: Progress, stage: Stage) -> Result:
     """Run the stages of a run in their order: nothing is published that was not read back from its files and verified."""
     method, params, options = spec.method, spec.params, spec.options
@@ -120,12 +127,20 @@ def run_stages(spec: RunSpec, backend: Backend, progress: Progress, stage: Stage
         risks = backend.attack(guarantees, notes, progress)
         require_withstood(risks or [])
 
+    audited = None
+    if options.ledger is not None:
+        stage("auditing")
+        audited = backend.audit(what_k_counts(data, params))
+
     manifest = build_manifest(
         method=method, params=params, reading=spec.reading, seed_given=spec.seed_given, data=spec.data, notes=notes,
         counts=what_k_counts(data, params), checked=checked, cost=solution.cost,
         risk=None if risks is None else [risk.as_json() for risk in risks], facts=solution.facts,
-        files=files,
+        files=files, people_about=_people_about(backend, params), distortion=solution.distortion,
+        decision={name: value for name in DECISION if (value := getattr(options, name)) is not None},
     )  # fmt: skip
+    if audited is not None:
+        manifest |= {"ledger": audited.statement}
     if method.row_semantics == "noisy":
         manifest = without_exact_figures(manifest)
 
@@ -134,5 +149,6 @@ def run_stages(spec: RunSpec, backend: Backend, progress: Progress, stage: Stage
         manifest = backend.report(manifest, notes)
 
     folder = backend.publish(manifest)
-    risk_lines = [risk.line() for risk in risks or [] if risk.before is not None]
-    return Result(folder, manifest, solution.release, notes, [*solution.cost_lines, *risk_lines])
+    risk_lines = [r.line() for r in risks or [] if r.before is not None and method.takes is Trajectories]
+    audit_lines = [] if audited is None else [f"ledger: {line}" for line in audited.lines]
+    return Result(folder, manifest, solution.release, notes, [*solution.cost_lines, *risk_lines, *audit_lines])

@@ -65,7 +65,7 @@ def verified(
     if original is None:
         return check(written, guarantees), manifest["k_unit"]
     takes = Flows if written.is_flows else Trajectories
-    return check(written, guarantees, _read_again(manifest, takes, original, reading or {})), manifest["k_unit"]
+    return check(written, guarantees, read_again(manifest, takes, original, reading or {})), manifest["k_unit"]
 
 
 def release_of_file(path: Path) -> Path:
@@ -154,16 +154,18 @@ def check_private(target: Path, folder: Path, *, overwrite: bool) -> None:
 
 def write_private(
     target: Path, written: WrittenRelease, manifest: dict[str, Any], data: Flows | Trajectories, release: Release | None,
-    *, overwrite: bool,
+    *, given: Any, overwrite: bool,
 ) -> None:  # fmt: skip
-    """Write the confidential report, which shows the original too."""
+    """Write the confidential report, which shows the original too; `given` is the original as it was given."""
     from crowdveil.report.html import private_report
     from crowdveil.report.private_context import build_private_context
 
     with new_file(Path(target), overwrite=overwrite) as file:
         file.touch(mode=0o600)
         file.write_text(
-            private_report(written, manifest, build_private_context(data, release)), encoding="utf-8", newline="\n"
+            private_report(written, manifest, build_private_context(data, release, given)),
+            encoding="utf-8",
+            newline="\n",
         )
 
 
@@ -173,9 +175,9 @@ def report_of_original(
     """Write the confidential report of a written release, with the original read as its manifest says."""
     check_private(target, folder, overwrite=overwrite)
     manifest, written = sound_release(folder, but="report")
-    data = _read_again(manifest, Flows if written.is_flows else Trajectories, original, reading)
+    data = read_again(manifest, Flows if written.is_flows else Trajectories, original, reading)
     release = load_flow_release(written, data) if isinstance(data, Flows) else None
-    write_private(target, written, manifest, data, release, overwrite=overwrite)
+    write_private(target, written, manifest, data, release, given=original, overwrite=overwrite)
 
 
 def refuse_other_original(manifest: dict[str, Any], written: WrittenRelease, original: Flows) -> None:
@@ -189,7 +191,7 @@ def refuse_other_original(manifest: dict[str, Any], written: WrittenRelease, ori
         )
 
 
-def _read_again(manifest: dict[str, Any], takes: type, original: Any, given: dict[str, Any]) -> Flows | Trajectories:
+def read_again(manifest: dict[str, Any], takes: type, original: Any, given: dict[str, Any]) -> Flows | Trajectories:
     """Read the original with the input options of the release."""
     options = READINGS[takes].checked({} if isinstance(original, takes) else original_input_options(manifest, given))
     data: Flows | Trajectories = read(takes, original, options, ReadNotes(), person_ids=manifest["k_unit"] == "people")

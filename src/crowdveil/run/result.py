@@ -55,7 +55,7 @@ class Result:
         guaranteed.append(f"  checked  {tally([p['outcome'] for p in manifest['guarantees']])}")
         # Facts of several numbers stand in sentences among the costs.
         plain = {n: v for n, v in manifest["method"]["facts"].items() if not isinstance(v, dict)}
-        facts = [f"  {name.replace('_', ' '):34}{value}" for name, value in plain.items()]
+        facts = [f"  {name.replace('_', ' ') + ' ':34}{value}" for name, value in plain.items()]
         return [*guaranteed, *(f"  {line}" for line in self.cost), *facts]
 
     def __repr__(self) -> str:

@@ -120,7 +120,8 @@ def without_exact_figures(manifest: dict[str, Any]) -> dict[str, Any]:
     """Return the manifest of a noisy release without exact figures of the data, which would undo the noise."""
     cost, read_from = manifest["cost"], manifest["input"]
     return manifest | {
-        "input": read_from | {"notes": [], "dropped": {}},
+        "risk": manifest["risk"] and [trial | {"risk_percent_before": None} for trial in manifest["risk"]],
+        "input": read_from | {"notes": [], "dropped": {}, "data": read_from["data"] | {"people_about": None}},
         "cost": {name: value for name, value in cost.items() if name != "suppressed_volume_percent"},
     }
 

@@ -23,6 +23,7 @@ from crowdveil.server.routes.operations import add_operations
 from crowdveil.server.routes.pages import add_pages
 from crowdveil.server.routes.preview import add_preview
 from crowdveil.server.routes.result_files import add_parts
+from crowdveil.server.routes.resumable import add_uploads
 from crowdveil.server.routes.review import add_review
 from crowdveil.server.settings import Service
 from crowdveil.server.views import JobView
@@ -47,7 +48,7 @@ def make_app(service: Service, extra: Sequence[AddRoutes] = ()) -> FastAPI:
     for kind in KINDS.values():
         _add_kind(app, kind)
     add_job_routes(app)
-    for add in (*extra, add_pages, add_parts, add_preview, add_review):
+    for add in (*extra, add_pages, add_parts, add_preview, add_uploads, add_review):
         add(app)
     add_operations(app, metrics)
     openapi.describe(app)

@@ -10,12 +10,13 @@ from crowdveil.server.answers import ERROR_SCHEMA
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.base import Kind
 
+UPLOADS_HELP = 'Ids of files that were uploaded before, by field, as JSON: {"data": "30c2ad9d…"}.'
 _MEANING = {
     400: "The request is broken.",
     401: "No token, or one that is not known.",
     403: "The request comes from another site, the token lacks a scope, or the result is not approved.",
     404: "There is no such thing, or it is not yours.",
-    409: "The job is not done yet.",
+    409: "The job is not done yet, or the upload is not complete.",
     410: "The result was removed.",
     413: "Too large.",
     416: "The range begins after the end of the file.",
@@ -61,10 +62,11 @@ def upload_body(kind: Kind) -> dict[str, Any]:
         field: {"type": "string", "format": "binary", "description": f"A file: {', '.join(endings)}."}
         for field, endings in fields.items()
     }
+    # No file is required in the form: it may have been uploaded before.
+    uploads = {"type": "string", "description": UPLOADS_HELP, "example": "{}"}
     schema = {
         "type": "object",
-        "properties": {**properties, "parameters": parameters},
-        "required": [field for field in fields if all(field in kind.required_files(name) for name in kind.names())],
+        "properties": {**properties, "parameters": parameters, "uploads": uploads},
         "additionalProperties": False,
     }
     shown = {field: ".csv" if ".csv" in endings else endings[0] for field, endings in fields.items()}

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
-from crowdveil.server.views import JobList
+from crowdveil.server.views import JobList, UploadView
 
 TARGET = Path(__file__).parents[3] / "web" / "page" / "views.ts"
 _HEAD = "// Generated from src/crowdveil/server/views.py by `make web`; change the models, not this file.\n"
@@ -20,7 +20,7 @@ _PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean"
 
 def types() -> str:
     """Return an interface for each model of an answer."""
-    _, schema = models_json_schema([(JobList, "serialization")])
+    _, schema = models_json_schema([(JobList, "serialization"), (UploadView, "serialization")])
     return _HEAD + "".join(_interface(name, about) for name, about in sorted(schema["$defs"].items()))
 
 

@@ -14,6 +14,7 @@ from math import ceil
 
 from crowdveil.server.answers import ApiError
 from crowdveil.server.queue.store import Store
+from crowdveil.server.queue.upload_files import UploadFiles
 from crowdveil.server.tokens import Caller
 
 WAIT_S = 60.0
@@ -89,15 +90,16 @@ class Previews:
 
 
 class DiskQuota:
-    """Confinement on the disk: what jobs hold is in their rows, and what comes in just now is counted here."""
+    """Limits on the disk: what jobs hold is in their rows, uploads are counted in their folders, and what comes in here."""
 
-    def __init__(self, store: Store, total_bytes: int) -> None:
-        self.store, self.total = store, total_bytes
+    def __init__(self, store: Store, uploads: UploadFiles, total_bytes: int) -> None:
+        self.store, self.uploads, self.total = store, uploads, total_bytes
         self._coming, self._lock = Counter[str](), threading.Lock()
 
     def held(self, who: Caller) -> tuple[int, int]:
-        """Return the bytes that jobs hold: those of a caller, and of all."""
-        return self.store.disk(who.id), self.store.disk() if self.total else 0
+        """Return the bytes that jobs and uploads hold: those of a caller, and of all."""
+        mine = self.store.disk(who.id) + self.uploads.disk(who.id)
+        return mine, self.store.disk() + self.uploads.disk() if self.total else 0
 
     @contextmanager
     def upload(self, who: Caller, held: tuple[int, int], declared: str) -> Iterator[Upload]:
@@ -125,6 +127,11 @@ class Upload:
     def __init__(self, disk: DiskQuota, who: Caller, most: int, mine: int, all_: int) -> None:
         self.disk, self.who, self.most, self.mine, self.all = disk, who, most, mine, all_
         self.counted = 0
+
+    def hold(self, size: int) -> None:
+        """Count bytes that are on the disk already, for as long as this request shares them."""
+        self.counted += size
+        self.disk._count(self.who.id, size)
 
     def came(self, size: int) -> None:
         """Count bytes that came or will come; raises where there is no space for them."""

@@ -19,6 +19,7 @@ from crowdveil.server.queue.disk import DiskSpace
 from crowdveil.server.queue.files import Files
 from crowdveil.server.queue.job import QueuedJob
 from crowdveil.server.queue.store import Store
+from crowdveil.server.queue.upload_files import UploadFiles
 from crowdveil.server.quotas import DiskQuota, Previews, Rates
 from crowdveil.server.tokens import Limits, Tokens
 
@@ -44,6 +45,8 @@ class Settings:
         Of tokens that say nothing else.
     keep_s
         How long a result is kept.
+    upload_s
+        How long an upload is kept after its last use.
     forget_s
         How long the row of a job and the log are kept.
     lease_s
@@ -76,6 +79,7 @@ class Settings:
     port: int = 8000
     limits: Limits = field(default_factory=Limits)
     keep_s: float = 24 * 3600.0
+    upload_s: float = 3600.0
     forget_s: float = 90 * 86_400.0
     lease_s: float = 15.0
     memory_bytes: int | None = None
@@ -132,8 +136,9 @@ class Settings:
         return self._service(Files(self.data, create=False), Store(open_database(self.url), create=False))
 
     def _service(self, files: Files, store: Store) -> Service:
-        quota, previews = DiskQuota(store, self.disk_bytes), Previews(self.previews)
-        return Service(self, files, store, Tokens(store, self.limits), Rates(), previews, quota)
+        uploads = UploadFiles(files.root, self.upload_s)
+        quota, previews = DiskQuota(store, uploads, self.disk_bytes), Previews(self.previews)
+        return Service(self, files, store, Tokens(store, self.limits), Rates(), previews, quota, uploads)
 
 
 @dataclass(frozen=True)
@@ -147,6 +152,7 @@ class Service:
     rates: Rates
     previews: Previews
     quota: DiskQuota
+    uploads: UploadFiles
 
     def __enter__(self) -> Service:
         return self
@@ -203,7 +209,7 @@ class Service:
         `purge` removes old folders from the quarantine too. One step that fails does not keep the others from being done.
         """
         steps: list[Callable[[], object]] = [
-            self._expire, self.store.take_back, lambda: self.files.sweep(self.store),
+            self._expire, self._expire_uploads, self.store.take_back, lambda: self.files.sweep(self.store),
             lambda: self.store.forget(self.settings.forget_s), self.refusals.flush, self.space.keep_reserve,
         ]  # fmt: skip
         if purge:
@@ -229,3 +235,9 @@ class Service:
             ended = self.store.expire()
         for job in ended:
             self.files.remove(job)
+
+    def _expire_uploads(self) -> None:
+        """Remove uploads that nobody used for a while, and write it into the log."""
+        for _owner, upload in self.uploads.expire():
+            with suppress(DatabaseUnavailableError):  # a full disk: the file is gone all the same
+                self.store.say("server", "removed an upload whose time was over", upload)

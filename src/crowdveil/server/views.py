@@ -110,6 +110,16 @@ class JobView(View):
     review: ReviewView | None = Field(description="The state of the review; null where none is asked for.")
 
 
+class UploadView(View):
+    """A file that is being uploaded, or was."""
+
+    id: str = Field(pattern="^[0-9a-f]{32}$")
+    name: str
+    bytes: int
+    received: int = Field(description="Bytes that arrived; the next chunk begins there.")
+    keep_seconds: float = Field(description="Time after its last use at which it is removed.")
+
+
 class JobList(View):
     """Jobs, newest first."""
 

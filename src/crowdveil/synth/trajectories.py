@@ -18,7 +18,7 @@ from crowdveil.model.arrays import Floats, Indices, Ints
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
 from crowdveil.synth.city import City, wanted_between
-from crowdveil.synth.trips import TripRows, stream_parquet, trip_chunks
+from crowdveil.synth.trips import TripRows, stream_tables, trip_chunks
 
 CHUNK = 20_000
 """Trajectories made at a time: about half a million points."""
@@ -138,7 +138,7 @@ def stream_trajectories(
     path: str | Path, chunks: Iterator[TrajectoryRows], total: int, progress: Progress | None
 ) -> None:
     """Write chunks one after the other, with ids from 0."""
-    stream_parquet(path, SCHEMA, _trajectory_tables(chunks, total, progress), ["trajectory_id", "user_id"])
+    stream_tables(path, SCHEMA, _trajectory_tables(chunks, total, progress), ["trajectory_id", "user_id"])
 
 
 def street_m(city: City) -> float:

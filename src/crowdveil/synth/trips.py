@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from crowdveil.errors import OutputError, ParameterError
@@ -156,7 +157,7 @@ def write_trips(
         ]
     )
     tables = _trip_tables(trip_chunks(city, trips, days=days, start=start, seed=seed), schema, names, trips, progress)
-    stream_parquet(path, schema, tables, dictionary=["origin", "destination"])
+    stream_tables(path, schema, tables, dictionary=["origin", "destination"])
 
 
 def _trip_tables(
@@ -181,19 +182,38 @@ def _trip_tables(
             progress(done, total)
 
 
-def stream_parquet(path: str | Path, schema: Any, tables: Iterator[Any], dictionary: list[str]) -> None:
-    """Write tables one after the other, each a row group; the file gets its name when it is complete."""
+def stream_tables(path: str | Path, schema: Any, tables: Iterator[Any], dictionary: list[str]) -> None:
+    """Write tables one after the other, as CSV or Parquet by the ending; the file gets its name when it is complete."""
     path = Path(path)
     if not path.parent.is_dir():
         raise OutputError(f"the folder of {path} does not exist; make it first.")
+    write = _stream_csv if path.suffix.lower() == ".csv" else _stream_parquet
     partial = path.with_name(path.name + ".partial")
     try:
-        with pq.ParquetWriter(partial, schema, compression="snappy", use_dictionary=dictionary) as writer:
-            for table in tables:
-                writer.write_table(table, row_group_size=max(1, table.num_rows))
+        write(partial, schema, tables, dictionary)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _stream_parquet(path: Path, schema: Any, tables: Iterator[Any], dictionary: list[str]) -> None:
+    with pq.ParquetWriter(path, schema, compression="snappy", use_dictionary=dictionary) as writer:
+        for table in tables:
+            writer.write_table(table, row_group_size=max(1, table.num_rows))
+
+
+def _stream_csv(path: Path, schema: Any, tables: Iterator[Any], _dictionary: list[str]) -> None:
+    plain = pa.schema([(field.name, _plain_type(field.type)) for field in schema])
+    with pacsv.CSVWriter(path, plain) as writer:
+        for table in tables:
+            writer.write_table(table.cast(plain))
+
+
+def _plain_type(kind: Any) -> Any:
+    """Return the type of a column in a CSV file: names themselves, and times in whole seconds."""
+    if pa.types.is_dictionary(kind):
+        return kind.value_type
+    return pa.timestamp("s", kind.tz) if pa.types.is_timestamp(kind) else kind
 
 
 def purpose_lookup() -> Labels:

@@ -25,20 +25,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crowdveil.attacks.adversary_view import ranks
 from crowdveil.attacks.base import Attack, Exposure, FlowAttackParams
 from crowdveil.attacks.od.published import Published
 from crowdveil.errors import counted
 from crowdveil.model.arrays import Indices, Ints, Mask
+from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 
 AREA, TILE = "homogeneity-area", "homogeneity-tile"
 """The two risks in a manifest: the share of trips whose destination is known as an area, and as a tile."""
-MEANINGS = {
-    AREA: "share of trips with known destination area: all published flows of their origin area in their time step go to one "
-    "area, of one tile or of many",
-    TILE: "share of trips with known destination tile: all published flows of their origin area in their time step go to one "
-    "area of a single tile",
-}
 
 
 @dataclass(frozen=True)
@@ -78,6 +74,14 @@ class KnownEnds:
 def known_destinations(published: Published) -> KnownEnds:
     """Find the destinations that are known from the origin area and the time step."""
     return _known_ends(published, published.release.origin, published.release.destination)
+
+
+def known_destinations_of_original(flows: Flows) -> tuple[int, int]:
+    """Return the trips of the original whose destination zone is known from origin zone and time step, and all trips."""
+    group, _ = ranks(flows.step * max(len(flows.zones), 1) + flows.origin)
+    sizes = np.ones(len(flows.zones), np.int64)
+    trips, known, _ = KnownEnds.of(group, flows.destination.astype(np.int64), sizes, flows.volume).trips
+    return known, trips
 
 
 def run(published: Published, params: FlowAttackParams) -> Exposure:

@@ -11,13 +11,21 @@ from crowdveil.kernels.od.structures import BoxArrays, MatrixRows
 
 @kernel
 def deviations(
-    boxes: BoxArrays, rows: MatrixRows, scale: int, o_offsets: Ints, o_tiles: Ints, d_offsets: Ints, d_tiles: Ints
+    boxes: BoxArrays,
+    rows: MatrixRows,
+    steps: int,
+    scale: int,
+    o_offsets: Ints,
+    o_tiles: Ints,
+    d_offsets: Ints,
+    d_tiles: Ints,
 ) -> Ints:
     """Sum |volume − mean| over the cells of each box, times `scale`, to the nearest whole number.
 
-    `o_offsets` and `o_tiles` are the tiles of each region of origins, `d_offsets` and `d_tiles` those of destinations. Where
-    the mean is at most 1 no cell with a trip lies below it, and the sum follows from the number of such cells. What lies above
-    the mean is as much as what lies below it, so that the cells above it are enough.
+    A cell is a pair of tiles in one of `steps` time steps, and a row one cell. `o_offsets` and `o_tiles` are the tiles of each
+    region of origins, `d_offsets` and `d_tiles` those of destinations. Where the mean is at most 1 no cell with a trip lies
+    below it, and the sum follows from the number of such cells. What lies above the mean is as much as what lies below it, so
+    that the cells above it are enough.
     """
     origin, destination, volume, cells = boxes.origin, boxes.destination, boxes.volume, boxes.cells
     row_offsets, row_tile, row_volume = rows.offsets, rows.tile, rows.volume
@@ -26,7 +34,7 @@ def deviations(
     for i in range(len(origin)):
         a, b, v = origin[i], destination[i], volume[i]
         # Products stay below the number of rows times that of cells, whatever the volumes are.
-        all_cells = (o_offsets[a + 1] - o_offsets[a]) * (d_offsets[b + 1] - d_offsets[b])
+        all_cells = (o_offsets[a + 1] - o_offsets[a]) * (d_offsets[b + 1] - d_offsets[b]) * steps
         whole, part = divmod(v, all_cells)
         if v <= all_cells:
             above, count = v, cells[i]

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from crowdveil.kernels._types import Floats, Indices, Ints, Mask
 
-WHOLE, BY_DESTINATION, BY_ORIGIN = 1, 2, 4
-"""What a box may do: be published whole, be split by destination, be split by origin. Sums of these are allowed choices."""
-ANY_CHOICE = WHOLE + BY_DESTINATION + BY_ORIGIN
+WHOLE, BY_DESTINATION, BY_ORIGIN, BY_TIME = 1, 2, 4, 8
+"""What a box may do: be published whole, be split by destination, by origin, by time. Sums of these are allowed choices."""
+ANY_CHOICE = WHOLE + BY_DESTINATION + BY_ORIGIN + BY_TIME
 PUBLISH, SUPPRESS = -1, -2
 """What becomes of a box that is not split: it is published whole, or suppressed since it may not be."""
 

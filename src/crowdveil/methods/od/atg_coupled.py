@@ -39,6 +39,7 @@ from crowdveil.params import Budgeted, FlowParams
 from crowdveil.progress import Progress
 from crowdveil.solve.od.boxes import BoxSpace, gap_percent
 from crowdveil.solve.od.region_space import RegionSpace
+from crowdveil.solve.od.requirements import check_tree
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import summarize_gaps
 
@@ -84,4 +85,5 @@ METHOD = Method(
     summarize_diagnostics=summarize_diagnostics,
     partitioning=INDEPENDENT,
     needs_person_ids=True,
+    check_data=check_tree,
 )

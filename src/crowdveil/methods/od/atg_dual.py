@@ -51,6 +51,7 @@ from crowdveil.progress import Progress
 from crowdveil.solve.od.boxes import gap_percent
 from crowdveil.solve.od.forest import Forest, ForestSolution
 from crowdveil.solve.od.region_space import RegionSpace
+from crowdveil.solve.od.requirements import check_tree
 from crowdveil.solve.od.stable import NOTHING_PUBLISHED, Solved, StableRelease, release_stable
 from crowdveil.solve.od.stable_forest import StableForests
 from crowdveil.solve.od.step_matrix import Matrix
@@ -150,5 +151,6 @@ METHOD = Method(
     summarize_diagnostics=summarize_diagnostics,
     partitioning=partitioning,
     needs_person_ids=True,
+    check_data=check_tree,
     aliases=("ATG-Dual",),
 )

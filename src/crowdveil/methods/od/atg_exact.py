@@ -48,6 +48,7 @@ from crowdveil.progress import Progress
 from crowdveil.solve.od.boxes import gap_percent
 from crowdveil.solve.od.forest import Forest, ForestSolution
 from crowdveil.solve.od.region_space import RegionSpace
+from crowdveil.solve.od.requirements import check_tree
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.targets import Attempt, Targets, one_target, summarize_targets
 
@@ -139,4 +140,5 @@ METHOD = Method(
     summarize_diagnostics=summarize_diagnostics,
     partitioning=one_target,
     needs_person_ids=True,
+    check_data=check_tree,
 )

@@ -43,6 +43,7 @@ from crowdveil.model.release import FlowRelease
 from crowdveil.params import FlowParams, TargetVolume
 from crowdveil.progress import Progress
 from crowdveil.solve.od.forest import Forest, ForestSolution
+from crowdveil.solve.od.requirements import check_tree
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.targets import Attempt, Targets, one_target, summarize_targets
 
@@ -103,5 +104,6 @@ METHOD = Method(
     summarize_diagnostics=summarize_diagnostics,
     partitioning=one_target,
     needs_person_ids=True,
+    check_data=check_tree,
     aliases=("ATG-Soft",),
 )

@@ -36,7 +36,7 @@ from crowdveil.io.step_classes import step_classes
 from crowdveil.method import INDEPENDENT, Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.flows import Flows
-from crowdveil.model.partition import ZoneGroups
+from crowdveil.model.partition import Partition, ZoneGroups
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import FlowParams
 from crowdveil.progress import Progress
@@ -52,11 +52,7 @@ class FixedParams(FlowParams):
 def run(data: Flows, params: FixedParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
     """Add up the flows of each box, and keep the boxes that reach k."""
     check_person_ids(data)
-    partition = data.partition
-    if partition is None:
-        raise InputError(
-            f"fixed needs areas that were made before; name a release or a table of zones and groups with {Option('partition')}."
-        )
+    partition = _given_partition(data)
     if isinstance(partition, ZoneGroups):
         release = release_merged_flows(data, partition.areas, partition.part, params.k, params.reporting)
     else:
@@ -64,6 +60,19 @@ def run(data: Flows, params: FixedParams, rng: np.random.Generator, progress: Pr
         release = release_fixed_boxes(data, partition, classes, params.k, params.reporting)
     progress(data.steps, data.steps)
     return release
+
+
+def _given_partition(data: Flows) -> Partition:
+    if data.partition is None:
+        raise InputError(
+            f"fixed needs areas that were made before; name a release or a table of zones and groups with {Option('partition')}."
+        )
+    return data.partition
+
+
+def check_data(data: Flows, _params: FixedParams) -> None:
+    """Raise unless there is a partition that was made before."""
+    _given_partition(data)
 
 
 METHOD = Method(
@@ -75,4 +84,5 @@ METHOD = Method(
     status="proven",
     partitioning=INDEPENDENT,
     needs_person_ids=True,
+    check_data=check_data,
 )

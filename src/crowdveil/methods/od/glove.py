@@ -52,6 +52,7 @@ from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, FlowParams
 from crowdveil.progress import Progress
 from crowdveil.solve.od.clusters import nearest_flows, release_clusters, step_flows
+from crowdveil.solve.od.requirements import check_positions
 
 
 class GloveParams(Budgeted, FlowParams):
@@ -90,6 +91,7 @@ METHOD = Method(
     status="argued",
     partitioning=INDEPENDENT,
     needs_person_ids=True,
+    check_data=check_positions,
     row_semantics="overlapping",
     aliases=("GLOVE", "Glove"),
 )

@@ -46,6 +46,7 @@ from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, FlowParams
 from crowdveil.progress import Progress
 from crowdveil.solve.od.clusters import nearest_flows, release_clusters, step_flows
+from crowdveil.solve.od.requirements import check_positions
 
 
 class GloveSkParams(Budgeted, FlowParams):
@@ -112,6 +113,7 @@ METHOD = Method(
     status="argued",
     partitioning=INDEPENDENT,
     needs_person_ids=True,
+    check_data=check_positions,
     row_semantics="overlapping",
     aliases=("Glove-sk",),
 )

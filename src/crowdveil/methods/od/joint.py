@@ -55,7 +55,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.guarantees import (
     Guarantee,
     MaxArea,
@@ -63,22 +63,26 @@ from crowdveil.guarantees import (
     MinTiles,
 )
 from crowdveil.io.step_classes import step_classes
+from crowdveil.io.time_windows import time_windows
 from crowdveil.method import Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.params import Budgeted, FlowParams, TimePartitioned, all_steps_at_once
+from crowdveil.params import AdaptiveInTime, Budgeted, FlowParams, all_steps_at_once
 from crowdveil.progress import Progress
+from crowdveil.solve.od.adaptive import AdaptiveRelease, solve_adaptive
 from crowdveil.solve.od.boxes import BoxSpace
-from crowdveil.solve.od.region_space import Objective, RegionExtent, RegionSpace
+from crowdveil.solve.od.region_space import Objective, RegionExtent, RegionSpace, mean_hectares
+from crowdveil.solve.od.requirements import check_outlines, check_positions, check_tree
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.od.stable import StableProblem, StableRelease, solve_stable
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import summarize_gaps
+from crowdveil.solve.od.time_boxes import AdaptiveProblem
 
 
-class JointParams(TimePartitioned, Budgeted, FlowParams):
+class JointParams(AdaptiveInTime, Budgeted, FlowParams):
     """Parameters of joint generalization."""
 
     splits: Literal["tree", "dyadic"] = "tree"
@@ -107,6 +111,8 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
     """Find the best partition of each time step into boxes, or the best one for all time steps."""
     if params.time_partition == "stable" and len(data):
         return _run_stable(data, params, progress)
+    if params.time_partition == "adaptive" and len(data):
+        return _run_adaptive(data, params, progress)
 
     def system() -> RegionSpace:
         return _regions(data, params)
@@ -153,6 +159,28 @@ def _run_stable(data: Flows, params: JointParams, progress: Progress) -> FlowRel
     return solve_stable(problem, StableRelease(params.stable_by, classes, params.k, params.reporting), progress)
 
 
+def _run_adaptive(data: Flows, params: JointParams, progress: Progress) -> FlowRelease:
+    """Find the best partition of each window into boxes over origin, destination and time."""
+    weight = Fraction(repr(params.hour_weight))
+    if params.objective == "area":
+        weight *= Fraction(mean_hectares(data)).limit_denominator(100)
+    windows = time_windows(data, params.window_options, params.k, weight)
+    problem = AdaptiveProblem(data, _regions(data, params), windows, params.k, params.objective)
+    return solve_adaptive(problem, AdaptiveRelease(params.max_suppressed, params.reporting), progress)
+
+
+def check_data(data: Flows, params: JointParams) -> None:
+    """Raise unless there is a tree or positions of zones, and outlines where areas are measured."""
+    if params.splits == "dyadic":
+        check_positions(data, params)
+    else:
+        check_tree(data, params)
+    if params.max_area_km2 is not None:
+        check_outlines(data, f"{Option('max_area_km2')}")
+    if params.objective == "area":
+        check_outlines(data, f"{Option('objective', 'area')}")
+
+
 def summarize_diagnostics(params: JointParams, facts: Floats) -> dict[str, Any]:
     """Return the gaps between the results and the optimum."""
     return summarize_gaps(facts[:, 0], facts[:, 1])
@@ -180,4 +208,5 @@ METHOD = Method(
     summarize_diagnostics=summarize_diagnostics,
     partitioning=all_steps_at_once,
     needs_person_ids=True,
+    check_data=check_data,
 )

@@ -45,6 +45,7 @@ from crowdveil.model.release import FlowRelease
 from crowdveil.params import FlowParams
 from crowdveil.progress import Progress
 from crowdveil.solve.od.clusters import members, release_clusters
+from crowdveil.solve.od.requirements import check_positions
 
 
 class MondrianParams(FlowParams):
@@ -82,5 +83,6 @@ METHOD = Method(
     status="proven",
     partitioning=INDEPENDENT,
     needs_person_ids=True,
+    check_data=check_positions,
     aliases=("Mondrian",),
 )

@@ -42,6 +42,7 @@ from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, FlowParams
 from crowdveil.progress import Progress
 from crowdveil.solve.od.region_space import RegionSpace
+from crowdveil.solve.od.requirements import check_tree
 from crowdveil.solve.od.step_solver import NO_BOXES, StepRange, StepSolution, solve_steps
 
 
@@ -118,5 +119,6 @@ METHOD = Method(
     summarize_diagnostics=summarize_diagnostics,
     partitioning=INDEPENDENT,
     needs_person_ids=True,
+    check_data=check_tree,
     aliases=("OIGH",),
 )

@@ -54,14 +54,26 @@ def run(data: Flows, params: UniformParams, rng: np.random.Generator, progress: 
     return release
 
 
-def blocks(zones: Zones, side: int) -> Ints:
-    """Return the block of each cell."""
+def _cells(zones: Zones) -> tuple[Ints, Ints]:
+    """Return column and row of each cell, from 0 on; raises where the zones are no grid."""
     if zones.column is None or zones.row is None:
         raise InputError(
             f"uniform needs cells of a grid, but the zones are no grid; make one with {Option('grid')}, such as "
             f"{Option('grid', '200m')}."
         )
     column, row = (np.asarray(c, np.int64) - int(c.min()) for c in (zones.column, zones.row))
+    return column, row
+
+
+def check_data(data: Flows, _params: UniformParams) -> None:
+    """Raise unless the zones of the trips are cells of a grid."""
+    if len(data):
+        _cells(data.zones)
+
+
+def blocks(zones: Zones, side: int) -> Ints:
+    """Return the block of each cell."""
+    column, row = _cells(zones)
     wide = int(column.max()) // side + 1
     _, number = np.unique((row // side) * wide + column // side, return_inverse=True)
     block: Ints = number.astype(np.int64)
@@ -77,4 +89,5 @@ METHOD = Method(
     status="proven",
     partitioning=INDEPENDENT,
     needs_person_ids=True,
+    check_data=check_data,
 )

@@ -53,6 +53,12 @@ def check_supported_on_spark(spec: RunSpec) -> None:
         raise ParameterError(
             f"{Option('private_report')} shows the original, which does not leave the cluster; leave it out."
         )
+    if options.ledger is not None:
+        raise ParameterError(
+            Option("ledger"),
+            "it audits runs on one machine, since each trip is compared with those of earlier releases; "
+            f"leave out {Option('engine', 'spark')}, or add the release with crowdveil ledger add.",
+        )
     if options.pairing is not None:
         raise ParameterError(f"{Option('pairing')} shows the original, which does not leave the cluster; leave it out.")
     if options.resume is not None and not isinstance(spec.data, str | Path):

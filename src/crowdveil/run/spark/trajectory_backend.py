@@ -74,6 +74,10 @@ class TrajectorySparkBackend(SparkBackend):
         number = self.points.people if counts == "people" else self.points.trajectories
         refuse_large_k(self.spec.params, number, counts)
 
+    def count_people(self) -> int | None:
+        """Return the number of people in the data; None where people are not known."""
+        return self.points.people if self.points.frame.k_unit == "people" else None
+
     def solve(self, guarantees: Guarantees, progress: Progress) -> Solution:
         """Plan partitions from the outlines of trajectories; solve and check each."""
         spec, points, engine = self.spec, self.points, self.engine

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from fastapi import Request
@@ -12,6 +13,8 @@ from crowdveil.errors import ParameterError
 from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds.base import Kind
 from crowdveil.server.queue.job import NewJob, QueuedJob, new_id
+from crowdveil.server.quotas import Upload
+from crowdveil.server.routes.attached import UPLOADS, attach, count_attached
 from crowdveil.server.routes.uploads import Form, check_files, make_upload_folder, parsed, receive
 from crowdveil.server.settings import Service
 from crowdveil.server.tokens import Caller
@@ -34,7 +37,7 @@ async def accept(
     kind: Kind,
     chosen: Callable[[Form], tuple[str, dict[str, Any] | None]],
     fields: Fields | None = None,
-    texts: tuple[str, ...] = ("parameters",),
+    texts: tuple[str, ...] = ("parameters", UPLOADS),
 ) -> QueuedJob:
     """Take in a form, check all that can be checked without reading data, and put a job into the queue.
 
@@ -52,6 +55,7 @@ async def accept(
             form = await receive(
                 request, folder / "inputs", allowed, texts, limits.upload_bytes, limits.max_rows, upload
             )
+            attached = await run_in_threadpool(_attach, service, who, form, folder / "inputs", allowed, upload)
             name, values = chosen(form)
             if values is None:
                 values = parsed(form.texts.get("parameters") or "{}", "parameters")
@@ -66,7 +70,7 @@ async def accept(
             new = NewJob(
                 job, who.id, kind.verb, name, values, form.files,
                 {"max_seconds": limits.max_seconds, "max_rows": limits.max_rows, "upload_bytes": limits.upload_bytes},
-                limits.max_running, service.settings.keep_s, upload.counted, service.settings.four_eyes, who.who,
+                limits.max_running, service.settings.keep_s, upload.counted + attached, service.settings.four_eyes, who.who,
             )  # fmt: skip
 
             def add() -> None:
@@ -88,6 +92,14 @@ async def accept(
         if found is None:
             raise ApiError(404, "not_found", "there is no such job.")
         return found
+
+
+def _attach(
+    service: Service, who: Caller, form: Form, folder: Path, fields: dict[str, tuple[str, ...]], upload: Upload
+) -> int:
+    """Put files that were uploaded before next to those of the form; returns the bytes that the job adds to its own count."""
+    again = count_attached(service, who, form, upload)
+    return attach(service, who, form, folder, fields) - again
 
 
 def _allowed(kind: Kind, name: str | None, fields: Fields | None) -> dict[str, tuple[str, ...]]:

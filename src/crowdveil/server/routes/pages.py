@@ -66,6 +66,7 @@ def add_pages(app: FastAPI) -> None:
         service: Service = request.app.state.service
         return {
             "name": who.name, "limits": who.limits.model_dump(), "keep_hours": service.settings.keep_s / 3600,
+            "upload_hours": service.settings.upload_s / 3600,
             "scopes": sorted(who.scopes), "four_eyes": service.settings.four_eyes,
         }  # fmt: skip
 

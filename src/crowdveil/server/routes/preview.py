@@ -16,6 +16,7 @@ from crowdveil.server.kinds.base import check_word, endings_of, file_options
 from crowdveil.server.queue.files import FLOWS
 from crowdveil.server.queue.job import new_id
 from crowdveil.server.quotas import Upload
+from crowdveil.server.routes.attached import UPLOADS, attach
 from crowdveil.server.routes.uploads import Form, check_files, make_upload_folder, parsed, receive
 from crowdveil.server.sentences import without_paths
 from crowdveil.server.settings import Service
@@ -26,7 +27,7 @@ SECONDS_MOST = 300
 TAKES = ("", "flows", "trajectories")
 _OPTIONS = {option for reading in READINGS.values() for option in file_options(reading)}
 _FIELDS = {"data": FLOWS, **{option: endings_of(option) for option in sorted(_OPTIONS)}}
-_TEXTS = ("parameters", "takes", "part")
+_TEXTS = ("parameters", "takes", "part", "method", "method_parameters", UPLOADS)
 _BODY: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -43,21 +44,47 @@ _BODY: dict[str, Any] = {
         "part": {
             "type": "string",
             "enum": ["", "true"],
-            "description": "Whether only the beginning of a table of text is sent.",
+            "description": "Whether only the beginning of a text table is sent, or read of an upload.",
         },
+        "method": {
+            "type": "string",
+            "description": "A method, to check whether it can work on the data.",
+            "example": "joint",
+        },
+        "method_parameters": {"type": "string", "description": "Its parameters, as JSON.", "example": '{"k": 10}'},
+        UPLOADS: {"type": "string", "description": openapi.UPLOADS_HELP, "example": "{}"},
     },
-    "required": ["data"],
     "additionalProperties": False,
 }
 _SEEN: dict[str, Any] = {
     "type": "object",
-    "required": ["columns", "rows", "looks_like", "takes", "roles", "counts", "notes", "problems", "error", "part"],
+    "required": [
+        "columns",
+        "rows",
+        "looks_like",
+        "takes",
+        "roles",
+        "times",
+        "near",
+        "counts",
+        "notes",
+        "problems",
+        "error",
+        "unfit",
+        "part",
+    ],
     "properties": {
         "columns": {"type": "array", "items": {"type": "object"}, "description": "Name and type of each column."},
         "rows": {"type": "array", "items": {"type": "array"}, "description": "The first rows, for their owner's eyes."},
         "looks_like": {"type": ["string", "null"], "description": "flows or trajectories, from the names of columns."},
         "takes": {"type": "string", "description": "What it was read as."},
         "roles": {"type": "object", "description": "Which column each role is read from."},
+        "times": {
+            "type": "array",
+            "items": {"type": "object"},
+            "description": "The first times as text, and as they are read; null where they cannot be.",
+        },
+        "near": {"type": "array", "items": {"type": "string"}, "description": "Time zones near the data."},
         "counts": {"type": "object", "description": "How much there is."},
         "crowd_of": {"type": "string", "description": "What k counts: people, trips or trajectories."},
         "notes": {"type": "array", "items": ERROR_SCHEMA["properties"]["error"], "description": "What was guessed."},
@@ -69,6 +96,10 @@ _SEEN: dict[str, Any] = {
         "error": {
             "anyOf": [ERROR_SCHEMA["properties"]["error"], {"type": "null"}],
             "description": "The error that a job would end with.",
+        },
+        "unfit": {
+            "anyOf": [ERROR_SCHEMA["properties"]["error"], {"type": "null"}],
+            "description": "The error that the method would end with, as far as it is known from the data.",
         },
         "part": {"type": "boolean", "description": "Whether only the beginning was looked at."},
     },
@@ -101,6 +132,8 @@ async def _previewed(request: Request, who: Caller, upload: Upload) -> dict[str,
     folder = await run_in_threadpool(make_upload_folder, request, service, name) / "inputs"
     try:
         form = await receive(request, folder, _FIELDS, _TEXTS, limits.upload_bytes, limits.max_rows, upload)
+        part = form.texts.get("part") == "true"
+        upload.hold(await run_in_threadpool(lambda: attach(service, who, form, folder, _FIELDS, part=part)))
         asked = _asked(form, {"max_rows": limits.max_rows, "upload_bytes": limits.upload_bytes})
         await run_in_threadpool(check_files, form, folder, limits.upload_bytes)
         seconds, memory = min(limits.max_seconds, SECONDS_MOST), service.settings.memory_bytes
@@ -109,6 +142,7 @@ async def _previewed(request: Request, who: Caller, upload: Upload) -> dict[str,
         more = {
             "notes": [_without_paths(note) for note in seen["notes"]],
             "error": seen["error"] and _without_paths(seen["error"]),
+            "unfit": seen["unfit"] and _without_paths(seen["unfit"]),
         }
         return seen | more | {"part": asked["part"]}
     finally:
@@ -130,5 +164,7 @@ def _asked(form: Form, limits: dict[str, Any]) -> dict[str, Any]:
         check_word(option, values.get(option), option in form.files)
     return {
         "data": form.files["data"], "files": {f: n for f, n in form.files.items() if f != "data"}, "takes": takes,
-        "values": values, "part": form.texts.get("part") == "true", "limits": limits,
+        "values": values, "method": form.texts.get("method", ""),
+        "method_parameters": parsed(form.texts.get("method_parameters") or "{}", "method_parameters"),
+        "part": form.texts.get("part") == "true", "limits": limits,
     }  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,16 +18,14 @@ from crowdveil.server.answers import ApiError
 from crowdveil.server.edge import check_text, filename_of
 from crowdveil.server.queue.files import safe_name, sync_file
 from crowdveil.server.quotas import Upload
+from crowdveil.server.routes.table_limits import count_rows
 from crowdveil.server.settings import Service
 
 TEXT_MOST = 1 << 20
 """Bytes of all fields of a form that are no files."""
-HEADER_MOST = 1 << 16
-"""Bytes of the first line of a table."""
 PARTS_MOST = 64
 DEPTH_MOST = 32
 """How deep JSON may be nested."""
-_TABLES = (".csv", ".tsv", ".txt")
 logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it quotes what came in
 
 
@@ -122,22 +119,8 @@ class _Receiver:
                 raise ApiError(413, "too_large", Option(part.name), f"wanted at most {TEXT_MOST >> 20} MiB of text.")
             part.text += piece
             return
-        if part.filename.lower().endswith(_TABLES):
-            self.count(piece)
+        count_rows(part, part.filename, piece, self.rows_most)
         part.file.write(piece)
-
-    def count(self, piece: bytes) -> None:
-        """Rows of a table of text, and the length of its first line: either can be a bomb."""
-        part = self.part
-        part.rows += max(piece.count(b"\n"), piece.count(b"\r"))
-        if part.rows > self.rows_most + 1:
-            raise ApiError(413, "too_large", part.filename, f"wanted at most {self.rows_most:,} rows; send less data.")
-        if not part.ended_first:
-            line = re.search(rb"[\r\n]", piece)
-            part.first_line += len(piece) if line is None else line.start()
-            part.ended_first = line is not None and part.first_line > 0
-            if part.first_line > HEADER_MOST:
-                raise ApiError(422, "bad_input", part.filename, f"wanted a header of at most {HEADER_MOST >> 10} KiB.")
 
     def close(self) -> None:
         part = self.part
@@ -165,12 +148,16 @@ def no_space() -> ApiError:
     return ApiError(507, "no_space", "the disk of the server is full; delete jobs, or ask its operator.")
 
 
+def check_space(service: Service, size: int) -> None:
+    """Refuse an upload of this many bytes before it comes in where the disk has no space for it."""
+    if service.space.free() < service.space.min_free + size:
+        raise no_space()
+
+
 def make_upload_folder(request: Request, service: Service, job: str) -> Path:
     """Make the folder of an upload; refuses it before it comes in where the disk has no space for it."""
     declared = request.headers.get("content-length", "")
-    size = int(declared) if declared.isdecimal() and len(declared) < 20 else 0
-    if service.space.free() < service.space.min_free + size:
-        raise no_space()
+    check_space(service, int(declared) if declared.isdecimal() and len(declared) < 20 else 0)
     try:
         return service.files.receive(job)
     except OSError:

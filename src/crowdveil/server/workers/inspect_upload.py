@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from crowdveil.errors import CrowdveilError, Option, ParameterError, as_json, rows_that
@@ -20,6 +21,9 @@ from crowdveil.io.source import Source, open_source
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import READINGS, read
+from crowdveil.registry import find_method
+from crowdveil.run.verification import check_k_feasible
+from crowdveil.server.workers.preview_times import near_time_zones, parsed_times
 from crowdveil.server.workers.process import be_apart, check_rows
 
 ROWS_SHOWN = 5
@@ -44,6 +48,7 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
             "looks_like": "flows",
             "takes": "flows",
             "roles": {},
+            "times": [],
             **_read("flows", request),
         }
     if request["part"]:
@@ -53,14 +58,21 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
     head = first.slice(0, ROWS_TYPED).to_pydict() if first is not None else {c: [] for c in source.columns}
     like = _looks_like(source)
     takes = request["takes"] or like or "flows"
+    roles = _roles(source, takes, request["values"])
+    times = [] if first is None or "time" not in roles else _times(first, roles["time"], request["values"])
     return {
         "columns": [{"name": c, "type": _type(source.schema.field(c).type, head[c])} for c in source.columns],
         "rows": [[_shown(v) for v in row] for row in zip(*(head[c][:ROWS_SHOWN] for c in source.columns), strict=True)],
         "looks_like": like,
         "takes": takes,
-        "roles": _roles(source, takes, request["values"]),
+        "roles": roles,
+        "times": times,
         **_read(takes, request),
     }
+
+
+def _times(first: Any, column: str, values: dict[str, Any]) -> list[dict[str, str | None]]:
+    return parsed_times(first.slice(0, ROWS_TYPED).column(first.schema.get_field_index(column)), values)
 
 
 def _looks_like(source: Source) -> str | None:
@@ -93,7 +105,7 @@ def _found(source: Source, role: str, named: str | None) -> str | None:
 
 def _read(takes: str, request: dict[str, Any]) -> dict[str, Any]:
     """Read it as a job would: how much there is, what was guessed, and what is wrong, row by row where rows can be left out."""
-    answer: dict[str, Any] = {"counts": {}, "notes": [], "problems": [], "error": None}
+    answer: dict[str, Any] = {"counts": {}, "notes": [], "problems": [], "error": None, "unfit": None, "near": []}
     values = {n: v for n, v in request["values"].items() if n != "drop_invalid"}
     try:
         return answer | _counted(takes, request, values)
@@ -121,10 +133,37 @@ def _counted(takes: str, request: dict[str, Any], values: dict[str, Any]) -> dic
     else:
         counts = {"trajectories": len(model), "points": model.points}
     return {
+        "unfit": _unfit(model, request), "near": _near(model),
         "counts": {**counts, "crowd": int(model.total_people)}, "crowd_of": model.k_unit,
         "notes": [as_json("note", text) for text in notes.texts],
         "problems": [{"message": rows_that((), n, reason), "rows": n} for reason, n in notes.dropped.items()],
     }  # fmt: skip
+
+
+def _unfit(model: Flows | Trajectories, request: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the error that the chosen method would end with, as far as it is known before anything is solved."""
+    name, method = request.get("method"), None
+    try:
+        method = find_method(name) if name else None
+        if method is None or not isinstance(model, method.takes):
+            return None
+        params = method.params.checked(request["method_parameters"])
+        if not request["part"]:  # there may be more people in the rest of the file
+            check_k_feasible(model, params)
+        if "partition" not in request["values"] | request["files"]:  # which previews do not read
+            method.check_data(model, params)
+    except CrowdveilError as error:
+        return as_json(error.code, error.text)
+    return None
+
+
+def _near(model: Flows | Trajectories) -> list[str]:
+    """Return time zones near the data, for a guess."""
+    places = model.zones if isinstance(model, Flows) else model
+    if isinstance(model, Flows) and not model.zones.located:
+        return []
+    lon, lat = np.asarray(places.lon, float), np.asarray(places.lat, float)
+    return near_time_zones(float(np.median(lon)), float(np.median(lat))) if len(lon) else []
 
 
 def _type(of: Any, values: list[Any]) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from crowdveil.errors import InputError, Option, counted
-from crowdveil.model.arrays import Ints, require
+from crowdveil.model.arrays import Ints, frozen, require, row_slices, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 
@@ -30,23 +32,69 @@ def rows_met(flows: Flows, release: FlowRelease) -> tuple[Ints, int]:
     from crowdveil.kernels.od.assign import assign_rows
 
     check_same_zones(flows, release)
-    areas = release.areas
-    return assign_rows(
-        flows.offsets, flows.origin, flows.destination, *rows_of_steps(flows, release), release.origin,
-        release.destination, areas.offsets, areas.tiles, len(flows.zones),
+    areas, rows = release.areas, rows_of_steps(flows, release)
+    found, twice = assign_rows(
+        flows.offsets, flows.origin, flows.destination, rows.first, rows.last, release.origin[rows.row],
+        release.destination[rows.row], areas.offsets, areas.tiles, len(flows.zones),
     )  # fmt: skip
+    return (found if release.intervals is None else np.append(rows.row, -1)[found]), twice
 
 
-def rows_of_steps(flows: Flows, release: FlowRelease) -> tuple[Ints, Ints]:
-    """Return where the rows of each time step of the original begin and end in the release."""
+class StepRows(NamedTuple):
+    """The rows that each time step of the original is in: `row` from `first` to before `last`; a row may be in several."""
+
+    first: Ints
+    last: Ints
+    row: Any
+
+
+def rows_of_steps(flows: Flows, release: FlowRelease) -> StepRows:
+    """Return the rows of a release that each time step of the original is in."""
+    if release.intervals is not None:
+        check_windows(flows, release)
+        slot, row = release.intervals.spread()
+        own = release.intervals.slots_of(flows.t)
+        # A time step outside all windows, -1, is in no row.
+        first, last = (frozen(np.searchsorted(slot, own, side=side), np.int64) for side in ("left", "right"))
+        return StepRows(first, last, row)
     first, last = np.zeros(flows.steps, np.int64), np.zeros(flows.steps, np.int64)
     step = steps_of_release(flows, release)
     first[step], last[step] = release.offsets[:-1], release.offsets[1:]
-    return first, last
+    return StepRows(first, last, slice(None))
+
+
+def windows_of_steps(flows: Flows, release: FlowRelease) -> Ints:
+    """Return the time step of the release, or the window, that each time step of the original is in; -1 where there is none."""
+    if release.intervals is None:
+        found = np.full(flows.steps, -1, np.int64)
+        found[steps_of_release(flows, release)] = np.arange(len(release.t))
+        return found
+    slot = release.intervals.slots_of(flows.t)
+    windows: Ints = np.append(row_slices(release.intervals.offsets), -1)[slot]
+    return windows
+
+
+def trips_in_windows(flows: Flows, release: FlowRelease) -> Ints:
+    """Return the trips of the original in each time step of the release, or in each window."""
+    return sums_in_windows(windows_of_steps(flows, release), slice_sums(flows.offsets, flows.volume), len(release.t))
+
+
+def sums_in_windows(window: Ints, values: Ints, windows: int) -> Ints:
+    """Return the sums of values of time steps over the windows that they are in; steps with -1 are in none."""
+    sums = np.zeros(windows, np.int64)
+    np.add.at(sums, window[window >= 0], values[window >= 0])
+    return sums
+
+
+def check_windows(flows: Flows, release: FlowRelease) -> None:
+    """Raise if a release has windows without any time step of the original."""
+    found = windows_of_steps(flows, release)
+    check_steps(int(len(release.t) - len(np.unique(found[found >= 0]))))
 
 
 def steps_of_release(flows: Flows, release: FlowRelease) -> Ints:
     """Return the time step of the original that each step of the release is. A release may have fewer of them."""
+    require(release.intervals is None, "release: wanted rows of one time step each, but rows have intervals of time.")
     place = np.searchsorted(flows.t, release.t)
     known = (place < flows.steps) & (flows.t[np.minimum(place, flows.steps - 1)] == release.t if flows.steps else False)
     check_steps(int(len(release.t) - np.count_nonzero(known)))

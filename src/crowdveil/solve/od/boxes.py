@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -21,6 +21,10 @@ FIRST_GUESS, GUESS_PARTS = Fraction(1, 25), 16
 """The first multiplier that is tried, as a share of what a trip costs if nothing is split, and its largest denominator."""
 MAX_COST = 2**60
 """Costs of a matrix stay below it: sums and differences of a few of them fit into 64 bits."""
+MAX_WORDS = 2**27
+"""Words of 64 bits that dyadic boxes of a matrix may take while they are built: 1 GiB."""
+FIRST_BLOCK, BLOCK_FACTOR = 4, 4
+"""Tiles of regions that are halved in one direction only where dyadic regions have too many boxes, and how they grow."""
 DEVIATION_SCALE = 1000
 """Deviations are fractions; they count in thousandths of a trip, so that costs stay whole numbers."""
 
@@ -105,8 +109,8 @@ class BoxSpace:
         origins_first: bool = False,
     ) -> BoxSpace:
         """Build the boxes of a time step; with `origins_first`, an origin is only split while its destinations are not."""
-        matrix = Matrix.of(data, step, system)
-        built, splits = build_matrix_boxes(matrix, k, origins_first=origins_first)
+        matrix, (built, splits) = build_bounded_boxes(Matrix.of(data, step, system), k, origins_first=origins_first)
+        system = matrix.system
         boxes = BoxArrays(*(frozen(a, np.int64) for a in built))
         o, d, volume = boxes.origin, boxes.destination, boxes.volume
         total, lost_cost = matrix.total, lost_cost_of(objective)
@@ -233,10 +237,13 @@ class BoxSpace:
         kept, split = published_boxes(choice, self.splits)
         kept = np.sort(kept)
         published = (self.origin[kept], self.destination[kept], self.volume[kept], self.crowd[kept])
-        return StepSolution(*published, *(self._left(np.sort(split), choice) if left else NO_BOXES), np.array(facts))
+        return StepSolution(*published, *(self.left(np.sort(split), choice)[:2] if left else NO_BOXES), np.array(facts))
 
-    def _left(self, split: Ints, choice: Ints) -> tuple[Ints, Ints]:
-        """Return the parts of split boxes that are no boxes themselves, and boxes that may not be published."""
+    def left(self, split: Ints, choice: Ints) -> tuple[Ints, Ints, Ints]:
+        """Return the parts of split boxes that are no boxes themselves, and boxes that may not be published.
+
+        Of each its origin, its destination, and the box that it is a part of. Parts of splits by time are not among them.
+        """
         chosen = choice[split]
         rows, offsets = take_slices(self.splits.link_offsets, chosen)
         box, of_link = self.splits.link[rows], row_slices(offsets)
@@ -251,12 +258,13 @@ class BoxSpace:
             place = np.cumsum(here) - 1
             covered = _position_of_holder(side.regions, part, of_part, mine[box[linked]], place[of_link[linked]])
             bare = ~np.isin(np.arange(len(part)), covered)
-            sides.append((part[bare], other[split[here]][of_part[bare]]))
-        (to, to_origin), (start, start_destination) = sides
+            box_of = split[here][of_part[bare]]
+            sides.append((part[bare], other[box_of], box_of))
+        (to, to_origin, to_box), (start, start_destination, start_box) = sides
         gone = self._gone(split, choice)
         origins = np.concatenate([to_origin, start, self.origin[gone]])
         destinations = np.concatenate([to, start_destination, self.destination[gone]])
-        return origins, destinations
+        return origins, destinations, np.concatenate([to_box, start_box, gone])
 
     def _parts(self, regions: Regions, mine: Ints, split: Ints, chosen: Ints, kind: int) -> tuple[Ints, Ints]:
         """Return the regions that a side of each box is split into, and the position of the box in the list."""
@@ -311,6 +319,28 @@ def check_exact(cost: int) -> None:
         )
 
 
+class TooManyBoxesError(InputError):
+    """Boxes of dyadic regions would take too much memory."""
+
+
+def build_bounded_boxes(
+    matrix: Matrix, k: int, *, origins_first: bool = False
+) -> tuple[Matrix, tuple[BoxArrays, Splits]]:
+    """Build all boxes of a matrix; return it with the regions that were used.
+
+    Where dyadic regions have too many boxes, small regions are halved in one direction only, the smallest first. That depends
+    on this matrix alone, so that a time step has the same boxes alone and among others.
+    """
+    whole, block = matrix.system, FIRST_BLOCK
+    while True:
+        try:
+            return matrix, build_matrix_boxes(matrix, k, origins_first=origins_first)
+        except TooManyBoxesError:
+            if block > int(whole.origins.regions.size[-1]):
+                raise
+            matrix, block = replace(matrix, system=whole.with_blocks(block)), block * BLOCK_FACTOR
+
+
 def build_matrix_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) -> tuple[BoxArrays, Splits]:
     """Build all boxes of a matrix that reach k, and how each can be split."""
     from crowdveil.kernels.od.dyadic import build_dyadic_boxes
@@ -321,16 +351,24 @@ def build_matrix_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) -
         raise InputError("not even the whole map has as many tiles as published areas should have; ask for fewer.")
     if isinstance(origins.regions, DyadicRegions):
         large = frozen(origins.large_enough, np.int64)
-        return build_dyadic_boxes(matrix.rows, *matrix.pairs_by_person(), origins.regions.arrays, large, large, k)
+        enough, boxes, splits = build_dyadic_boxes(
+            matrix.rows, *matrix.pairs_by_person(), origins.regions.arrays, large, large, k, MAX_WORDS
+        )
+        if not enough:
+            raise TooManyBoxesError(
+                f"dyadic splits of this map and these flows need more than {8 * MAX_WORDS >> 30} GiB of memory; use "
+                f"{Option('splits', 'tree')}."
+            )
+        return boxes, splits
     leaves = origins.tree.tiles
     pairs = matrix.pairs_by(np.arange(leaves, dtype=np.int32), leaves)
     return build_boxes(matrix.rows, pairs, origins.as_origins, destinations.as_destinations, origins_first, k)
 
 
-def box_deviations(matrix: Matrix, boxes: BoxArrays) -> Ints:
-    """Return what each box loses when its volume is spread evenly over its cells."""
+def box_deviations(matrix: Matrix, boxes: BoxArrays, steps: int = 1) -> Ints:
+    """Return what each box loses when its volume is spread evenly over its cells, pairs of tiles in `steps` time steps."""
     from crowdveil.kernels.od.deviation import deviations
 
     regions = (side.regions for side in (matrix.system.origins, matrix.system.destinations))
     tiles = (frozen(a, np.int64) for r in regions for a in r.tiles_of(np.arange(len(r.size))))
-    return frozen(deviations(boxes, matrix.rows, DEVIATION_SCALE, *tiles), np.int64)
+    return frozen(deviations(boxes, matrix.rows, steps, DEVIATION_SCALE, *tiles), np.int64)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import Option
 from crowdveil.kernels.od.structures import DestinationTree, OriginTree
 from crowdveil.model.arrays import Ints, Mask, frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.trees import ward
 from crowdveil.solve.od.dyadic_regions import DyadicRegions
+from crowdveil.solve.od.requirements import check_outlines
 
 Objective = Literal["generalization", "area", "reconstruction"]
 Regions = Hierarchy | DyadicRegions
@@ -68,7 +69,7 @@ class RegionSide:
             large_enough = large_enough & (regions.subtree_sums(data.visited.astype(np.int64)) >= extent.inhabited)
         small_enough = np.ones(len(regions.size), np.bool_)
         if extent.most_km2 is not None:
-            area = _areas_m2(data, "max_area_km2")
+            area = _areas_m2(data, f"{Option('max_area_km2')}")
             small_enough = regions.subtree_sums(area) <= extent.most_km2 * _KM2_M2
         cost = regions.subtree_sums(_tile_cost(data, objective))
         return cls(regions, frozen(cost, np.int64), frozen(large_enough, np.bool_), frozen(small_enough, np.bool_))
@@ -122,6 +123,16 @@ class RegionSpace:
         """Return what a trip from the whole map to the whole map costs."""
         return int(self.origins.cost[-1]) + int(self.destinations.cost[-1])
 
+    def with_blocks(self, block: int) -> RegionSpace:
+        """Return dyadic regions with the same numbers; those of at most `block` tiles are halved in one direction only."""
+        whole = self.origins.regions
+        if not isinstance(whole, DyadicRegions):
+            raise TypeError("only rectangles are halved in several directions")
+        regions, used = whole.with_blocks(block)
+        large_enough = frozen(self.origins.large_enough & used, np.bool_)
+        side = replace(self.origins, regions=regions, large_enough=large_enough)
+        return RegionSpace(side, side)
+
     @classmethod
     def trees(
         cls,
@@ -150,15 +161,18 @@ class RegionSpace:
 def _tile_cost(data: Flows, objective: Objective) -> Ints:
     """Return what a tile costs a trip: 1, or its area in hectares."""
     if objective == "area":
-        return np.rint(_areas_m2(data, "objective: area") / _HECTARE_M2).astype(np.int64)
+        return np.rint(_areas_m2(data, f"{Option('objective', 'area')}") / _HECTARE_M2).astype(np.int64)
     return np.ones(len(data.zones), np.int64)
 
 
+def mean_hectares(data: Flows) -> float:
+    """Return what a tile of mean size costs a trip where areas are to be small."""
+    return float(_areas_m2(data, "objective: area").mean() / _HECTARE_M2)
+
+
 def _areas_m2(data: Flows, what: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    area = data.zones.area_m2
-    if np.isnan(area).any():
-        raise InputError(f"{what} needs zones with outlines; give polygons with {Option('zones')}, or a grid.")
-    return area
+    check_outlines(data, what)
+    return data.zones.area_m2
 
 
 def _joins(tree: Hierarchy) -> Ints:

@@ -112,7 +112,7 @@ def _with_rows(
     release: FlowRelease, step: Ints, origin: Ints, volume: Ints, crowd: Ints, offsets: Ints, tiles: Ints
 ) -> FlowRelease:
     """Add aggregated rows to the release, each behind the published ones of its step."""
-    areas, destination = _with_areas(release.areas, offsets, tiles)
+    areas, destination = with_areas(release.areas, offsets, tiles)
     all_steps = np.concatenate([release.step, step])
     order = np.argsort(all_steps, kind="stable")
 
@@ -131,7 +131,7 @@ def _with_rows(
     )
 
 
-def _with_areas(areas: Areas, offsets: Ints, tiles: Ints) -> tuple[Areas, Ints]:
+def with_areas(areas: Areas, offsets: Ints, tiles: Ints) -> tuple[Areas, Ints]:
     """Add the areas of aggregated destinations, equal ones once; return the number of each.
 
     Of the areas that are there only single tiles are taken again: whether a larger one is there depends on other time steps,

@@ -18,7 +18,7 @@ _NO_TILE = frozen(np.zeros(0, np.int32), np.int32)
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """The rows of a time step, in order of origin and destination.
+    """The rows of a time step, in order of origin and destination; or those of several, where a pair of tiles may repeat.
 
     Attributes
     ----------
@@ -47,18 +47,32 @@ class Matrix:
     @classmethod
     def of(cls, data: Flows, step: int, system: RegionSpace) -> Matrix:
         """Take a time step out of the data."""
+        return cls.over(data, step, step + 1, system)
+
+    @classmethod
+    def over(cls, data: Flows, first: int, last: int, system: RegionSpace) -> Matrix:
+        """Take the time steps from `first` to before `last` out of the data, as one matrix.
+
+        Each row is still the cell of one time step; a person is listed once for each pair of tiles.
+        """
         from crowdveil.kernels.od.step_rows import rows_by_origin
 
-        low, high = data.offsets[step], data.offsets[step + 1]
+        low, high = data.offsets[first], data.offsets[last]
         origin, destination = data.origin[low:high], data.destination[low:high]
+        volume, crowd = data.volume[low:high], data.people[low:high]
         people = (_NONE, _NO_TILE, _NO_TILE)
         if data.person_ids is not None and data.person_offsets is not None:
             members = data.person_offsets[low : high + 1]
             row = row_slices(members - members[0])
             people = (data.person_ids[members[0] : members[-1]], origin[row], destination[row])
-        volume = data.volume[low:high]
+            if last - first > 1:
+                people = _each_once(*people, len(data.zones))
+        if last - first > 1:
+            order = np.argsort(origin, kind="stable")
+            origin, destination = (frozen(a[order], np.int32) for a in (origin, destination))
+            volume, crowd = (frozen(a[order], np.int64) for a in (volume, crowd))
         offsets, leaving = (frozen(a, np.int64) for a in rows_by_origin(origin, volume, len(data.zones)))
-        return cls(system, offsets, leaving, destination, volume, data.people[low:high], *people)
+        return cls(system, offsets, leaving, destination, volume, crowd, *people)
 
     @cached_property
     def total(self) -> int:
@@ -88,3 +102,14 @@ class Matrix:
         _, number = np.unique(self.person, return_inverse=True)
         columns = (number[order], self.person_origin[order], self.person_destination[order])
         return tuple(frozen(c, np.int64) for c in columns)  # type: ignore[return-value]
+
+
+def _each_once(person: Ints, origin: Indices, destination: Indices, tiles: int) -> tuple[Ints, Indices, Indices]:
+    """Return each person once for each pair of tiles."""
+    pair = origin.astype(np.int64) * tiles + destination
+    order = np.lexsort((pair, person))
+    person, pair = person[order], pair[order]
+    new = np.ones(len(pair), np.bool_)
+    new[1:] = (np.diff(person) != 0) | (np.diff(pair) != 0)
+    origin, destination = (frozen(a, np.int32) for a in np.divmod(pair[new], tiles))
+    return frozen(person[new], np.int64), origin, destination

@@ -14,7 +14,7 @@ from crowdveil.model.arrays import Floats, Ints, distinct, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
 from crowdveil.progress import Progress
-from crowdveil.solve.od.assignment import row_of_flows
+from crowdveil.solve.od.assignment import row_of_flows, sums_in_windows, trips_in_windows, windows_of_steps
 from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.small_flows import Left, Reporting, aggregate_small
 from crowdveil.solve.od.weights import with_exact_volumes
@@ -152,20 +152,22 @@ def summarize_figures(figures: Floats | None, summarize: Callable[[Floats], dict
     return summarize(of_steps) if len(of_steps) else {}
 
 
-def finish_release(data: Flows, release: FlowRelease, left: Left, k: int, reporting: Reporting) -> FlowRelease:
-    """Complete a release: aggregate small flows if wanted, and count what is suppressed in each step."""
-    if reporting.wanted:
+def finish_release(data: Flows, release: FlowRelease, left: Left | None, k: int, reporting: Reporting) -> FlowRelease:
+    """Complete a release: aggregate small flows if wanted and not done, and count what is suppressed in each step."""
+    if reporting.wanted and left is not None:
         release = aggregate_small(release, data, left, k, reporting)
     release = with_exact_volumes(data, release).without_empty_rows()
-    return release.with_suppressed(_suppressed(data, release, k)).without_unused_areas()
+    return release.with_suppressed(suppressed_volumes(data, release, k)).without_unused_areas()
 
 
-def _suppressed(data: Flows, release: FlowRelease, k: int) -> Ints:
-    """Return the suppressed volume of each step, where it is sure to be that of at least k people."""
-    volume = slice_sums(data.offsets, data.volume) - slice_sums(release.offsets, release.volume)
+def suppressed_volumes(data: Flows, release: FlowRelease, k: int) -> Ints:
+    """Return the suppressed volume of each step or window, where it is sure to be that of at least k people."""
+    window = windows_of_steps(data, release)
+    volume = trips_in_windows(data, release) - slice_sums(release.offsets, release.volume)
     if data.k_unit == "people":
-        return data.suppressed_totals(row_of_flows(data, release) < 0, volume, k, NOT_GIVEN)
-    crowd = slice_sums(data.offsets, data.people) - slice_sums(release.offsets, release.people)
+        return data.suppressed_totals(row_of_flows(data, release) < 0, volume, k, NOT_GIVEN, window)
+    people = sums_in_windows(window, slice_sums(data.offsets, data.people), len(release.t))
+    crowd = people - slice_sums(release.offsets, release.people)
     return np.where((volume == 0) | (np.minimum(volume, crowd) >= k), volume, NOT_GIVEN)
 
 

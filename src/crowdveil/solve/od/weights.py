@@ -19,7 +19,7 @@ import numpy as np
 from crowdveil.model.arrays import Ints, slice_sums
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.solve.od.assignment import row_of_flows
+from crowdveil.solve.od.assignment import row_of_flows, trips_in_windows
 
 
 def rounded(whole: Ints, rest: Ints, offsets: Ints) -> Ints:
@@ -61,7 +61,7 @@ def with_exact_volumes(data: Flows, release: FlowRelease) -> FlowRelease:
 def _rounded_up(data: Flows, release: FlowRelease, volume: Ints, chosen: Ints) -> Ints:
     """Return 1 for rows rounded to 0 whose flows are rounded to more: the first of a time step, up to its trips in no row."""
     lost = (volume == 0) & (chosen > 0)
-    room = slice_sums(data.offsets, data.volume) - slice_sums(release.offsets, volume)
+    room = trips_in_windows(data, release) - slice_sums(release.offsets, volume)
     so_far = np.concatenate([np.zeros(1, np.int64), np.cumsum(lost)])
     rank = so_far[1:] - np.repeat(so_far[release.offsets[:-1]], np.diff(release.offsets))
     up: Ints = (lost & (rank <= np.repeat(room, np.diff(release.offsets)))).astype(np.int64)

@@ -46,7 +46,8 @@ class Contemporaries:
                 "can be held; use the spatiotemporal distance where there is a choice, or fewer trajectories.",
             )
         first, second, length = edges(order, start, end, *paths.points, pairs)
-        ends = np.concatenate([first, second]), np.concatenate([second, first])
+        # Indices of 32 bits: shortest paths in the oldest scipy that is supported take no others.
+        ends = np.concatenate([first, second]).astype(np.int32), np.concatenate([second, first]).astype(np.int32)
         return coo_array((np.concatenate([length, length]), ends), shape=(len(paths), len(paths))).tocsr()
 
     def components(self) -> list[Ints]:
@@ -72,7 +73,7 @@ class Contemporaries:
         there = np.flatnonzero(np.isfinite(first))
         if len(there) == 0:
             return np.full(len(to), np.inf)
-        row = csr_array((first[there], there, np.array([0, len(there)])), shape=(1, n))
+        row = csr_array((first[there], there.astype(np.int32), np.array([0, len(there)], np.int32)), shape=(1, n))
         graph = vstack([self.graph, row], format="csr")
         graph.resize((n + 1, n + 1))
         # No way from it comes back to it, so that its edges are needed in one direction only.

@@ -1,0 +1,83 @@
+"""Keep a ledger of the releases of one data source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from crowdveil.api.opened import folder_of
+from crowdveil.ledger.explaining import explain
+from crowdveil.ledger.listing import entry_rows
+from crowdveil.ledger.recording import retire, verify_ledger
+from crowdveil.ledger.store import Ledger, create_ledger
+from crowdveil.model.tabular import Table
+from crowdveil.run.ledgers import Checked, add_release, check_release
+
+
+def ledger_init(folder: str | Path) -> Path:
+    """Create an empty ledger in a new folder that only its owner can read.
+
+    Runs with `ledger=folder` are audited against all its entries. The folder is confidential.
+
+    >>> crowdveil.ledger_init("ledger")  # doctest: +SKIP
+    """
+    return create_ledger(Path(folder)).folder
+
+
+def ledger_list(folder: str | Path) -> Table:
+    """Return a table of the entries of a ledger: their releases, periods, k, methods and audits.
+
+    >>> crowdveil.ledger_list("ledger").to_pandas()  # doctest: +SKIP
+    """
+    return Table(pa.Table.from_pylist(entry_rows(Ledger(folder))))
+
+
+def ledger_check(folder: str | Path, release: Any, original: Any, **options: Any) -> Checked:
+    """Audit a release or a heat map against a ledger without adding it; `.passed` and `.lines` say what was found.
+
+    `original` is the data that it was made from, read as the manifest says; files that were needed for it, such as zones, are
+    given as `options`.
+
+    >>> crowdveil.ledger_check("ledger", "out", "trips.parquet", zones="zones.geojson").passed  # doctest: +SKIP
+    """
+    with folder_of(release) as opened:
+        return check_release(Path(opened), Ledger(folder), original, options)
+
+
+def ledger_add(
+    folder: str | Path, release: Any, original: Any = None, *, published: bool = False, **options: Any
+) -> Checked:
+    """Audit a release or a heat map and add it to a ledger; raise where a set of fewer than k could be derived.
+
+    With `published` the release is public already, and is added whatever the audit finds. The rest is as in `ledger_check`.
+
+    >>> crowdveil.ledger_add("ledger", "out", "trips.parquet", zones="zones.geojson").entry  # doctest: +SKIP
+    """
+    with folder_of(release) as opened:
+        return add_release(Path(opened), Ledger(folder), original, options, published=published)
+
+
+def ledger_explain(folder: str | Path, entry: int | None = None) -> list[str]:
+    """Return what the audit of an entry found, or of the last release that was refused: rows, subtraction, size of the set.
+
+    >>> print("\\n".join(crowdveil.ledger_explain("ledger")))  # doctest: +SKIP
+    """
+    return explain(Ledger(folder), entry)
+
+
+def ledger_verify(folder: str | Path, last: str | None = None) -> list[str]:
+    """Check that no line and no file of a ledger was changed or removed; `last` is the last hash of an earlier check.
+
+    >>> crowdveil.ledger_verify("ledger")  # doctest: +SKIP
+    """
+    return verify_ledger(Ledger(folder), last)
+
+
+def ledger_retire(folder: str | Path, entry: int, reason: str) -> None:
+    """Leave an entry out of later audits. Only for a release that nobody received: what was published stays known.
+
+    >>> crowdveil.ledger_retire("ledger", 3, "never sent: the recipient withdrew the request")  # doctest: +SKIP
+    """
+    retire(Ledger(folder), entry, reason)

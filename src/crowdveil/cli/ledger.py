@@ -1,0 +1,123 @@
+"""`crowdveil ledger`: a confidential ledger of releases, against which new ones are audited."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from crowdveil.cli.options import given, options_of
+from crowdveil.ledger.explaining import explain
+from crowdveil.ledger.listing import entry_lines, entry_rows
+from crowdveil.ledger.recording import retire, verify_ledger
+from crowdveil.ledger.store import Ledger, create_ledger
+from crowdveil.reading import EitherReading
+from crowdveil.run.ledgers import Checked, add_release, check_release
+
+_FOLDER = click.argument("ledger", type=click.Path(path_type=Path), metavar="LEDGER")
+_RELEASE = click.argument("release", type=click.Path(path_type=Path), metavar="OUT")
+_ORIGINAL = click.option(
+    "--original", metavar="FILE", help="The trips, flows or trajectories that the release was made from."
+)
+
+
+@click.group()
+def command() -> None:
+    """Audit releases against earlier ones of the same data: no group of fewer than k may be derived by subtraction.
+
+    A ledger is a folder for one source of data. It holds keyed hashes of the records behind each release, and is confidential:
+    keep it where the data are. Runs with --ledger audit their release before it is published, and add it.
+
+    \b
+    Examples:
+      crowdveil ledger init ledger/
+      crowdveil anonymize joint trips.parquet --zones zones.geojson --step 1h -o hours/ --ledger ledger/
+      crowdveil ledger list ledger/
+      crowdveil ledger check ledger/ out/ --original trips.parquet --zones zones.geojson
+      crowdveil ledger add ledger/ out/ --original trips.parquet --zones zones.geojson
+      crowdveil ledger explain ledger/
+      crowdveil ledger verify ledger/
+      crowdveil ledger retire ledger/ 3 --reason "never sent"
+    """
+
+
+@command.command("init")
+@_FOLDER
+def init(ledger: Path) -> None:
+    """Make an empty ledger in a new folder, which only its owner can read."""
+    create_ledger(ledger)
+    click.echo(f"{ledger}: a ledger without entries; confidential, do not publish it")
+
+
+@command.command("list")
+@_FOLDER
+@click.option("--json", "as_json", is_flag=True, help="Print the entries as JSON.")
+def list_entries(ledger: Path, as_json: bool) -> None:
+    """List the entries: release, method, k, period, state, and how each was audited."""
+    opened = Ledger(ledger)
+    click.echo(json.dumps(entry_rows(opened), indent=2) if as_json else "\n".join(entry_lines(opened)))
+
+
+@command.command("check", params=options_of(EitherReading))
+@_FOLDER
+@_RELEASE
+@_ORIGINAL
+def check(ledger: Path, release: Path, original: str | None, **values: Any) -> None:
+    """Audit a release or a heat map against the ledger without adding it.
+
+    The original is read as it was for the release; only files, such as zones, must be given again. Exit code 0 if no group of
+    fewer than k can be derived, 1 otherwise.
+    """
+    found = check_release(release, Ledger(ledger), original, given(EitherReading, values))
+    _show(release, found)
+    if not found.passed:
+        sys.exit(1)
+
+
+@command.command("add", params=options_of(EitherReading))
+@_FOLDER
+@_RELEASE
+@_ORIGINAL
+@click.option("--published", is_flag=True, help="The release is public already: add it whatever the audit finds.")
+def add(ledger: Path, release: Path, original: str | None, published: bool, **values: Any) -> None:
+    """Audit a release or a heat map, and add it to the ledger; refuse it if a group of fewer than k can be derived."""
+    found = add_release(release, Ledger(ledger), original, given(EitherReading, values), published=published)
+    _show(release, found)
+
+
+def _show(release: Path, found: Checked) -> None:
+    became = "" if found.entry is None else f"entry {found.entry}"
+    click.echo(f"{release}: {became or ('passed' if found.passed else 'refused')}")
+    for line in found.lines:
+        click.echo(f"  {line}")
+
+
+@command.command("explain")
+@_FOLDER
+@click.argument("entry", required=False, type=int, metavar="[ENTRY]")
+def explain_entry(ledger: Path, entry: int | None) -> None:
+    """Show what the audit of an entry found; without one, of the last refused release: rows, subtraction, size of the set."""
+    click.echo("\n".join(explain(Ledger(ledger), entry)))
+
+
+@command.command("verify")
+@_FOLDER
+@click.option(
+    "--last", metavar="HASH", help="Last hash of an earlier check: shows whether lines were removed at the end."
+)
+def verify(ledger: Path, last: str | None) -> None:
+    """Check that no line and no file of the ledger was changed or removed."""
+    click.echo("\n".join(verify_ledger(Ledger(ledger), last)))
+
+
+@command.command("retire")
+@_FOLDER
+@click.argument("entry", type=int, metavar="ENTRY")
+@click.option("--reason", required=True, metavar="TEXT", help="Why nobody has the release; kept in the ledger.")
+def retire_entry(ledger: Path, entry: int, reason: str) -> None:
+    """Leave an entry out of later audits. Only for a release that nobody received: what was published stays known."""
+    retire(Ledger(ledger), entry, reason)
+    click.echo(f"entry {entry}: retired, later releases are not audited against it")

@@ -1,0 +1,149 @@
+"""Rows that span intervals of time: the pieces of time that each is in, and windows; without code of the methods."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal, NamedTuple
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from crowdveil.io.written_release import NO_TIME, WrittenRelease
+from crowdveil.model.arrays import Ints, Mask
+from crowdveil.model.flows import Flows
+
+WindowLength = Literal["1d", "7d", "all"]
+_DAY_S, _WEEK_S = 86_400, 604_800
+
+
+class RowPieces(NamedTuple):
+    """Each row once for each piece of time that it is in, in order of pieces: the number of the piece, and the row."""
+
+    piece: Ints
+    row: Ints
+
+
+def row_pieces(written: WrittenRelease) -> RowPieces:
+    """Return the pieces of time of each row: time is cut wherever a row begins or ends.
+
+    Where rows have no intervals, a piece is a time step.
+    """
+    if not written.has_intervals:
+        step = written.row_steps()[1]
+        return RowPieces(step, np.arange(len(step)))
+    start, until = written.row_intervals()
+    return _spread(np.unique(np.concatenate([start, until])), start, until)
+
+
+def rows_in_steps(written: WrittenRelease, original: Flows) -> RowPieces:
+    """Return the time steps of the original that begin in the interval of each row."""
+    return _spread(original.t, *written.row_intervals())
+
+
+def _spread(times: Ints, start: Ints, until: Ints) -> RowPieces:
+    """Return the times in each half-open interval."""
+    first, last = np.searchsorted(times, start), np.searchsorted(times, until)
+    count = np.maximum(last - first, 0)
+    row = np.repeat(np.arange(len(start)), count)
+    piece = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count) + first[row]
+    order = np.argsort(piece, kind="stable")
+    return RowPieces(piece[order], row[order])
+
+
+def interval_faults(written: WrittenRelease) -> list[str]:
+    """Return what is wrong with intervals and windows: the names of faults."""
+    if not written.has_intervals:
+        return ["no_intervals"] if "until" in written.steps.column_names else []
+    if "until" not in written.steps.column_names:
+        return ["no_windows"]
+    (start, until), (low, high) = written.row_intervals(), written.listed_windows()
+    missing = any(NO_TIME in times for times in (start, until, low, high))
+    order = np.argsort(low, kind="stable")
+    low, high = low[order], high[order]
+    window = np.searchsorted(low, start, side="right") - 1
+    inside = (window >= 0) & (until <= np.append(high, NO_TIME)[window])
+    faults = {
+        "missing_times": missing,
+        "empty_interval": bool(np.any(start >= until)),
+        "overlapping_windows": bool(np.any(low >= high) or np.any(high[:-1] > low[1:])),
+        "outside_windows": not bool(np.all(inside)),
+    }
+    return [name for name, is_so in faults.items() if is_so]
+
+
+INTERVAL_FAULTS = {
+    "no_intervals": "windows are listed, but rows have no end",
+    "no_windows": "rows have intervals, but no windows are listed",
+    "missing_times": "a row or a window has no time",
+    "empty_interval": "a row ends before it begins",
+    "overlapping_windows": "windows overlap, or end before they begin",
+    "outside_windows": "a row lies in no window",
+}
+
+
+class BudgetWindows(NamedTuple):
+    """Of each time step of the original: its window, and whether it counts for the budget of the window."""
+
+    window: Ints
+    counts: Mask
+
+
+def budget_windows(original: Flows, tz: str, window: WindowLength, interval_s: int | None, k: int) -> BudgetWindows:
+    """Return the window of each time step, by the local calendar.
+
+    Time steps do not count where the longest interval that could be published, of `interval_s` seconds (the whole window for
+    None), has fewer than k people. Of a period of any length only the days between the first and the last with k people
+    are one window.
+    """
+    local = local_seconds(original.t, tz)
+    key = window_keys(local, window)
+    if window == "all":
+        day = local // _DAY_S if (original.step_s or 0) <= _DAY_S else _weeks(local)
+        large = [d for d in np.unique(day).tolist() if people_in(original, day == d) >= k]
+        inner = (day >= large[0]) & (day <= large[-1]) if large else np.zeros(len(day), np.bool_)
+        key = np.where(inner, np.int64(NO_TIME), day)
+    top = key if interval_s is None else (_weeks(local) if interval_s == _WEEK_S else local // interval_s)
+    # A part of a window and a whole one are told apart by both.
+    _, top = np.unique(np.column_stack([key, top]), axis=0, return_inverse=True)
+    counts = np.zeros(len(key), np.bool_)
+    for number in np.unique(top).tolist():
+        here = top.reshape(-1) == number
+        counts[here] = people_in(original, here) >= k
+    return BudgetWindows(key, counts)
+
+
+def window_keys(local: Ints, window: WindowLength) -> Ints:
+    """Return a number of the window of each local time."""
+    if window == "all":
+        return np.zeros(len(local), np.int64)
+    keys: Ints = _weeks(local) if window == "7d" else local // _DAY_S
+    return keys
+
+
+def _weeks(local: Ints) -> Ints:
+    """Return the week of each local time; weeks begin on Monday, and 1970-01-01 was a Thursday."""
+    weeks: Ints = (local // _DAY_S + 3) // 7
+    return weeks
+
+
+def local_seconds(t: Ints, tz: str) -> Ints:
+    """Return the local time of each time, in seconds as if it were UTC."""
+    zone = ZoneInfo(tz)
+    found = []
+    for moment in t.tolist():
+        offset = datetime.fromtimestamp(0 if moment == NO_TIME else moment, zone).utcoffset()
+        found.append((0 if moment == NO_TIME else moment) + (0 if offset is None else int(offset.total_seconds())))
+    return np.array(found, np.int64)
+
+
+def people_in(original: Flows, steps: Mask) -> int:
+    """Return the people of some time steps; a lower bound where person ids are unknown."""
+    rows = np.flatnonzero(np.repeat(steps, np.diff(original.offsets)))
+    if original.k_unit == "trips":
+        return int(original.people[rows].sum())
+    if original.person_ids is None or original.person_offsets is None:
+        return int(original.people[rows].max(initial=0))
+    held = np.zeros(len(original.person_ids) + 1, np.int64)
+    np.add.at(held, original.person_offsets[rows], 1)
+    np.add.at(held, original.person_offsets[rows + 1], -1)
+    return len(np.unique(original.person_ids[np.cumsum(held)[:-1] > 0]))

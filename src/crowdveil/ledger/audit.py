@@ -1,0 +1,333 @@
+"""Audit a new release against earlier ones: the smallest group that can be derived from their published volumes.
+
+Geometry does not matter here. Each source record is in at most one row of each release; an *atom* is the set of records with the
+same row in each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from crowdveil.model.arrays import Ints, Mask, require, take_slices
+from crowdveil.solve.od.derivable_sets import DerivableSets, Overlaps, PairCuts
+
+MAX_CHOICES = 12
+"""Choices of representatives that are tried where people are counted."""
+
+
+class Records(NamedTuple):
+    """The source records that at least one release covers.
+
+    Attributes
+    ----------
+    volume
+        Trips of each record: 1 for a trip, the volume of a flow from one tile to another in a time step.
+    person
+        The number of the person behind each trip, from 0; None where only trips are known.
+    """
+
+    volume: Ints
+    person: Ints | None
+
+
+class Published(NamedTuple):
+    """The rows of a release.
+
+    Attributes
+    ----------
+    name
+        Of the release.
+    row
+        For each record the published row that contains it; -1 where the release does not cover it, or suppresses it without a
+        published total. A published suppressed total is a row of its own.
+    """
+
+    name: str
+    row: Ints
+
+
+class Derivation(NamedTuple):
+    """A set that can be derived: some rows of a release minus rows of another that lie inside them.
+
+    Attributes
+    ----------
+    release, added
+        The release and the rows whose volumes are added.
+    other, subtracted
+        The other release and the rows whose volumes are subtracted. In tier 3 rows of all earlier releases together are numbered
+        as in `Audit.base`.
+    size
+        The people (or trips) in the set.
+    """
+
+    release: str
+    added: Ints
+    other: str
+    subtracted: Ints
+    size: int
+
+
+class Audit(NamedTuple):
+    """The result of an audit.
+
+    Attributes
+    ----------
+    tier
+        0: one release is a union of rows of the other; 1: every overlap has at least k; 2: exact for two releases; 3: three or
+        more releases, safe but possibly too strict.
+    passed
+        Whether no set below k can be derived.
+    smallest
+        The size of the smallest derivable set below k; None where there is none.
+    leaks
+        One derivation for each row from which a set below k can be derived: the smallest found from that row.
+    leaking_rows
+        The number of such rows for each release, by name.
+    confined
+        Overlaps whose volume is certain to be within 1 to k - 1, from the published volumes.
+    strict
+        Whether the audit may have refused what is safe: in tier 3, or where people are counted by a lower bound.
+    base
+        In tier 3 the row of each record in the common refinement of the earlier releases, which derivations name; otherwise
+        None.
+    """
+
+    tier: int
+    passed: bool
+    smallest: int | None
+    leaks: tuple[Derivation, ...]
+    leaking_rows: Mapping[str, int]
+    confined: int
+    strict: bool
+    base: Ints | None = None
+
+
+def audit(records: Records, new: Published, earlier: Sequence[Published], k: int) -> Audit:
+    """Return whether a set of fewer than k people can be derived from a new release and earlier ones.
+
+    Each release alone is taken to be k-anonymous, and the earlier ones to have passed the audit together.
+    """
+    _check(records, new, earlier)
+    relevant = _relevant(new, earlier)
+    nothing = dict.fromkeys([new.name, *(e.name for e in relevant)], 0)
+    if any(_is_union(new.row, e.row) for e in relevant) or all(_is_union(e.row, new.row) for e in relevant):
+        return Audit(0, True, None, (), nothing, 0, False)
+    if len(relevant) == 1:
+        return _audit_pair(records, new, relevant[0], k)
+    name, base = _refinement(relevant)
+    found = _audit_pair(records, new, Published(name, base), k)
+    return found if found.tier == 1 else found._replace(tier=3, strict=not found.passed, base=base)
+
+
+def _check(records: Records, new: Published, earlier: Sequence[Published]) -> None:
+    for release in (new, *earlier):
+        require(len(release.row) == len(records.volume), f"{release.name}: wanted a row, or -1, for each record.")
+    require(records.person is None or len(records.person) == len(records.volume), "wanted a person for each record.")
+    names = [release.name for release in (new, *earlier)]
+    require(len(set(names)) == len(names), "releases must have different names.")
+
+
+def _is_union(coarse: Ints, fine: Ints) -> bool:
+    """Return whether each row of a release is a union of rows of another: then it reveals nothing more than that."""
+    if np.any((coarse >= 0) & (fine < 0)):
+        return False
+    rows, inverse = np.unique(fine[fine >= 0], return_inverse=True)
+    outer = coarse[fine >= 0]
+    one = np.empty(len(rows), np.int64)
+    one[inverse] = outer
+    return bool(np.array_equal(one[inverse], outer))
+
+
+def _relevant(new: Published, earlier: Sequence[Published]) -> list[Published]:
+    """Return the earlier releases that may reveal something together with the new one.
+
+    One that shares no record with the new one, directly or through others, was audited before. One whose rows are unions of
+    rows of another reveals nothing more than that one.
+    """
+    connected, left = new.row >= 0, list(earlier)
+    near: list[Published] = []
+    while touching := [e for e in left if np.any(connected & (e.row >= 0))]:
+        near += touching
+        left = [e for e in left if not any(e is t for t in touching)]
+        for e in touching:
+            connected = connected | (e.row >= 0)
+    kept: list[Published] = []
+    for i, e in enumerate(near):
+        others = [*kept, *near[i + 1 :]]
+        if not any(_is_union(e.row, other.row) for other in others):
+            kept.append(e)
+    return kept
+
+
+def _refinement(releases: Sequence[Published]) -> tuple[str, Ints]:
+    """Return the common refinement of releases: a row for each combination of their rows."""
+    row, covered = np.zeros(len(releases[0].row), np.int64), np.zeros(len(releases[0].row), np.bool_)
+    for release in releases:
+        _, row = np.unique(row * (int(release.row.max(initial=-1)) + 2) + release.row + 1, return_inverse=True)
+        covered |= release.row >= 0
+    return " + ".join(release.name for release in releases), np.where(covered, row, -1)
+
+
+class _Pair(NamedTuple):
+    """Two releases: their overlaps, the overlap of each record that one of them covers, and the people (or trips) of each.
+
+    Attributes
+    ----------
+    rows
+        The numbers of the rows in both releases, by the numbers in `overlaps`.
+    records, overlap
+        The records, and the overlap of each.
+    size
+        The people of each overlap, or its trips where people are unknown.
+    """
+
+    overlaps: Overlaps
+    rows: tuple[Ints, Ints]
+    records: Ints
+    overlap: Ints
+    volume: Ints
+    size: Ints
+
+
+def _pair(records: Records, new: Ints, base: Ints) -> _Pair:
+    covered = np.flatnonzero((new >= 0) | (base >= 0))
+    (rows, first), (others, second) = (_numbered(row[covered]) for row in (new, base))
+    key, overlap = np.unique((first + 1) * (len(others) + 1) + second + 1, return_inverse=True)
+    pairs = Overlaps(key // (len(others) + 1) - 1, key % (len(others) + 1) - 1, (len(rows), len(others)))
+    volume = np.zeros(len(key), np.int64)
+    np.add.at(volume, overlap, records.volume[covered])
+    size = volume
+    if records.person is not None:
+        of, _ = _distinct_pairs(overlap, records.person[covered])
+        size = np.bincount(of, minlength=len(key))
+    return _Pair(pairs, (rows, others), covered, overlap, volume, size)
+
+
+def _numbered(row: Ints) -> tuple[Ints, Ints]:
+    """Return the distinct rows, and the number of each record's row among them, -1 where it has none."""
+    rows, number = np.unique(row, return_inverse=True)
+    return (rows[1:], number - 1) if len(rows) and rows[0] < 0 else (rows, number)
+
+
+def _distinct_pairs(first: Ints, second: Ints) -> tuple[Ints, Ints]:
+    """Return the distinct pairs of two columns of numbers from 0."""
+    width = int(second.max(initial=0)) + 1
+    key = np.unique(first * width + second)
+    return key // width, key % width
+
+
+def _representatives(pair: _Pair, person: Ints, safe: Mask, preference: Ints) -> Ints:
+    """Return for each overlap the people who are represented in it: a lower bound of people that adds up.
+
+    Each person has one representative record in each component of overlaps. A smallest derivable set lies in one component,
+    because its part in a component can be derived too. Distinct representatives in such a set belong to distinct people of
+    the set, so their number is at most the number of its people, and it is the sum over the set's overlaps. If it reaches k for
+    every set, every set has at least k people, whichever records were chosen. Safe overlaps (every set with one of them has at
+    least k people) are left out. A person is represented in the overlap of the highest preference, and of these where the fewest
+    people are.
+    """
+    overlap, who = _distinct_pairs(pair.overlap, person[pair.records])
+    counted = ~safe[overlap]
+    overlap, who = overlap[counted], who[counted]
+    component = pair.overlaps.components()[overlap]
+    order = np.lexsort((overlap, pair.size[overlap], -preference[overlap], who, component))
+    component, who = component[order], who[order]
+    first = np.ones(len(order), np.bool_)
+    first[1:] = (np.diff(component) != 0) | (np.diff(who) != 0)
+    return np.bincount(overlap[order[first]], minlength=len(pair.size))
+
+
+def _audit_pair(records: Records, new: Published, base: Published, k: int) -> Audit:
+    """Audit two releases by minimum cuts."""
+    pair = _pair(records, new.row, base.row)
+    names = new.name, base.name
+    if np.all(pair.size >= k):
+        return Audit(1, True, None, (), dict.fromkeys(names, 0), 0, False)
+    if records.person is None:
+        cuts = PairCuts(pair.overlaps, pair.size, k)
+        found = _best_sets(pair, cuts, None)
+    else:
+        cuts, found = _cuts_of_people(pair, records.person, k)
+    if not len(found.size):
+        return Audit(2, True, None, (), dict.fromkeys(names, 0), 0, False)
+    if records.person is not None:
+        cuts = PairCuts(pair.overlaps, pair.volume, k)
+    # The largest volume of an overlap is that of the smallest set with it.
+    confined = int(np.count_nonzero(cuts.lowest(cuts.leaking(), pair.volume) >= 1))
+    leaking = dict(zip(names, found.leaking_rows, strict=True))
+    # A bound of people below k is no proof that a set has fewer than k.
+    strict = bool(np.any(found.size >= k))
+    return Audit(2, False, int(found.size.min()), _derivations(pair, found, names), leaking, confined, strict)
+
+
+class _Found(NamedTuple):
+    """The sets of leaking rows, their sizes, their overlaps (pairs of set and overlap), and the number of leaking rows."""
+
+    sets: DerivableSets
+    size: Ints
+    members: tuple[Ints, Ints]
+    leaking_rows: tuple[int, int]
+
+
+def _cuts_of_people(pair: _Pair, person: Ints, k: int) -> tuple[PairCuts, _Found]:
+    """Search sets with fewer than k people, with other representatives where a set that was found has at least k.
+
+    What one choice of representatives proves safe is safe. The next choice prefers the overlaps of sets that were found
+    although they have k people, the more the more often.
+    """
+    safe, preference = pair.size >= k, np.zeros(len(pair.size), np.int64)
+    for _ in range(MAX_CHOICES):
+        cuts = PairCuts(pair.overlaps, _representatives(pair, person, safe, preference), k, safe)
+        safe = safe | (cuts.smallest >= k)
+        found = _best_sets(pair, cuts, person)
+        doubtful = np.flatnonzero(found.size >= k)
+        if not len(doubtful):
+            break
+        of_set, overlap = found.members
+        np.add.at(preference, overlap[np.isin(of_set, doubtful)], 1)
+    return cuts, found
+
+
+def _best_sets(pair: _Pair, cuts: PairCuts, person: Ints | None) -> _Found:
+    """Return the smallest set of each leaking row, each once."""
+    chosen, leaking_rows = _best_of_rows(pair.overlaps, cuts)
+    sets = cuts.sets(chosen)
+    members = sets.members(pair.overlaps)
+    size = cuts.smallest[chosen] if person is None else _people(pair, person, members, len(chosen))
+    return _Found(sets, size, members, leaking_rows)
+
+
+def _people(pair: _Pair, person: Ints, members: tuple[Ints, Ints], sets: int) -> Ints:
+    """Count the people of each set."""
+    of_overlap, who = _distinct_pairs(pair.overlap, person[pair.records])
+    ends = np.searchsorted(of_overlap, np.arange(len(pair.size) + 1))
+    entries, offsets = take_slices(ends, members[1])
+    of_set, _ = _distinct_pairs(np.repeat(members[0], np.diff(offsets)), who[entries])
+    return np.bincount(of_set, minlength=sets)
+
+
+def _best_of_rows(overlaps: Overlaps, cuts: PairCuts) -> tuple[Ints, tuple[int, int]]:
+    """Return the overlap with the smallest set of each leaking row, each overlap once; and the leaking rows of both releases."""
+    leaking = cuts.leaking()
+    chosen, counts = [], []
+    for row in (overlaps.first[leaking], overlaps.second[leaking]):
+        order = np.lexsort((leaking, cuts.smallest[leaking], row))
+        order = order[row[order] >= 0]
+        first = np.diff(row[order], prepend=-1) != 0
+        chosen.append(leaking[order[first]])
+        counts.append(int(first.sum()))
+    return np.unique(np.concatenate(chosen)), (counts[0], counts[1])
+
+
+def _derivations(pair: _Pair, found: _Found, names: tuple[str, str]) -> tuple[Derivation, ...]:
+    """Return the derivations of sets, smallest first."""
+    listed = []
+    for i in np.argsort(found.size, kind="stable").tolist():
+        one, other = (1, 0) if found.sets.second[i] else (0, 1)
+        added, subtracted = found.sets.rows_of(i)
+        rows = np.sort(pair.rows[one][added]), np.sort(pair.rows[other][subtracted])
+        listed.append(Derivation(names[one], rows[0], names[other], rows[1], int(found.size[i])))
+    return tuple(listed)

@@ -1,0 +1,158 @@
+"""Candidates: releases that are to be audited, each with its source records and the row that contains each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crowdveil.errors import InputError, Option
+from crowdveil.guarantees.sectors import sector_of
+from crowdveil.io.release_reader import load_flow_release
+from crowdveil.io.sectors import WrittenSectors
+from crowdveil.io.written_release import WrittenRelease
+from crowdveil.ledger.alignment import Covered
+from crowdveil.ledger.content import SourceRecords
+from crowdveil.ledger.entries import Kind, active_entries
+from crowdveil.ledger.records import Inputs, location_records, read_records
+from crowdveil.ledger.store import Ledger
+from crowdveil.model.arrays import Ints
+from crowdveil.model.flows import Flows
+from crowdveil.model.release import NOT_GIVEN, FlowRelease
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.reading import Reading
+from crowdveil.registry import find_method
+from crowdveil.solve.od.assignment import row_of_flows
+
+Period = tuple[int, int] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A release before it is in the ledger.
+
+    Attributes
+    ----------
+    name
+        The name of its folder.
+    kind, columns, inputs
+        As in `Entry`.
+    records, row
+        Its source records, and the published row of each; -1 where it is suppressed without a published total. Row
+        `rows` + i is the suppressed total of time step i.
+    rows
+        Number of rows in its table.
+    period, k, k_unit
+        As in `Entry`.
+    parent
+        The entry that it was derived from; None where it was made from the data.
+    """
+
+    name: str
+    kind: Kind
+    columns: dict[str, str]
+    inputs: list[str]
+    records: SourceRecords
+    row: Ints
+    rows: int
+    period: Period
+    k: int
+    k_unit: str
+    parent: int | None = None
+
+    def covered(self) -> Covered:
+        """Return its records with their rows, for the audit."""
+        return Covered(self.name, self.records.source, self.records.person, self.records.volume, self.row)
+
+
+def known_columns(ledger: Ledger) -> dict[str, str] | None:
+    """Return the columns that identify trips or flows, as the ledger's first active entry has them; None without one."""
+    first = next((entry for entry in active_entries(ledger) if entry.kind != "locations"), None)
+    return None if first is None else dict(first.columns)
+
+
+def check_auditable(method_name: str) -> None:
+    """Raise where the volumes of a method cannot be subtracted exactly, so that the audit says nothing about them."""
+    semantics = find_method(method_name).row_semantics
+    if semantics == "noisy":
+        raise InputError(
+            Option("ledger"),
+            f"it audits exact volumes, and {method_name} adds noise, whose loss of privacy adds up over releases; leave it out, "
+            "or choose a method without noise.",
+        )
+    if semantics == "overlapping":
+        raise InputError(
+            Option("ledger"),
+            f"it audits rows without overlap, and rows of {method_name} overlap; leave it out, or choose another method.",
+        )
+
+
+def flow_candidate(
+    ledger: Ledger,
+    name: str,
+    data: Any,
+    reading: Reading,
+    flows: Flows,
+    written: WrittenRelease,
+    about: Mapping[str, Any],
+) -> Candidate:
+    """Return the candidate of a written release of flows; `about` has its k and k_unit."""
+    inputs = read_records(data, reading, flows, known_columns(ledger), ledger.key)
+    _check_kind(ledger, inputs)
+    release = load_flow_release(written, flows)
+    row = rows_with_totals(flows, release)[inputs.records.cell]
+    return Candidate(
+        name, inputs.kind, inputs.columns, inputs.files, inputs.records, row, len(release), period_of(flows),
+        int(about["k"]), str(about["k_unit"]),
+    )  # fmt: skip
+
+
+def map_candidate(
+    ledger: Ledger, name: str, data: Trajectories, written: WrittenSectors, inputs: list[str]
+) -> Candidate:
+    """Return the candidate of a written heat map; a suppressed number that is published is the last row."""
+    sector = sector_of(written, data)
+    if written.suppressed is not None:
+        sector = np.where(sector < 0, len(written), sector)
+    records = location_records(data, sector, ledger.key)
+    columns = {"user": "user", "lon": "lon", "lat": "lat", "time": "time"}
+    return Candidate(
+        name, "locations", columns, inputs, records, records.cell, len(written), None, written.k, written.counts
+    )
+
+
+def _check_kind(ledger: Ledger, inputs: Inputs) -> None:
+    other = next((e for e in active_entries(ledger) if e.kind not in (inputs.kind, "locations")), None)
+    if other is not None:
+        raise InputError(
+            Option("ledger"),
+            f"records of this ledger are {other.kind}, and those of this run are {inputs.kind}, so that they cannot be "
+            "compared; make a ledger for this source.",
+        )
+
+
+def rows_with_totals(flows: Flows, release: FlowRelease) -> Ints:
+    """Return the published row of each flow: of the table, or, after those, the suppressed total of its time step."""
+    row = row_of_flows(flows, release)
+    place = np.searchsorted(release.t, flows.t)
+    inside = np.minimum(place, max(len(release.t) - 1, 0))
+    listed = (place < len(release.t)) & (release.t[inside] == flows.t if len(release.t) else False)
+    given = listed & (release.suppressed[inside] != NOT_GIVEN if len(release.t) else False)
+    total = np.where(given, len(release) + place, -1)
+    return np.where(row >= 0, row, total[flows.step])
+
+
+def period_of(flows: Flows) -> Period:
+    """Return the start of the first time step and the end of the last; None where the data have no times."""
+    if flows.step_s is None or len(flows.t) == 0:
+        return None
+    # A day is up to 25 hours long where clocks go back.
+    return int(flows.t[0]), int(flows.t[-1]) + flows.step_s + 3600
+
+
+def release_name(folder: Path | str) -> str:
+    """Return the name of a release in the ledger: that of its folder."""
+    return Path(folder).absolute().name

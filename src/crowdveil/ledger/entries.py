@@ -1,0 +1,115 @@
+"""Entries of a ledger: what is known of each release, and whether it is still audited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
+
+from crowdveil.errors import InputError
+from crowdveil.ledger.store import Ledger, Line
+
+State = Literal["prepared", "published", "withdrawn", "retired"]
+"""prepared: the run ended before it confirmed that the release is in place; withdrawn: it was never in place."""
+Kind = Literal["trips", "flows", "locations"]
+"""What a source record is: a trip, a flow between two tiles with a volume, or a location of a trajectory."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A release in the ledger.
+
+    Attributes
+    ----------
+    entry, name, time
+        Its number, the name of its folder, and when it was added.
+    kind, columns
+        What a source record is, and the input column of each role that identifies it.
+    inputs
+        SHA-256 of each input file; empty for data in memory.
+    period
+        Start of its first time step and end of its last, seconds since 1970; None where the data have no times.
+    k, k_unit, method, parameters, reading
+        As in its manifest.
+    files
+        SHA-256 of each file of the release, by name.
+    stored, roles
+        SHA-256 of each file in the ledger, by name; and the name of each copy of a file of the release, by role.
+    audit
+        What the audit found (`Examination.summary`).
+    parent
+        The entry that it was derived from; None where it was made from the data.
+    state
+        Whether the release is in place.
+    """
+
+    entry: int
+    name: str
+    kind: Kind
+    columns: dict[str, str]
+    inputs: list[str]
+    period: tuple[int, int] | None
+    k: int
+    k_unit: str
+    method: str
+    parameters: dict[str, Any]
+    reading: dict[str, Any]
+    files: dict[str, str]
+    stored: dict[str, str]
+    roles: dict[str, str]
+    audit: dict[str, Any]
+    parent: int | None = None
+    time: str = ""
+    state: State = field(default="prepared")
+
+    @property
+    def active(self) -> bool:
+        """Whether later releases are audited against it."""
+        return self.state in ("prepared", "published")
+
+    def as_line(self) -> dict[str, Any]:
+        """Return the content of its line."""
+        return {name: value for name, value in asdict(self).items() if name not in ("time", "state")}
+
+    def overlaps(self, period: tuple[int, int] | None) -> bool:
+        """Return whether two periods have a moment in common; one that is unknown overlaps all."""
+        if self.period is None or period is None:
+            return True
+        return self.period[0] < period[1] and period[0] < self.period[1]
+
+
+def entry_label(entry: Entry) -> str:
+    """Return how messages name an entry."""
+    return f"entry {entry.entry} ({entry.name})"
+
+
+def entries(ledger: Ledger) -> list[Entry]:
+    """Return all entries in their order, each with its last state."""
+    found: dict[int, Entry] = {}
+    for line in ledger.lines():
+        if line["event"] == "entry":
+            found[line["entry"]] = _entry(line)
+        elif line["event"] in ("published", "withdrawn", "retired"):
+            found[line["entry"]] = replace(found[line["entry"]], state=line["event"])
+    return list(found.values())
+
+
+def _entry(line: Line) -> Entry:
+    content = {name: line[name] for name in Entry.__dataclass_fields__ if name in line}
+    period = content["period"]
+    return Entry(**content | {"period": None if period is None else (period[0], period[1])})
+
+
+def active_entries(ledger: Ledger) -> Iterator[Entry]:
+    """Yield the entries that later releases are audited against."""
+    return (entry for entry in entries(ledger) if entry.active)
+
+
+def find_entry(ledger: Ledger, number: int) -> Entry:
+    """Return an entry by its number; raise where there is none."""
+    for entry in entries(ledger):
+        if entry.entry == number:
+            return entry
+    raise InputError(
+        ledger.folder, f"there is no entry {number}; list the entries with crowdveil ledger list {ledger.folder}."
+    )

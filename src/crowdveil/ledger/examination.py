@@ -1,0 +1,243 @@
+"""Examine a candidate: audit it against the entries of the ledger that share records with it, and word what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from crowdveil.errors import GuaranteeViolatedError, counted
+from crowdveil.io.written_release import WrittenRelease, read_release
+from crowdveil.ledger.alignment import Covered, align
+from crowdveil.ledger.audit import Audit, Derivation, Published, audit
+from crowdveil.ledger.candidates import Candidate
+from crowdveil.ledger.entries import Entry, entries, entry_label
+from crowdveil.ledger.store import Ledger
+from crowdveil.model.arrays import Ints
+
+RECORDS = "records.parquet"
+MOST_LEAKS, MOST_ROWS = 100, 12
+"""Derivations that a line of the ledger describes, and rows of each."""
+
+
+@dataclass(frozen=True, eq=False)
+class Examination:
+    """What the audit of a candidate found. Confidential: sizes of sets below k are values of the data.
+
+    Attributes
+    ----------
+    against
+        The entries that share records with it.
+    k
+        The smallest k of all of them.
+    unit
+        What k counts.
+    result
+        The audit; None where no entry shares a record.
+    leaks
+        Derivations with their rows in words, the smallest sets first.
+    """
+
+    against: list[Entry]
+    k: int
+    unit: str
+    result: Audit | None
+    leaks: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        """Whether no set below k can be derived."""
+        return self.result is None or self.result.passed
+
+    def summary(self) -> dict[str, Any]:
+        """Return plain values for the ledger."""
+        found = {"entries": [entry.entry for entry in self.against], "k": self.k, "k_unit": self.unit}
+        if self.result is None:
+            return found | {"tier": 0, "passed": True, "smallest": None, "confined": 0, "strict": False}
+        names = ("tier", "passed", "smallest", "confined", "strict")
+        return found | {name: _plain(getattr(self.result, name)) for name in names}
+
+    def statement(self, entry: int) -> dict[str, Any]:
+        """Return what the manifest says: nothing of the size of any set."""
+        tier = 0 if self.result is None else self.result.tier
+        return {"entry": entry, "entries_audited": len(self.against), "tier": tier, "k": self.k, "k_unit": self.unit}
+
+    def lines(self) -> list[str]:
+        """Return sentences for the owner."""
+        if not self.against:
+            return ["no earlier release in the ledger shares a record with it"]
+        shared = ", ".join(f"{entry.entry} ({entry.name})" for entry in self.against)
+        return [f"audited against {counted(len(self.against), 'entry', 'entries')}: {shared}", *self._found()]
+
+    def _found(self) -> list[str]:
+        result = self.result
+        if result is None or result.passed:
+            tier = 0 if result is None else result.tier
+            lines = [f"passed at tier {tier}: no set of fewer than {self.k:,} {self.unit} can be derived"]
+            if result is not None and result.confined:
+                lines.append(
+                    f"warning: {counted(result.confined, 'overlap')} of rows are certain to hold 1 to {self.k - 1:,} {self.unit}"
+                )
+            return lines
+        rows = " and ".join(f"{n:,} of {name}" for name, n in result.leaking_rows.items() if n)
+        lines = [
+            f"refused at tier {result.tier}: sets of fewer than {self.k:,} {self.unit} can be derived from rows ({rows})"
+        ]
+        if result.strict:
+            lines.append("tier 3 is safe but may refuse what is harmless")
+        return lines + [sentence(leak, self.unit) for leak in self.leaks]
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def examine(ledger: Ledger, candidate: Candidate, written: WrittenRelease | None = None) -> Examination:
+    """Audit a candidate against all active entries of overlapping periods that share a record with it."""
+    shared = [
+        (entry, covered)
+        for entry in _comparable(ledger, candidate)
+        if len(np.intersect1d((covered := read_covered(ledger, entry)).source, candidate.records.source))
+    ]
+    against = [entry for entry, _ in shared]
+    k = min([candidate.k, *(entry.k for entry in against)])
+    unit = "people" if candidate.records.person is not None else str(candidate.k_unit)
+    if not against:
+        return Examination(against, k, unit, None)
+    records, published = align([candidate.covered(), *(covered for _, covered in shared)])
+    found = audit(records, published[0], published[1:], k)
+    describe = _Describer(ledger, candidate, against, written, _overlaps(found, published[1:]))
+    smallest = sorted(found.leaks, key=lambda leak: (leak.size, len(leak.added) + len(leak.subtracted)))
+    return Examination(against, k, unit, found, [describe(leak) for leak in smallest[:MOST_LEAKS]])
+
+
+def _comparable(ledger: Ledger, candidate: Candidate) -> list[Entry]:
+    """Return the active entries of an overlapping period; a derived release gives nothing that its parent does not give."""
+    active = {entry.entry: entry for entry in entries(ledger) if entry.active}
+    return [
+        entry
+        for entry in active.values()
+        if entry.kind == candidate.kind and entry.overlaps(candidate.period) and entry.parent not in active
+    ]
+
+
+def read_covered(ledger: Ledger, entry: Entry) -> Covered:
+    """Read the records of an entry; raise if the file was changed."""
+    ledger.check_files(entry.entry, {RECORDS: entry.stored[RECORDS]})
+    table = pq.read_table(ledger.entry_folder(entry.entry) / RECORDS)
+    columns = {name: table[name].to_numpy() for name in table.column_names}
+    return Covered(entry_label(entry), columns["source"], columns.get("person"), columns["volume"], columns["row"])
+
+
+class _Describer:
+    """Words the rows of derivations, from the files of the candidate and of the ledger."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        candidate: Candidate,
+        against: list[Entry],
+        written: WrittenRelease | None,
+        overlaps: dict[int, list[dict[str, Any]]],
+    ) -> None:
+        self.ledger, self.candidate, self.overlaps = ledger, candidate, overlaps
+        self.entries = {entry_label(entry): entry for entry in against}
+        self.tables: dict[str, WrittenRelease | None] = {candidate.name: written}
+
+    def __call__(self, leak: Derivation) -> dict[str, Any]:
+        return {
+            "size": int(leak.size),
+            "release": leak.release,
+            "added": self._rows(leak.release, leak.added),
+            "added_rows": len(leak.added),
+            "other": leak.other,
+            "subtracted": self._rows(leak.other, leak.subtracted),
+            "subtracted_rows": len(leak.subtracted),
+        }
+
+    def _rows(self, name: str, rows: Ints) -> list[dict[str, Any]]:
+        if name not in self.entries and name != self.candidate.name:
+            return [{"overlap_of": self.overlaps.get(int(row), [])} for row in rows[:MOST_ROWS]]
+        written = self._table(name)
+        return [_row_of(written, int(row)) for row in rows[:MOST_ROWS]]
+
+    def _table(self, name: str) -> WrittenRelease | None:
+        if name not in self.tables:
+            entry = self.entries.get(name)
+            self.tables[name] = None if entry is None else stored_release(self.ledger, entry)
+        return self.tables[name]
+
+
+def _overlaps(found: Audit, earlier: list[Published]) -> dict[int, list[dict[str, Any]]]:
+    """Return which rows of earlier releases each row of their common refinement is the overlap of (tier 3)."""
+    if found.base is None:
+        return {}
+    rows, first = np.unique(found.base, return_index=True)
+    named = [[{"release": e.name, "row": int(e.row[i]) + 1} for e in earlier if e.row[i] >= 0] for i in first]
+    return dict(zip(rows.tolist(), named, strict=True))
+
+
+def stored_release(ledger: Ledger, entry: Entry) -> WrittenRelease | None:
+    """Return the copy of a release of flows that the ledger keeps; None for a heat map."""
+    return read_release(ledger.entry_folder(entry.entry), entry.roles) if "steps" in entry.roles else None
+
+
+def _row_of(written: WrittenRelease | None, row: int) -> dict[str, Any]:
+    """Return a row of a table as plain values: its number from 1, time step, areas and volume."""
+    if written is None:
+        return {"row": row + 1}
+    if row >= len(written.data):
+        step = written.steps.slice(row - len(written.data), 1).to_pylist()[0]
+        return {"row": None, "t": str(step["t"]), "suppressed_total": step["suppressed"]}
+    found = written.data.slice(row, 1).to_pylist()[0]
+    return {
+        "row": row + 1,
+        "t": str(found["t"]),
+        "origin_area": found["origin_area"],
+        "destination_area": found["destination_area"],
+        "volume": found["volume"],
+    }
+
+
+def sentence(leak: Mapping[str, Any], unit: str) -> str:
+    """Return a derivation in words: which rows are added, which are subtracted, and how many remain."""
+    added, subtracted = (_rows_in_words(leak, side) for side in ("added", "subtracted"))
+    return f"{leak['release']}: {added} minus {leak['other']}: {subtracted} leaves {leak['size']:,} {unit}"
+
+
+def _rows_in_words(leak: Mapping[str, Any], side: str) -> str:
+    rows, total = leak[side], leak[f"{side}_rows"]
+    named = " + ".join(_row_in_words(row) for row in rows)
+    more = total - len(rows)
+    return f"{named}{f' + {more:,} more' if more else ''}" if rows else "nothing"
+
+
+def _row_in_words(row: Mapping[str, Any]) -> str:
+    if "overlap_of" in row:
+        return "overlap of " + " and ".join(f"{part['release']} row {part['row']:,}" for part in row["overlap_of"])
+    if row.get("row") is None:
+        return f"suppressed total of {row['t']} (volume {row['suppressed_total']:,})"
+    if "volume" not in row:
+        return f"row {row['row']:,}"
+    at = "" if row["t"] == "None" else f" {row['t']},"
+    return f"row {row['row']:,} ({at} {row['origin_area']} to {row['destination_area']}, volume {row['volume']:,})".replace(
+        "( ", "("
+    )
+
+
+def refuse(name: str, examination: Examination) -> None:
+    """Raise unless the audit passed: name both releases, the rows, the subtraction and the size of the smallest set."""
+    result = examination.result
+    if result is None or result.passed:
+        return
+    worst = examination.leaks[0]
+    rows = sum(result.leaking_rows.values())
+    raise GuaranteeViolatedError(
+        name,
+        f"it was not published, since with earlier releases sets of fewer than {examination.k:,} {examination.unit} can be "
+        f"derived from {counted(rows, 'row')}; the smallest: {sentence(worst, examination.unit)}. Derive it from the earlier "
+        "release (crowdveil derive), repair it with a coarser release, or see crowdveil ledger explain.",
+    )

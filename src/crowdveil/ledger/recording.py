@@ -1,0 +1,102 @@
+"""Record releases in a ledger: an entry before the release is put into place, and afterwards that it is there."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from crowdveil.errors import InputError, Option, counted
+from crowdveil.io.written_release import file_hash
+from crowdveil.ledger.candidates import Candidate
+from crowdveil.ledger.entries import Entry, find_entry
+from crowdveil.ledger.examination import RECORDS, Examination
+from crowdveil.ledger.store import Ledger
+
+COPIED = ("data", "steps", "areas")
+"""Files of a release that the ledger keeps, by role."""
+
+
+@dataclass(frozen=True)
+class MadeBy:
+    """How a release was made: its method, parameters and input options, as its manifest has them."""
+
+    method: str
+    parameters: Mapping[str, Any]
+    reading: Mapping[str, Any]
+
+
+def add_entry(
+    ledger: Ledger, candidate: Candidate, examination: Examination, made_by: MadeBy, folder: Path,
+    files: Mapping[str, Mapping[str, Any]],
+) -> Entry:  # fmt: skip
+    """Append the entry of a release whose files are in `folder`; `files` are those of its manifest, by role.
+
+    The caller holds the lock. The entry counts from now on, also if the release is never put into place.
+    """
+    number = ledger.next_entry()
+    roles = {role: str(files[role]["name"]) for role in COPIED if role in files}
+    with ledger.new_entry_folder(number) as target:
+        for name in roles.values():
+            shutil.copyfile(folder / name, target / name)
+        pq.write_table(_records_table(candidate), target / RECORDS)
+        stored = {path.name: file_hash(path) for path in sorted(target.iterdir())}
+    entry = Entry(
+        entry=number, name=candidate.name, kind=candidate.kind, columns=candidate.columns, inputs=candidate.inputs,
+        period=candidate.period, k=candidate.k, k_unit=candidate.k_unit, method=made_by.method,
+        parameters=dict(made_by.parameters), reading=dict(made_by.reading),
+        files={str(file["name"]): str(file["sha256"]) for file in files.values()}, stored=stored, roles=roles,
+        audit=examination.summary(), parent=candidate.parent,
+    )  # fmt: skip
+    ledger.append("entry", entry.as_line())
+    return entry
+
+
+def _records_table(candidate: Candidate) -> pa.Table:
+    records = candidate.records
+    person = {} if records.person is None else {"person": records.person}
+    return pa.table({"source": records.source, **person, "volume": records.volume, "row": candidate.row})
+
+
+def add_refusal(ledger: Ledger, candidate: Candidate, examination: Examination) -> None:
+    """Append what the audit of a refused release found, for `explain`. It does not count for later audits."""
+    found = {"name": candidate.name, "audit": examination.summary(), "leaks": examination.leaks}
+    ledger.append("refused", found)
+
+
+def confirm(ledger: Ledger, entry: int, *, in_place: bool) -> None:
+    """Append that the release of an entry is in place, or that nothing was published."""
+    with ledger.locked():
+        ledger.append("published" if in_place else "withdrawn", {"entry": entry})
+
+
+def retire(ledger: Ledger, number: int, reason: str) -> Entry:
+    """Leave an entry out of later audits: for a release that nobody received."""
+    if not reason.strip():
+        raise InputError(Option("reason"), "wanted why the release cannot be used by anyone; give a sentence.")
+    with ledger.locked():
+        entry = find_entry(ledger, number)
+        if not entry.active:
+            raise InputError(ledger.folder, f"entry {number} is {entry.state} already, so it is not audited.")
+        ledger.append("retired", {"entry": number, "reason": reason.strip()})
+    return find_entry(ledger, number)
+
+
+def verify_ledger(ledger: Ledger, last: str | None = None) -> list[str]:
+    """Check the chain of lines and the hashes of all stored files; return what was checked, a line each.
+
+    `last` is the last hash of an earlier check, which must be in the chain: removed lines at the end show no other way.
+    """
+    lines = ledger.lines()
+    if last is not None and last not in [line["hash"] for line in lines]:
+        raise InputError(ledger.folder, "no line has the hash that was given: lines were removed; restore a backup.")
+    made = [line for line in lines if line["event"] == "entry"]
+    for line in made:
+        ledger.check_files(line["entry"], line["stored"])
+    listed = f"{counted(len(lines), 'line')}, {counted(len(made), 'entry', 'entries')}: none changed or removed"
+    return [listed, f"last hash: {lines[-1]['hash'] if lines else '-'}"]

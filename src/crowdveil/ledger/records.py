@@ -1,0 +1,180 @@
+"""Read the source records of an input, each with the flow or sector of a release that it lies in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from crowdveil.errors import InputError, Option
+from crowdveil.io.cropping import parse_crop
+from crowdveil.io.flows import by_coordinates
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.od_rows import ROLES, OdReader, ZoneNames, find_od_columns
+from crowdveil.io.person_ids import IdRules
+from crowdveil.io.source import open_source
+from crowdveil.io.time_forms import TimeForm
+from crowdveil.io.times import Clock
+from crowdveil.io.trajectories import read_trajectories
+from crowdveil.io.trajectory_trips import POINTS, READ, RULE, read_as_trips
+from crowdveil.io.written_release import file_hash
+from crowdveil.ledger.content import (
+    RowContent,
+    SourceRecords,
+    columns_in,
+    degrees,
+    distinct_records,
+    hash_rows,
+    hash_texts,
+)
+from crowdveil.ledger.entries import Kind
+from crowdveil.model.arrays import Ints, row_slices
+from crowdveil.model.flows import Flows
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.model.trips import Trips
+from crowdveil.reading import Reading
+
+CELLS = {"origin": "origin", "destination": "destination", "time": "time"}
+"""Identifying columns of flows in memory: a cell is an origin, a destination and a time step."""
+
+
+class Inputs(NamedTuple):
+    """The records of an input.
+
+    Attributes
+    ----------
+    kind, columns
+        What a record is, and the columns that identify it, by role.
+    records
+        The records; `cell` is the flow that each lies in.
+    files
+        SHA-256 of the input file; none for data in memory.
+    """
+
+    kind: Kind
+    columns: dict[str, str]
+    records: SourceRecords
+    files: list[str]
+
+
+def read_records(data: Any, reading: Reading, flows: Flows, known: Mapping[str, str] | None, key: bytes) -> Inputs:
+    """Read the trips or flows that `flows` were made from, with their keyed hashes; `known` are the ledger's columns."""
+    if isinstance(data, Flows) or _is_matrix(data):
+        return _cells(flows, known, key, input_files(data))
+    options = {name: getattr(reading, name) for name in type(reading).model_fields}
+    options = {name: value for name, value in options.items() if not name.startswith("partition")}
+    if isinstance(data, Trips):
+        data, options = _table_of(data), options | {"user": None}
+    files = input_files(data)
+    data, options = _trips_of(data, options)
+    reader, columns = _reader(data, options, flows, known, key)
+    rows = pa.Table.from_batches(list(reader.batches()))
+    cell = _cell_of(flows, rows)
+    found = cell >= 0
+    person = rows["person_hash"].to_numpy() if "person_hash" in rows.column_names else None
+    volume = rows["volume"].to_numpy()[found] if reader.columns.is_flows else None
+    records = distinct_records(
+        rows["source"].to_numpy()[found], None if person is None else person[found], volume, cell[found]
+    )
+    if reader.columns.people is not None and person is None:
+        raise _no_people(reader.source.name)
+    return Inputs("flows" if reader.columns.is_flows else "trips", columns, records, files)
+
+
+def _trips_of(data: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return the trips of an input, and their options; people of trajectories by their ids, which other inputs share."""
+    if options[RULE] is None:
+        return read_as_trips(data, options, ReadNotes())
+    if not isinstance(data, Trajectories):
+        data = read_trajectories(data, notes=ReadNotes(), **{name: options[name] for name in (*POINTS, *READ)})
+    table, options = read_as_trips(data, options, ReadNotes())
+    people = pa.array([f"person {label}" for label in data.people_ids])
+    place = table.schema.get_field_index("user_id")
+    return table.set_column(place, "user_id", people.take(table["user_id"])), options
+
+
+def _is_matrix(data: Any) -> bool:
+    return isinstance(data, str | Path) and Path(data).suffix.lower() == ".omx"
+
+
+def input_files(data: Any) -> list[str]:
+    """Return the SHA-256 of an input file; none for data in memory."""
+    return [file_hash(Path(data))] if isinstance(data, str | Path) else []
+
+
+def _no_people(name: object) -> InputError:
+    return InputError(
+        name,
+        "people of different flows may be the same, so that the ledger cannot count those of a difference; give trips with a "
+        f"column of people ({Option('user')}), or flows whose k counts trips.",
+    )
+
+
+def _reader(
+    data: Any, options: dict[str, Any], flows: Flows, known: Mapping[str, str] | None, key: bytes
+) -> tuple[OdReader, dict[str, str]]:
+    """Return a reader of the rows over the zones of `flows`, and the identifying columns."""
+    source = open_source(data)
+    named = {role: options.get(role) for role in ROLES}
+    tiled = by_coordinates(*(options[name] for name in ("zones", "grid", "h3", "voronoi")))
+    found = find_od_columns(source, named, tiled, ReadNotes())
+    columns = columns_in(source, found, known)
+    ids = IdRules(options["user_case_sensitive"], options["user_ignore_case"])
+    crop = parse_crop(options["bbox"], options["extent"], options["time_window"], options["tz"])
+    form = TimeForm(options["time_format"], options["any_years"])
+    content = RowContent(columns, key, options["tz"], ids)
+    names = ZoneNames(flows.zones)
+    return OdReader(source, found, names, options["tz"], form, ReadNotes(), ids, crop, content=content), columns
+
+
+def _cell_of(flows: Flows, rows: pa.Table) -> Ints:
+    """Return the flow that each row lies in, -1 where there is none."""
+    n = len(flows.zones)
+    step = np.zeros(len(rows), np.int64)
+    if flows.step_s is not None:
+        t = Clock(flows.tz).to_utc(rows["wall"].to_numpy())
+        step = np.searchsorted(flows.t, t, side="right") - 1
+    pair = (step * n + rows["o"].to_numpy()) * n + rows["d"].to_numpy()
+    known = (flows.step * n + flows.origin) * n + flows.destination
+    place = np.minimum(np.searchsorted(known, pair), len(known) - 1)
+    return np.where(known[place] == pair, place, -1)
+
+
+def _table_of(trips: Trips) -> pa.Table:
+    """Return trips in memory as a table."""
+    ids = pa.array(trips.zones.ids, pa.string())
+    columns: dict[str, Any] = {
+        "origin": ids.take(pa.array(trips.origin)),
+        "destination": ids.take(pa.array(trips.destination)),
+    }
+    if trips.t is not None:
+        columns["time"] = pa.array(trips.t * 1000, pa.timestamp("ms", tz="UTC"))
+    if trips.person is not None:
+        columns["user_id"] = trips.person
+    return pa.table(columns)
+
+
+def _cells(flows: Flows, known: Mapping[str, str] | None, key: bytes, files: list[str]) -> Inputs:
+    """Return the cells of flows as records."""
+    if flows.k_unit == "people":
+        raise _no_people("flows")
+    columns = {role: name for role, name in CELLS.items() if role != "time" or flows.step_s is not None}
+    if known is not None and set(known) != set(columns):
+        raise InputError("flows", "the ledger identifies records by other columns; make a ledger for this source.")
+    names = hash_texts(flows.zones.ids, key, b"zone")
+    words = [names[flows.origin], names[flows.destination]]
+    if flows.step_s is not None:
+        words.append(flows.t[flows.step].view(np.uint64))
+    records = distinct_records(hash_rows(words, key), None, flows.volume, np.arange(len(flows.origin)))
+    return Inputs("flows", columns if known is None else dict(known), records, files)
+
+
+def location_records(data: Trajectories, sector: Ints, key: bytes) -> SourceRecords:
+    """Return the locations of trajectories as records; `sector` is the one that each lies in, -1 where there is none."""
+    people = hash_texts(data.people_ids, key, b"user")
+    person = people[data.person[row_slices(data.offsets)]]
+    words = [person, degrees(data.lon), degrees(data.lat), data.t.view(np.uint64)]
+    return distinct_records(hash_rows(words, key), person, None, sector)

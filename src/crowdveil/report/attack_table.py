@@ -1,0 +1,159 @@
+"""Table of attacks for readers: background knowledge, chance, risk before and after, and one line to read it by.
+
+Every number is from the manifest or counted in the published files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crowdveil.attacks.adversary_view import ranks
+from crowdveil.attacks.od.homogeneity import AREA, TILE
+from crowdveil.errors import ParameterError
+from crowdveil.io.written_release import WrittenRelease
+from crowdveil.registry import find_attack
+
+RELEASE_ALONE = "the release alone"
+_TITLES = {AREA: "destination area known", TILE: "destination tile known"}
+
+
+@dataclass(frozen=True)
+class AttackRow:
+    """An attack as a row of text.
+
+    Attributes
+    ----------
+    title, name
+        What the attack tries to learn, and its name.
+    knows
+        Background knowledge.
+    chance, before, after
+        Success without that knowledge, on the original and on the release.
+    reading
+        What the numbers mean, in a sentence or two.
+    """
+
+    title: str
+    name: str
+    knows: str
+    chance: str
+    before: str
+    after: str
+    reading: str
+
+    @property
+    def sentence(self) -> str:
+        """The row in words, for the first page."""
+        compared = [] if self.before == "–" else [f"in the original {self.before}"]
+        compared += [] if self.chance == "–" else [f"by chance {self.chance}"]
+        more = f" ({'; '.join(compared)})" if compared else ""
+        if self.name in _TITLES:
+            unit = "area" if self.name == AREA else "tile"
+            return f"With {self.knows} known, the destination {unit} is certain for {self.after} of the trips{more}."
+        if self.name in _READINGS:
+            return self.reading
+        return f"With {self.knows} known, the right person is found with a probability of {self.after}{more}."
+
+
+def attack_rows(written: WrittenRelease, manifest: Mapping[str, Any]) -> list[AttackRow]:
+    """Return a row for each attack of the manifest."""
+    return [_row(written, manifest, trial) for trial in manifest["risk"] or ()]
+
+
+def _row(written: WrittenRelease, manifest: Mapping[str, Any], trial: Mapping[str, Any]) -> AttackRow:
+    name = str(trial["attack"])
+    reading = _READINGS.get(name, _of_trajectories)
+    return AttackRow(
+        _title(name), name, trial["knowledge"] or RELEASE_ALONE, _chance(written, name),
+        percent(trial["risk_percent_before"]), percent(trial["risk_percent"]), reading(manifest, trial),
+    )  # fmt: skip
+
+
+def _title(name: str) -> str:
+    if name in _TITLES:
+        return _TITLES[name]
+    try:
+        return find_attack(name).title
+    except ParameterError:
+        return name
+
+
+def _chance(written: WrittenRelease, name: str) -> str:
+    """Return the success of an adversary who guesses without background knowledge."""
+    if name in _TITLES:
+        return percent(_guessed_destination(written, tiles_only=name == TILE))
+    if written.is_flows or not len(written.data):
+        return "–"
+    return percent(100 / max(len(np.unique(written.column("published_id"))), 1))
+
+
+def _guessed_destination(written: WrittenRelease, *, tiles_only: bool) -> float | None:
+    """Return the percents of trips that go to the destination area with most trips of their time step."""
+    volume = np.maximum(written.column("volume"), 0)
+    if not volume.sum():
+        return None
+    _, step = written.row_steps()
+    destination, areas = written.area_numbers("destination_area"), max(len(written.features), 1)
+    sizes = np.array([len(tiles) for tiles in written.area_tiles], np.int64)
+    counted = volume if not tiles_only else np.where(sizes[destination] == 1, volume, 0)
+    pair, pairs = ranks(step * areas + destination)
+    trips, most = np.bincount(pair, counted, pairs), np.zeros(int(step.max()) + 1)
+    of = np.zeros(pairs, np.int64)
+    of[pair] = step
+    np.maximum.at(most, of, trips)
+    return 100 * float(most.sum()) / float(volume.sum())
+
+
+def _destination(manifest: Mapping[str, Any], trial: Mapping[str, Any]) -> str:
+    where = "single area" if trial["attack"] == AREA else "single tile, the smallest unit of the map"
+    return (
+        f"For {percent(trial['risk_percent'])} of the trips all published trips of the origin and time step go to a {where}: "
+        "k hides who traveled, and not where to."
+    )
+
+
+def _small_groups(manifest: Mapping[str, Any], trial: Mapping[str, Any]) -> str:
+    k, unit = manifest["method"]["parameters"].get("k"), manifest["k_unit"]
+    found = trial["risk_percent"] != 0
+    lines = {
+        "minimum-group-size": f"{'A' if found else 'No'} published flow has fewer than {k} {unit}.",
+        "singleton-margins": f"{'A' if found else 'No'} sum over an origin or a destination has fewer than {k} {unit}.",
+        "differencing": f"{'A' if found else 'No'} difference of published flows has fewer than {k} {unit}.",
+    }
+    before = trial["risk_percent_before"]
+    more = "" if before is None else f" In the original {percent(before)} of the flows have fewer."
+    return lines[str(trial["attack"])] + more
+
+
+def _of_trajectories(manifest: Mapping[str, Any], trial: Mapping[str, Any]) -> str:
+    after, k = trial["risk_percent"], manifest["method"]["parameters"].get("k")
+    if after is None:
+        return "Not measured."
+    found = f"The right person is found with a probability of {percent(after)} on average."
+    if trial["guarantee"] is None or not isinstance(k, int) or k < 1:
+        return f"{found} No guarantee limits it."
+    return f"{found} The guarantee allows at most 1 in {k:,}, which is {percent(100 / k)}."
+
+
+_READINGS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], str]] = {
+    AREA: _destination,
+    TILE: _destination,
+    "minimum-group-size": _small_groups,
+    "singleton-margins": _small_groups,
+    "differencing": _small_groups,
+}
+
+
+def percent(value: float | None) -> str:
+    """Format percents in whole numbers; those near but not equal to 0 or 100 are shown as below 1 % and above 99 %."""
+    if value is None:
+        return "–"
+    if 0 < value < 0.5:
+        return "below 1 %"
+    if 99.5 < value < 100:
+        return "above 99 %"
+    return f"{value:.0f} %"

@@ -1,0 +1,209 @@
+"""First page of a report: all that a person needs who decides on the release, on one printed sheet.
+
+Everything is from the files of the release and its manifest; the source is named in the confidential report only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crowdveil.errors import ParameterError, counted
+from crowdveil.io.times import iso_times
+from crowdveil.io.written_release import NO_TIME, WrittenRelease
+from crowdveil.registry import find_method
+from crowdveil.report.attack_table import AttackRow, percent
+from crowdveil.report.loss_summary import Loss, losses
+from crowdveil.report.page_model import PrivateContext
+from crowdveil.report.questions import NOISY, guaranteed
+
+ADVERSARY = (
+    "Anyone who has this release and earlier ones, the source code and all defaults, and knows where and when some people "
+    "traveled. They have neither the original data nor the random seed."
+)
+_RISKS_SHOWN = 4
+
+
+@dataclass(frozen=True)
+class FirstPage:
+    """Text of the first page.
+
+    Attributes
+    ----------
+    title
+        Name of the data set.
+    data
+        Rows of name and value: what the data is.
+    done
+        What was done, in plain words.
+    adversary
+        Against whom.
+    losses
+        What was lost, in three numbers.
+    risks
+        Measured risks, a sentence each.
+    not_covered
+        What no guarantee covers, a sentence each.
+    purpose, recipient
+        As the publisher gave them; empty if they are to be filled in by hand.
+    """
+
+    title: str
+    data: list[tuple[str, str]]
+    done: str
+    adversary: str
+    losses: list[Loss]
+    risks: list[str]
+    not_covered: list[str]
+    purpose: str
+    recipient: str
+
+
+def build_first_page(
+    written: WrittenRelease, manifest: Mapping[str, Any], attacks: list[AttackRow], private: PrivateContext | None
+) -> FirstPage:
+    """Return the first page of the report of a release."""
+    decision = manifest.get("decision") or {}
+    period = _period(written, manifest)
+    return FirstPage(
+        decision.get("title") or _usual_title(written, period),
+        _data_rows(written, manifest, period, private),
+        _done(written, manifest),
+        ADVERSARY,
+        losses(written, manifest),
+        _risks(manifest, attacks),
+        [repeated_releases(manifest), *_not_covered(written, manifest)],
+        decision.get("purpose") or "",
+        decision.get("recipient") or "",
+    )
+
+
+def repeated_releases(manifest: Mapping[str, Any]) -> str:
+    """Return what is known about other releases of the same data."""
+    return (
+        "Other releases of the same data: two releases with other zones, time steps or k, or a corrected version, can be "
+        "subtracted from each other. This release was not compared with any other one."
+    )
+
+
+def _usual_title(written: WrittenRelease, period: str) -> str:
+    if written.is_flows:
+        what = f"Trips between {counted(written.tile_count, 'zone')}"
+    else:
+        what = counted(_trajectories(written), "trajectory", "trajectories")
+    return f"{what}, {period}" if period else what
+
+
+def _trajectories(written: WrittenRelease) -> int:
+    return len(np.unique(written.column("published_id"))) if len(written.data) else 0
+
+
+def _period(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
+    """Return the first and the last published day; empty if there are no times."""
+    tz = "UTC"
+    if written.is_flows:
+        from crowdveil.report.flow_page import time_zone
+
+        t, tz = written.listed_steps()[0], time_zone(written, dict(manifest))
+    else:
+        t = written.column("timestamp")
+    if not len(t) or t.min() == NO_TIME:
+        return ""
+    first, last = (text[:10] for text in iso_times(np.array([t.min(), t.max()]), tz).to_pylist())
+    return first if first == last else f"{first} to {last}"
+
+
+def _data_rows(
+    written: WrittenRelease, manifest: Mapping[str, Any], period: str, private: PrivateContext | None
+) -> list[tuple[str, str]]:
+    rows = [("Period", period or "the data has no times")]
+    if private is not None and private.source:
+        return [*rows, *private.source]
+    rows += [("People", _people(manifest)), _amount(written, manifest)]
+    rows.append(
+        ("Source", "its name and SHA-256 are in the confidential report: published, they would confirm guesses")
+    )
+    return rows
+
+
+def _people(manifest: Mapping[str, Any]) -> str:
+    people = manifest["input"].get("data", {}).get("people_about")
+    if people is not None:
+        return f"{people:,} or more (rounded down)"
+    unit = manifest["k_unit"]
+    return "number not published" if unit == "people" else f"not known: k counts {unit}"
+
+
+def _amount(written: WrittenRelease, manifest: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the size of the data by two published figures, so that it reveals nothing new."""
+    cost, flows = manifest["cost"], written.is_flows
+    published = cost["published_volume"] if flows else cost["published_trajectories"]
+    share = cost.get("suppressed_volume_percent" if flows else "suppressed_trajectories_percent")
+    what = "Trips" if flows else "Trajectories"
+    if share is None:
+        return what, f"{published:,} published, with random noise"
+    return what, f"{published:,} published; {percent(share)} of those in the data are suppressed"
+
+
+def _done(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
+    """Return what was done, in plain words, by the guarantees of the release; and the method in its own words."""
+    name = manifest["method"]["name"]
+    try:
+        summary = find_method(name).summary.rstrip(".")
+    except ParameterError:
+        summary = "a method of another package"
+    return f"{_plain_words(written, manifest)} Method {name}: {summary[0].lower()}{summary[1:]}."
+
+
+def _plain_words(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
+    unit = manifest["k_unit"]
+    if guaranteed(manifest, NOISY) is not None:
+        return (
+            "Trips between zones were counted, random noise was added to every count, and small counts were left out."
+        )
+    flows = guaranteed(manifest, "flow-k-anonymity")
+    if flows is not None:
+        merged = any(len(tiles) > 1 for tiles in written.area_tiles)
+        areas = "Neighboring zones were merged into areas where too few traveled. " if merged else ""
+        return (
+            f"Trips were counted from origin to destination in each time step. {areas}A count is published if at least "
+            f"{flows['k']:,} {unit} are behind it; other trips are suppressed. No ids are published."
+        )
+    whole = guaranteed(manifest, "trajectory-k-anonymity") or guaranteed(manifest, "segment-k-anonymity")
+    if whole is not None:
+        return (
+            f"Similar trajectories of at least {whole['k']:,} {unit} were put into groups, and one common trajectory is "
+            "published for each of a group, without ids. Trajectories without a group are suppressed."
+        )
+    visits = guaranteed(manifest, "combination-k-anonymity")
+    if visits is not None:
+        return (
+            f"Positions were replaced by tiles, and visits were removed until every combination of {visits['knowledge']:,} "
+            f"visits is shared by at least {visits['k']:,} {unit}. Ids are new."
+        )
+    return "Trajectories were changed and got new ids. The method guarantees no group size: single people may be found."
+
+
+def _risks(manifest: Mapping[str, Any], attacks: list[AttackRow]) -> list[str]:
+    measured = [row.sentence for row in attacks if row.after != "–"]
+    if measured:
+        return measured[:_RISKS_SHOWN]
+    if manifest["risk"] is None:
+        return ["No attack was run on this release."]
+    return ["No attack applies to this release."]
+
+
+def _not_covered(written: WrittenRelease, manifest: Mapping[str, Any]) -> list[str]:
+    lines = [
+        "Differencing with other data: a list of all travelers but one, or a count by another publisher, can be subtracted.",
+        "Outside knowledge: what all people of a group share (such as one destination) is learned about each of them, and an "
+        "adversary who knows all of a group but one learns about the last.",
+    ]
+    if manifest["k_unit"] != "people":
+        lines.insert(0, f"People: k counts {manifest['k_unit']}, and all of a group may be of one person.")
+    if manifest["method"]["status"] == "heuristic":
+        lines.insert(0, "Anonymity: the method is a heuristic, and no group size is guaranteed.")
+    return lines

@@ -1,0 +1,95 @@
+"""The information loss of a release in three numbers, each with a sentence, from its files and manifest alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crowdveil.io.written_release import WrittenRelease
+from crowdveil.report.attack_table import percent
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A number, and a sentence that says what it means."""
+
+    value: str
+    sentence: str
+
+
+def losses(written: WrittenRelease, manifest: Mapping[str, Any]) -> list[Loss]:
+    """Return the three numbers of a release."""
+    if not len(written.data):
+        return [Loss("100 %", "Nothing was published: all of the data is suppressed.")]
+    return _of_flows(written, manifest) if written.is_flows else _of_trajectories(written, manifest)
+
+
+def _of_flows(written: WrittenRelease, manifest: Mapping[str, Any]) -> list[Loss]:
+    volume = np.maximum(written.column("volume"), 0).astype(np.float64)
+    sizes = np.array([len(tiles) for tiles in written.area_tiles], np.float64)
+    ends = [written.area_numbers(column) for column in ("origin_area", "destination_area")]
+    trips = max(float(volume.sum()), 1.0)
+    mean = sum(float(np.sum(volume * sizes[end])) for end in ends) / (2 * trips)
+    exact = 100 * float(volume[(sizes[ends[0]] == 1) & (sizes[ends[1]] == 1)].sum()) / trips
+    return [
+        _suppressed_trips(manifest),
+        Loss(
+            f"{mean:,.1f} zones",
+            "An origin or destination of a published trip is known as an area of this many zones on average"
+            f"{_extent(written, ends, volume)}; in the data it was 1 zone.",
+        ),
+        Loss(percent(exact), "Of the published trips, this share keeps both its zone of origin and its zone of destination."),
+    ]  # fmt: skip
+
+
+def _suppressed_trips(manifest: Mapping[str, Any]) -> Loss:
+    share = manifest["cost"].get("suppressed_volume_percent")
+    if share is None:
+        sentence = "Volumes have random noise, so that the share of trips that is not published is not given."
+        return Loss("noise", sentence)
+    return Loss(percent(share), "Of all trips in the data, this share is suppressed: it is in no published flow.")
+
+
+def _extent(written: WrittenRelease, ends: list[Any], volume: Any) -> str:
+    km2 = np.array([f["properties"].get("area_km2") or np.nan for f in written.features], np.float64)
+    mean = sum(float(np.sum(volume * km2[end])) for end in ends) / (2 * max(float(volume.sum()), 1.0))
+    return f", {mean:,.3g} km²" if np.isfinite(mean) else ""
+
+
+def _of_trajectories(written: WrittenRelease, manifest: Mapping[str, Any]) -> list[Loss]:
+    share = manifest["cost"]["suppressed_trajectories_percent"]
+    suppressed = Loss(percent(share), "Of all trajectories in the data, this share is suppressed.")
+    return [suppressed, _moved(manifest), _coverage(manifest)]
+
+
+def _moved(manifest: Mapping[str, Any]) -> Loss:
+    distortion = manifest.get("distortion")
+    moved = {} if distortion is None else distortion.get("moved_m") or {}
+    if distortion is None:
+        return Loss("–", "How far points were moved was not measured (runs on a cluster do not measure it).")
+    if moved.get("middle") is None:
+        return Loss("–", "How far points were moved is not published: too few people are behind the figure.")
+    far = moved.get("high")
+    more = "" if far is None else f", and more than {distance(far)} for one in ten trajectories"
+    value = moved["middle"]
+    if value == 0 and not far:
+        return Loss("0 m", "Points of half of the trajectories or more are where they were in the data.")
+    return Loss(
+        distance(value), f"Half of the points of a usual trajectory are at least this far from where they were{more}."
+    )
+
+
+def _coverage(manifest: Mapping[str, Any]) -> Loss:
+    share = (manifest.get("distortion") or {}).get("coverage_percent")
+    squares = "squares of 500 m that at least k people visit in the data"
+    if share is None:
+        return Loss("–", f"The covered part of the map is not known: there are no {squares}, or it was not measured.")
+    return Loss(percent(share), f"Of the {squares}, this share has a published point.")
+
+
+def distance(meters: float) -> str:
+    """Format meters, from 1,000 on as kilometers."""
+    return f"{meters / 1000:,.3g} km" if meters >= 1000 else f"{meters:,.3g} m"

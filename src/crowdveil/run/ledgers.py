@@ -1,0 +1,171 @@
+"""Runs with a ledger: the release is audited before it is put into place, and becomes an entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crowdveil.analysis.heatmap_manifest import GEOJSON, is_heat_map, read_map_manifest, verify_heat_map
+from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.sectors import read_sectors
+from crowdveil.io.written_release import WrittenRelease
+from crowdveil.ledger.candidates import Candidate, check_auditable, flow_candidate, map_candidate, release_name
+from crowdveil.ledger.examination import Examination, examine, refuse
+from crowdveil.ledger.recording import MadeBy, add_entry, add_refusal, confirm
+from crowdveil.ledger.records import input_files
+from crowdveil.ledger.store import Ledger, open_ledger
+from crowdveil.method import Method
+from crowdveil.model.flows import Flows
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.reading import FlowReading, TrajectoryReading, read
+from crowdveil.run import releases
+from crowdveil.run.backend import LedgerAudit, RunSpec
+from crowdveil.run.manifest import original_input_options
+
+
+def open_recorder(folder: Path | str, output: Path, method: Method) -> Recorder:
+    """Open the ledger of a run; raise where the release could not be audited, before anything is read."""
+    if method.takes is not Flows:
+        raise ParameterError(
+            Option("ledger"), f"it audits flows and heat maps, and {method.name} publishes trajectories; leave it out."
+        )
+    check_auditable(method.name)
+    refuse_inside(folder, output)
+    return Recorder(open_ledger(folder), release_name(output))
+
+
+def refuse_inside(folder: Path | str, output: Path) -> None:
+    """Raise if the ledger is in the folder of a release, which is published as a whole."""
+    if Path(folder).resolve().is_relative_to(Path(output).resolve()):
+        raise InputError(
+            Option("ledger"), "the ledger is confidential and must not be in the release; name another folder."
+        )
+
+
+class Recorder:
+    """Audits the release of one run, and records it.
+
+    Attributes
+    ----------
+    ledger
+        The ledger; the run holds its lock from the audit until the entry is appended.
+    name
+        The name of the release.
+    """
+
+    def __init__(self, ledger: Ledger, name: str) -> None:
+        self.ledger, self.name = ledger, name
+        self._audited: tuple[Candidate, Examination] | None = None
+
+    def audit(self, spec: RunSpec, data: Flows, written: WrittenRelease, counts: str) -> LedgerAudit:
+        """Audit a written release; record a refusal and raise where a small set could be derived."""
+        about = {"k": getattr(spec.params, "k", 0), "k_unit": counts}
+        candidate = flow_candidate(self.ledger, self.name, spec.data, spec.reading, data, written, about)
+        return self.examined(candidate, written)
+
+    def examined(self, candidate: Candidate, written: WrittenRelease | None = None) -> LedgerAudit:
+        """Audit a candidate; the caller holds the lock."""
+        found = examine(self.ledger, candidate, written)
+        if not found.passed:
+            add_refusal(self.ledger, candidate, found)
+            refuse(self.name, found)
+        self._audited = candidate, found
+        return LedgerAudit(found.statement(self.ledger.next_entry()), found.lines())
+
+    @contextmanager
+    def recorded(self, folder: Path, manifest: dict[str, Any]) -> Iterator[None]:
+        """Append the entry, put the release into place in the body, and confirm it; withdraw it where that fails."""
+        if self._audited is None:
+            raise RuntimeError("a release is audited before it is recorded")
+        made_by = _made_by(manifest)
+        entry = add_entry(self.ledger, *self._audited, made_by, folder, manifest["files"]).entry
+        try:
+            yield
+        except BaseException:
+            confirm(self.ledger, entry, in_place=False)
+            raise
+        confirm(self.ledger, entry, in_place=True)
+
+
+def _made_by(manifest: dict[str, Any]) -> MadeBy:
+    if "analysis" in manifest:
+        return MadeBy(manifest["analysis"], manifest["parameters"], {})
+    method = manifest["method"]
+    return MadeBy(method["name"], method["parameters"], manifest["input"]["options"])
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The audit of a written release: sentences for the owner, and the entry that it became, if any."""
+
+    passed: bool
+    lines: list[str]
+    entry: int | None = None
+
+
+def check_release(folder: Path, ledger: Ledger, original: Any, reading: dict[str, Any]) -> Checked:
+    """Audit a written release against a ledger without adding it; `original` is the data that it was made from."""
+    candidate, written, _ = _candidate(folder, ledger, original, reading)
+    found = examine(ledger, candidate, written)
+    return Checked(found.passed, found.lines())
+
+
+def add_release(
+    folder: Path, ledger: Ledger, original: Any, reading: dict[str, Any], *, published: bool = False
+) -> Checked:
+    """Audit a written release and add it to a ledger; raise where the audit fails, unless it is `published` already."""
+    candidate, written, manifest = _candidate(folder, ledger, original, reading)
+    with ledger.locked():
+        found = examine(ledger, candidate, written)
+        if not found.passed and not published:
+            add_refusal(ledger, candidate, found)
+            refuse(candidate.name, found)
+        entry = add_entry(ledger, candidate, found, _made_by(manifest), folder, manifest["files"]).entry
+        confirm(ledger, entry, in_place=True)
+    return Checked(found.passed, found.lines(), entry)
+
+
+def _candidate(
+    folder: Path, ledger: Ledger, original: Any, reading: dict[str, Any]
+) -> tuple[Candidate, WrittenRelease | None, dict[str, Any]]:
+    """Return the candidate of a written release or heat map, its tables, and its manifest."""
+    folder = Path(folder)
+    if is_heat_map(folder):
+        return _map_candidate(folder, ledger, original, reading)
+    manifest, written = releases.sound_release(folder)
+    if not written.is_flows:
+        raise InputError(folder, "the ledger audits flows and heat maps, and this release holds trajectories.")
+    check_auditable(manifest["method"]["name"])
+    if original is None:
+        raise ParameterError(
+            Option("original"), "the audit compares records; give the data that the release was made from."
+        )
+    options = {} if isinstance(original, Flows) else original_input_options(manifest, reading)
+    flows = releases.read_again(manifest, Flows, original, reading)
+    if not isinstance(flows, Flows):
+        raise InputError(folder, "wanted flows.")
+    releases.refuse_other_original(manifest, written, flows)
+    about = {"k": manifest["method"]["parameters"]["k"], "k_unit": manifest["k_unit"]}
+    data_options = FlowReading.checked(options)
+    candidate = flow_candidate(ledger, release_name(folder), original, data_options, flows, written, about)
+    return candidate, written, manifest
+
+
+def _map_candidate(
+    folder: Path, ledger: Ledger, original: Any, reading: dict[str, Any]
+) -> tuple[Candidate, None, dict[str, Any]]:
+    if original is None:
+        raise ParameterError(
+            Option("original"), "the audit compares records; give the data that the map was made from."
+        )
+    if folder.is_file():
+        raise InputError(folder, "wanted the folder of a heat map with its manifest; write the map to a folder.")
+    data = read(Trajectories, original, TrajectoryReading.checked(reading), ReadNotes())
+    verify_heat_map(folder, data)
+    manifest = read_map_manifest(folder)
+    candidate = map_candidate(ledger, release_name(folder), data, read_sectors(folder / GEOJSON), input_files(original))
+    return candidate, None, manifest

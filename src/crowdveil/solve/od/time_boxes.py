@@ -1,0 +1,284 @@
+"""Boxes over origin, destination and time that hold a crowd, and the best partition of a window into them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from crowdveil.kernels.od.structures import ANY_CHOICE, BY_TIME, WHOLE, BoxArrays, Splits
+from crowdveil.model.arrays import Floats, Ints, frozen, take_slices
+from crowdveil.model.flows import Flows
+from crowdveil.solve.od.boxes import BoxSpace, box_deviations, build_matrix_boxes, check_exact, lost_cost_of
+from crowdveil.solve.od.region_space import Objective, RegionSpace
+from crowdveil.solve.od.step_matrix import Matrix
+from crowdveil.solve.od.time_tree import TimeTree, TimeWindows
+
+_NONE = np.zeros(0, np.int64)
+_NO_NODE = -1
+
+
+class WindowSolution(NamedTuple):
+    """What becomes of a window.
+
+    Attributes
+    ----------
+    origin, destination, first, last, volume, crowd
+        Regions, slots (half-open), trips and crowd of the boxes that are published.
+    left_origin, left_destination, left_first, left_last
+        Those of the boxes that are not; empty unless small volumes are to be reported.
+    facts
+        Numbers about the solution.
+    """
+
+    origin: Ints
+    destination: Ints
+    first: Ints
+    last: Ints
+    volume: Ints
+    crowd: Ints
+    left_origin: Ints
+    left_destination: Ints
+    left_first: Ints
+    left_last: Ints
+    facts: Floats
+
+
+WINDOW_SUPPRESSED = WindowSolution(*(_NONE for _ in range(10)), np.zeros(0))
+"""A window that is suppressed whole."""
+
+
+@dataclass(frozen=True)
+class AdaptiveProblem:
+    """What intervals of time are to be found for.
+
+    Attributes
+    ----------
+    data
+        Flows of all time steps.
+    system
+        The regions that boxes are made of.
+    windows
+        The windows, and the intervals of each.
+    k
+        Smallest crowd.
+    objective
+        What is minimized.
+    """
+
+    data: Flows
+    system: RegionSpace
+    windows: TimeWindows
+    k: int
+    objective: Objective
+
+    def space(self, window: int) -> TimeBoxSpace | None:
+        """Build the boxes of a window; None where no interval that may be published has k people."""
+        tree, builder = self.windows.trees[window], _Builder(self, self.windows.trees[window])
+        for node in range(len(tree)):
+            builder.add(node)
+        roots = [builder.nodes[node].number[-1] for node in tree.tops.tolist() if len(builder.nodes[node].number)]
+        return builder.joined(np.array(roots, np.int64)) if roots else None
+
+
+class _NodeBoxes(NamedTuple):
+    """Boxes of an interval: keys of their regions in rising order, the box of each key, trips, and numbers among all boxes."""
+
+    keys: Ints
+    order: Ints
+    volume: Ints
+    number: Ints
+
+
+_EMPTY = _NodeBoxes(_NONE, _NONE, _NONE, _NONE)
+
+
+class _Builder:
+    """Boxes of a window, interval after interval."""
+
+    def __init__(self, problem: AdaptiveProblem, tree: TimeTree) -> None:
+        self.problem, self.tree = problem, tree
+        self.nodes: list[_NodeBoxes] = []
+        self.boxes: list[tuple[Ints, ...]] = []
+        self.splits: list[Splits] = []
+        self.made = 0
+
+    def add(self, node: int) -> None:
+        """Add the boxes of an interval; those of its parts are there."""
+        problem, tree = self.problem, self.tree
+        low, high = problem.windows.steps_of(int(tree.first[node]), int(tree.last[node]))
+        parts = [self.nodes[c] for c in tree.parts(node).tolist()]
+        held = [part for part in parts if len(part.number)]
+        trips = [c for c in tree.parts(node).tolist() if problem.windows.steps_of(tree.first[c], tree.last[c])[1]]
+        if low == high:
+            self.nodes.append(_EMPTY)
+            return
+        if len(trips) == 1:  # no trips in any other part: each box has all of its trips in this one
+            self.nodes.append(self.nodes[trips[0]])
+            return
+        matrix = Matrix.over(problem.data, low, high, problem.system)
+        boxes, splits = build_matrix_boxes(matrix, problem.k)
+        if len(boxes.volume) == 0:
+            self.nodes.append(_EMPTY)
+            return
+        self._append(node, matrix, boxes, splits, held)
+
+    def _append(self, node: int, matrix: Matrix, boxes: BoxArrays, splits: Splits, parts: list[_NodeBoxes]) -> None:
+        from crowdveil.kernels.od.time_boxes import find_in_part, link_parts
+
+        n = len(boxes.volume)
+        keys = boxes.origin * len(self.problem.system.destinations.cost) + boxes.destination
+        order = np.argsort(keys)
+        in_part, volume_in_part = np.empty(len(parts) * n, np.int64), np.zeros(len(parts) * n, np.int64)
+        for c, part in enumerate(parts):
+            place = np.minimum(np.searchsorted(part.keys, keys), len(part.keys) - 1)
+            listed = np.where(part.keys[place] == keys, part.order[place], -1)
+            found = find_in_part(listed, part.volume, splits)
+            known = found >= 0
+            in_part[c * n : (c + 1) * n] = np.where(known, part.number[found], -1)
+            volume_in_part[c * n : (c + 1) * n] = np.where(known, part.volume[found], 0)
+        number, new, own = link_parts(boxes, splits, in_part, volume_in_part, self.made)
+        kept = BoxArrays(*(frozen(column[new], np.int64) for column in boxes))
+        steps = int(self.tree.last[node] - self.tree.first[node])
+        columns = (kept.origin, kept.destination, kept.volume, kept.crowd, self._cost(matrix, kept, steps))
+        self.boxes.append((*columns, np.full(len(new), node)))
+        self.splits.append(own)
+        self.nodes.append(_NodeBoxes(keys[order], order, boxes.volume, number))
+        self.made += len(new)
+
+    def _cost(self, matrix: Matrix, boxes: BoxArrays, steps: int) -> Ints:
+        """Return what it costs to publish each box of an interval of so many time steps."""
+        if self.problem.objective == "reconstruction":
+            return box_deviations(matrix, boxes, steps)
+        system, weight = self.problem.system, self.problem.windows.step_weight
+        tiles = system.origins.cost[boxes.origin] + system.destinations.cost[boxes.destination]
+        cost: Ints = (weight.denominator * tiles + weight.numerator * (steps - 1)) * boxes.volume
+        return cost
+
+    def joined(self, roots: Ints) -> TimeBoxSpace:
+        """Return all boxes as one space; `roots` are those of the longest intervals."""
+        columns = [np.concatenate(column) for column in zip(*self.boxes, strict=True)]
+        splits, count = _join_splits(self.splits), self.made
+        if len(roots) == 1:
+            count = int(roots[0]) + 1
+            columns = [column[:count] for column in columns]
+            splits = _first_boxes(splits, count)
+        origin, destination, volume, crowd, cost, node = columns
+        system = self.problem.system
+        allowed = np.full(count, ANY_CHOICE, np.int8)
+        allowed[~(system.origins.small_enough[origin] & system.destinations.small_enough[destination])] -= WHOLE
+        if len(roots) > 1:
+            # A box of the whole window, which can only be split into its longest intervals.
+            whole = (
+                origin[roots[0]],
+                destination[roots[0]],
+                volume[roots].sum(),
+                crowd[roots].sum(),
+                cost[roots].sum(),
+            )
+            origin, destination, volume, crowd, cost = (
+                np.append(c, x) for c, x in zip((origin, destination, volume, crowd, cost), whole, strict=True)
+            )
+            node, allowed = np.append(node, _NO_NODE), np.append(allowed, np.int8(BY_TIME))
+            splits = _with_split(splits, roots)
+        total, lost_cost = int(volume[-1]), lost_cost_of(self.problem.objective)
+        weight, longest = self.problem.windows.step_weight, int((self.tree.last - self.tree.first).max(initial=1))
+        each = weight.denominator * system.widest + weight.numerator * (longest - 1)
+        check_exact((each if self.problem.objective != "reconstruction" else 3 * lost_cost) * total)
+        columns = [frozen(c, np.int64) for c in (origin, destination, volume, crowd, cost)]
+        splits = Splits(*(frozen(a, np.int64) for a in splits))
+        return TimeBoxSpace(
+            system, *columns, splits, frozen(allowed, np.int8), total, lost_cost, self.tree, frozen(node, np.int64)
+        )
+
+
+def _join_splits(parts: list[Splits]) -> Splits:
+    """Return the splits of all boxes one after the other; links are among all boxes already."""
+    kind, lost, link = (np.concatenate([getattr(p, name) for p in parts]) for name in ("kind", "lost", "link"))
+    offsets, link_offsets = (
+        np.concatenate([[0], *(np.diff(getattr(p, name)) for p in parts)]).cumsum()
+        for name in ("offsets", "link_offsets")
+    )
+    return Splits(offsets, kind, lost, link_offsets, link)
+
+
+def _first_boxes(splits: Splits, count: int) -> Splits:
+    """Return the splits of the first boxes."""
+    used = splits.offsets[count]
+    links = splits.link_offsets[used]
+    return Splits(
+        splits.offsets[: count + 1], splits.kind[:used], splits.lost[:used], splits.link_offsets[: used + 1],
+        splits.link[:links],
+    )  # fmt: skip
+
+
+def _with_split(splits: Splits, roots: Ints) -> Splits:
+    """Add a box that is split by time into the boxes in `roots`."""
+    return Splits(
+        np.append(splits.offsets, splits.offsets[-1] + 1),
+        np.append(splits.kind, BY_TIME),
+        np.append(splits.lost, 0),
+        np.append(splits.link_offsets, splits.link_offsets[-1] + len(roots)),
+        np.concatenate([splits.link, roots]),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class TimeBoxSpace(BoxSpace):
+    """All boxes of a window with a crowd of at least k, those that a box can be split into before it.
+
+    Attributes
+    ----------
+    tree
+        The intervals of the window.
+    node
+        The interval of each box; -1 for the whole window, where that is no interval.
+    """
+
+    tree: TimeTree = field(default_factory=lambda: TimeTree.of_levels(0, []))
+    node: Ints = field(default_factory=lambda: _NONE)
+
+    def solution(self, choice: Ints, gaps: tuple[float, float], *, left: bool) -> WindowSolution:
+        """Return what a partition publishes and, if wanted, leaves out."""
+        from crowdveil.kernels.od.partition import published_boxes
+
+        kept, split = published_boxes(choice, self.splits)
+        kept = np.sort(kept)
+        first, last = self.tree.first[self.node[kept]], self.tree.last[self.node[kept]]
+        found = (self.origin[kept], self.destination[kept], first, last, self.volume[kept], self.crowd[kept])
+        rest = self._rest(np.sort(split), choice) if left else (_NONE,) * 4
+        return WindowSolution(*found, *rest, np.array(gaps))
+
+    def _rest(self, split: Ints, choice: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+        """Return origins, destinations and slots of the parts that are not published."""
+        origin, destination, box = self.left(split, choice)
+        first, last = self.tree.first[self.node[box]], self.tree.last[self.node[box]]
+        by_time = split[(self.splits.kind[choice[split]] == BY_TIME) & (self.node[split] >= 0)]
+        box, part = self._bare_parts(by_time, choice)
+        return (
+            np.concatenate([origin, self.origin[box]]),
+            np.concatenate([destination, self.destination[box]]),
+            np.concatenate([first, self.tree.first[part]]),
+            np.concatenate([last, self.tree.last[part]]),
+        )
+
+    def _bare_parts(self, split: Ints, choice: Ints) -> tuple[Ints, Ints]:
+        """Return the parts in time of split boxes that are no boxes themselves: the split box, and the interval."""
+        parts, part_offsets = take_slices(self.tree.child_offsets, self.node[split])
+        node = self.tree.children[parts]
+        links, link_offsets = take_slices(self.splits.link_offsets, choice[split])
+        starts = self.tree.first[self.node[self.splits.link[links]]]
+        # Parts of a box follow one another in time: the part that holds a linked box is the last that begins before it.
+        covered = np.zeros(len(node), np.bool_)
+        for at in range(len(split)):
+            mine = self.tree.first[node[part_offsets[at] : part_offsets[at + 1]]]
+            held = starts[link_offsets[at] : link_offsets[at + 1]]
+            covered[part_offsets[at] + np.searchsorted(mine, held, side="right") - 1] = True
+        box = np.repeat(split, np.diff(part_offsets))
+        return box[~covered], node[~covered]
+
+    def multiplier(self, budget: int) -> Fraction | None:
+        """Return the multiplier of a budget, from which the search in other windows begins."""
+        return self.solve_for_budget(budget).multiplier

@@ -1,0 +1,238 @@
+"""Runs with a ledger: what is refused, what is published, and what an adversary with two releases gets."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import crowdveil
+from crowdveil.cli.main import cli
+from crowdveil.errors import GuaranteeViolatedError, InputError, ParameterError
+from crowdveil.ledger.entries import entries
+from crowdveil.ledger.store import Ledger
+from crowdveil.run.pipeline import Request, run
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    return crowdveil.ledger_init(tmp_path / "ledger")
+
+
+@pytest.fixture
+def trips(tmp_path: Path) -> Path:
+    """Twenty people travel in the first hour, three of others in the second; k = 10 suppresses the second hour."""
+    path = tmp_path / "trips.parquet"
+    seconds = [*range(20), *(3600 + i for i in range(3)), *range(100, 115)]
+    table = pa.table(
+        {
+            "origin": ["n"] * 23 + ["s"] * 15,
+            "destination": ["s"] * 23 + ["n"] * 15,
+            "time": pa.array(np.array(seconds) * 1_000_000, pa.timestamp("us")),
+            "user_id": range(38),
+        }
+    )
+    pq.write_table(table, path)
+    return path
+
+
+def release(trips: Path, out: Path, step: str, **more: Any) -> Any:
+    return crowdveil.anonymize("suppression", trips, out, k=10, step=step, tz="UTC", attack=False, report=False, **more)
+
+
+def smallest_difference(*folders: Path) -> int | None:
+    """Subtract flows of two published folders: per pair of areas, the day minus its published hours."""
+    totals = []
+    for folder in folders:
+        if not folder.exists():
+            return None
+        flows = pq.read_table(folder / "flows.parquet").group_by(["origin_area", "destination_area"])
+        rows = flows.aggregate([("volume", "sum")]).to_pylist()
+        totals.append({(r["origin_area"], r["destination_area"]): r["volume_sum"] for r in rows})
+    found = [abs(totals[0][pair] - totals[1][pair]) for pair in totals[0].keys() & totals[1].keys()]
+    return min([size for size in found if size], default=None)
+
+
+@pytest.mark.parametrize("with_ledger", [False, True])
+def test_an_adversary_subtracts_two_releases_unless_a_ledger_is_used(
+    trips: Path, ledger: Path, tmp_path: Path, with_ledger: bool
+) -> None:
+    options = {"ledger": ledger} if with_ledger else {}
+    release(trips, tmp_path / "hours", "1h", **options)
+    if with_ledger:
+        with pytest.raises(GuaranteeViolatedError) as refused:
+            release(trips, tmp_path / "day", "1d", **options)
+        assert refused.value.exit_code == 1
+        for word in ("day", "entry 1 (hours)", "volume 23", "volume 20", "leaves 3 people", "fewer than 10"):
+            assert word in str(refused.value), word
+    else:
+        release(trips, tmp_path / "day", "1d", **options)
+    assert smallest_difference(tmp_path / "hours", tmp_path / "day") == (None if with_ledger else 3)
+
+
+def test_a_refused_run_leaves_nothing(trips: Path, ledger: Path, tmp_path: Path) -> None:
+    release(trips, tmp_path / "hours", "1h", ledger=ledger)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    with pytest.raises(GuaranteeViolatedError):
+        release(trips, tmp_path / "day", "1d", ledger=ledger)
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+    assert [(entry.name, entry.state) for entry in entries(Ledger(ledger))] == [("hours", "published")]
+    said = "\n".join(crowdveil.ledger_explain(ledger))
+    assert "day: refused" in said and "leaves 3 people" in said
+    assert crowdveil.ledger_verify(ledger)[0].startswith("3 lines, 1 entry")
+
+
+def test_a_release_that_gives_nothing_new_passes(trips: Path, ledger: Path, tmp_path: Path) -> None:
+    first = release(trips, tmp_path / "hours", "1h", ledger=ledger)
+    again = release(trips, tmp_path / "again", "1h", ledger=ledger)
+    assert first.manifest["ledger"] == {"entry": 1, "entries_audited": 0, "tier": 0, "k": 10, "k_unit": "people"}
+    assert again.manifest["ledger"] == {"entry": 2, "entries_audited": 1, "tier": 0, "k": 10, "k_unit": "people"}
+    assert json.loads((tmp_path / "again" / "manifest.json").read_text()) == again.manifest
+    assert not any(finding.violated for _, finding in crowdveil.verify(tmp_path / "again"))
+    assert any("passed at tier 0" in line for line in again.lines())
+
+
+def test_inputs_that_overlap_are_audited(trips: Path, ledger: Path, tmp_path: Path) -> None:
+    table = pq.read_table(trips)
+    pq.write_table(table.slice(0, 22), tmp_path / "part.parquet")  # another export, which lacks one trip
+    release(tmp_path / "part.parquet", tmp_path / "part", "1d", ledger=ledger)
+    with pytest.raises(GuaranteeViolatedError, match="leaves 1 people"):
+        release(trips, tmp_path / "whole", "1d", ledger=ledger)
+    pq.write_table(table.slice(23), tmp_path / "rest.parquet")
+    rest = release(tmp_path / "rest.parquet", tmp_path / "rest", "1d", ledger=ledger)
+    assert rest.manifest["ledger"]["entries_audited"] == 0, "no trip in common"
+
+
+def test_a_correction_that_removes_few_people_is_refused(trips: Path, ledger: Path, tmp_path: Path) -> None:
+    release(trips, tmp_path / "first", "1d", ledger=ledger)
+    table = pq.read_table(trips)
+    pq.write_table(table.slice(2), tmp_path / "erased.parquet")
+    with pytest.raises(GuaranteeViolatedError, match="leaves 2 people"):
+        release(tmp_path / "erased.parquet", tmp_path / "second", "1d", ledger=ledger)
+
+
+def test_retired_and_withdrawn_entries_are_not_audited(
+    trips: Path, ledger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release(trips, tmp_path / "hours", "1h", ledger=ledger)
+    crowdveil.ledger_retire(ledger, 1, "never sent")
+    with monkeypatch.context() as broken:
+        broken.setattr("crowdveil.io.atomic._move", _fail)
+        with pytest.raises(crowdveil.CrowdveilError):
+            release(trips, tmp_path / "lost", "1h", ledger=ledger)
+    release(trips, tmp_path / "day", "1d", ledger=ledger)
+    states = [(row["entry"], row["state"]) for row in crowdveil.ledger_list(ledger).to_arrow().to_pylist()]
+    assert states == [(1, "retired"), (2, "withdrawn"), (3, "published")]
+    with pytest.raises(InputError, match="retired already"):
+        crowdveil.ledger_retire(ledger, 1, "again")
+
+
+def _fail(*_: Any) -> None:
+    raise OSError("no rename")
+
+
+def test_written_releases_are_checked_and_added(trips: Path, ledger: Path, tmp_path: Path) -> None:
+    release(trips, tmp_path / "hours", "1h")
+    release(trips, tmp_path / "day", "1d")
+    added = crowdveil.ledger_add(ledger, tmp_path / "hours", trips)
+    assert added.passed and added.entry == 1
+    checked = crowdveil.ledger_check(ledger, tmp_path / "day", trips)
+    assert not checked.passed and any("leaves 3 people" in line for line in checked.lines)
+    with pytest.raises(GuaranteeViolatedError):
+        crowdveil.ledger_add(ledger, tmp_path / "day", trips)
+    assert crowdveil.ledger_add(ledger, tmp_path / "day", trips, published=True).entry == 2
+    other = pq.read_table(trips).slice(1)
+    with pytest.raises(InputError, match="made from other data"):
+        crowdveil.ledger_add(ledger, tmp_path / "hours", other)
+
+
+def test_a_changed_file_of_the_ledger_is_seen(trips: Path, ledger: Path, tmp_path: Path) -> None:
+    release(trips, tmp_path / "hours", "1h", ledger=ledger)
+    path = ledger / "entries" / "1" / "records.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.slice(1), path)
+    with pytest.raises(InputError, match="was changed"):
+        crowdveil.ledger_verify(ledger)
+    with pytest.raises(InputError, match="was changed"):
+        release(trips, tmp_path / "day", "1d", ledger=ledger)
+
+
+def test_two_runs_at_once_cannot_both_pass(trips: Path, ledger: Path, tmp_path: Path) -> None:
+    steps = {"hours": "1h", "day": "1d"}
+
+    def attempt(name: str) -> str:
+        options = {"ledger": ledger, "attack": False, "report": False}
+        try:
+            run(Request("suppression", trips, tmp_path / name, {"k": 10}, {"step": steps[name]}, options))
+        except GuaranteeViolatedError:
+            return "refused"
+        return "published"
+
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(attempt, steps)) == ["published", "refused"]
+    assert sum((tmp_path / name).exists() for name in steps) == 1
+    assert len(entries(Ledger(ledger))) == 1
+
+
+def test_what_cannot_be_audited_is_refused(trips: Path, ledger: Path, tmp_path: Path) -> None:
+    for method, reason in (("laplace", "adds noise"), ("glove", "overlap")):
+        with pytest.raises(InputError, match=reason):
+            crowdveil.anonymize(method, trips, tmp_path / method, ledger=ledger)
+    with pytest.raises(ParameterError, match="publishes trajectories"):
+        crowdveil.anonymize("simple-generalization", trips, tmp_path / "t", ledger=ledger)
+    release(trips, tmp_path / "old", "1h")
+    inside = crowdveil.ledger_init(tmp_path / "old" / "ledger")
+    with pytest.raises(InputError, match="must not be in the release"):
+        release(trips, tmp_path / "old", "1h", ledger=inside, overwrite=True)
+    with pytest.raises(InputError, match="there is no folder"):
+        release(trips, tmp_path / "out", "1h", ledger=tmp_path / "none")
+
+
+def test_the_commands(trips: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, out = str(tmp_path / "l"), str(tmp_path / "hours")
+    for arguments, said in (
+        (["ledger", "init", folder], "confidential"),
+        (["ledger", "list", folder], "no entries"),
+        (["anonymize", "suppression", str(trips), "--step", "1h", "-o", out, "--ledger", folder], "ledger: no earlier"),
+        (["ledger", "check", folder, out, "--original", str(trips)], "passed at tier 0"),
+        (["ledger", "add", folder, out, "--original", str(trips)], "entry 2"),
+        (["ledger", "list", folder], "audited against 1, tier 0"),
+        (["ledger", "explain", folder, "2"], "tier 0"),
+        (["ledger", "verify", folder], "none changed or removed"),
+        (["ledger", "retire", folder, "2", "--reason", "a second copy"], "retired"),
+    ):
+        cli.main(arguments, standalone_mode=False)
+        assert said in capsys.readouterr().out, arguments
+    with pytest.raises(InputError, match="no release was refused"):
+        cli.main(["ledger", "explain", folder], standalone_mode=False)
+
+
+def test_the_report_states_the_audit(trips: Path, ledger: Path, tmp_path: Path) -> None:
+    alone = crowdveil.anonymize("suppression", trips, k=10, attack=False).report().html
+    assert "Not covered: repeated releases" in alone
+    release(trips, tmp_path / "one", "1h", ledger=ledger)
+    audited = release(trips, tmp_path / "two", "1h", ledger=ledger).report().html
+    assert "audited against 1 earlier release (tier 0)" in audited and "Not covered" not in audited
+
+
+def test_heat_maps_are_audited(ledger: Path, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    n = 400
+    points = pa.table(
+        {
+            "lat": 48 + rng.normal(0, 0.01, n), "lon": 2 + rng.normal(0, 0.01, n), "timestamp": np.arange(n) * 60,
+            "trajectory_id": np.arange(n) % 40, "user_id": np.arange(n) % 40,
+        }
+    )  # fmt: skip
+    for name, k in (("fine", 5), ("coarse", 8)):
+        crowdveil.quadtree_heatmap(points, tmp_path / name, min_k=k)
+    assert crowdveil.ledger_add(ledger, tmp_path / "fine", points).entry == 1
+    assert crowdveil.ledger_check(ledger, tmp_path / "fine", points).passed
+    coarse = crowdveil.ledger_check(ledger, tmp_path / "coarse", points)
+    assert not coarse.passed and any("minus" in line for line in coarse.lines)
