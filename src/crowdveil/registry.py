@@ -71,6 +71,7 @@ MEASURES: dict[str, str] = {
     "jensen-shannon": "crowdveil.measures.od.similarity",
     "origin-margin": "crowdveil.measures.od.margins",
     "destination-margin": "crowdveil.measures.od.margins",
+    "t-closeness": "crowdveil.measures.od.closeness",
     "trip-length": "crowdveil.measures.od.trip_length",
     "areas": "crowdveil.measures.od.counts",
     "flows": "crowdveil.measures.od.counts",

@@ -13,8 +13,8 @@ too, and the accuracy of linking at random.
 Notes
 -----
 A person is in a step where the last record up to its end is, and before the first record where that is. Days are linked by the
-entropy that is gained when the places of two days are mixed; of more than 2,000 people they are linked like other nights. A flow
-counts in its time step, at its destination area; a person who makes no trip is taken to stay. Where more than 2,000 locations of
+entropy that is gained when the places of two days are mixed; of more than 1,000 people they are linked like other nights. A flow
+counts in its time step, at its destination area; a person who makes no trip is taken to stay. Where more than 1,000 locations of
 a step do not match exactly, they are assigned in blocks from west to east. Accuracy comes from the original: it is confidential.
 
 References
@@ -145,7 +145,7 @@ def tile_entries(positions: Positions, tile_m: float, smallest: int) -> tuple[En
     tiles, number = np.unique(np.stack([column.ravel(), row.ravel()], axis=1), axis=0, return_inverse=True)
     people, steps = len(positions.x), len(positions.start)
     place = number.reshape(people, steps)
-    center: Floats = (tiles + 0.5) * tile_m
+    center = ((tiles + 0.5) * tile_m).astype(np.float64)
     counts = [np.bincount(place[:, step], minlength=len(tiles)) for step in range(steps)]
     listed = [np.repeat(np.arange(len(tiles)), np.where(count >= smallest, count, 0)) for count in counts]
     flat = np.concatenate(listed)
