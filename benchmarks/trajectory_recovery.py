@@ -8,6 +8,7 @@ to that from the original counts.
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -50,7 +51,7 @@ def recover_cabs() -> float:
 
     ratio = 0.0
     with tempfile.TemporaryDirectory() as folder:
-        for step in ("10min", "30min", "1h", "3h"):
+        for step in sys.argv[1:] or ("10min", "30min", "1h", "3h"):
             for k in (2, 5, 10):
                 found = crowdveil.attack(
                     "trajectory-recovery", CABS, tile_m=1000, step=step, k=k, tz="America/Los_Angeles"

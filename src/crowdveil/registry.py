@@ -73,6 +73,7 @@ MEASURES: dict[str, str] = {
     "destination-margin": "crowdveil.measures.od.margins",
     "confidence-coverage": "crowdveil.measures.od.confidence",
     "confidence-width": "crowdveil.measures.od.confidence",
+    "t-closeness": "crowdveil.measures.od.closeness",
     "trip-length": "crowdveil.measures.od.trip_length",
     "areas": "crowdveil.measures.od.counts",
     "flows": "crowdveil.measures.od.counts",

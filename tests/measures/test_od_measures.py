@@ -208,7 +208,8 @@ def test_worked_out_by_hand() -> None:
         assert _value(name, compared).tolist() == pytest.approx([value], abs=near, nan_ok=True), name
     assert _value("volume-by-destination-size", compared).tolist() == [[0, 1, 0, 0, 0, 0, 0]]
     assert np.isnan(_value("generalization-by-duration", compared)).all(), "there are no times"
-    tables = {"volume-by-origin-size", "volume-by-destination-size", "generalization-by-duration"}
+    assert _value("t-closeness", compared).tolist() == [[0, 0]], "one origin has all trips"
+    tables = {"t-closeness", "volume-by-origin-size", "volume-by-destination-size", "generalization-by-duration"}
     assert set(wanted) | tables == {m.name for m in _of_flows()}
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from crowdveil.model.arrays import Floats, Ints, Mask
 
-MAX_ASSIGNED = 2000
+MAX_ASSIGNED = 1000
 """Locations of a time step that are assigned at once, after those that match exactly; more are divided from west to east."""
 
 

@@ -13,8 +13,8 @@ too, and the accuracy of linking at random.
 Notes
 -----
 A person is in a step where the last record up to its end is, and before the first record where that is. Days are linked by the
-entropy that is gained when the places of two days are mixed; of more than 2,000 people they are linked like other nights. A flow
-counts in its time step, at its destination area; a person who makes no trip is taken to stay. Where more than 2,000 locations of
+entropy that is gained when the places of two days are mixed; of more than 1,000 people they are linked like other nights. A flow
+counts in its time step, at its destination area; a person who makes no trip is taken to stay. Where more than 1,000 locations of
 a step do not match exactly, they are assigned in blocks from west to east. Accuracy comes from the original: it is confidential.
 
 References

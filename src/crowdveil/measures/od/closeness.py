@@ -1,0 +1,82 @@
+"""Measure t-closeness: how far the destinations of each published origin are from the destinations of all trips."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crowdveil.measures.base import Measure, ratio
+from crowdveil.measures.od.comparison import OdComparison
+from crowdveil.model.arrays import Floats, take_slices
+from crowdveil.model.flows import Flows
+from crowdveil.model.hierarchy import Hierarchy
+from crowdveil.model.trees import kd
+
+FAR = 0.5
+"""Distance above which the destinations of an origin count as far from those of all trips."""
+
+
+def closeness(compared: OdComparison) -> Floats:
+    """Return the mean distance over published trips, and the share of trips from origins that are far."""
+    by_step = compared.once("t-closeness", lambda: _sums(compared))
+    parts = [ratio(compared.of_steps(by_step[:, i]), compared.published) for i in range(by_step.shape[1])]
+    return np.column_stack(parts)
+
+
+def edge_weights(tree: Hierarchy) -> Floats:
+    """Return the weight of the edge above each node: two tiles are as far apart as their common node is high.
+
+    A tile has height 0, another node one more than its highest child; heights are shares of the root's. The way from tile to
+    tile goes up and down, so an edge has half the difference of the heights of its ends.
+    """
+    height = np.zeros(len(tree.parent))
+    for node, parent in enumerate(tree.parent.tolist()):  # children come before parents
+        if parent >= 0:
+            height[parent] = max(height[parent], height[node] + 1)
+    inner = tree.parent >= 0
+    weights = np.zeros(len(height))
+    weights[inner] = (height[tree.parent[inner]] - height[inner]) / 2 / max(height.max(), 1.0)
+    return weights
+
+
+def tree_distances(tree: Hierarchy, shares: Floats, of_all: Floats) -> Floats:
+    """Return the earth mover's distance of distributions over tiles (rows) from one: Σ over edges of weight · |difference|."""
+    difference = (shares - of_all)[:, tree.leaf_tile]
+    before = np.pad(np.cumsum(difference, axis=1), ((0, 0), (1, 0)))
+    distances: Floats = np.abs(before[:, tree.last_leaf] - before[:, tree.first_leaf]) @ edge_weights(tree)
+    return distances
+
+
+def _sums(compared: OdComparison) -> Floats:
+    """Return for each time step the sums over trips of the distance, and of being far."""
+    original, release = compared.original, compared.release
+    sums = np.zeros((original.steps, 2))
+    tree = original.destination_tree
+    if tree is None:
+        if np.isnan(original.zones.lon).any() or len(original.zones) == 0:
+            return sums + np.nan
+        tree = kd(original.zones)
+    volume = release.volume / release.steps_spanned if release.intervals is not None else release.volume
+    for step in range(original.steps):
+        rows = np.arange(len(release))[compared.rows_of(step)]
+        if not volume[rows].sum():
+            continue
+        origins, group = np.unique(release.origin[rows], return_inverse=True)
+        entries, offsets = take_slices(release.areas.offsets, release.destination[rows].astype(np.int64))
+        spread = np.repeat(volume[rows] / np.diff(offsets), np.diff(offsets))
+        held = np.zeros((len(origins), len(original.zones)))
+        np.add.at(held, (np.repeat(group, np.diff(offsets)), release.areas.tiles[entries]), spread)
+        trips = held.sum(axis=1)
+        distance = tree_distances(tree, held / np.maximum(trips, 1e-300)[:, None], held.sum(axis=0) / trips.sum())
+        sums[step] = (trips * distance).sum(), trips[distance > FAR].sum()
+    return sums
+
+
+MEASURES = (
+    Measure(
+        "t-closeness", "distance of an origin's destinations from all", "", "neither", Flows, closeness,
+        "Earth mover's distance on a tree of tiles between the destinations of each published origin and those of all published "
+        "trips of the time step: its mean over trips, and the share of trips from origins with more than 0.5. The tree is that "
+        "of the destinations where it is given, otherwise a k-d tree. 0: the origin reveals nothing about the destination.",
+        parts=("mean", "share above 0.5"),
+    ),
+)  # fmt: skip

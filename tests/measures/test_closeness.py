@@ -1,0 +1,81 @@
+"""t-closeness: the distance on a tree against a linear program, and releases in which origins reveal nothing or everything."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from examples import tries
+from scipy.optimize import linprog
+
+from crowdveil.measures.od.closeness import closeness, tree_distances
+from crowdveil.measures.od.comparison import OdComparison
+from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.flows import Flows
+from crowdveil.model.hierarchy import Hierarchy
+from crowdveil.model.release import Areas, FlowRelease
+from crowdveil.model.zones import Zones
+
+
+def random_tree(rng: np.random.Generator, tiles: int) -> Hierarchy:
+    """Return a tree in which random nodes were joined, two or three at a time."""
+    parent, roots = [-1] * tiles, list(range(tiles))
+    while len(roots) > 1:
+        joined = rng.choice(roots, min(len(roots), int(rng.integers(2, 4))), replace=False).tolist()
+        for node in joined:
+            parent[node] = len(parent)
+        roots = [node for node in roots if node not in joined] + [len(parent)]
+        parent.append(-1)
+    return Hierarchy.from_parents(np.array(parent), np.array([*range(tiles), *[-1] * (len(parent) - tiles)]))
+
+
+def plain_distances(tree: Hierarchy) -> Floats:
+    """Return how far tiles are apart: the height of their lowest common node, as a share of the root's."""
+    parent = tree.parent.tolist()
+
+    def height(node: int) -> int:
+        return max((1 + height(child) for child, above in enumerate(parent) if above == node), default=0)
+
+    def above(node: int) -> list[int]:
+        return [node, *(above(parent[node]) if parent[node] >= 0 else [])]
+
+    leaf = {int(tile): int(node) for tile, node in zip(tree.leaf_tile, tree.leaf_node, strict=True)}
+    n = len(leaf)
+    apart = [[next(a for a in above(leaf[i]) if a in above(leaf[j])) for j in range(n)] for i in range(n)]
+    return np.array([[height(node) for node in row] for row in apart]) / height(len(parent) - 1)
+
+
+def test_distance_on_a_tree_is_the_least_work_of_moving() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(tries(40)):
+        n = int(rng.integers(2, 7))
+        tree = random_tree(rng, n)
+        p, q = rng.dirichlet(np.ones(n), 2)
+        sums = np.concatenate([np.kron(np.eye(n), np.ones(n)), np.kron(np.ones(n), np.eye(n))])
+        work = linprog(plain_distances(tree).ravel(), A_eq=sums, b_eq=np.concatenate([p, q])).fun
+        assert tree_distances(tree, p[None], q).tolist() == pytest.approx([work], abs=1e-7)
+
+
+def released(origin: Ints, destination: Ints, volume: Ints) -> OdComparison:
+    """Return a release of single tiles of four, compared with itself."""
+    zones = Zones(np.array(list("abcd"), dtype=object), 2 + np.arange(4) / 100, np.full(4, 48.0))
+    order = np.lexsort((destination, origin))
+    origin, destination, volume = origin[order], destination[order], volume[order]
+    offsets = np.array([0, len(origin)])
+    flows = Flows(zones, np.zeros(1, np.int64), offsets, origin, destination, volume, volume, "trips")
+    release = FlowRelease(
+        Areas.of_tiles(zones, np.arange(4, dtype=np.int32)), flows.t, offsets, flows.origin, flows.destination, volume,
+        volume, np.zeros(len(volume), np.uint8), np.zeros(1, np.int64), "trips",
+    )  # fmt: skip
+    return OdComparison.between(flows, release)
+
+
+def test_an_origin_that_reveals_nothing_and_one_that_reveals_all() -> None:
+    alike = released(np.repeat([0, 1], 2), np.tile([2, 3], 2), np.array([10, 20, 10, 20]))
+    assert closeness(alike).tolist() == [[0, 0]]
+    # All of a go to d, all of b to a: two tiles of different halves of the map, of which half of all trips go to each.
+    apart = released(np.array([0, 1]), np.array([3, 0]), np.array([10, 10]))
+    assert closeness(apart).tolist() == [[0.5, 0]]
+    one_of_many = released(np.arange(4), np.array([3, 0, 0, 0]), np.array([10, 30, 30, 30]))
+    mean = (0.1 * 0.9 + 0.9 * 0.1) * 1.0
+    assert closeness(one_of_many)[0].tolist() == pytest.approx([mean, 0.1])
+    assert closeness(one_of_many.all_steps())[0].tolist() == pytest.approx([mean, 0.1])
