@@ -22,7 +22,6 @@ _PUBLIC = {
     "ledger_retire": "crowdveil.api",
     "write_report": "crowdveil.api",
     "plot": "crowdveil.api",
-    "plot_zone": "crowdveil.api",
     "measure": "crowdveil.api",
     "attack": "crowdveil.api",
     "describe": "crowdveil.api",

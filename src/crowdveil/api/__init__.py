@@ -18,11 +18,9 @@ from crowdveil.api.ledger import (
 )
 from crowdveil.api.measure import measure
 from crowdveil.api.release import anonymize, methods, verify
-from crowdveil.api.show import PLOTS, ZONE_PLOTS, plot, plot_zone, write_report
+from crowdveil.api.show import plot, write_report
 
 __all__ = [
-    "PLOTS",
-    "ZONE_PLOTS",
     "analyze",
     "anonymize",
     "attack",
@@ -41,7 +39,6 @@ __all__ = [
     "measure",
     "methods",
     "plot",
-    "plot_zone",
     "profiles",
     "quadtree_heatmap",
     "reconstruct",

@@ -26,7 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Audit releases against earlier ones of the same data, in a confidential ledger.",
     ),
     "report": ("crowdveil.cli.report", "Write the report of a release again, one HTML file."),
-    "plot": ("crowdveil.cli.plot", "Draw flows, areas, profiles, heat maps or Pareto curves, as PNG or SVG."),
+    "plot": ("crowdveil.cli.plot", "Draw maps, matrices, losses, trajectories and trees, as PNG or SVG."),
     "measure": ("crowdveil.cli.measure", "Measure what a release lost of the original flows or trajectories."),
     "attack": (
         "crowdveil.cli.attack",

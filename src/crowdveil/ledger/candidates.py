@@ -174,9 +174,9 @@ def _check_kind(ledger: Ledger, inputs: Inputs) -> None:
 
 def rows_with_totals(flows: Flows, release: FlowRelease) -> Ints:
     """Return the published row of each flow: of the table, or, after those, the suppressed total of its time step or window."""
-    row, window = row_of_flows(flows, release), windows_of_steps(flows, release)
-    given = np.append(release.suppressed != NOT_GIVEN, False)[window]
-    total = np.where(given, len(release) + window, -1)
+    row, place = row_of_flows(flows, release), windows_of_steps(flows, release)
+    given = np.append(release.suppressed != NOT_GIVEN, False)[place]  # the last is for time steps that are not listed
+    total = np.where(given, len(release) + place, -1)
     return np.where(row >= 0, row, total[flows.step])
 
 

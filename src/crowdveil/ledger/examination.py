@@ -199,15 +199,20 @@ def _row_of(written: WrittenRelease | None, row: int) -> dict[str, Any]:
         return {"row": row + 1}
     if row >= len(written.data):
         step = written.steps.slice(row - len(written.data), 1).to_pylist()[0]
-        return {"row": None, "t": str(step["t"]), "suppressed_total": step["suppressed"]}
+        return {"row": None, "t": _when(step), "suppressed_total": step["suppressed"]}
     found = written.data.slice(row, 1).to_pylist()[0]
     return {
         "row": row + 1,
-        "t": str(found["t"]),
+        "t": _when(found),
         "origin_area": found["origin_area"],
         "destination_area": found["destination_area"],
         "volume": found["volume"],
     }
+
+
+def _when(row: Mapping[str, Any]) -> str:
+    """Return the time step of a row, or its interval, in words."""
+    return f"{row['t']} to {row['until']}" if "until" in row else str(row["t"])
 
 
 def sentence(leak: Mapping[str, Any], unit: str, most: int = MOST_ROWS) -> str:

@@ -6,7 +6,7 @@ tiles. Rectangles that hold the same tiles are one region. A quadtree is one pat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class DyadicRegions:
         """Make the dyadic rectangles over zones."""
         if len(zones) == 0:
             raise InputError("dyadic splits need at least one zone.")
-        x, y, span = _places(zones)
+        x, y, span = tile_positions(zones, "dyadic splits")
         found, halves = _explore(x, y, span)
         return _ordered(found, halves)
 
@@ -79,6 +79,30 @@ class DyadicRegions:
         both = np.sort(np.column_stack([self.first[at], self.second[at]]), axis=1)
         return both.ravel(), np.repeat(np.arange(len(regions)), 2)
 
+    def with_blocks(self, block: int) -> tuple[DyadicRegions, Mask]:
+        """Return the regions, those of at most `block` tiles with their most equal halves alone, and which are still used."""
+        size = self.size
+        whole = row_slices(self.split_offsets)
+        unequal = np.abs(size[self.first] - size[self.second])
+        best = np.lexsort((np.arange(len(whole)), unequal, whole))
+        most_equal = np.zeros(len(whole), np.bool_)
+        most_equal[best[np.flatnonzero(np.diff(whole[best], prepend=-1))]] = True
+        keep = most_equal | (size[whole] > block)
+        used = np.zeros(len(self), np.bool_)
+        used[self.root] = True
+        # Halves have smaller numbers: from the whole map down it is known whether a region is used.
+        for split in np.flatnonzero(keep)[::-1].tolist():
+            if used[whole[split]]:
+                used[self.first[split]] = used[self.second[split]] = True
+        counts = np.bincount(whole[keep], minlength=len(self))
+        regions = replace(
+            self,
+            split_offsets=frozen(np.concatenate([[0], np.cumsum(counts)]), np.int64),
+            first=frozen(self.first[keep], np.int64),
+            second=frozen(self.second[keep], np.int64),
+        )
+        return regions, used
+
     def holds(self, regions: Ints, tiles: Ints) -> Mask:
         """Return whether each region holds the tile given with it."""
         span = int(self.tile_offsets[-1] - self.tile_offsets[-2]) + 1  # the whole map is the last region
@@ -93,15 +117,18 @@ class DyadicRegions:
         return offsets, self.tiles[rows]
 
 
-def _places(zones: Zones) -> tuple[Ints, Ints, int]:
-    """Return the position of each tile on both axes, and the number of positions; on a grid a power of two, as in a quadtree."""
+def tile_positions(zones: Zones, purpose: str) -> tuple[Ints, Ints, int]:
+    """Return the position of each tile on both axes, and the number of positions; on a grid a power of two, as in a quadtree.
+
+    Raises with the `purpose` where the positions of zones are not known.
+    """
     if zones.column is not None and zones.row is not None:
         x, y = zones.column.astype(np.int64), zones.row.astype(np.int64)
         x, y = x - x.min(), y - y.min()
         widest = int(max(x.max(), y.max())) + 1
         span = 1 << (widest - 1).bit_length()
     else:
-        zones.need_location("dyadic splits")
+        zones.need_location(purpose)
         # Millimeters, so that the noise of a projection does not decide between equal coordinates.
         east, north = (np.round(c, 3) for c in zones.xy)
         x, y = np.empty(len(zones), np.int64), np.empty(len(zones), np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -71,7 +71,7 @@ class RegionSide:
         if extent.most_km2 is not None:
             area = _areas_m2(data, f"{Option('max_area_km2')}")
             small_enough = regions.subtree_sums(area) <= extent.most_km2 * _KM2_M2
-        cost = regions.subtree_sums(_tile_cost(data, objective))
+        cost = regions.subtree_sums(tile_cost(data, objective))
         return cls(regions, frozen(cost, np.int64), frozen(large_enough, np.bool_), frozen(small_enough, np.bool_))
 
     @cached_property
@@ -118,6 +118,21 @@ class RegionSpace:
     origins: RegionSide
     destinations: RegionSide
 
+    @property
+    def widest(self) -> int:
+        """Return what a trip from the whole map to the whole map costs."""
+        return int(self.origins.cost[-1]) + int(self.destinations.cost[-1])
+
+    def with_blocks(self, block: int) -> RegionSpace:
+        """Return dyadic regions with the same numbers; those of at most `block` tiles are halved in one direction only."""
+        whole = self.origins.regions
+        if not isinstance(whole, DyadicRegions):
+            raise TypeError("only rectangles are halved in several directions")
+        regions, used = whole.with_blocks(block)
+        large_enough = frozen(self.origins.large_enough & used, np.bool_)
+        side = replace(self.origins, regions=regions, large_enough=large_enough)
+        return RegionSpace(side, side)
+
     @classmethod
     def trees(
         cls,
@@ -143,7 +158,7 @@ class RegionSpace:
         return cls(side, side)
 
 
-def _tile_cost(data: Flows, objective: Objective) -> Ints:
+def tile_cost(data: Flows, objective: Objective) -> Ints:
     """Return what a tile costs a trip: 1, or its area in hectares."""
     if objective == "area":
         return np.rint(_areas_m2(data, f"{Option('objective', 'area')}") / _HECTARE_M2).astype(np.int64)
