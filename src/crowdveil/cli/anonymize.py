@@ -39,6 +39,7 @@ FIRST = (
     "recipient",
     "private_report",
     "ledger",
+    "repair",
     "resume",
     "pairing",
 )
@@ -65,7 +66,7 @@ def method_command(method: Method) -> click.Command:
             click.Argument(["data"], metavar="TRIPS_OR_FLOWS" if od else "TRAJECTORIES"),
             *options_of(method.params),
             click.Option(["-o", "--output"], required=True, metavar="FOLDER", help="Folder to write the release to."),
-            *options_of(RunOptions, first=FIRST, without=("pairing",) if od else ("resume", "ledger")),
+            *options_of(RunOptions, first=FIRST, without=("pairing",) if od else ("resume", "ledger", "repair")),
             *server_options(),
             *options_of(reading),
         ],

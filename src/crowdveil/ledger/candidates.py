@@ -102,9 +102,21 @@ def flow_candidate(
     about: Mapping[str, Any],
 ) -> Candidate:
     """Return the candidate of a written release of flows; `about` has its k and k_unit."""
+    return model_candidate(ledger, name, data, reading, flows, load_flow_release(written, flows), about)
+
+
+def model_candidate(
+    ledger: Ledger,
+    name: str,
+    data: Any,
+    reading: Reading,
+    flows: Flows,
+    release: FlowRelease,
+    about: Mapping[str, Any],
+) -> Candidate:
+    """Return the candidate of a release of flows that is not written yet."""
     inputs = read_records(data, reading, flows, known_columns(ledger), ledger.key)
     _check_kind(ledger, inputs)
-    release = load_flow_release(written, flows)
     row = rows_with_totals(flows, release)[inputs.records.cell]
     return Candidate(
         name, inputs.kind, inputs.columns, inputs.files, inputs.records, row, len(release), period_of(flows),

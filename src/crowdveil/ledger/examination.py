@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from crowdveil.errors import GuaranteeViolatedError, counted
+from crowdveil.errors import GuaranteeViolatedError, Option, counted
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.ledger.alignment import align
-from crowdveil.ledger.audit import Audit, Derivation, Published, audit
+from crowdveil.ledger.audit import Audit, Derivation, Published, Records, audit
 from crowdveil.ledger.candidates import Candidate
 from crowdveil.ledger.entries import Entry, entries, entry_label, find_entry
 from crowdveil.ledger.store import Ledger
@@ -103,21 +103,36 @@ def examine(ledger: Ledger, candidate: Candidate, written: WrittenRelease | None
         parent = find_entry(ledger, candidate.parent)
         nothing = Audit(0, True, None, (), {}, 0, False)
         return Examination([parent], min(candidate.k, parent.k), str(candidate.k_unit), nothing)
+    unit = "people" if candidate.records.person is not None else str(candidate.k_unit)
+    against, k, records, published = aligned(ledger, candidate)
+    if not against:
+        return Examination(against, k, unit, None)
+    found = audit(records, published[0], published[1:], k)
+    describe = _Describer(ledger, candidate, against, written, _overlaps(found, published[1:]))
+    smallest = sorted(found.leaks, key=lambda leak: (leak.size, len(leak.added) + len(leak.subtracted)))
+    return Examination(against, k, unit, found, [describe(leak) for leak in smallest[:MOST_LEAKS]])
+
+
+class Aligned(NamedTuple):
+    """A candidate next to the entries that share records with it; the first of `published` is the candidate."""
+
+    against: list[Entry]
+    k: int
+    records: Records
+    published: list[Published]
+
+
+def aligned(ledger: Ledger, candidate: Candidate) -> Aligned:
+    """Return the records of a candidate and of all entries of overlapping periods that share one with it."""
     shared = [
         (entry, covered)
         for entry in _comparable(ledger, candidate)
         if len(np.intersect1d((covered := read_covered(ledger, entry)).source, candidate.records.source))
     ]
-    against = [entry for entry, _ in shared]
-    k = min([candidate.k, *(entry.k for entry in against)])
-    unit = "people" if candidate.records.person is not None else str(candidate.k_unit)
-    if not against:
-        return Examination(against, k, unit, None)
-    records, published = align([candidate.covered(), *(covered for _, covered in shared)])
-    found = audit(records, published[0], published[1:], k)
-    describe = _Describer(ledger, candidate, against, written, _overlaps(found, published[1:]))
-    smallest = sorted(found.leaks, key=lambda leak: (leak.size, len(leak.added) + len(leak.subtracted)))
-    return Examination(against, k, unit, found, [describe(leak) for leak in smallest[:MOST_LEAKS]])
+    k = min([candidate.k, *(entry.k for entry, _ in shared)])
+    return Aligned(
+        [entry for entry, _ in shared], k, *align([candidate.covered(), *(covered for _, covered in shared)])
+    )
 
 
 def _comparable(ledger: Ledger, candidate: Candidate) -> list[Entry]:
@@ -241,5 +256,5 @@ def refuse(name: str, examination: Examination) -> None:
         name,
         f"it was not published, since with earlier releases sets of fewer than {examination.k:,} {examination.unit} can be "
         f"derived from {counted(rows, 'row')}; the smallest: {sentence(worst, examination.unit, 3)}. Derive it from the earlier "
-        "release (crowdveil derive), repair it with a coarser release, or see crowdveil ledger explain.",
+        f"release (crowdveil derive), repair it with {Option('repair')}, or see crowdveil ledger explain.",
     )

@@ -20,14 +20,17 @@ from crowdveil.ledger.candidates import (
     derived_candidate,
     flow_candidate,
     map_candidate,
+    model_candidate,
     release_name,
 )
 from crowdveil.ledger.examination import Examination, examine, refuse
 from crowdveil.ledger.recording import MadeBy, add_entry, add_refusal, confirm
 from crowdveil.ledger.records import input_files
+from crowdveil.ledger.repair import repair
 from crowdveil.ledger.store import Ledger, open_ledger
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
+from crowdveil.model.release import FlowRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import FlowReading, TrajectoryReading, read
 from crowdveil.run import releases
@@ -69,6 +72,14 @@ class Recorder:
     def __init__(self, ledger: Ledger, name: str) -> None:
         self.ledger, self.name = ledger, name
         self._audited: tuple[Candidate, Examination] | None = None
+
+    def repaired(self, spec: RunSpec, data: Flows, release: FlowRelease, counts: str) -> tuple[FlowRelease, list[str]]:
+        """Merge rows of a release until the audit passes; return it, and what that cost. The caller holds the lock."""
+        if data.weight is not None:
+            raise InputError(Option("repair"), "sums of rounded weights are not the rounded sums; leave it out.")
+        about = {"k": getattr(spec.params, "k", 0), "k_unit": counts}
+        candidate = model_candidate(self.ledger, self.name, spec.data, spec.reading, data, release, about)
+        return repair(self.ledger, candidate, release)
 
     def audit(self, spec: RunSpec, data: Flows, written: WrittenRelease, counts: str) -> LedgerAudit:
         """Audit a written release; record a refusal and raise where a small set could be derived."""

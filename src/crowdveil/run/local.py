@@ -31,7 +31,7 @@ from crowdveil.run.ledgers import Recorder, open_recorder
 from crowdveil.run.manifest import file_entry, write_manifest
 from crowdveil.run.releases import add_report, check_private, write_private
 from crowdveil.run.resume import ATTACKS, drawn_seed, keep_finished_steps, open_finished
-from crowdveil.run.verification import check, check_k_feasible
+from crowdveil.run.verification import check, check_k_feasible, what_k_counts
 
 
 class LocalBackend(Backend):
@@ -86,12 +86,14 @@ class LocalBackend(Backend):
         method, data = self.spec.method, self.data
         release = method.run(data, self.spec.params, np.random.default_rng(self.seed), progress)
         self.release = numbered(release) if isinstance(release, TrajectoryRelease) else release
+        repair_lines = self._repair()
         notes = []
         if self.finished is not None and not self.finished.used:
             notes.append(f"{method.name} does all time steps in one go, so nothing was kept to resume from.")
         if isinstance(data, Trajectories):
             self.keep_pairing(data, self._source)
         lines = [
+            *repair_lines,
             *cost_lines(data, self.release),
             *measured_lines(self.release.facts),
             *continuity_lines(self.release.facts),
@@ -101,6 +103,17 @@ class LocalBackend(Backend):
         if isinstance(data, Trajectories) and isinstance(self.release, TrajectoryRelease):
             distortion = measure_distortion(data, self.release, getattr(self.spec.params, "k", None))
         return Solution(len(self.release), self.release.facts, numbers, lines, self.release, notes, distortion)
+
+    def _repair(self) -> list[str]:
+        """Merge rows until the audit passes, if it is asked for; return what that cost, for the person who runs it."""
+        if self.recorder is None or not self.spec.options.repair:
+            return []
+        if not isinstance(self.data, Flows) or not isinstance(self.release, FlowRelease):
+            raise RuntimeError("a ledger is of flows")
+        self.enter_context(self.recorder.ledger.locked())
+        counts = what_k_counts(self.data, self.spec.params)
+        self.release, lines = self.recorder.repaired(self.spec, self.data, self.release, counts)
+        return lines
 
     @property
     def _source(self) -> Any:

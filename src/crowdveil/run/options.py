@@ -92,3 +92,5 @@ class RunOptions(EngineOptions, ReleaseOptions):
     """Write the original of each published trajectory to this confidential file outside the release (.csv or .parquet)."""
     ledger: Location = _location_field("FOLDER")
     """Audit the release against the earlier ones in this ledger before it is published, and add it; confidential folder."""
+    repair: bool = Field(False, strict=True)
+    """With a ledger: merge rows of the release until the audit passes, instead of refusing it."""

@@ -78,6 +78,10 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
         raise ParameterError(Option(wanted), f"{method.name} is for trajectories, and it is for flows; leave it out.")
     if spec.options.pairing is not None and method.takes is not Trajectories:
         raise ParameterError(Option("pairing"), f"{method.name} is for flows, which have none; leave it out.")
+    if spec.options.repair and spec.options.ledger is None:
+        raise ParameterError(
+            Option("repair"), f"it is for an audit; name a ledger with {Option('ledger')}, or leave it out."
+        )
     try:
         with _backend(spec, request.spark, stage) as backend:
             return run_stages(spec, backend, progress, stage)
