@@ -10,7 +10,7 @@ const LABELS: Record<string, string> = {
   grid: "Squares", h3: "H3 cells", voronoi: "Voronoi cells", matrix: "Matrix", hierarchy: "Tree over the zones",
   destination_hierarchy: "Tree of destinations", partition: "Areas made before", partition_step: "Time step of these areas",
   trips_per_person: "Trips of a person that are kept", min_volume: "Smallest published volume", unit: "What is protected",
-  time_partition: "Areas over time", stable_by: "Time steps that share areas", step: "Length of a time step", seed: "Random seed", format: "File format",
+  time_partition: "Areas over time", stable_by: "Time steps that share areas", hour_weight: "Tiles that an hour is worth", longest: "Longest interval", window: "Windows of time", time_tree: "Intervals of a day", step: "Length of a time step", seed: "Random seed", format: "File format",
   data_name: "Name of the data file", attack: "Attack the release first", report: "Write the report", before_after: "Before and after (confidential)",
 };
 
