@@ -176,13 +176,15 @@ def _partition(name: str, folder: Path) -> dict[str, Any]:
     return {"partition": str(groups)}
 
 
-@pytest.mark.parametrize("name", FLOWS)
-def test_order_and_names_change_no_byte_of_flows(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "asked"), [*((name, {}) for name in FLOWS), ("joint", {"time_partition": "adaptive", "hour_weight": 1})]
+)
+def test_order_and_names_change_no_byte_of_flows(name: str, asked: dict[str, Any], tmp_path: Path) -> None:
     snap_to_grid, zones = name in ON_GRIDS, _write_zones(tmp_path, 0)
     files = (_write_trips(tmp_path, variant) for variant in VARIANTS)
     where: dict[str, Any] = {"grid": "1km"} if snap_to_grid else {"zones": zones, "zone_id": "id"}
     where |= _partition(name, tmp_path)
-    first, *others = _releases(tmp_path, name, {}, files, **_columns(snap_to_grid), **where)
+    first, *others = _releases(tmp_path, name, asked, files, **_columns(snap_to_grid), **where)
     assert first["flows.csv"].count(b"\n") > 2
     for other in others:
         assert first == other

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from crowdveil.errors import Option, ParameterError
+from crowdveil.io.day_levels import read_day_levels
 from crowdveil.io.flows import read_flows, with_trees
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.partition import read_partition
@@ -88,6 +89,8 @@ class FlowReading(Reading):
     """Areas that were made before, for the method fixed: the folder of a release, or a table of zones and their groups."""
     partition_step: str | None = None
     """Time step of that release whose areas are taken, such as 2020-03-02T08:00, if its areas differ from step to step."""
+    time_tree: Any = None
+    """Intervals of a day, for adaptive intervals of time: calendar (the default), or a table of their starts and names."""
     step: str | int | None = None
     """Length of a time step, such as 15min, 1h, 1d; all for one matrix. Default with times: 1h."""
     from_trajectories: TripRule | None = None
@@ -131,8 +134,9 @@ def read(takes: type, data: Any, options: Reading, notes: ReadNotes, *, person_i
     given = {name: getattr(options, name) for name in type(options).model_fields}
     if takes is not Flows:
         return canonical(data if isinstance(data, Trajectories) else read_trajectories(data, notes=notes, **given))
-    partition, partition_step = given.pop("partition"), given.pop("partition_step")
-    return with_partition(_read_flows(data, given, notes, person_ids), partition, partition_step)
+    partition, partition_step, time_tree = given.pop("partition"), given.pop("partition_step"), given.pop("time_tree")
+    flows = with_partition(_read_flows(data, given, notes, person_ids), partition, partition_step)
+    return flows if time_tree is None else replace(flows, day_levels=read_day_levels(time_tree))
 
 
 def _read_flows(data: Any, given: dict[str, Any], notes: ReadNotes, person_ids: bool) -> Flows:

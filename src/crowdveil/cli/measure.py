@@ -137,7 +137,7 @@ command = click.Command(
         click.Option(["--overwrite"], is_flag=True, help="Replace files that exist."),
         *engine_options(),
         *server_options(),
-        *options_of(EitherReading, without=("hierarchy", "destination_hierarchy", "partition", "partition_step")),
+        *options_of(EitherReading, without=("hierarchy", "destination_hierarchy", "partition", "partition_step", "time_tree")),
     ],
     help="Measure what a release lost of the original flows or trajectories. The numbers are exact and confidential: do not "
     "publish them.\n\n"

@@ -41,7 +41,7 @@ class WindowOptions:
 
 def time_windows(data: Flows, options: WindowOptions, k: int, weight: Fraction) -> TimeWindows:
     """Cut the time of the data into windows, each with a tree of intervals; an hour costs a trip `weight` tiles."""
-    step_s = _checked_step(data, options)
+    step_s = checked_step(data, options)
     starts, ends, wall, window = _slots(data, options.window, step_s, k)
     offsets = (
         np.concatenate([[0], np.flatnonzero(np.diff(window)) + 1, [len(window)]]) if len(window) else np.zeros(1, int)
@@ -52,7 +52,7 @@ def time_windows(data: Flows, options: WindowOptions, k: int, weight: Fraction) 
     lengths = interval_lengths(step_s, options.window, options.longest_s)
     trees = []
     for low, high in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-        levels = [_keys(wall[low:high], length) for length in (step_s, *lengths)]
+        levels = _levels(wall[low:high], (step_s, *lengths), data.day_levels)
         if _is_whole(options, int(ends[high - 1] - starts[low])):
             levels.append(np.zeros(high - low, np.int64))
         trees.append(TimeTree.of_levels(low, levels))
@@ -60,9 +60,32 @@ def time_windows(data: Flows, options: WindowOptions, k: int, weight: Fraction) 
     return TimeWindows(starts, ends, np.where(known, place, -1), offsets, tuple(trees), per_step)
 
 
+def _levels(wall: Ints, lengths: tuple[int, ...], day_levels: tuple[Ints, ...] | None) -> list[Ints]:
+    """Return the intervals that each time step is in, from the shortest to the longest, as a key of each level."""
+    if day_levels is None:
+        return [_keys(wall, length) for length in lengths]
+    day, second = np.divmod(wall, DAY_S)
+    own = [day * DAY_S + np.searchsorted(starts, second, side="right") for starts in day_levels]
+    return [wall, *own, *(_keys(wall, length) for length in lengths if length >= DAY_S)]
+
+
+def _check_day_levels(day_levels: tuple[Ints, ...], step_s: int, options: WindowOptions) -> None:
+    """Raise where intervals of a day do not fit time steps, or the longest interval."""
+    if step_s >= DAY_S or any(np.any(starts % step_s) for starts in day_levels):
+        raise InputError(
+            Option("time_tree"), f"its intervals must begin with a time step, of {step_s:,} seconds; choose a shorter "
+            f"{Option('step')}."
+        )  # fmt: skip
+    if options.longest_s is not None and options.longest_s < DAY_S:
+        raise InputError(
+            Option("longest"),
+            f"with a table of intervals it must be at least 24h; leave it out, or {Option('time_tree')}.",
+        )
+
+
 def longest_interval(data: Flows, options: WindowOptions, k: int) -> int | None:
     """Return the seconds of the longest interval that can be published; None for a window of any length."""
-    step_s = _checked_step(data, options)
+    step_s = checked_step(data, options)
     if options.window == "all" and len(data):
         starts, ends, _, window = _slots(data, options.window, step_s, k)
         longest = np.flatnonzero(window == np.bincount(window - window.min()).argmax() + window.min())
@@ -76,7 +99,7 @@ def _is_whole(options: WindowOptions, seconds: int) -> bool:
     return options.window == "all" and (options.longest_s is None or seconds <= options.longest_s)
 
 
-def _checked_step(data: Flows, options: WindowOptions) -> int:
+def checked_step(data: Flows, options: WindowOptions) -> int:
     """Return the seconds of a time step; raise where intervals cannot be made of it."""
     step_s = data.step_s
     if step_s is None:
@@ -90,6 +113,8 @@ def _checked_step(data: Flows, options: WindowOptions) -> int:
         )
     if options.window != "all" and step_s > {"1d": DAY_S, "7d": WEEK_S}[options.window]:
         raise InputError(f"a time step is longer than a window; choose a longer {Option('window')}.")
+    if data.day_levels is not None:
+        _check_day_levels(data.day_levels, step_s, options)
     return step_s
 
 

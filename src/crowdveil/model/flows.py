@@ -68,6 +68,9 @@ class Flows(Tabular):
         Trees over the zones given by the user, or None.
     partition
         A partition of the map that was made before, or None.
+    day_levels
+        Intervals of a day given by the user, from the shortest to the longest: the starts of each level in seconds after
+        midnight, from 0; None for those of the calendar.
     visited_tiles
         For some time steps of a larger data set: whether any trip of that data set starts or ends in each tile.
     weight
@@ -97,6 +100,7 @@ class Flows(Tabular):
     dropped_weight: int = 0
     distinct_people: int | None = None
     partition: Partition | None = None
+    day_levels: tuple[Ints, ...] | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in _COLUMN_TYPES.items():

@@ -23,9 +23,9 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 
-FILES = ("zones", "voronoi", "hierarchy", "destination_hierarchy", "partition")
+FILES = ("zones", "voronoi", "hierarchy", "destination_hierarchy", "partition", "time_tree")
 """Input options that name a file, or are data themselves."""
-_NOT_OF_FLOWS = ("hierarchy", "destination_hierarchy", "partition", "partition_step")
+_NOT_OF_FLOWS = ("hierarchy", "destination_hierarchy", "partition", "partition_step", "time_tree")
 """Input options that do not change flows: the original of a release is read without them."""
 _PACKAGES = ("numpy", "pyarrow", "duckdb", "shapely", "pyproj", "numba", "h3", "scipy", "fastcluster")
 

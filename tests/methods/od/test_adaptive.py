@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from plain_time import PlainTime, parts_in_rectangles, parts_in_tree
 
 from crowdveil import testing
 from crowdveil.errors import InputError, ParameterError
+from crowdveil.io.day_levels import read_day_levels
 from crowdveil.io.flows import trips_to_flows
 from crowdveil.io.time_windows import WindowOptions, time_windows
 from crowdveil.methods.od.joint import METHOD, JointParams, run
@@ -284,3 +286,48 @@ def test_the_ends_of_a_period_have_k_people() -> None:
 def test_windows_are_not_for_partitions_of_time_steps() -> None:
     reason = METHOD.partitioning(JointParams(time_partition="adaptive"))
     assert reason is not None and "interval" in reason
+
+
+TABLE = "time,period,half\n00:00,night,early\n06:00,morning,early\n09:00,midday,late\n16:00,evening,late\n20:00,night,late\n"
+
+
+def test_a_table_of_the_day(tmp_path: Path) -> None:
+    """Intervals are those of the table, whole days, or single time steps."""
+    path = tmp_path / "day.csv"
+    path.write_text(TABLE)
+    data = replace(_city(), day_levels=read_day_levels(path))
+    release = run(
+        data, JointParams(k=8, time_partition="adaptive", hour_weight=1), np.random.default_rng(0), no_progress
+    )
+    assert release.intervals is not None
+    spans = {(a % 24, a % 24 + n) for a, n in zip(release.intervals.t // HOUR, release.intervals.steps, strict=True)}
+    named = {(0, 6), (6, 9), (9, 16), (16, 20), (20, 24), (0, 9), (9, 24), (0, 24)}
+    assert spans <= named | {(h, h + 1) for h in range(24)} and spans & named
+    assert read_day_levels("calendar") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("time\n00:00\n", "one or more"),
+        ("time,a\n01:00,x\n", "rise from 00:00"),
+        ("time,a\n00:00,x\n00:00,y\n", "rise from 00:00"),
+        ("time,a\n00:00,x\n25:00,y\n", "such as 06:30"),
+        ("time,a,b\n00:00,x,p\n05:00,x,q\n", "whole ones"),
+        ("time,a\n00:00,x\n05:00,\n", "fill it in"),
+    ],
+)
+def test_tables_of_the_day_that_are_wrong(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "day.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=said):
+        read_day_levels(path)
+
+
+@pytest.mark.parametrize(
+    ("starts", "longest", "said"), [([0, 5400], "24h", "begin with"), ([0, 7200], "4h", "at least 24h")]
+)
+def test_tables_of_the_day_that_do_not_fit(starts: list[int], longest: str, said: str) -> None:
+    data = replace(_city(), day_levels=(np.array(starts),))
+    with pytest.raises(InputError, match=said):
+        run(data, JointParams(time_partition="adaptive", longest=longest), np.random.default_rng(0), no_progress)

@@ -9,7 +9,9 @@ remains. A time step with fewer than k people in all is suppressed whole. MinTil
 requested: published areas have at least this number of tiles, or of visited tiles, and at most this number of square
 kilometers. With a largest area the budget may be impossible to keep: the run then stops and gives the smallest budget. With
 `time_partition = stable` the budget is for all time steps together, or for those of each class in `stable_by`; time steps with
-fewer than k people in all do not count.
+fewer than k people in all do not count. With `time_partition = adaptive` a row has an interval of time, rows are disjoint in
+origin, destination and time, people in several time steps of a row count once, and the budget is for each window; intervals of
+the longest length with fewer than k people in all do not count.
 
 Assumptions
 -----------
@@ -36,6 +38,15 @@ With `time_partition = stable` all time steps, or all those of one hour of the d
 have the same areas, so that they can be compared; rows are published in the time steps in which they reach k. The costs of a box
 add up over time steps, and so do the trips that it suppresses where it is below k: the best such partition is found in the same
 way. It is coarser than one partition for each time step. The method `fixed` applies it to later data.
+
+With `time_partition = adaptive` a box is an origin, a destination and an interval of time, and can also be split by time.
+Intervals are those of the calendar (time steps, 2 and 4 hours, half a day, a day, a week, all of the period), or of a table of
+the day (`time_tree`). A trip of a box costs its tiles, and `hour_weight` tiles for each hour after the first; the objective
+`reconstruction` counts the error of the cells of all time steps, and needs no weight. So hours in which few travel are joined
+where that makes areas smaller. `longest` limits intervals. Windows of a day, a week or all of the period (`window`) are solved
+on their own, so that memory is that of one window. The ends of a period of any length are days with at least k people. As with
+areas, that an interval is published and not a part of it shows that more than one of its parts has trips. Where every interval
+is one time step the release is as with `steps`.
 
 With `refine` the boxes of the best partition are cut again, at any tile boundary in x or y of their origins or destinations,
 as long as both sides keep k people; areas are then any tiles of a node or rectangle, named after their tiles. Such a cut
@@ -75,7 +86,7 @@ from crowdveil.guarantees import (
     MinTiles,
 )
 from crowdveil.io.step_classes import step_classes
-from crowdveil.io.time_windows import time_windows
+from crowdveil.io.time_windows import checked_step, time_windows
 from crowdveil.method import Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, slice_sums
@@ -135,7 +146,7 @@ class JointParams(AdaptiveInTime, Budgeted, FlowParams):
 
 
 def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
-    """Find the best partition of each time step into boxes, or the best one for all time steps."""
+    """Find the best partition of each time step or window into boxes, or the best one for all time steps."""
     if params.time_partition == "stable" and len(data):
         return _run_stable(data, params, progress)
     if params.time_partition == "adaptive" and len(data):
@@ -205,7 +216,7 @@ def _run_adaptive(data: Flows, params: JointParams, progress: Progress) -> FlowR
 
 
 def check_data(data: Flows, params: JointParams) -> None:
-    """Raise unless there is a tree or positions of zones, and outlines where areas are measured."""
+    """Raise unless there is a tree or positions of zones, outlines where areas are measured, and time steps for intervals."""
     if params.splits == "dyadic":
         check_positions(data, params)
     else:
@@ -216,6 +227,8 @@ def check_data(data: Flows, params: JointParams) -> None:
         check_outlines(data, f"{Option('max_area_km2')}")
     if params.objective == "area":
         check_outlines(data, f"{Option('objective', 'area')}")
+    if params.time_partition == "adaptive":
+        checked_step(data, params.window_options)
 
 
 def summarize_diagnostics(params: JointParams, facts: Floats) -> dict[str, Any]:
