@@ -13,7 +13,7 @@ import pytest
 
 import crowdveil
 from crowdveil.comparison import plots
-from crowdveil.comparison.candidates import without_k
+from crowdveil.comparison.candidates import Candidate, without_k
 from crowdveil.comparison.flows import sample_matrices, spread_evenly
 from crowdveil.comparison.plots import front
 from crowdveil.comparison.sweep import recommend
@@ -67,9 +67,23 @@ def test_all_methods_where_none_are_named(flows: Flows) -> None:
     assert "grid" in found.left_out["uniform"]
 
 
-def test_what_is_named_and_cannot_run_is_an_error(flows: Flows) -> None:
+def test_what_is_named_and_cannot_run_is_left_out(flows: Flows, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = crowdveil.compare(flows, ["joint", "uniform"])
+    assert [outcome.label for outcome in found.outcomes] == ["joint"]
+    assert "grid" in found.left_out["uniform"]
     with pytest.raises(InputError, match="grid"):
-        crowdveil.compare(flows, ["joint", "uniform"])
+        crowdveil.compare(flows, ["uniform"])
+    plain = Candidate.run
+
+    def run(self: Candidate, *arguments: Any) -> Any:
+        if self.method.name == "oigh":
+            raise MemoryError
+        return plain(self, *arguments)
+
+    monkeypatch.setattr(Candidate, "run", run)
+    found = crowdveil.compare(flows, ["oigh", "joint"])
+    assert [outcome.label for outcome in found.outcomes] == ["joint"]
+    assert "more memory" in found.left_out["oigh"]
 
 
 def _dense(original: Flows, release: Any, step: int) -> tuple[Any, Any]:

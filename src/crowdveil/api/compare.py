@@ -58,11 +58,11 @@ def compare(
     given, all for trajectories with `trajectories`. With several `k` each method runs with each.
 
     For flows (k 10, budget `suppress` 10 %, or a number `suppress_trips`) `sample` matrices are taken, evenly spread; at most
-    10 where it is not given. The table (`.table`, Arrow) has the means of generalization Ḡ, reconstruction error E,
-    distribution distance D and suppression S, and processor seconds a matrix. For trajectories (k 2, 4 and 8) it has the
-    distortion of range queries, SID and AID, by windows of time (see `RangeQueryParams` for `options`), and the share removed;
-    `sample` trajectories are drawn at random, at most 5,000 where it is not given. With `output` tables and plots are written
-    to that folder. Numbers are exact and confidential.
+    10 where it is not given (48 that follow one another where a method joins time steps). The table (`.table`, Arrow) has the
+    means of generalization Ḡ, reconstruction error E, distribution distance D and suppression S, and processor seconds a matrix.
+    For trajectories (k 2, 4 and 8) it has the distortion of range queries, SID and AID, by windows of time (see
+    `RangeQueryParams` for `options`), and the share removed; `sample` trajectories are drawn at random, at most 5,000 where it
+    is not given. With `output` tables and plots are written to that folder. Numbers are exact and confidential.
 
     >>> crowdveil.compare("trips.parquet", ["joint", "oigh"], zones="zones.geojson").table  # doctest: +SKIP
     >>> crowdveil.compare("cabs.csv", ["microaggregation", "swapmob"], k=[2, 4]).table  # doctest: +SKIP
@@ -119,13 +119,13 @@ def _compare_flows(
         methods = with_each_k(methods, [str(k) for k in ks])
     stage("reading")
     whole = _flows(data, options, notes)
-    flows = sample_matrices(whole, shared.sample, shared.k)
-    chosen = candidates(methods, {"k": shared.k, **shared.budget}, flows)
+    chosen = candidates(methods, {"k": shared.k, **shared.budget}, whole)
+    flows = sample_matrices(whole, shared.sample, shared.k, chosen)
     for candidate in chosen:
         check_k_feasible(flows, candidate.params)
     matrices = counted(whole.steps, "matrix", "matrices")
     stage(f"{COMPARING} {counted(len(chosen), 'method')} on {flows.steps:,} of {matrices}")
-    return compare_flow_methods(flows, chosen, shared, all_of_them=methods is None, progress=progress, stage=stage)
+    return compare_flow_methods(flows, chosen, shared, progress, stage)
 
 
 def _compare_trajectories(
@@ -146,9 +146,7 @@ def _compare_trajectories(
         check_k_feasible(paths, candidate.params)
     runs, trajectories = counted(len(chosen), "run"), counted(len(whole), "trajectory", "trajectories")
     stage(f"{COMPARING} {runs} on {len(paths):,} of {trajectories}")
-    return compare_trajectory_methods(
-        paths, chosen, shared, all_of_them=methods is None, progress=progress, stage=stage
-    )
+    return compare_trajectory_methods(paths, chosen, shared, progress, stage)
 
 
 @visible
@@ -179,7 +177,8 @@ def sweep(
     chosen = sweep_candidates(method, k, suppress, suppress_trips)
     check_folder(output, SWEEP_FILE, overwrite=overwrite)
     stage("reading")
-    flows = sample_matrices(_flows(data, options, notes), shared.sample, max(getattr(c.params, "k", 1) for c in chosen))
+    largest_k = max(getattr(c.params, "k", 1) for c in chosen)
+    flows = sample_matrices(_flows(data, options, notes), shared.sample, largest_k, chosen)
     for candidate in chosen:
         check_k_feasible(flows, candidate.params)
     found = run_sweep(flows, chosen, shared.seed, progress, stage)

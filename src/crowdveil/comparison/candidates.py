@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import Option, ParameterError
+from crowdveil.errors import CrowdveilError, Option, ParameterError
 from crowdveil.method import Method
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
@@ -28,6 +28,9 @@ KINDS: dict[type, tuple[str, type[Release]]] = {
     Trajectories: ("trajectories", TrajectoryRelease),
 }
 """The name of a method's input, and the type of its release."""
+
+REFUSALS = (CrowdveilError, MemoryError)
+"""Errors of one method that leave it out of a table, and the others in it."""
 
 Stage = Callable[[str], None]
 
@@ -103,6 +106,13 @@ def with_each_k(names: Sequence[str], ks: Sequence[str]) -> list[str]:
 def without_k(label: str) -> str:
     """Return the label of a method without its k."""
     return ":".join(part for part in label.split(":") if not part.startswith("k="))
+
+
+def reason_of(error: BaseException) -> str:
+    """Return why a method is left out, as a sentence."""
+    return (
+        str(error) if isinstance(error, CrowdveilError) else "it needs more memory than there is; use a smaller sample."
+    )
 
 
 def align_columns(rows: list[list[str]]) -> list[str]:

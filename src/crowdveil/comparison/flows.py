@@ -14,13 +14,15 @@ import pyarrow as pa
 from pydantic import Field
 
 from crowdveil.comparison.candidates import (
+    REFUSALS,
     Candidate,
     Stage,
     align_columns,
     mean_of_defined,
     numbers_or_null,
+    reason_of,
 )
-from crowdveil.errors import CrowdveilError, InputError, counted
+from crowdveil.errors import InputError, counted
 from crowdveil.guarantees import SuppressionBudget
 from crowdveil.io.flows import with_trees
 from crowdveil.io.times import time_column
@@ -36,6 +38,8 @@ SYMBOLS = ("Ḡ", "E", "D", "S")
 """The measures of the table, by their symbols in the papers."""
 MAX_MATRICES = 10
 """Default number of matrices."""
+MAX_CONSECUTIVE = 48
+"""Default number of matrices where a method joins time steps."""
 DYADIC_TILES = 1000
 """Largest map on which dyadic splits run by default: beyond it they take very long."""
 
@@ -153,33 +157,43 @@ def spread_evenly(steps: int, wanted: int | None) -> Ints:
     return np.linspace(0, steps - 1, number).round().astype(np.int64)
 
 
-def sample_matrices(flows: Flows, wanted: int | None, k: int) -> Flows:
+def sample_matrices(flows: Flows, wanted: int | None, k: int, chosen: Sequence[Candidate] = ()) -> Flows:
     """Return the matrices to compare on, with the default tree of methods, built once.
 
-    Time steps of fewer than k people are fully suppressed by every method, so they are not taken.
+    Time steps of fewer than k people are fully suppressed by every method that publishes time step by time step, so they are
+    not taken. Where a method joins time steps, those taken follow one another, from the one after which most trips are.
     """
     if len(flows) == 0:
         raise InputError("input", "there is no flow; wanted at least one.")
     held = np.flatnonzero(slice_sums(flows.offsets, flows.people) >= k)
-    steps = held[spread_evenly(len(held), wanted)] if len(held) else np.arange(flows.steps)
+    if any(getattr(candidate.params, "time_partition", None) == "adaptive" for candidate in chosen):
+        steps = _consecutive(flows, MAX_CONSECUTIVE if wanted is None else wanted)
+    else:
+        steps = held[spread_evenly(len(held), wanted)] if len(held) else np.arange(flows.steps)
     taken = flows if len(steps) == flows.steps else flows.at_steps(steps)
     plain = taken.origin_tree is None and taken.destination_tree is None
     return with_trees(taken, "ward") if plain and taken.zones.located else taken
+
+
+def _consecutive(flows: Flows, wanted: int) -> Ints:
+    """Return the numbers of time steps that follow one another and have most trips together."""
+    number = min(flows.steps, wanted)
+    trips = np.concatenate([np.zeros(1, np.int64), np.cumsum(slice_sums(flows.offsets, flows.volume))])
+    first = int(np.argmax(trips[number:] - trips[: flows.steps - number + 1]))
+    return np.arange(first, first + number)
 
 
 def compare_flow_methods(
     flows: Flows,
     chosen: Sequence[Candidate],
     shared: FlowComparisonParams,
-    *,
-    all_of_them: bool,
     progress: Progress = no_progress,
     stage: Stage = lambda name: None,
 ) -> FlowComparison:
     """Run methods on the same matrices.
 
     Each first runs on the largest matrix alone, so that compilation is not measured and failures show early. A method that
-    fails there raises if it was named, and is left out with `all_of_them`. One that fails on a later matrix is left out.
+    fails is left out with its reason; raise if all fail.
     """
     left_out: dict[str, str] = {}
     largest = flows.at_steps(np.argmax(slice_sums(flows.offsets, flows.volume), keepdims=True))
@@ -187,10 +201,8 @@ def compare_flow_methods(
         stage(f"warming up {candidate.label}")
         try:
             candidate.run(largest, shared.seed)
-        except CrowdveilError as error:
-            if not all_of_them:
-                raise
-            left_out[candidate.label] = str(error)
+        except REFUSALS as error:
+            left_out[candidate.label] = reason_of(error)
     outcomes = []
     for candidate in chosen:
         if candidate.label in left_out:
@@ -198,8 +210,8 @@ def compare_flow_methods(
         stage(candidate.label)
         try:
             outcomes.append(run_candidate(candidate, flows, shared.seed, progress))
-        except CrowdveilError as error:
-            left_out[candidate.label] = str(error)
+        except REFUSALS as error:
+            left_out[candidate.label] = reason_of(error)
     if not outcomes:
         raise InputError(next(iter(left_out.values())))
     return FlowComparison(flows, shared, tuple(outcomes), left_out)
@@ -209,7 +221,7 @@ def run_candidate(candidate: Candidate, flows: Flows, seed: int, progress: Progr
     """Run one method on all matrices, and measure its release."""
     seconds, release = candidate.run(flows, seed, progress)
     compared = OdComparison.between(flows, release)
-    by_step = {symbol: find_measure(symbol).compute(compared) for symbol in SYMBOLS}
+    by_step = {symbol: find_measure(symbol).of(compared) for symbol in SYMBOLS}
     if candidate.method.row_semantics == "noisy":
         # Noise changes the number of trips, so missing trips do not measure suppression.
         by_step["S"] = np.full(flows.steps, np.nan)

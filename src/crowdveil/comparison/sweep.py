@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.comparison.candidates import Candidate, Stage, align_columns, numbers_or_null
+from crowdveil.comparison.candidates import REFUSALS, Candidate, Stage, align_columns, numbers_or_null, reason_of
 from crowdveil.comparison.flows import SYMBOLS, MethodResult, run_candidate, shown
-from crowdveil.errors import CrowdveilError, InputError, Option, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.model.flows import Flows
 from crowdveil.model.tabular import Tabular
 from crowdveil.params import Budgeted
@@ -214,8 +214,8 @@ def run_sweep(
         stage(label)
         try:
             found.append(SweepPoint(k, budget[0], run_candidate(candidate, flows, seed, progress), budget[1]))
-        except CrowdveilError as error:
-            left_out[label] = str(error)
+        except REFUSALS as error:
+            left_out[label] = reason_of(error)
     if not found:
         raise InputError(next(iter(left_out.values())))
     return Sweep(chosen[0].label, flows, tuple(found), left_out)

@@ -14,14 +14,16 @@ import pyarrow as pa
 from pydantic import Field
 
 from crowdveil.comparison.candidates import (
+    REFUSALS,
     Candidate,
     Stage,
     align_columns,
     mean_of_defined,
     numbers_or_null,
+    reason_of,
     with_each_k,
 )
-from crowdveil.errors import CrowdveilError, InputError, counted
+from crowdveil.errors import InputError, counted
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.measures.trajectory.range_queries import RangeQueryParams
 from crowdveil.model.arrays import Floats
@@ -176,15 +178,13 @@ def compare_trajectory_methods(
     data: Trajectories,
     chosen: Sequence[Candidate],
     shared: TrajectoryComparisonParams,
-    *,
-    all_of_them: bool,
     progress: Progress = no_progress,
     stage: Stage = lambda name: None,
 ) -> TrajectoryMethodComparison:
     """Run methods on the same trajectories.
 
-    Each first runs on a few of them, so that compilation is not measured. A method that fails raises if it was named, and is
-    left out with `all_of_them`.
+    Each first runs on a few of them, so that compilation is not measured. A method that fails is left out
+    with its reason; raise if all fail.
     """
     left_out: dict[str, str] = {}
     outcomes = []
@@ -198,10 +198,8 @@ def compare_trajectory_methods(
             warm.add(candidate.method.name)
             stage(candidate.label)
             seconds, release = candidate.run(data, shared.seed, progress)
-        except CrowdveilError as error:
-            if not all_of_them:
-                raise
-            left_out[candidate.label] = str(error)
+        except REFUSALS as error:
+            left_out[candidate.label] = reason_of(error)
             continue
         stage(f"measuring {candidate.label}")
         compared = TrajectoryComparison(data, release) if compared is None else compared.with_release(release)

@@ -49,10 +49,14 @@ _FAULTS = {
     "unlisted_area": "a row names an area that is not in the list of areas",
     "empty_area": "an area has no tiles",
     "repeated_tile": "an area has a tile twice",
-    "repeated_area": "two areas have one name",
+    "repeated_area": "two areas have one id",
+    "strange_name": "readable names of areas repeat or are longer than 60 characters",
     "broken_outline": "an outline crosses itself or leaves the globe",
     **INTERVAL_FAULTS,
 }
+
+
+LONGEST_NAME = 60
 
 
 class FlowKAnonymity(Guarantee):
@@ -86,7 +90,7 @@ class FlowKAnonymity(Guarantee):
 
 
 class DisjointFlows(Guarantee):
-    """No pair of tiles lies in two rows of a time step, also where rows span several: no trip is counted twice, and no rows can be subtracted."""
+    """No pair of tiles lies in two rows of a time step, also where rows span several: no rows can be subtracted."""
 
     name: ClassVar[str] = "disjoint-flows"
     kind: ClassVar[Kind] = "privacy"
@@ -426,6 +430,9 @@ class WellFormedFlows(Guarantee):
             faults.append("repeated_tile")
         if len({feature["properties"]["area"] for feature in written.features}) < len(written.features):
             faults.append("repeated_area")
+        names = [f["properties"]["name"] for f in written.features if f["properties"].get("name") is not None]
+        if len(set(names)) < len(names) or any(len(name) > LONGEST_NAME for name in names):
+            faults.append("strange_name")
         if broken_outlines(written.features):
             faults.append("broken_outline")
         return self.make_finding(bool(faults), {"rows": len(table), **dict.fromkeys(faults, 1)})

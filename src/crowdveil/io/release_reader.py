@@ -63,7 +63,7 @@ def _release(
     row_t, (t, suppressed) = _times(written, written.data, flows), _steps(written, flows)
     intervals = None
     if written.has_intervals:
-        intervals = _intervals(written, step_s, tz)
+        intervals = read_intervals(written, step_s, tz)
         row_t = np.append(intervals.window_start, 0)[
             np.searchsorted(intervals.offsets, intervals.first, side="right") - 1
         ]
@@ -88,7 +88,14 @@ def _release(
     )
 
 
-def _intervals(written: WrittenRelease, step_s: int | None, tz: str) -> Intervals:
+def step_of_intervals(written: WrittenRelease, tz: str) -> int:
+    """Return the seconds of the longest time step that all intervals and windows begin and end with, in local time."""
+    times = np.unique(np.concatenate([*written.row_intervals(), *written.listed_windows()]))
+    wall = Clock(tz).to_wall(times[times != NO_TIME])
+    return int(np.gcd.reduce(np.diff(wall))) or 1 if len(wall) > 1 else 3600
+
+
+def read_intervals(written: WrittenRelease, step_s: int | None, tz: str) -> Intervals:
     """Return the interval of each row, in the time steps of the listed windows."""
     (low, high), (t, until) = written.listed_windows(), written.row_intervals()
     if step_s is None or np.any(low >= high) or NO_TIME in low:

@@ -284,7 +284,8 @@ def read_features(path: Path) -> list[dict[str, Any]]:
 
 
 _NUMBERS = {
-    "volume": pa.int64(), "volume_low": pa.int64(), "volume_high": pa.int64(), "people": pa.int64(), "trips": pa.int64(), "published": pa.int64(), "suppressed": pa.int64(),
+    "volume": pa.int64(), "volume_low": pa.int64(), "volume_high": pa.int64(), "people": pa.int64(), "trips": pa.int64(),
+    "published": pa.int64(), "suppressed": pa.int64(),
     "published_id": pa.int64(), "user_id": pa.int64(), "lat": pa.float64(), "lon": pa.float64(),
 }  # fmt: skip
 

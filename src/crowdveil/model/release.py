@@ -281,8 +281,8 @@ class FlowRelease(Tabular):
         if self.intervals is not None:
             check_lengths("release", n, interval=self.intervals.first)
             check_lengths("release", len(self.t), windows=self.intervals.window_start)
-            low, high = self.intervals.offsets[:-1][self.step], self.intervals.offsets[1:][self.step]
-            inside = np.all((self.intervals.first >= low) & (self.intervals.last <= high))
+            begin, end = self.intervals.offsets[:-1][self.step], self.intervals.offsets[1:][self.step]
+            inside = np.all((self.intervals.first >= begin) & (self.intervals.last <= end))
             require(bool(inside), "release: the interval of a row leaves its window.")
 
     def __len__(self) -> int:
@@ -356,9 +356,22 @@ class FlowRelease(Tabular):
         return row_slices(self.offsets)
 
     @property
+    def step_starts(self) -> Ints:
+        """Return the start of each time step; with intervals, of each time step of all windows."""
+        return self.t if self.intervals is None else self.intervals.start
+
+    @property
     def steps_spanned(self) -> Ints:
         """Return how many time steps each row spans."""
         return np.ones(len(self), np.int64) if self.intervals is None else self.intervals.steps
+
+    @property
+    def hours(self) -> Floats:
+        """Return the hours that each row spans; NaN where the data have no times."""
+        if self.intervals is not None:
+            spanned: Floats = (self.intervals.until - self.intervals.t) / 3600
+            return spanned
+        return np.full(len(self), np.nan if self.step_s is None else self.step_s / 3600)
 
     def with_suppressed(self, suppressed: Ints) -> FlowRelease:
         """Return the release with the volume suppressed in each time step."""

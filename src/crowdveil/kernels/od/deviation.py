@@ -22,9 +22,10 @@ def deviations(
 ) -> Ints:
     """Sum |volume − mean| over the cells of each box, times `scale`, to the nearest whole number.
 
-    A cell is a pair of tiles in one of `steps` time steps, and a row one cell. `o_offsets` and `o_tiles` are the tiles of each region of origins, `d_offsets` and `d_tiles` those of destinations. Where
-    the mean is at most 1 no cell with a trip lies below it, and the sum follows from the number of such cells. What lies above
-    the mean is as much as what lies below it, so that the cells above it are enough.
+    A cell is a pair of tiles in one of `steps` time steps, and a row one cell. `o_offsets` and `o_tiles` are the tiles of each
+    region of origins, `d_offsets` and `d_tiles` those of destinations. Where the mean is at most 1 no cell with a trip lies
+    below it, and the sum follows from the number of such cells. What lies above the mean is as much as what lies below it, so
+    that the cells above it are enough.
     """
     origin, destination, volume, cells = boxes.origin, boxes.destination, boxes.volume, boxes.cells
     row_offsets, row_tile, row_volume = rows.offsets, rows.tile, rows.volume
@@ -32,7 +33,9 @@ def deviations(
     inside = np.full(len(row_offsets), -1, np.int64)
     for i in range(len(origin)):
         a, b, v = origin[i], destination[i], volume[i]
+        # Products stay below the number of rows times that of cells, whatever the volumes are.
         all_cells = (o_offsets[a + 1] - o_offsets[a]) * (d_offsets[b + 1] - d_offsets[b]) * steps
+        whole, part = divmod(v, all_cells)
         if v <= all_cells:
             above, count = v, cells[i]
         else:
@@ -41,9 +44,11 @@ def deviations(
             above, count = 0, 0
             for e in range(o_offsets[a], o_offsets[a + 1]):
                 for row in range(row_offsets[o_tiles[e]], row_offsets[o_tiles[e] + 1]):
-                    if inside[row_tile[row]] == i and row_volume[row] * all_cells > v:
+                    if inside[row_tile[row]] == i and row_volume[row] > whole:
                         above += row_volume[row]
                         count += 1
         # 2 · (above − count · v / cells), rounded; both factors are whole and not negative.
-        found[i] = (2 * scale * (above * all_cells - count * v) + all_cells // 2) // all_cells
+        means, rest = divmod(count * part, all_cells)
+        nearest = (all_cells // 2 - 2 * scale * rest) // all_cells
+        found[i] = 2 * scale * (above - count * whole - means) + nearest
     return found

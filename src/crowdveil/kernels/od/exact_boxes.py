@@ -2,48 +2,67 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from crowdveil.kernels._jit import end_if_stopped, kernel
-from crowdveil.kernels._types import Ints, Small
+from crowdveil.kernels._types import Ints, Mask, Small
 from crowdveil.kernels.growable import grow
+from crowdveil.kernels.od.exact_compare import sign_at
 from crowdveil.kernels.od.structures import PUBLISH, SUPPRESS, WHOLE, Splits
 
-NOT_BOUNDED = -1
 TOO_MANY, FOUND, NONE_FOUND = 0, 1, 2
 """How a search ends: it needs too many states; a partition was found; there is none within the slack."""
 BASE = -1
 """In place of the first of two states that a state is a sum of: it is the volume that a split gives up, and nothing else."""
 
 
-@kernel
-def reach(best: Ints, cost: Ints, splits: Splits, allowed: Small, p: int, q: int, slack: int) -> Ints:
-    """Return how much of the slack the rest of the map uses at least, for each box; -1 for boxes of no partition within it.
+class Slack(NamedTuple):
+    """How much q·A + p·S of a partition may exceed that of the best one: less than q·a + p·s; or any amount."""
 
-    `best` has the cost and the suppressed volume of the best partition of each box at the multiplier p/q, side by side. The
-    slack is how much q·A + p·S of a partition may exceed that of the best one; `NOT_BOUNDED` for any amount.
+    bounded: bool
+    a: int
+    s: int
+
+
+class UsedSlack(NamedTuple):
+    """Which boxes are part of any partition within the slack, and what the rest of the map uses of it at least, as A and S."""
+
+    reached: Mask
+    a: Ints
+    s: Ints
+
+
+@kernel
+def reach(best: Ints, cost: Ints, splits: Splits, allowed: Small, p: int, q: int, slack: Slack) -> UsedSlack:
+    """Return the boxes of partitions within the slack, and how much of it the rest of the map uses at least for each.
+
+    `best` has the cost and the suppressed volume of the best partition of each box at the multiplier p/q, side by side.
     """
     offsets, kind, lost, link_offsets, link = splits
     n = len(cost)
-    used = np.full(n, -1, np.int64)
-    used[n - 1] = 0
+    reached, used_a, used_s = np.zeros(n, np.bool_), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    reached[n - 1] = True
     for i in range(n - 1, -1, -1):
-        if used[i] < 0:
+        if not reached[i]:
             continue
-        here = q * best[2 * i] + p * best[2 * i + 1]
         for split in range(offsets[i], offsets[i + 1]):
             if not allowed[i] & kind[split]:
                 continue
-            more = p * lost[split] - here
+            more_a, more_s = used_a[i] - best[2 * i], used_s[i] + lost[split] - best[2 * i + 1]
             for e in range(link_offsets[split], link_offsets[split + 1]):
-                more += q * best[2 * link[e]] + p * best[2 * link[e] + 1]
-            more = used[i] + (more if slack != NOT_BOUNDED else 0)
-            if slack != NOT_BOUNDED and more > slack:
+                more_a += best[2 * link[e]]
+                more_s += best[2 * link[e] + 1]
+            if not slack.bounded:
+                more_a, more_s = 0, 0
+            elif sign_at(p, q, more_a - slack.a, more_s - slack.s) >= 0:
                 continue
             for e in range(link_offsets[split], link_offsets[split + 1]):
-                if used[link[e]] < 0 or more < used[link[e]]:
-                    used[link[e]] = more
-    return used
+                part = link[e]
+                if not reached[part] or sign_at(p, q, more_a - used_a[part], more_s - used_s[part]) < 0:
+                    reached[part], used_a[part], used_s[part] = True, more_a, more_s
+    return UsedSlack(reached, used_a, used_s)
 
 
 @kernel
@@ -75,19 +94,19 @@ def solve_exactly(
     splits: Splits,
     allowed: Small,
     best: Ints,
-    used: Ints,
+    used: UsedSlack,
     budget: int,
     p: int,
     q: int,
-    slack: int,
+    slack: Slack,
     lost_cost: int,
     max_states: int,
 ) -> tuple[int, Ints]:
     """Return how the search for the cheapest partition within the budget ends, and what becomes of each box in it.
 
-    Boxes that `used` lacks are left out, see `reach`. A state is a cost A and a suppressed volume S; those that another beats in
-    both, that exceed the budget, or that exceed the slack together with the rest of the map, are dropped. The search ends
-    without a result if more than `max_states` states are needed.
+    Boxes that are not `reached` are left out, see `reach`. A state is a cost A and a suppressed volume S; those that another
+    beats in both, that exceed the budget, or that exceed the slack together with the rest of the map, are dropped. The search
+    ends without a result if more than `max_states` states are needed.
     """
     offsets, kind, lost, link_offsets, link = splits
     n = len(cost)
@@ -97,11 +116,12 @@ def solve_exactly(
     states = 0
     none = np.zeros(0, np.int64)
     for i in range(n):
-        if used[i] < 0:
+        if not used.reached[i]:
             continue
         end_if_stopped()
-        here = q * best[2 * i] + p * best[2 * i + 1]
-        room = slack - used[i]
+        # What q·A + p·S of the box must stay below: that of its best partition, and the slack that is left.
+        most_a = best[2 * i] + slack.a - used.a[i]
+        most_s = best[2 * i + 1] + slack.s - used.s[i]
         whole = (allowed[i] & WHOLE) > 0
         may_split = False
         for split in range(offsets[i], offsets[i + 1]):
@@ -111,7 +131,7 @@ def solve_exactly(
         lists = 0
         if whole or not may_split:
             a, s = (cost[i], 0) if whole else (0, volume[i])
-            if s <= budget and (slack == NOT_BOUNDED or q * a + p * s - here <= room):
+            if s <= budget and (not slack.bounded or sign_at(p, q, a - most_a, s - most_s) < 0):
                 state = grow(state, 4 * (kept + 1))
                 state[4 * kept], state[4 * kept + 1] = a, s
                 state[4 * kept + 2], state[4 * kept + 3] = (PUBLISH if whole else SUPPRESS) - 1, i
@@ -120,24 +140,27 @@ def solve_exactly(
         for split in range(offsets[i], offsets[i + 1]):
             if not allowed[i] & kind[split] or lost[split] > budget:
                 continue
-            floor = p * lost[split]
+            floor_a, floor_s = 0, lost[split]
             for e in range(link_offsets[split], link_offsets[split + 1]):
-                floor += q * best[2 * link[e]] + p * best[2 * link[e] + 1]
-            if slack != NOT_BOUNDED and floor - here > room:
+                floor_a += best[2 * link[e]]
+                floor_s += best[2 * link[e] + 1]
+            room_a, room_s = most_a - floor_a, most_s - floor_s
+            if slack.bounded and sign_at(p, q, -room_a, -room_s) >= 0:
                 continue
             state = grow(state, 4 * (kept + 1))
             state[4 * kept], state[4 * kept + 1] = 0, lost[split]
             state[4 * kept + 2], state[4 * kept + 3] = BASE, split
             begin, end = kept, kept + 1
-            bound = p * lost[split]
+            bound_a, bound_s = 0, lost[split]
             for e in range(link_offsets[split], link_offsets[split + 1]):
                 child = link[e]
-                bound += q * best[2 * child] + p * best[2 * child + 1]
+                bound_a, bound_s = bound_a + best[2 * child], bound_s + best[2 * child + 1]
                 new = end
                 for x in range(begin, end):
                     for y in range(low[child], high[child]):
                         a, s = state[4 * x] + state[4 * y], state[4 * x + 1] + state[4 * y + 1]
-                        if s > budget or (slack != NOT_BOUNDED and q * a + p * s - bound > room - (floor - here)):
+                        over_a, over_s = a - bound_a - room_a, s - bound_s - room_s
+                        if s > budget or (slack.bounded and sign_at(p, q, over_a, over_s) >= 0):
                             continue
                         state = grow(state, 4 * (new + 1))
                         state[4 * new], state[4 * new + 1], state[4 * new + 2], state[4 * new + 3] = a, s, x, y

@@ -11,6 +11,7 @@ import numpy as np
 from crowdveil.kernels._jit import end_if_stopped, kernel
 from crowdveil.kernels._types import Ints, Mask
 from crowdveil.kernels.growable import grow
+from crowdveil.kernels.od.exact_compare import sign_at
 from crowdveil.kernels.od.multiplier_search import FOUND, GO_ON, TRIED, P, Q, begin_search, judge
 from crowdveil.kernels.od.structures import ForestCosts
 
@@ -40,7 +41,7 @@ def evaluate_forest(
         a, s = sum_a[i] + split_a[i], sum_s[i] + split_s[i]
         sum_a[i], sum_s[i] = 0, 0
         # Without a branch: which of the two it is changes from box to box, so that it would be mispredicted.
-        dearer = (s > 0) | (a >= cost[i]) if infinite else q * a + p * s >= q * cost[i]
+        dearer = (s > 0) | (a >= cost[i]) if infinite else sign_at(p, q, a - cost[i], s) >= 0
         stays = dearer | (split_s[i] < 0)
         whole[i] = stays
         a, s = cost[i] if stays else a, 0 if stays else s
@@ -148,7 +149,7 @@ def find_offers(costs: ForestCosts, p: int, q: int) -> tuple[Ints, Ints, Mask]:
         if lost[i] >= 0:
             split_a, split_s = sum_a[i] + lost_cost * lost[i], sum_s[i] + lost[i]
             saved[i], spent[i] = a - split_a, split_s
-            whole[i] = (split_s > 0 or split_a >= a) if q == 0 else q * split_a + p * split_s >= q * a
+            whole[i] = (split_s > 0 or split_a >= a) if q == 0 else sign_at(p, q, split_a - a, split_s) >= 0
             if not whole[i]:
                 a, s = split_a, split_s
         if above[i] >= 0:
@@ -211,14 +212,15 @@ def search_forest(costs: ForestCosts, budget: int, first_p: int, first_q: int) -
 
 @kernel
 def solve_forest_exactly(
-    costs: ForestCosts, budget: int, p: int, q: int, slack: int, max_states: int
+    costs: ForestCosts, budget: int, p: int, q: int, spare: int, max_states: int
 ) -> tuple[bool, int, int, Mask]:
     """Find the cheapest partition within the budget, by dynamic programming over lists of (cost, suppressed volume).
 
-    `p`/`q` is the multiplier that `search_forest` found and `slack` = p · (budget − its S): a state whose q·A + p·S exceeds the
-    lower bound of its box by more than that cannot be part of anything better than what the multiplier gave, and is dropped, as
-    are states that another beats in both. Returns whether it was done, cost, suppressed volume and the boxes that stay
-    whole (of those above which all are split). Not done: more than `max_states` states would be needed.
+    `p`/`q` is the multiplier that `search_forest` found and `spare` the budget less its S: a state whose q·A + p·S exceeds the
+    lower bound of its box by more than p · `spare` cannot be part of anything better than what the multiplier gave, and is
+    dropped, as are states that another beats in both. Bounds are kept as pairs of A and S. Returns whether it was done, cost,
+    suppressed volume and the boxes that stay whole (of those above which all are split). Not done: more than `max_states`
+    states would be needed.
     """
     cost, lost, above, lost_cost, gone = costs
     n = len(cost)
@@ -234,12 +236,12 @@ def solve_forest_exactly(
     state_x, state_y = np.empty(1024, np.int64), np.empty(1024, np.int64)
     states = 0
     low, high = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
-    lower_bound = np.zeros(n + 1, np.int64)
+    bound_a, bound_s = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     for i in range(n + 1):
         end_if_stopped()
         base = gone if i == n else lost[i]
         begin, end = states, states
-        floor = 0
+        floor_a, floor_s = 0, 0
         if base >= 0:
             state_a, state_s = grow(state_a, states + 1), grow(state_s, states + 1)
             state_x, state_y = grow(state_x, states + 1), grow(state_y, states + 1)
@@ -247,15 +249,15 @@ def solve_forest_exactly(
             state_x[states], state_y[states] = -1, -1
             states += 1
             end = states
-            floor = q * lost_cost * base + p * base
+            floor_a, floor_s = lost_cost * base, base
             child = first[i]
             while child >= 0:  # to the end even if no state is left: the bound must be known
-                floor += lower_bound[child]
+                floor_a, floor_s = floor_a + bound_a[child], floor_s + bound_s[child]
                 new, new_end = states, states
                 for x in range(begin, end):
                     for y in range(low[child], high[child]):
                         a, s = state_a[x] + state_a[y], state_s[x] + state_s[y]
-                        if s > budget or q * a + p * s - floor > slack:
+                        if s > budget or sign_at(p, q, a - floor_a, s - floor_s - spare) > 0:
                             continue
                         # Into the list by rising S and falling A: behind all with S not above.
                         left, right = new, new_end
@@ -291,11 +293,11 @@ def solve_forest_exactly(
                     return False, 0, 0, whole
                 child = following[child]
         if i < n:
-            stays = base < 0 or q * cost[i] < floor
-            lower_bound[i] = q * cost[i] if stays else floor
+            stays = base < 0 or sign_at(p, q, cost[i] - floor_a, -floor_s) < 0
+            bound_a[i], bound_s[i] = cost[i] if stays else floor_a, 0 if stays else floor_s
             # Staying whole suppresses nothing: only a split that suppresses nothing and is cheaper beats it.
             beaten = end > begin and state_s[begin] == 0 and state_a[begin] < cost[i]
-            keep = not beaten and q * cost[i] - lower_bound[i] <= slack
+            keep = not beaten and sign_at(p, q, cost[i] - bound_a[i], -bound_s[i] - spare) <= 0
             new = states
             state_a, state_s = grow(state_a, new + end - begin + 1), grow(state_s, new + end - begin + 1)
             state_x, state_y = grow(state_x, new + end - begin + 1), grow(state_y, new + end - begin + 1)
@@ -304,7 +306,7 @@ def solve_forest_exactly(
                 states += 1
             for z in range(begin, end):
                 a, s = state_a[z], state_s[z]
-                if (keep and a >= cost[i]) or q * a + p * s - lower_bound[i] > slack:
+                if (keep and a >= cost[i]) or sign_at(p, q, a - bound_a[i], s - bound_s[i] - spare) > 0:
                     continue
                 state_a[states], state_s[states], state_x[states], state_y[states] = a, s, -1, z
                 states += 1

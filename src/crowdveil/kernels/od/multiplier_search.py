@@ -14,9 +14,12 @@ import numpy as np
 
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Ints
+from crowdveil.kernels.od.exact_compare import is_below, sign_at
 
 MAX_GUESSES = 6
 GUESS_PARTS = 16
+LARGEST_GUESS = 2.0**62 / GUESS_PARTS
+"""Guesses are floats; a numerator must fit into 64 bits."""
 A, S, P, Q, KNOWN = 0, 1, 2, 3, 4
 """Cost and suppressed volume of a piece, the multiplier that it was found at, and whether there is one at all."""
 LEFT, RIGHT, TRIED, BEFORE, TRIES = 0, 5, 10, 15, 20
@@ -45,8 +48,8 @@ def judge(notes: Ints, a: int, s: int, budget: int) -> int:
     notes[TRIED + A], notes[TRIED + S] = a, s
     right_a, right_s = notes[RIGHT + A], notes[RIGHT + S]
     if notes[LEFT + KNOWN] and notes[RIGHT + KNOWN]:
-        met = q * (right_a - notes[LEFT + A]) == p * (notes[LEFT + S] - right_s)
-        if met and q * a + p * s >= q * right_a + p * right_s:
+        met = sign_at(p, q, right_a - notes[LEFT + A], right_s - notes[LEFT + S]) == 0
+        if met and sign_at(p, q, a - right_a, s - right_s) >= 0:
             return FOUND  # the lines meet on the curve
     if s <= budget and (p == 0 or s == budget):
         return FOUND
@@ -65,11 +68,11 @@ def _choose_next(notes: Ints, budget: int) -> None:
     left_p, left_q, right_p, right_q = notes[LEFT + P], notes[LEFT + Q], notes[RIGHT + P], notes[RIGHT + Q]
     notes[TRIES] += 1
     near = has_left and has_right and notes[LEFT + S] - notes[RIGHT + S] <= budget // 50
-    p, q = int(_guess(notes, budget) * GUESS_PARTS), GUESS_PARTS
+    p, q = int(min(_guess(notes, budget), LARGEST_GUESS) * GUESS_PARTS), GUESS_PARTS
     for i in range(KNOWN):
         notes[BEFORE + i] = notes[TRIED + i]
     notes[BEFORE + KNOWN] = 1
-    inside = p * left_q > left_p * q and (right_q == 0 or p * right_q < right_p * q)
+    inside = is_below(left_p, left_q, p, q) and (right_q == 0 or is_below(p, q, right_p, right_q))
     if near or notes[TRIES] > MAX_GUESSES or not inside:
         if not has_left:
             p, q = 0, 1

@@ -6,6 +6,7 @@ import numpy as np
 
 from crowdveil.kernels._jit import end_if_stopped, kernel
 from crowdveil.kernels._types import Floats, Ints, Small
+from crowdveil.kernels.od.exact_compare import sign_at
 from crowdveil.kernels.od.multiplier_search import FOUND, GO_ON, KNOWN, LEFT, RIGHT, TRIED, P, Q, begin_search, judge
 from crowdveil.kernels.od.structures import ANY_CHOICE, PUBLISH, SUPPRESS, WHOLE, Splits
 
@@ -37,7 +38,6 @@ def evaluate(
             a, s, how = cost[i], 0, PUBLISH
         else:
             a, s, how = 0, volume[i], SUPPRESS
-        here = q * a + p * s
         for split in range(offsets[i], offsets[i + 1]):
             if may != ANY_CHOICE and not may & kind[split]:
                 continue
@@ -46,15 +46,15 @@ def evaluate(
                 at = 2 * link[e]
                 split_a += best[at]
                 split_s += best[at + 1]
-            there = q * split_a + p * split_s
             if how == SUPPRESS:
                 better = True
             elif q == 0:
                 better = split_s < s or (split_s == s and split_a < a)
             else:
-                better = there < here or (there == here and split_s < s)
+                sign = sign_at(p, q, split_a - a, split_s - s)
+                better = sign < 0 or (sign == 0 and split_s < s)
             if better:
-                a, s, how, here = split_a, split_s, split, there
+                a, s, how = split_a, split_s, split
         best[2 * i], best[2 * i + 1], choice[i] = a, s, how
 
 

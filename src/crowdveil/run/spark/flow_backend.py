@@ -10,6 +10,7 @@ from crowdveil.attacks.risk import RiskEstimate
 from crowdveil.engine.spark import Frame
 from crowdveil.errors import GuaranteeViolatedError
 from crowdveil.guarantees.base import require_not_violated
+from crowdveil.io.derived_files import CROSSWALK_FILE, crosswalk
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_grouping import refuse_tiny_weights
 from crowdveil.io.tables import write_table
@@ -106,7 +107,8 @@ class FlowSparkBackend(SparkBackend):
         self._gather_areas()
         self.steps = self.totals.steps_table(self.trips.frame.tz if self.trips.step_s is not None else "UTC")
         write_table(self.steps, self.here / STEPS_FILE)
-        return self.file_entries(steps=self.here / STEPS_FILE)
+        write_table(crosswalk(self.features), self.here / CROSSWALK_FILE)
+        return self.file_entries(steps=self.here / STEPS_FILE, crosswalk=self.here / CROSSWALK_FILE)
 
     def _gather_areas(self) -> None:
         """Gather the areas that any partition names; raise if two partitions define one differently."""

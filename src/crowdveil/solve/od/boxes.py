@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -19,6 +19,12 @@ from crowdveil.solve.od.step_solver import NO_BOXES, StepSolution
 
 FIRST_GUESS, GUESS_PARTS = Fraction(1, 25), 16
 """The first multiplier that is tried, as a share of what a trip costs if nothing is split, and its largest denominator."""
+MAX_COST = 2**60
+"""Costs of a matrix stay below it: sums and differences of a few of them fit into 64 bits."""
+MAX_WORDS = 2**27
+"""Words of 64 bits that dyadic boxes of a matrix may take while they are built: 1 GiB."""
+FIRST_BLOCK, BLOCK_FACTOR = 4, 4
+"""Tiles of regions that are halved in one direction only where dyadic regions have too many boxes, and how they grow."""
 DEVIATION_SCALE = 1000
 """Deviations are fractions; they count in thousandths of a trip, so that costs stay whole numbers."""
 
@@ -103,17 +109,16 @@ class BoxSpace:
         origins_first: bool = False,
     ) -> BoxSpace:
         """Build the boxes of a time step; with `origins_first`, an origin is only split while its destinations are not."""
-        matrix = Matrix.of(data, step, system)
-        built, splits = build_matrix_boxes(matrix, k, origins_first=origins_first)
+        matrix, (built, splits) = build_bounded_boxes(Matrix.of(data, step, system), k, origins_first=origins_first)
+        system = matrix.system
         boxes = BoxArrays(*(frozen(a, np.int64) for a in built))
         o, d, volume = boxes.origin, boxes.destination, boxes.volume
+        total, lost_cost = matrix.total, lost_cost_of(objective)
+        check_exact((system.widest if objective != "reconstruction" else 3 * lost_cost) * total)
         if objective == "reconstruction":
             cost = box_deviations(matrix, boxes)
         else:
             cost = frozen((system.origins.cost[o] + system.destinations.cost[d]) * volume, np.int64)
-        total = matrix.total
-        lost_cost = lost_cost_of(objective)
-        check_exact(int(cost.max(initial=0)) + lost_cost * total, total)
         allowed = np.full(len(o), ANY_CHOICE, np.int8)
         allowed[~(system.origins.small_enough[o] & system.destinations.small_enough[d])] -= WHOLE
         splits = Splits(*(frozen(a, np.int64) for a in splits))
@@ -171,19 +176,17 @@ class BoxSpace:
         A multiplier reaches corners of the curve of costs only. Partitions between two of them are searched where boxes can
         differ from the best ones without exceeding the gap; `choice` is returned where that takes more than `MAX_STATES`.
         """
-        from crowdveil.kernels.od.exact_boxes import FOUND, NOT_BOUNDED, TOO_MANY, reach, solve_exactly
+        from crowdveil.kernels.od.exact_boxes import FOUND, TOO_MANY, Slack, reach, solve_exactly
         from crowdveil.kernels.od.partition import evaluate
 
         p, q = as_ratio(best.multiplier)
         n = len(self)
         of_box, unused = np.empty(2 * n, np.int64), np.empty(n, np.int64)
         evaluate(np.arange(n), self.cost, self.volume, self.splits, self.allowed, p, q, of_box, unused)
-        slack = NOT_BOUNDED
-        if q:
-            over = (p - q * self.lost_cost) * budget - q * int(of_box[-2]) - p * int(of_box[-1])
-            slack = q * self.cost_of(choice) + over - 1  # what is cheaper is within it
-            if slack < 0:
-                return choice, True
+        # What is cheaper is within it.
+        slack = Slack(q > 0, self.cost_of(choice) - self.lost_cost * budget - int(of_box[-2]), budget - int(of_box[-1]))
+        if slack.bounded and q * slack.a + p * slack.s <= 0:
+            return choice, True
         used = reach(of_box, self.cost, self.splits, self.allowed, p, q, slack)
         ended, found = solve_exactly(
             self.cost,
@@ -310,10 +313,35 @@ def lost_cost_of(objective: Objective) -> int:
     return DEVIATION_SCALE if objective == "reconstruction" else 0
 
 
-def check_exact(cost: int, total: int) -> None:
-    """Raise unless sums of q·A + p·S, with p at most the cost and q at most the total, fit into 64 bits."""
-    if 2 * cost * total >= 2**63:
-        raise InputError("the volumes of a time step are too large to be compared exactly; use shorter time steps.")
+def check_exact(cost: int) -> None:
+    """Raise unless differences of sums of costs fit into 64 bits; their products with volumes are compared in 128."""
+    if cost >= MAX_COST:
+        raise InputError(
+            f"the trips of a time step times the tiles (or hectares) of the map must be below {MAX_COST:.1e} to be added "
+            "exactly; use larger zones, shorter time steps or another objective."
+        )
+
+
+class TooManyBoxesError(InputError):
+    """Boxes of dyadic regions would take too much memory."""
+
+
+def build_bounded_boxes(
+    matrix: Matrix, k: int, *, origins_first: bool = False
+) -> tuple[Matrix, tuple[BoxArrays, Splits]]:
+    """Build all boxes of a matrix; return it with the regions that were used.
+
+    Where dyadic regions have too many boxes, small regions are halved in one direction only, the smallest first. That depends
+    on this matrix alone, so that a time step has the same boxes alone and among others.
+    """
+    whole, block = matrix.system, FIRST_BLOCK
+    while True:
+        try:
+            return matrix, build_matrix_boxes(matrix, k, origins_first=origins_first)
+        except TooManyBoxesError:
+            if block > int(whole.origins.regions.size[-1]):
+                raise
+            matrix, block = replace(matrix, system=whole.with_blocks(block)), block * BLOCK_FACTOR
 
 
 def build_matrix_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) -> tuple[BoxArrays, Splits]:
@@ -326,7 +354,15 @@ def build_matrix_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) -
         raise InputError("not even the whole map has as many tiles as published areas should have; ask for fewer.")
     if isinstance(origins.regions, DyadicRegions):
         large = frozen(origins.large_enough, np.int64)
-        return build_dyadic_boxes(matrix.rows, *matrix.pairs_by_person(), origins.regions.arrays, large, large, k)
+        enough, boxes, splits = build_dyadic_boxes(
+            matrix.rows, *matrix.pairs_by_person(), origins.regions.arrays, large, large, k, MAX_WORDS
+        )
+        if not enough:
+            raise TooManyBoxesError(
+                f"dyadic splits of this map and these flows need more than {8 * MAX_WORDS >> 30} GiB of memory; use "
+                f"{Option('splits', 'tree')}."
+            )
+        return boxes, splits
     leaves = origins.tree.tiles
     pairs = matrix.pairs_by(np.arange(leaves, dtype=np.int32), leaves)
     return build_boxes(matrix.rows, pairs, origins.as_origins, destinations.as_destinations, origins_first, k)

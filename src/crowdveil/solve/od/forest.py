@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdveil.kernels.od.structures import ForestCosts
 from crowdveil.model.arrays import Ints, Mask, frozen
-from crowdveil.solve.od.boxes import as_ratio, check_exact
+from crowdveil.solve.od.boxes import MAX_COST, as_ratio, check_exact
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.step_solver import NO_BOXES, StepSolution
 
@@ -89,11 +89,13 @@ class Forest:
     def of(cls, matrix: Matrix, origins: Ints, k: int, lost_cost: Fraction = Fraction(0)) -> Forest:
         """Build the boxes of origins, nodes that hold every tile once, in rising order.
 
-        `lost_cost` is what a suppressed trip costs in any case, in tiles; all costs are scaled to whole numbers.
+        `lost_cost` is what a suppressed trip costs in any case, in tiles; all costs are scaled to whole numbers. Where these
+        would be too large it is rounded to whole tiles.
         """
         from crowdveil.kernels.od.forest_boxes import build_forest
 
         system = matrix.system
+        lost_cost = _exact_lost_cost(lost_cost, system.widest, matrix.total)
         of_leaf = _NO_PART
         if len(matrix.person):
             of_leaf = np.repeat(np.arange(len(origins), dtype=np.int32), system.origins.tree.size[origins])
@@ -102,10 +104,7 @@ class Forest:
             system.destinations.as_destinations, system.destinations.cost, lost_cost.denominator, k,
         )  # fmt: skip
         part, node, volume, crowd, cost, lost, above, gone = (frozen(a, np.int64) for a in built)
-        forest = cls(matrix, origins, part, node, volume, crowd, cost, lost, above, gone, lost_cost.numerator)
-        widest = int(system.origins.cost[-1] + system.destinations.cost[-1])
-        check_exact(widest * lost_cost.denominator * matrix.total + lost_cost.numerator * matrix.total, matrix.total)
-        return forest
+        return cls(matrix, origins, part, node, volume, crowd, cost, lost, above, gone, lost_cost.numerator)
 
     @property
     def total(self) -> int:
@@ -159,8 +158,8 @@ class Forest:
         from crowdveil.kernels.od.forest import solve_forest_exactly
 
         p, q = as_ratio(near.multiplier)
-        slack = p * (budget - near.suppressed)
-        done, a, s, published = solve_forest_exactly(self.costs, budget, p, q, slack, MAX_STATES)
+        spare = budget - near.suppressed
+        done, a, s, published = solve_forest_exactly(self.costs, budget, p, q, spare, MAX_STATES)
         return ForestSolution(near.multiplier, int(a), int(s), published) if done else None
 
     def trees(self) -> list[Forest]:
@@ -196,3 +195,11 @@ class Forest:
         covered = np.searchsorted(of_part * span + part, place[self.above[inside]] * span + self.node[inside])
         bare = ~np.isin(np.arange(len(part)), covered)
         return self.origins[self.part[split[of_part[bare]]]], part[bare]
+
+
+def _exact_lost_cost(lost_cost: Fraction, widest: int, total: int) -> Fraction:
+    """Return the cost of a suppressed trip, in whole tiles where a fraction would make costs too large to be added."""
+    if (widest * lost_cost.denominator + lost_cost.numerator) * total >= MAX_COST:
+        lost_cost = Fraction(round(lost_cost))
+    check_exact((widest * lost_cost.denominator + lost_cost.numerator) * total)
+    return lost_cost
