@@ -377,3 +377,53 @@ def test_what_is_left_of_a_result(running: Running) -> None:
             assert anna.get(path, headers={"Range": passed_over}).content == whole.content
         refused = anna.get(path, headers={"Range": f"bytes={size}-"})
         assert refused.status_code == 416 and message(refused).startswith("Range: ")
+
+
+def _commuters(day: int, people: int) -> str:
+    """Trips between four places on a line, at two hours of a day."""
+    rows = [
+        f"{'abcd'[(i + j) % 4]},{'abcd'[(i * j) % 4]},u{i},2020-03-0{day}T0{7 + j}:10:00"
+        for i in range(people)
+        for j in (0, 1)
+    ]
+    return "origin,destination,user,time\n" + "\n".join(rows) + "\n"
+
+
+def test_areas_made_before(running: Running) -> None:
+    """A night of `fixed`: the areas of a result that was downloaded, or of a table, are uploaded with the new trips."""
+    zones = ("zones.csv", "id,lon,lat\n" + "\n".join(f"{z},{2 + i / 100},48" for i, z in enumerate("abcd")))
+    first = {"data": ("day.csv", _commuters(2, 60)), "zones": zones}
+    new = {"data": ("next.csv", _commuters(3, 50)), "zones": zones}
+    plain = {"k": 5, "step": "1h", "format": "csv", **BARE}
+    districts = "zone,group\n" + "\n".join(f"{z},{'west' if z in 'ab' else 'east'}" for z in "abcd")
+    with running.client() as anna:
+
+        def result(job: str) -> zipfile.ZipFile:
+            done = ended(anna, job)
+            assert done["state"] == "done", done["error"]
+            return zipfile.ZipFile(io.BytesIO(anna.get(f"/jobs/{job}/result").content))
+
+        job = put(anna, "/methods/joint/jobs", first, {**plain, "time_partition": "stable"})
+        areas = {f["properties"]["area"] for f in json.loads(result(job).read("areas.geojson"))["features"]}
+        reference = anna.get(f"/jobs/{job}/result")
+        for partition, expected in (
+            (("reference.zip", reference.content), areas),
+            (("districts.csv", districts), {"west", "east"}),
+        ):
+            made = result(put(anna, "/methods/fixed/jobs", {**new, "partition": partition}, plain))
+            named = {f["properties"]["area"] for f in json.loads(made.read("areas.geojson"))["features"]}
+            assert named and named <= expected
+        for partition, text in (
+            (("districts.csv", districts.replace("\nd,east", "")), "1 zone of the data has no group"),
+            (("broken.zip", b"PK no"), "zip"),
+        ):
+            answer = post(anna, "/methods/fixed/jobs", {**new, "partition": partition}, plain)
+            if answer.status_code == 422:
+                assert text in message(answer)
+            else:
+                failed = ended(anna, answer.json()["id"])
+                assert failed["state"] == "failed" and text in failed["error"]["message"]
+        nothing = post(anna, "/methods/fixed/jobs", new, plain)
+        job = nothing.json().get("id", "") if nothing.status_code < 300 else ""
+        text = ended(anna, job)["error"]["message"] if job else message(nothing)
+        assert "areas that were made before" in text

@@ -7,6 +7,7 @@ import pickle
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ from crowdveil.guarantees import (
 from crowdveil.io.geojson import write_zones
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_rows import find_od_columns
+from crowdveil.io.partition import read_partition
 from crowdveil.io.source import open_source
 from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.time_steps import TimeSteps
@@ -51,6 +53,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import no_progress
 from crowdveil.registry import METHODS, find_method
+from crowdveil.run.spark.backend import check_supported_on_spark
 from crowdveil.run.spark.flow_partitions import FlowPartition
 from crowdveil.run.spark.merge_partitions import FlowTotals, merge_findings, split_by_size
 from crowdveil.run.spark.trip_rows import PACKED_TRIPS, FlowPartitionReader, TripReader
@@ -163,6 +166,32 @@ def test_parts_make_the_release_of_a_run_on_one_machine(name: str, city: Path, t
     assert [(t["attack"], t["risk_percent"]) for t in made.manifest["risk"]] == [
         (a, after) for a, after, _, _ in trials
     ]
+
+
+def test_areas_made_before_travel_with_a_partition(city: Path, tmp_path: Path) -> None:
+    """The method fixed in partitions has the rows of a run on one machine: the areas are sent to executors."""
+    reader, packs = _read(city)
+    ids = reader.zones.ids.tolist()
+    groups = pa.table({"zone": ids, "group": [f"g{i % 4}" for i in range(len(ids))]})
+    crowdveil.anonymize("fixed", city / "trips.parquet", tmp_path / "out", zones=city / "zones.geojson", step="1h", k=5,
+                        partition=groups, seed=7, report=False, attack=False)  # fmt: skip
+    part = _part(reader, find_method("fixed"), np.unique(packs["step"].to_numpy()))
+    frame = replace(part.reader.frame, partition=read_partition(groups, reader.zones))
+    function = pickle.loads(pickle.dumps(replace(part, reader=replace(part.reader, frame=frame))))
+    place = packs["step"].to_numpy() % 3
+    outcome = pa.concat_tables([function(packs.filter(pa.array(place == i))) for i in range(3)])
+    rows = outcome.filter(pa.compute.equal(outcome["kind"], "row")).select(function.rows.names)
+    assert len(rows) and same_rows(rows, pq.read_table(tmp_path / "out/flows.parquet"))
+
+
+def test_stable_areas_are_refused_on_a_cluster() -> None:
+    joint = find_method("joint")
+    params = joint.params.checked({"time_partition": "stable"})
+    spec: Any = SimpleNamespace(method=joint, params=params, options=None)
+    with pytest.raises(
+        ParameterError, match="joint cannot be done in partitions, since one partition is made for all time"
+    ):
+        check_supported_on_spark(spec)
 
 
 def test_a_failing_time_step_is_named_among_all_of_the_data(city: Path) -> None:
