@@ -9,6 +9,7 @@ from pathlib import Path
 
 from crowdveil import reference
 from crowdveil.attacks.od.releases import PublishedReleases
+from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories
 from crowdveil.compat.mobidatalab import names as mobidatalab
 from crowdveil.fields import Row, rows
 from crowdveil.method import Method
@@ -20,7 +21,11 @@ from crowdveil.registry import METHODS, all_aggregations, all_attacks, all_dista
 PACKAGE = Path(__file__).parent
 DOCS = PACKAGE.parents[1] / "docs"
 _HEAD = "<!-- Generated from the code by `make docs`; change the code, not this page. -->\n"
-_ATTACKED = {Trajectories: "trajectories", PublishedReleases: "two or more releases of flows"}
+_ATTACKED = {
+    Trajectories: "trajectories",
+    AggregatedTrajectories: "aggregates of trajectories",
+    PublishedReleases: "two or more releases of flows",
+}
 _STATUS = {
     "proven": "the guarantee follows from what the method does",
     "argued": "the guarantee rests on an argument with stated assumptions",

@@ -12,6 +12,7 @@ from crowdveil.analysis.study import step_of_release
 from crowdveil.api.opened import published_numbers, row_semantics_of, split_options, visible
 from crowdveil.attacks.od.published import Published
 from crowdveil.attacks.od.releases import PublishedReleases
+from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.guarantees import FlowKAnonymity
 from crowdveil.io.atomic import new_file
@@ -65,7 +66,8 @@ def attack(
     are exact, and so confidential.
 
     The attack `releases` takes the folder of a release as `data`, that of another one (or a list of them) as `release`, and the
-    trips or flows that they were made of as `original`, to count what is recovered.
+    trips or flows that they were made of as `original`, to count what is recovered. The attack `trajectory-recovery` takes
+    original trajectories as `data`, and a release of flows of them as `release`, if there is one.
 
     >>> crowdveil.attack("location", "cabs.csv", "out", knowledge=3, tile_m=500)["location"]  # doctest: +SKIP
     """
@@ -100,6 +102,10 @@ def attack(
             several = _published_releases(data, release, original, reading, said)
             stage(name)
             found = attack_flow_release(several, attacks, params)
+        elif takes is AggregatedTrajectories:
+            aggregated = _aggregated(data, release, pairing, reading, said)
+            stage(name)
+            found = attack_flow_release(aggregated, attacks, params)
         elif takes is FlowRelease:
             published = _published(data)
             stage(name)
@@ -137,9 +143,8 @@ def _published(data: Any) -> Published:
 
 
 def _over_zones(manifest: dict[str, Any], written: WrittenRelease, zones: Zones) -> Published:
-    k = next((p["parameters"]["k"] for p in manifest["guarantees"] if p["name"] == FlowKAnonymity.name), None)
     release = load_flow_release_alone(written, zones, *step_of_release(written, manifest["input"]["options"]))
-    return Published(release, k, row_semantics_of(manifest))
+    return Published(release, _k_of(manifest), row_semantics_of(manifest))
 
 
 def _published_releases(
@@ -161,6 +166,26 @@ def _published_releases(
     return PublishedReleases(
         tuple(str(folder) for folder in listed), tuple(_over_zones(*one, zones) for one in opened), flows
     )
+
+
+def _aggregated(
+    data: Any, release: Any, pairing: Any, options: dict[str, Any], notes: ReadNotes
+) -> AggregatedTrajectories:
+    """Read trajectories, and the release of flows that was made of them if given."""
+    if pairing is not None:
+        raise ParameterError(Option("pairing"), "a release of flows has no pairing; leave it out.")
+    reading = TrajectoryReading.checked(options)
+    original, tz = read(Trajectories, data, reading, notes), reading.tz or "UTC"
+    if release is None:
+        return AggregatedTrajectories(original, tz)
+    manifest, written = releases.sound_release(Path(release))
+    if not written.is_flows:
+        raise InputError(release, "wanted a release of flows, but it holds trajectories; give one of flows, or none.")
+    return AggregatedTrajectories(original, tz, written, _k_of(manifest))
+
+
+def _k_of(manifest: dict[str, Any]) -> int | None:
+    return next((p["parameters"]["k"] for p in manifest["guarantees"] if p["name"] == FlowKAnonymity.name), None)
 
 
 def _before_and_after(

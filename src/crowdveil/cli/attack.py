@@ -11,6 +11,7 @@ import click
 from crowdveil import api
 from crowdveil.attacks.base import AllAttackParams, Attack
 from crowdveil.attacks.od.releases import PublishedReleases
+from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories
 from crowdveil.cli.console import show_notes
 from crowdveil.cli.options import NamedCommands, given, options_of
 from crowdveil.cli.remote_jobs import RemoteTarget, check_target_of, form_of, put_file, remote_target, server_options
@@ -22,7 +23,7 @@ from crowdveil.params import Params
 from crowdveil.progress import progress_bar
 from crowdveil.reading import FlowReading, TrajectoryReading
 from crowdveil.registry import ATTACKS, find_attack
-from crowdveil.report.attack_results import ALL, AttackResults
+from crowdveil.report.attack_results import ALL
 
 _ZONES = ("zones", "zone_id")
 
@@ -36,7 +37,7 @@ def _make(name: str) -> click.Command:
     if attack.takes is PublishedReleases:
         return _releases_command(attack)
     text = attack.doc.strip().split("\n\nNotes\n")[0].split("\n\nReferences\n")[0]
-    return _command(attack.name, attack.params, text, attack.takes is Trajectories)
+    return _command(attack.name, attack.params, text, attack.takes in (Trajectories, AggregatedTrajectories))
 
 
 def _command(name: str, params: type[Params], text: str, trajectories: bool) -> click.Command:
@@ -57,7 +58,7 @@ def _command(name: str, params: type[Params], text: str, trajectories: bool) -> 
             click.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
             return
         click.echo("\n".join(found.lines()))
-        if isinstance(found, AttackResults):
+        if found.confidential:
             click.echo(CONFIDENTIAL)
         if output is not None:
             click.echo(f"{Path(output)}: written")
