@@ -96,9 +96,15 @@ def original_panel(flows: Flows, at: str | None) -> FlowPanel:
         flows.origin[rows].astype(np.int64), flows.destination[rows].astype(np.int64), flows.volume[rows], n
     )
     return FlowPanel(
-        ORIGINAL, True, [str(name) for name in zones.ids], np.asarray(zones.lon), np.asarray(zones.lat),
+        ORIGINAL, True, _zone_labels(zones), np.asarray(zones.lon), np.asarray(zones.lat),
         zone_rings(zones), [str(name) for name in zones.ids], list(np.arange(n).reshape(-1, 1)), o, d, v,
     )  # fmt: skip
+
+
+def _zone_labels(zones: Zones) -> list[str]:
+    """Return the readable names of zones where they are known, else their ids."""
+    names = zones.ids if zones.names is None else zones.names
+    return [str(name or tile) for name, tile in zip(names, zones.ids, strict=True)]
 
 
 def steps_that_begin(flows: Flows, at: str | None) -> Mask:
