@@ -56,7 +56,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     trips, drives = pq.read_table(folder / "trips.parquet"), pq.read_table(folder / "drives.parquet")
     pacsv.write_csv(trips.rename_columns(["card", "left", "enters", "leaves"]), folder / "trips.csv")
     pq.write_table(drives.rename_columns(["north", "east", "moment", "ride", "driver"]), folder / "drives.parquet")
-    (folder / "bad.csv").write_text("origin,destination,time\na,b,2026-03-02 08:00\na,,2026-03-02 08:10\na,b,soon\n")
+    good = "a,b,2026-03-02 08:00\n"
+    (folder / "bad.csv").write_text(f"origin,destination,time\n{good}a,,2026-03-02 08:10\na,b,soon\n{20 * good}")
     (folder / "slow.csv").write_text(cabs(2500, 60))
     return folder
 
@@ -242,15 +243,10 @@ def test_what_is_wrong_is_said_where_it_is_seen(browser: Any, busy: Running, fil
         assert page.is_disabled("button[type=submit]")
         page.check("#m-drop_invalid")
         assert "are left out" in page.inner_text(".problem")
-        page.wait_for_selector(
-            "#m-zones"
-        )  # the method needs positions of zones, and the control for them is at the message
+        page.wait_for_selector("#m-zones")  # the method needs positions, and the control for them is at the message
         assert page.is_disabled("button[type=submit]") and "need the positions of the zones" in page.inner_text("form")
         page.select_option("#method", "suppression")
-        page.wait_for_function(
-            "() => document.querySelector('#why').textContent.includes('at most the trips in the data, 1')"
-            " || document.querySelector('form').textContent.includes('at most the trips in the data, 1')"
-        )
+        page.wait_for_function("() => !document.querySelector('button[type=submit]').disabled")
         page.click("text=Choose another")
         visit.choose(tmp_path / "few.csv", ".fine")
         page.fill("#f-k", "9")
@@ -261,7 +257,11 @@ def test_what_is_wrong_is_said_where_it_is_seen(browser: Any, busy: Running, fil
         )
         assert page.is_disabled("button[type=submit]")
         page.fill("#m-k", "1")  # the control at the message is that of the form
+        page.wait_for_function("() => document.querySelector('.message').textContent.includes('at least 2')")
+        assert page.input_value("#f-k") == "1" and page.is_disabled("button[type=submit]")
+        page.fill("#m-k", "2")
         page.wait_for_function("() => !document.querySelector('button[type=submit]').disabled")
+        page.fill("#f-k", "1")  # at once, before a preview
         page.click("button[type=submit]")
         assert page.evaluate("document.activeElement.id") == "f-k" and page.locator(".progress").count() == 0
         page.fill("#f-k", "2")

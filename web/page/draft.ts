@@ -116,10 +116,10 @@ export function previewForm(form: Form, draft: Draft, ids: Record<string, string
   return body;
 }
 
-/** What of the method decides whether it can work on the data: not its numbers, but for a k that is larger than the data. */
-export function methodKey(form: Form, draft: Draft, takes: Takes, crowd: number | undefined): unknown[] {
+/** What of the method decides whether it can work on the data: numbers only if a preview refused them, or k is larger than the data. */
+export function methodKey(form: Form, draft: Draft, takes: Takes, crowd: number | undefined, refused: boolean): unknown[] {
   const now = method(form, draft, takes), given = values(now.fields, draft), k = Number(given.k ?? now.fields.find((f) => f.name === "k")?.default);
-  const plain = Object.entries(given).map(([name, one]) => [name, typeof one === "number" ? "number" : one]);
+  const plain = Object.entries(given).map(([name, one]) => [name, typeof one === "number" && !refused ? "number" : one]);
   return [now.name, plain, crowd !== undefined && k > crowd ? k : 0];
 }
 

@@ -16,7 +16,7 @@ export function History() {
     setMore(next.length === MANY);
   };
   useEffect(() => { fetched().catch((problem) => setError(said(problem))); }, []);
-  const choose = (id: string, on: boolean) => setChosen(on ? [...chosen, id].slice(-2) : chosen.filter((c) => c !== id));
+  const choose = (id: string, on: boolean) => setChosen((now) => (on ? [...now, id].slice(-2) : now.filter((c) => c !== id)));
   return <>
     <Title>Your jobs</Title>
     {error && <Alert>{error}</Alert>}

@@ -113,14 +113,15 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
 
 function Run({ desk, work, reason, children }: { desk: Desk; work: Work; reason: string; children: ComponentChildren }) {
   const { form, draft, set, seen } = desk;
-  const fields = form.run.filter((f) => f.name !== "before_after"), values = { ...draft.values, ...(formatOf(draft) ? { format: formatOf(draft)! } : {}) };
+  const fields = form.run.filter((f) => f.name !== "before_after"), values = { ...draft.values, format: formatOf(draft) ?? "parquet" };
+  const unfit = seen.unfit && (!seen.error || (seen.problems.length > 0 && draft.values.drop_invalid === true)) ? seen.unfit : null; // first what is wrong with the file
   return <section aria-labelledby="s-run"><h2 id="s-run"><span class="n" aria-hidden="true">4</span> Run</h2>
     {form.run.filter((f) => f.name === "before_after").map((f) => <Control key={f.name} field={f} given={draft.values[f.name]} change={set} />)}
     <More title="Advanced: random seed, file format, attacks" fields={fields} values={values} change={set} />
     {work.failed && <><p class="hint">The last job ended with this error:</p><Message error={work.failed} desk={desk} calm /></>}
-    {seen.unfit && !seen.error && <Message error={seen.unfit} desk={desk} />}
+    {unfit && <Message error={unfit} desk={desk} />}
     {children}
-    <p class="hint why" id="why">{reason && <><b>Not possible yet.</b> {seen.unfit && !seen.error ? "See the message above." : reason}</>}</p>
+    <p class="hint why" id="why">{reason && <><b>Not possible yet.</b> {unfit ? "See the message above." : reason}</>}</p>
   </section>;
 }
 

@@ -19,7 +19,7 @@ function previewKey(form: Form, draft: Draft, seen: Seen | null): string {
   if (!draft.data) return "";
   const { drop_invalid: _, ...options } = draft.takes ? reading(form, draft, draft.takes) : {};
   const files = Object.values(filesOf(form, draft, draft.takes)).map((f) => [f.name, f.size, f.lastModified]);
-  return JSON.stringify([files, draft.takes, options, draft.takes && methodKey(form, draft, draft.takes, seen?.part ? undefined : seen?.counts.crowd)]);
+  return JSON.stringify([files, draft.takes, options, draft.takes && methodKey(form, draft, draft.takes, seen?.part ? undefined : seen?.counts.crowd, Boolean(seen?.unfit))]);
 }
 
 const unseen = (takes: Takes): Seen => ({
