@@ -14,15 +14,16 @@ import pytest
 import crowdveil
 from crowdveil.comparison import plots
 from crowdveil.comparison.candidates import Candidate, without_k
-from crowdveil.comparison.flows import sample_matrices, spread_evenly
+from crowdveil.comparison.flows import run_candidate, sample_matrices, spread_evenly
 from crowdveil.comparison.plots import front
-from crowdveil.comparison.sweep import recommend
+from crowdveil.comparison.sweep import recommend, run_sweep, sweep_candidates
 from crowdveil.errors import InputError, MissingExtraError, OutputError, ParameterError
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.model.arrays import row_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 from crowdveil.registry import find_method
+from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.synth.profiles import make_profile
 
 
@@ -153,6 +154,39 @@ def test_a_sweep_has_a_row_for_each_pair(flows: Flows, tmp_path: Path) -> None:
     assert best is not None and found.recommendation().startswith(f"Take k = {best.k} and suppress = ")
     assert pacsv.read_csv(tmp_path / "s" / "sweep.csv").to_pylist() == table
     assert (tmp_path / "s" / "sweep.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_boxes_are_built_once_for_all_budgets(flows: Flows, monkeypatch: pytest.MonkeyPatch) -> None:
+    built, plain = [], BoxSpace.of
+
+    def build(data: Flows, step: int, system: Any, k: int, objective: Any) -> BoxSpace:
+        built.append((step, k))
+        return plain(data, step, system, k, objective)
+
+    taken = sample_matrices(flows, 2, 20)
+    chosen = sweep_candidates("joint", [10, 20], ["5%", "10%", "20%"])
+    alone = [run_candidate(candidate, taken, 0) for candidate in chosen]
+    monkeypatch.setattr(BoxSpace, "of", build)
+    stages: list[str] = []
+    found = run_sweep(taken, chosen, 0, stage=stages.append)
+    for outcome, point in zip(alone, found.trials, strict=True):
+        assert outcome.k == point.k
+        assert {s: v.tolist() for s, v in outcome.by_step.items()} == {
+            s: v.tolist() for s, v in point.outcome.by_step.items()
+        }
+    assert sorted(set(built)) == [(0, 10), (0, 20), (1, 10), (1, 20)]
+    assert len(built) <= 6  # two threads may build the largest one at the same time
+    assert "left" not in stages[0] and all("s left)" in name for name in stages[1:])
+    built.clear()
+    monkeypatch.setattr("crowdveil.solve.od.kept_boxes.MAX_BYTES", 0)
+    assert run_sweep(taken, chosen, 0).table == found.table and len(built) > 6
+
+
+def test_large_matrices_are_sampled_more_thinly() -> None:
+    assert len(spread_evenly(100, None, 1000)) == 10
+    assert len(spread_evenly(100, None, 100_000_000)) == 2
+    assert len(spread_evenly(100, None, 10**12)) == 1
+    assert len(spread_evenly(100, 7, 10**12)) == 7
 
 
 def test_a_method_without_a_budget_is_weighed_by_what_it_suppresses_too(flows: Flows) -> None:

@@ -58,11 +58,12 @@ def compare(
     given, all for trajectories with `trajectories`. With several `k` each method runs with each.
 
     For flows (k 10, budget `suppress` 10 %, or a number `suppress_trips`) `sample` matrices are taken, evenly spread; at most
-    10 where it is not given (48 that follow one another where a method joins time steps). The table (`.table`, Arrow) has the
-    means of generalization Ḡ, reconstruction error E, distribution distance D and suppression S, and processor seconds a matrix.
-    For trajectories (k 2, 4 and 8) it has the distortion of range queries, SID and AID, by windows of time (see
-    `RangeQueryParams` for `options`), and the share removed; `sample` trajectories are drawn at random, at most 5,000 where it
-    is not given. With `output` tables and plots are written to that folder. Numbers are exact and confidential.
+    10 where it is not given, and fewer if they have more than 2 million flows (48 that follow one another where a method joins
+    time steps). The table (`.table`, Arrow) has the means of generalization Ḡ, reconstruction error E, distribution distance D
+    and suppression S, and processor seconds a matrix. For trajectories (k 2, 4 and 8) it has the distortion of range queries,
+    SID and AID, by windows of time (see `RangeQueryParams` for `options`), and the share removed; `sample` trajectories are
+    drawn at random, at most 5,000 where it is not given. With `output` tables and plots are written to that folder. Numbers are
+    exact and confidential.
 
     >>> crowdveil.compare("trips.parquet", ["joint", "oigh"], zones="zones.geojson").table  # doctest: +SKIP
     >>> crowdveil.compare("cabs.csv", ["microaggregation", "swapmob"], k=[2, 4]).table  # doctest: +SKIP
@@ -177,10 +178,13 @@ def sweep(
     chosen = sweep_candidates(method, k, suppress, suppress_trips)
     check_folder(output, SWEEP_FILE, overwrite=overwrite)
     stage("reading")
-    largest_k = max(getattr(c.params, "k", 1) for c in chosen)
-    flows = sample_matrices(_flows(data, options, notes), shared.sample, largest_k, chosen)
+    whole, largest_k = _flows(data, options, notes), max(getattr(c.params, "k", 1) for c in chosen)
+    flows = sample_matrices(whole, shared.sample, largest_k, chosen)
     for candidate in chosen:
         check_k_feasible(flows, candidate.params)
+    stage(
+        f"{COMPARING} {counted(len(chosen), 'run')} on {flows.steps:,} of {counted(whole.steps, 'matrix', 'matrices')}"
+    )
     found = run_sweep(flows, chosen, shared.seed, progress, stage)
     if output is not None:
         write_comparison(found, output, overwrite=overwrite)

@@ -41,7 +41,7 @@ def _call(
     notes = ReadNotes()
     with progress_bar() as (progress, stage):
         found = api.compare(
-            data, names, notes=notes, progress=progress, stage=_announced(stage), k=None if k is None else crowds(k),
+            data, names, notes=notes, progress=progress, stage=announced(stage), k=None if k is None else crowds(k),
             trajectories=trajectories, **given(settings, values), **given(reading, values),
         )  # fmt: skip
     show_notes(notes)
@@ -57,7 +57,7 @@ def show_comparison(found: Comparison, caption: str, output: str | None, files: 
         click.echo(f"{output}: {files} written")
 
 
-def _announced(stage: Stage) -> Stage:
+def announced(stage: Stage) -> Stage:
     """Print how much will be compared before it begins, also where no progress bar is shown."""
 
     def show(name: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from crowdveil import api
-from crowdveil.cli.compare import listed, show_comparison
+from crowdveil.cli.compare import announced, listed, show_comparison
 from crowdveil.cli.console import show_notes
 from crowdveil.cli.options import given, options_of
 from crowdveil.comparison.flows import FlowComparisonParams
@@ -31,7 +31,7 @@ def _call(
         found = api.sweep(
             method, data, k=listed(k), suppress=None if suppress is None else listed(suppress),
             suppress_trips=None if suppress_trips is None else listed(suppress_trips), notes=notes,
-            progress=progress, stage=stage, **given(FlowComparisonParams, {name: values[name] for name in _SHARED}),
+            progress=progress, stage=announced(stage), **given(FlowComparisonParams, {name: values[name] for name in _SHARED}),
             **given(FlowReading, values),
         )  # fmt: skip
     show_notes(notes)

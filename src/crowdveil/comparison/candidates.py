@@ -108,6 +108,24 @@ def without_k(label: str) -> str:
     return ":".join(part for part in label.split(":") if not part.startswith("k="))
 
 
+class RemainingTime:
+    """Estimate of the time that is left: the rest of the work at the speed so far."""
+
+    def __init__(self, work: float) -> None:
+        self.work, self.done, self.begin = work, 0.0, time.monotonic()
+
+    def add(self, work: float) -> None:
+        """Note that some of the work is done."""
+        self.done += work
+
+    def shown(self) -> str:
+        """Return the estimate for the name of a stage; "" while nothing is done."""
+        if self.done <= 0:
+            return ""
+        seconds = (time.monotonic() - self.begin) * max(self.work - self.done, 0) / self.done
+        return f" (about {seconds / 60:.0f} min left)" if seconds >= 90 else f" (about {seconds:.0f} s left)"
+
+
 def reason_of(error: BaseException) -> str:
     """Return why a method is left out, as a sentence."""
     return (

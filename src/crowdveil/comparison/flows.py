@@ -16,6 +16,7 @@ from pydantic import Field
 from crowdveil.comparison.candidates import (
     REFUSALS,
     Candidate,
+    RemainingTime,
     Stage,
     align_columns,
     mean_of_defined,
@@ -36,8 +37,8 @@ from crowdveil.registry import all_methods, find_measure
 
 SYMBOLS = ("Ḡ", "E", "D", "S")
 """The measures of the table, by their symbols in the papers."""
-MAX_MATRICES = 10
-"""Default number of matrices."""
+MAX_MATRICES, MAX_FLOWS = 10, 2_000_000
+"""Default number of matrices, and flows up to which so many are taken; of larger matrices fewer, at least one."""
 MAX_CONSECUTIVE = 48
 """Default number of matrices where a method joins time steps."""
 DYADIC_TILES = 1000
@@ -50,7 +51,7 @@ class FlowComparisonParams(Budgeted):
     k: int = Field(10, ge=2)
     """Minimum group size k."""
     sample: int | None = Field(None, ge=1)
-    """Number of matrices, evenly spread over time (default: at most 10); or of trajectories (default: at most 5,000)."""
+    """Number of matrices, evenly spread over time (default: at most 10, with 2 million flows); or of trajectories (5,000)."""
     seed: int = Field(0, ge=0)
     """Seed of every random choice."""
 
@@ -151,9 +152,10 @@ def candidates(names: Sequence[str] | None, shared: Mapping[str, Any], flows: Fl
     return [Candidate.named(name, shared) for name in dict.fromkeys(names)]
 
 
-def spread_evenly(steps: int, wanted: int | None) -> Ints:
-    """Return the numbers of `wanted` time steps, evenly spread from the first to the last."""
-    number = min(steps, MAX_MATRICES if wanted is None else wanted)
+def spread_evenly(steps: int, wanted: int | None, flows: int = 0) -> Ints:
+    """Return the numbers of `wanted` time steps, evenly spread from the first to the last; `flows` is the number of all flows."""
+    usual = max(min(MAX_MATRICES, MAX_FLOWS * steps // max(flows, 1)), 1)
+    number = min(steps, usual if wanted is None else wanted)
     return np.linspace(0, steps - 1, number).round().astype(np.int64)
 
 
@@ -169,7 +171,7 @@ def sample_matrices(flows: Flows, wanted: int | None, k: int, chosen: Sequence[C
     if any(getattr(candidate.params, "time_partition", None) == "adaptive" for candidate in chosen):
         steps = _consecutive(flows, MAX_CONSECUTIVE if wanted is None else wanted)
     else:
-        steps = held[spread_evenly(len(held), wanted)] if len(held) else np.arange(flows.steps)
+        steps = held[spread_evenly(len(held), wanted, len(flows))] if len(held) else np.arange(flows.steps)
     taken = flows if len(steps) == flows.steps else flows.at_steps(steps)
     plain = taken.origin_tree is None and taken.destination_tree is None
     return with_trees(taken, "ward") if plain and taken.zones.located else taken
@@ -196,22 +198,24 @@ def compare_flow_methods(
     fails is left out with its reason; raise if all fail.
     """
     left_out: dict[str, str] = {}
+    cost: dict[str, float] = {}
     largest = flows.at_steps(np.argmax(slice_sums(flows.offsets, flows.volume), keepdims=True))
     for candidate in chosen:
         stage(f"warming up {candidate.label}")
         try:
-            candidate.run(largest, shared.seed)
+            cost[candidate.label] = candidate.run(largest, shared.seed)[0]
         except REFUSALS as error:
             left_out[candidate.label] = reason_of(error)
-    outcomes = []
+    outcomes, remaining = [], RemainingTime(sum(cost.values()))
     for candidate in chosen:
         if candidate.label in left_out:
             continue
-        stage(candidate.label)
+        stage(f"{candidate.label}{remaining.shown()}")
         try:
             outcomes.append(run_candidate(candidate, flows, shared.seed, progress))
         except REFUSALS as error:
             left_out[candidate.label] = reason_of(error)
+        remaining.add(cost[candidate.label])
     if not outcomes:
         raise InputError(next(iter(left_out.values())))
     return FlowComparison(flows, shared, tuple(outcomes), left_out)

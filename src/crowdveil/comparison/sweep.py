@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.comparison.candidates import REFUSALS, Candidate, Stage, align_columns, numbers_or_null, reason_of
+from crowdveil.comparison.candidates import (
+    REFUSALS,
+    Candidate,
+    RemainingTime,
+    Stage,
+    align_columns,
+    numbers_or_null,
+    reason_of,
+)
 from crowdveil.comparison.flows import SYMBOLS, MethodResult, run_candidate, shown
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.model.flows import Flows
@@ -17,6 +25,7 @@ from crowdveil.model.tabular import Tabular
 from crowdveil.params import Budgeted
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import find_measure
+from crowdveil.solve.od.kept_boxes import keep_boxes
 
 K, SUPPRESS = (5, 10, 20), ("5%", "10%", "20%")
 """Default values."""
@@ -206,19 +215,28 @@ def run_sweep(
     progress: Progress = no_progress,
     stage: Stage = lambda name: None,
 ) -> Sweep:
-    """Run every trial on the same matrices; one that fails is left out; raise if all fail."""
-    found, left_out = [], {}
-    for candidate in chosen:
-        k, budget = getattr(candidate.params, "k", 0), _budget(candidate)
-        label = f"k = {k}" + ("" if budget == (None, None) else f", {budget_shown(*budget)} suppressed")
-        stage(label)
-        try:
-            found.append(SweepPoint(k, budget[0], run_candidate(candidate, flows, seed, progress), budget[1]))
-        except REFUSALS as error:
-            left_out[label] = reason_of(error)
+    """Run every trial on the same matrices; one that fails is left out; raise if all fail.
+
+    All budgets of one k run one after the other, so that boxes are built once for them.
+    """
+    found: dict[int, SweepPoint] = {}
+    left_out: dict[str, str] = {}
+    remaining = RemainingTime(len(chosen))
+    ks = {i: getattr(candidate.params, "k", 0) for i, candidate in enumerate(chosen)}
+    for k in sorted(set(ks.values())):
+        with keep_boxes(flows):
+            for i in (i for i in ks if ks[i] == k):
+                budget = _budget(chosen[i])
+                label = f"k = {k}" + ("" if budget == (None, None) else f", {budget_shown(*budget)} suppressed")
+                stage(f"{label}{remaining.shown()}")
+                try:
+                    found[i] = SweepPoint(k, budget[0], run_candidate(chosen[i], flows, seed, progress), budget[1])
+                except REFUSALS as error:
+                    left_out[label] = reason_of(error)
+                remaining.add(1)
     if not found:
         raise InputError(next(iter(left_out.values())))
-    return Sweep(chosen[0].label, flows, tuple(found), left_out)
+    return Sweep(chosen[0].label, flows, tuple(found[i] for i in sorted(found)), left_out)
 
 
 def budget_shown(share: float | None, trips: int | None) -> str:

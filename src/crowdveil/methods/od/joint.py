@@ -28,7 +28,8 @@ reaches corners of the curve of costs only, which matters on small matrices: par
 exactly, where that takes few states. People in several flows of a box count once.
 
 With `splits = dyadic` areas are rectangles instead of nodes: tiles are ranked by x and by y (a grid is used unchanged), each
-axis is halved again and again, and a box has four splits. That is finer than any tree, and takes longer.
+axis is halved again and again, and a box has four splits. That is finer than any tree, and takes longer. Where boxes would take
+more than 1 GiB, areas of few tiles are halved in one direction only, as in a tree, for that time step.
 
 The objective `reconstruction` minimizes the error of cells: the sum over the cells of a box of the distance between their volume
 and the mean of the box, which is the error of a user who spreads the volume evenly; a suppressed trip counts as one. It counts
@@ -96,6 +97,7 @@ from crowdveil.params import AdaptiveInTime, Budgeted, FlowParams, all_steps_at_
 from crowdveil.progress import Progress
 from crowdveil.solve.od.adaptive import AdaptiveRelease, solve_adaptive
 from crowdveil.solve.od.boxes import BoxSpace
+from crowdveil.solve.od.kept_boxes import kept_boxes
 from crowdveil.solve.od.refinement import Refinement
 from crowdveil.solve.od.region_space import Objective, RegionExtent, RegionSpace, mean_hectares
 from crowdveil.solve.od.requirements import check_outlines, check_positions, check_tree
@@ -153,11 +155,16 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
         return _run_adaptive(data, params, progress)
     refinement = _refinement(data, params) if params.refine and len(data) else None
 
+    kept, made_with = kept_boxes(data), (params.k, params.splits, params.objective, params.extent)
+
     def system() -> RegionSpace:
-        return _regions(data, params)
+        return kept.get(made_with[1:], lambda: _regions(data, params)) if kept else _regions(data, params)
 
     def boxes_of(system: RegionSpace, step: int) -> tuple[BoxSpace, int]:
-        boxes = BoxSpace.of(data, step, system, params.k, params.objective)
+        def build() -> BoxSpace:
+            return BoxSpace.of(data, step, system, params.k, params.objective)
+
+        boxes = kept.get((*made_with, step), build) if kept else build()
         return boxes, params.max_suppressed(boxes.total)
 
     def multiplier_of_largest(system: RegionSpace) -> Fraction | None:

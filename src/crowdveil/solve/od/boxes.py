@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -23,8 +24,8 @@ MAX_COST = 2**60
 """Costs of a matrix stay below it: sums and differences of a few of them fit into 64 bits."""
 MAX_WORDS = 2**27
 """Words of 64 bits that dyadic boxes of a matrix may take while they are built: 1 GiB."""
-FIRST_BLOCK, BLOCK_FACTOR = 4, 4
-"""Tiles of regions that are halved in one direction only where dyadic regions have too many boxes, and how they grow."""
+BLOCK_FACTOR, GROWTH_MARGIN = 4, 2
+"""How the size of regions with one split falls, and how much faster boxes may grow than pairs of regions before it is tried."""
 DEVIATION_SCALE = 1000
 """Deviations are fractions; they count in thousandths of a trip, so that costs stay whole numbers."""
 
@@ -331,17 +332,32 @@ def build_bounded_boxes(
 ) -> tuple[Matrix, tuple[BoxArrays, Splits]]:
     """Build all boxes of a matrix; return it with the regions that were used.
 
-    Where dyadic regions have too many boxes, small regions are halved in one direction only, the smallest first. That depends
-    on this matrix alone, so that a time step has the same boxes alone and among others.
+    Where all dyadic regions have too many boxes, regions of few tiles are halved in one direction only: first all, as in a
+    tree, then smaller and smaller ones while their boxes are few enough. That depends on this matrix alone, so that a time step
+    has the same boxes alone and among others.
     """
-    whole, block = matrix.system, FIRST_BLOCK
-    while True:
+    with suppress(TooManyBoxesError):
+        return matrix, build_matrix_boxes(matrix, k, origins_first=origins_first)
+    whole = matrix.system
+    block = int(whole.origins.regions.size[-1])
+    best = replace(matrix, system=whole.with_blocks(block))
+    built = build_matrix_boxes(best, k)
+    while block > BLOCK_FACTOR:
+        block //= BLOCK_FACTOR
+        finer = replace(matrix, system=whole.with_blocks(block))
+        growth = (finer.system.origins.large_enough.sum() / best.system.origins.large_enough.sum()) ** 2
+        if GROWTH_MARGIN * growth * _words(*built) > MAX_WORDS:
+            break
         try:
-            return matrix, build_matrix_boxes(matrix, k, origins_first=origins_first)
+            best, built = finer, build_matrix_boxes(finer, k)
         except TooManyBoxesError:
-            if block > int(whole.origins.regions.size[-1]):
-                raise
-            matrix, block = replace(matrix, system=whole.with_blocks(block)), block * BLOCK_FACTOR
+            break
+    return best, built
+
+
+def _words(boxes: BoxArrays, splits: Splits) -> int:
+    """Return the words of 64 bits that boxes take."""
+    return sum(len(array) for array in (*boxes, *splits))
 
 
 def build_matrix_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) -> tuple[BoxArrays, Splits]:
