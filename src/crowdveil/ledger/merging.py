@@ -47,9 +47,9 @@ class MergedRows:
     def _times(release: FlowRelease) -> list[int]:
         """Return a number for the time step, or the interval, of each row."""
         if release.intervals is None:
-            return release.step.tolist()
+            return [int(step) for step in release.step]
         spans = np.column_stack([release.intervals.first, release.intervals.last])
-        return np.unique(spans, axis=0, return_inverse=True)[1].reshape(-1).tolist()  # type: ignore[no-any-return]
+        return [int(number) for number in np.unique(spans, axis=0, return_inverse=True)[1].reshape(-1)]
 
     def _index(self, row: int) -> None:
         self._with_origin[self._time[row], self._origin[row]].add(row)
