@@ -65,6 +65,7 @@ class _Input(_Schema):
     options: dict[str, JsonValue]
     notes: list[str]
     dropped: dict[str, int]
+    dropped_percent: int | None = None
 
 
 class _Risk(_Schema):

@@ -72,6 +72,8 @@ MEASURES: dict[str, str] = {
     "origin-margin": "crowdveil.measures.od.margins",
     "destination-margin": "crowdveil.measures.od.margins",
     "t-closeness": "crowdveil.measures.od.closeness",
+    "confidence-coverage": "crowdveil.measures.od.confidence",
+    "confidence-width": "crowdveil.measures.od.confidence",
     "trip-length": "crowdveil.measures.od.trip_length",
     "areas": "crowdveil.measures.od.counts",
     "flows": "crowdveil.measures.od.counts",

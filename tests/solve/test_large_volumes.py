@@ -173,7 +173,7 @@ def test_deviations_of_large_volumes(row: list[int], origins: int, empty: int) -
     side = (np.array([0, origins]), np.arange(origins), np.array([0, tiles]), np.arange(tiles))
     mean = Fraction(total, cells)
     exact = 2 * sum((v - mean for v in volume.tolist() if v > mean), Fraction(0))
-    assert abs(int(deviations(boxes, rows, 1000, *side)[0]) - 1000 * exact) <= Fraction(1, 2)
+    assert abs(int(deviations(boxes, rows, 1, 1000, *side)[0]) - 1000 * exact) <= Fraction(1, 2)
 
 
 @pytest.mark.parametrize(

@@ -48,12 +48,12 @@ function TimeFormat({ desk: { draft, seen, set }, field, at }: { desk: Desk; fie
   return <div class="field time-format">
     <Control at={at} field={field} given={draft.values.time_format} change={set} />
     <div class="presets" role="group" aria-label="Formats by example">
-      <button type="button" aria-pressed={given === ""} onClick={() => set("time_format", "")}>found out from the file</button>
+      <button type="button" aria-pressed={given === ""} onClick={() => set("time_format", "")}>detect it</button>
       {FORMATS.map(([example, format]) => <button key={format} type="button" aria-pressed={given === format} onClick={() => set("time_format", format)}>{example}<span class="hide"> ({format})</span></button>)}
     </div>
     {seen.times.length > 0 && <table class="times"><caption>The first times of the file, and how they are read</caption>
       <thead><tr><th scope="col">in the file</th><th scope="col">is read as</th></tr></thead>
-      <tbody>{seen.times.map(({ text, read }, n) => <tr key={n}><td><code>{text}</code></td><td class={read === null ? "no" : "yes"}>{read ?? "not a time in this format"}</td></tr>)}</tbody></table>}
+      <tbody>{seen.times.map(({ text, read }, n) => <tr key={n}><td><code>{text}</code></td><td class={read === null ? "no" : "yes"}>{read ?? (given ? "not a time in this format" : "not clear without a format")}</td></tr>)}</tbody></table>}
   </div>;
 }
 

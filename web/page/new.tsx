@@ -11,7 +11,7 @@ import { Alert, Title } from "./parts";
 import { blocked, usePreview, type Work } from "./preview";
 import { go } from "./router";
 import { forget, shareOf, watch, withUploads } from "./uploads";
-import { label, ROLES, STATUS_WORDS } from "./words";
+import { ROLES, STATUS_WORDS } from "./words";
 
 const FIRST: Record<Takes, string[]> = { flows: ["zones", "step", "tz"], trajectories: ["tz", "zones"] };
 const FROM_PLACES = ["grid", "h3"];
@@ -134,7 +134,7 @@ function Reading({ desk }: { desk: Desk }) {
   const used = rest.filter((f) => draft.files[f.name] || draft.values[f.name]);
   return <section aria-labelledby="s-read"><h2 id="s-read"><span class="n" aria-hidden="true">2</span> Zones and times</h2>
     <div class="fields">{shown.map(one)}</div>
-    <details class="more" open={used.length > 0}><summary>More on how it is read: {rest.slice(0, 3).map((f) => label(f).toLowerCase()).join(", ")}…</summary><div class="fields">{rest.map(one)}</div></details>
+    <details class="more" open={used.length > 0}><summary>More on how it is read: {takes === "flows" ? "date format, squares, trees over the zones, earlier areas…" : "date format, person ids…"}</summary><div class="fields">{rest.map(one)}</div></details>
   </section>;
 }
 

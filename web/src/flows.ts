@@ -33,7 +33,8 @@ export class FlowLayer {
   private readonly tileStart: Int32Array;
   private readonly tiles: Float64Array | null;
   private readonly paths: (Path2D | null | undefined)[];
-  private readonly boxes: Float64Array;
+  /** Left, top, right and bottom of each area. */
+  readonly boxes: Float64Array;
   private allSteps: Rows | null = null;
   private stepScale: { least: number[]; labels: string[] } | null = null;
 
@@ -234,6 +235,8 @@ export class FlowPainter implements Painter {
   least = 0;
   shade = "";
   chosen = -1;
+  /** Volume of the widest line; 0 for the largest of the layer. */
+  top = 0;
   select: (area: number) => void = () => {};
   private cached: { key: string; found: Classes | null } = { key: "", found: null };
   private probe = document.createElement("canvas").getContext("2d")!;
@@ -306,7 +309,7 @@ export class FlowPainter implements Painter {
     const { x, y } = this.layer;
     const { origin, destination, volume } = this.layer.rowsAt(this.step);
     const { drawn } = this.counts();
-    const top = volume.length ? Math.max(volume[0], 1) : 1;
+    const top = this.top || (volume.length ? Math.max(volume[0], 1) : 1);
     const heads = Math.min(drawn, 200);
     context.strokeStyle = context.fillStyle = look.flow;
     context.lineCap = "round";

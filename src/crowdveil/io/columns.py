@@ -83,6 +83,16 @@ def need_column(source: Source, role: str, named: str | None, notes: ReadNotes) 
     return column
 
 
+def looks_like_trips(source: Source) -> bool:
+    """Return whether a table has an origin and a destination, and no position of its own: trips, not points or zones."""
+    names = {name.lower() for name in source.columns}
+
+    def has(role: str) -> bool:
+        return not names.isdisjoint(USUAL[role])
+
+    return all(has(end) or has(f"{end}_lon") for end in ("origin", "destination")) and not (has("lon") and has("lat"))
+
+
 def lacks_header(source: Source) -> bool:
     """Return whether the first line of a CSV looks like data; its values must not appear in a message."""
     return source.delimiter is not None and any(re.fullmatch(_VALUE, name) for name in source.columns)

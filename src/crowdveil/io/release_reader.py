@@ -16,7 +16,7 @@ from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Bytes, Ints
 from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.intervals import Intervals
-from crowdveil.model.release import NOT_GIVEN, STATES, Areas, FlowRelease, TrajectoryRelease
+from crowdveil.model.release import NOT_GIVEN, STATES, Areas, FlowRelease, TrajectoryRelease, VolumeBounds
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
 
@@ -78,6 +78,7 @@ def _release(
         origin=written.area_numbers("origin_area")[order].astype(np.int32),
         destination=written.area_numbers("destination_area")[order].astype(np.int32),
         volume=written.column("volume")[order],
+        bounds=_bounds(written, order),
         people=written.column(counts)[order],
         state=_states(written)[order],
         suppressed=suppressed,
@@ -119,6 +120,13 @@ def read_intervals(written: WrittenRelease, step_s: int | None, tz: str) -> Inte
             f"the {Option('step')} and {Option('tz')} that it was made with."
         )  # fmt: skip
     return Intervals(start, end, np.cumsum([0, *counts]), first, last + 1)
+
+
+def _bounds(written: WrittenRelease, order: Ints) -> VolumeBounds | None:
+    """Return the confidence bounds of volumes, where the release has them."""
+    if "volume_low" not in written.data.column_names:
+        return None
+    return VolumeBounds(written.column("volume_low")[order], written.column("volume_high")[order])
 
 
 def _steps(written: WrittenRelease, flows: Flows | None) -> tuple[Ints, Ints]:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.errors import InputError, Option, counted, rows_named, rows_that
-from crowdveil.io.columns import USUAL, need_column, refuse_repeated_name
+from crowdveil.io.columns import USUAL, looks_like_trips, need_column, refuse_repeated_name
 from crowdveil.io.crs import WGS84, parse_crs
 from crowdveil.io.gdal import read_with_gdal
 from crowdveil.io.geojson_reader import read_geojson
@@ -308,6 +308,12 @@ def _refuse_overlaps(name: str, shapes: Labels) -> None:
 
 def _from_centroids(table: pa.Table, name: str, zone_id: str | None, notes: ReadNotes) -> Zones:
     source = Source(name, table.schema, table=table)
+    if looks_like_trips(source):
+        raise InputError(
+            name,
+            "wanted zones, but it holds trips from an origin to a destination; give a file of zones, or leave the zones out and "
+            f"give {Option('grid')}, {Option('h3')} or {Option('voronoi')} for trips with coordinates.",
+        )
     columns = [need_column(source, role, None, notes) for role in ("lon", "lat")]
     (lon, bad_lon), (lat, bad_lat) = (read_floats(table[c], f"{name}, column {c}") for c in columns)
     for column, values, bad, bound in zip(columns, (lon, lat), (bad_lon, bad_lat), (180.0, 90.0), strict=True):

@@ -9,7 +9,7 @@ import base64
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -196,6 +196,13 @@ def _free_prefix(zones: Zones, word: str) -> str:
     return word
 
 
+class VolumeBounds(NamedTuple):
+    """Confidence bounds of the volume of each row, where it is noisy: the true one lies between them, both included."""
+
+    low: Ints
+    high: Ints
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class FlowRelease(Tabular):
     """Anonymized flows of all time steps.
@@ -226,6 +233,8 @@ class FlowRelease(Tabular):
         are none. Confidential, do not publish.
     intervals
         The interval of time of each row, where rows may span several time steps; None where each is of one.
+    bounds
+        Confidence bounds of noisy volumes; None where volumes are exact.
     """
 
     areas: Areas
@@ -243,6 +252,7 @@ class FlowRelease(Tabular):
     facts: Mapping[str, Any] = field(default_factory=dict)
     figures: Floats | None = None
     intervals: Intervals | None = None
+    bounds: VolumeBounds | None = None
 
     def __post_init__(self) -> None:
         if self.figures is not None:
@@ -258,12 +268,16 @@ class FlowRelease(Tabular):
             people=self.people,
             state=self.state,
         )
+        if self.bounds is not None:
+            bounds = VolumeBounds(*(frozen(column, np.int64) for column in self.bounds))
+            object.__setattr__(self, "bounds", bounds)
+            check_lengths("release", n, volume_low=bounds.low, volume_high=bounds.high)
         check_offsets(self.offsets, n, "release")
         check_lengths("release", len(self.offsets) - 1, t=self.t, suppressed=self.suppressed)
         if n:
-            low = min(int(self.origin.min()), int(self.destination.min()))
-            high = max(int(self.origin.max()), int(self.destination.max()))
-            require(low >= 0 and high < len(self.areas), "release: a row names an area that does not exist.")
+            first = min(int(self.origin.min()), int(self.destination.min()))
+            last = max(int(self.origin.max()), int(self.destination.max()))
+            require(first >= 0 and last < len(self.areas), "release: a row names an area that does not exist.")
         if self.intervals is not None:
             check_lengths("release", n, interval=self.intervals.first)
             check_lengths("release", len(self.t), windows=self.intervals.window_start)
@@ -288,7 +302,7 @@ class FlowRelease(Tabular):
         import pyarrow as pa
 
         names, states = pa.array(self.areas.names, pa.string()), pa.array(STATES)
-        columns = self._time_columns(times or self._timestamps)
+        columns, bounds = self._time_columns(times or self._timestamps), self.bounds
 
         def chunk(rows: slice) -> pa.Table:
             return pa.table(
@@ -297,6 +311,7 @@ class FlowRelease(Tabular):
                     "origin_area": names.take(pa.array(self.origin[rows])),
                     "destination_area": names.take(pa.array(self.destination[rows])),
                     "volume": self.volume[rows],
+                    **({} if bounds is None else {"volume_low": bounds.low[rows], "volume_high": bounds.high[rows]}),
                     self.k_unit: self.people[rows],
                     "state": states.take(pa.array(self.state[rows])),
                 }

@@ -197,5 +197,6 @@ class Zones(Tabular):
         """Raise unless the tiles' positions are known."""
         if not self.located:
             raise InputError(
-                f"{purpose} need the positions of the zones, but only their ids are known; give {Option('zones')}."
+                f"{purpose} need the positions of the zones, but only their ids are known; give {Option('zones')}, "
+                f"or, for data with coordinates, {Option('grid')}, {Option('h3')} or {Option('voronoi')}."
             )

@@ -53,8 +53,9 @@ class PictureFrame:
         return self.unit * METERS_PER_DEGREE
 
     def as_json(self) -> dict[str, Any]:
-        """Return the frame as data for the page."""
-        return {"width": self.width, "height": self.height, "meters": round(self.meters, 6)}
+        """Return the frame as data for the page; with its place, so that maps of two releases can be linked."""
+        place = {name: round(getattr(self, name), 12) for name in ("west", "north", "unit", "squeeze")}
+        return {"width": self.width, "height": self.height, "meters": round(self.meters, 6), **place}
 
 
 @dataclass(frozen=True, eq=False)

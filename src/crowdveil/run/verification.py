@@ -141,7 +141,8 @@ def without_exact_figures(manifest: dict[str, Any]) -> dict[str, Any]:
     cost, read_from = manifest["cost"], manifest["input"]
     return manifest | {
         "risk": manifest["risk"] and [trial | {"risk_percent_before": None} for trial in manifest["risk"]],
-        "input": read_from | {"notes": [], "dropped": {}, "data": read_from["data"] | {"people_about": None}},
+        "input": read_from
+        | {"notes": [], "dropped": {}, "dropped_percent": None, "data": read_from["data"] | {"people_about": None}},
         "cost": {name: value for name, value in cost.items() if name != "suppressed_volume_percent"},
     }
 

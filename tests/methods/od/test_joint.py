@@ -22,8 +22,11 @@ from crowdveil.model.release import REPORTED
 from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
+from crowdveil.solve.od.assignment import row_of_flows
 from crowdveil.solve.od.boxes import BoxSpace
+from crowdveil.solve.od.dyadic_regions import DyadicRegions
 from crowdveil.solve.od.region_space import RegionSpace
+from crowdveil.synth.profiles import make_profile
 
 
 def _built(flows: Flows, k: int) -> BoxSpace:
@@ -306,6 +309,56 @@ def test_with_rectangles_too_an_evaluation_is_the_best_of_all(problem: Any, k: i
         assert tuple(got[::-1]) == min((s, a) for a, s in everything)
     else:
         assert (q * got[0] + p * got[1], got[1]) == min((q * a + p * s, s) for a, s in everything)
+
+
+@examples(60)
+@given(problem=scattered(), k=st.integers(2, 4), p=st.integers(0, 30), block=st.sampled_from([1, 2, 4]))
+def test_with_blocks_an_evaluation_is_the_best_of_what_is_left(problem: Any, k: int, p: int, block: int) -> None:
+    """Small regions with one split, against all partitions of the same regions by plain sets."""
+    flows, trips = problem
+    system = RegionSpace.rectangles(flows).with_blocks(block)
+    regions, plain = system.origins.regions, PlainRectangles(flows.zones, trips, k)
+    assert isinstance(regions, DyadicRegions)
+    sets = [frozenset(regions.node_tiles(i).tolist()) for i in range(len(regions))]
+    for i, tiles in enumerate(sets):
+        splits = range(regions.split_offsets[i], regions.split_offsets[i + 1])
+        ways = {frozenset((sets[regions.first[s]], sets[regions.second[s]])) for s in splits}
+        assert ways == plain.halves[tiles] if len(tiles) > block else len(ways) == min(len(plain.halves[tiles]), 1)
+        assert ways <= plain.halves[tiles]
+        plain.halves[tiles] = ways
+    boxes = BoxSpace.of(flows, 0, system, k)
+    if len(set(plain.inside(plain.everything, plain.everything))) < k:
+        assert len(boxes) == 0
+        return
+    got = boxes.solve_at(Fraction(p))[:2]
+    everything = plain.partitions(plain.everything, plain.everything)
+    assert (got[0] + p * got[1], got[1]) == min((a + p * s, s) for a, s in everything)
+
+
+def test_too_many_dyadic_boxes_fall_back_to_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is bounded: small regions get one split, rows stay those of their people, then the map is refused."""
+    flows = make_profile("nyc", np.random.default_rng(2), 2)
+    flows = flows.where(flows.origin % 4 == 0)
+    system = RegionSpace.rectangles(flows)
+    whole = BoxSpace.of(flows, 0, system, 10)
+    params = {how: JointParams(k=10, splits="dyadic", time_partition=how) for how in ("steps", "stable")}
+    words = 6 * len(whole) + 3 * len(whole.splits.kind) + len(whole.splits.link)
+    monkeypatch.setattr("crowdveil.solve.od.boxes.MAX_WORDS", words)  # which leaves nothing for looking boxes up
+    bounded = BoxSpace.of(flows, 0, system, 10)
+    assert 0 < len(bounded) < len(whole)
+    assert 6 * len(bounded) + 3 * len(bounded.splits.kind) + len(bounded.splits.link) < words
+    alone = BoxSpace.of(flows.at_steps(np.array([0])), 0, system, 10)
+    assert alone.cost.tolist() == bounded.cost.tolist()
+    for asked in params.values():
+        release = run(flows, asked, np.random.default_rng(0), no_progress)
+        row = row_of_flows(flows, release)
+        assert len(release) and release.people.min() >= 10
+        held = row >= 0
+        assert np.bincount(row[held], flows.volume[held], len(release)).tolist() == release.volume.tolist()
+        assert flows.total - release.volume.sum() <= flows.total // 10
+    monkeypatch.setattr("crowdveil.solve.od.boxes.MAX_WORDS", 100)
+    with pytest.raises(InputError, match="splits"):
+        BoxSpace.of(flows, 0, system, 10)
 
 
 @examples(50)

@@ -25,17 +25,16 @@ def new_splits(size: int) -> Splits:
 
 @kernel
 def cut_boxes(boxes: BoxArrays, splits: Splits, count: int) -> tuple[BoxArrays, Splits]:
-    """Return the first `count` boxes with their splits, without the unused ends.
+    """Return the first `count` boxes with their splits, without the unused ends, which were never written and take no memory.
 
     The box of all trips is the last one that was looked up; boxes that were made after it are not part of it.
     """
     used = splits.offsets[count]
     links = splits.link_offsets[used]
     kept = BoxArrays(
-        boxes.origin[:count].copy(), boxes.destination[:count].copy(), boxes.volume[:count].copy(),
-        boxes.crowd[:count].copy(), boxes.cells[:count].copy(),
-    )  # fmt: skip
+        boxes.origin[:count], boxes.destination[:count], boxes.volume[:count], boxes.crowd[:count], boxes.cells[:count]
+    )
     return kept, Splits(
-        splits.offsets[: count + 1].copy(), splits.kind[:used].copy(), splits.lost[:used].copy(),
-        splits.link_offsets[: used + 1].copy(), splits.link[:links].copy(),
+        splits.offsets[: count + 1], splits.kind[:used], splits.lost[:used], splits.link_offsets[: used + 1],
+        splits.link[:links],
     )  # fmt: skip

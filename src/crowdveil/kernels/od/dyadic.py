@@ -21,7 +21,8 @@ def build_dyadic_boxes(
     o_large_enough: Ints,
     d_large_enough: Ints,
     k: int,
-) -> tuple[BoxArrays, Splits]:
+    most_words: int,
+) -> tuple[bool, BoxArrays, Splits]:
     """Build all boxes (origin region, destination region) with a crowd of at least k, as `tree_boxes.build_boxes` does.
 
     Parameters
@@ -29,7 +30,11 @@ def build_dyadic_boxes(
     pair_person, pair_origin, pair_destination
         Who went from which tile to which, sorted by person, each once; empty where people are not known.
     o_large_enough, d_large_enough
-        Which regions may be published on either side; a region that holds one that may, may too.
+        Which regions may be published on either side; a region that may not is no half of one that may.
+    most_words
+        Words of 64 bits that boxes, splits and links may take.
+
+    Returns whether that was enough, the boxes, and their splits. Nothing is complete where it was not.
     """
     row_offsets, row_tile, row_volume, row_crowd = rows
     tile_offsets, tiles, halving_offsets, first, second = arrays
@@ -166,6 +171,11 @@ def build_dyadic_boxes(
         ref_end[a] = refs
         for i in range(ref_start[a], refs):
             where[ref_region[i]] = -1
+        if 6 * made + 3 * split + links + 2 * refs > most_words:
+            refs = 0
+            break
+    enough = refs > 0 or made == 0
     boxes = BoxArrays(box_o, box_d, box_v, box_u, box_cells)
     splits = Splits(split_offsets, split_kind, split_lost, link_offsets, link)
-    return cut_boxes(boxes, splits, ref_box[refs - 1] + 1 if refs > 0 else 0)
+    kept, kept_splits = cut_boxes(boxes, splits, ref_box[refs - 1] + 1 if refs > 0 else 0)
+    return enough, kept, kept_splits

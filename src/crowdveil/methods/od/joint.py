@@ -162,7 +162,7 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
         if len(boxes) == 0:
             return ALL_SUPPRESSED
         if refinement is not None:
-            return refinement.solve(step, boxes, budget, near, left=params.aggregate_small)
+            return refinement.solve(step, boxes, budget, left=params.aggregate_small)
         choice, gaps = boxes.solve(budget, near)
         return boxes.outcome(choice, *gaps, left=params.aggregate_small)
 

@@ -100,7 +100,8 @@ class FlowSparkBackend(SparkBackend):
 
     def write(self, progress: Progress) -> FileEntries:
         """Write the rows of the release as part files, and its time steps and areas here."""
-        rows = self.result.where(f"kind = '{ROW}'").select(*row_schema(self.counts).names)
+        schema = row_schema(self.counts, bounds=self.spec.method.volume_bounds)
+        rows = self.result.where(f"kind = '{ROW}'").select(*schema.names)
         files = max(self.engine.slots, -(-self.published_rows // FILE_ROWS))
         write_part_files(self.engine, rows.coalesce(files), self.data, progress)
         self._gather_areas()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -21,6 +21,10 @@ FIRST_GUESS, GUESS_PARTS = Fraction(1, 25), 16
 """The first multiplier that is tried, as a share of what a trip costs if nothing is split, and its largest denominator."""
 MAX_COST = 2**60
 """Costs of a matrix stay below it: sums and differences of a few of them fit into 64 bits."""
+MAX_WORDS = 2**27
+"""Words of 64 bits that dyadic boxes of a matrix may take while they are built: 1 GiB."""
+FIRST_BLOCK, BLOCK_FACTOR = 4, 4
+"""Tiles of regions that are halved in one direction only where dyadic regions have too many boxes, and how they grow."""
 DEVIATION_SCALE = 1000
 """Deviations are fractions; they count in thousandths of a trip, so that costs stay whole numbers."""
 
@@ -105,8 +109,8 @@ class BoxSpace:
         origins_first: bool = False,
     ) -> BoxSpace:
         """Build the boxes of a time step; with `origins_first`, an origin is only split while its destinations are not."""
-        matrix = Matrix.of(data, step, system)
-        built, splits = build_matrix_boxes(matrix, k, origins_first=origins_first)
+        matrix, (built, splits) = build_bounded_boxes(Matrix.of(data, step, system), k, origins_first=origins_first)
+        system = matrix.system
         boxes = BoxArrays(*(frozen(a, np.int64) for a in built))
         o, d, volume = boxes.origin, boxes.destination, boxes.volume
         total, lost_cost = matrix.total, lost_cost_of(objective)
@@ -318,6 +322,28 @@ def check_exact(cost: int) -> None:
         )
 
 
+class TooManyBoxesError(InputError):
+    """Boxes of dyadic regions would take too much memory."""
+
+
+def build_bounded_boxes(
+    matrix: Matrix, k: int, *, origins_first: bool = False
+) -> tuple[Matrix, tuple[BoxArrays, Splits]]:
+    """Build all boxes of a matrix; return it with the regions that were used.
+
+    Where dyadic regions have too many boxes, small regions are halved in one direction only, the smallest first. That depends
+    on this matrix alone, so that a time step has the same boxes alone and among others.
+    """
+    whole, block = matrix.system, FIRST_BLOCK
+    while True:
+        try:
+            return matrix, build_matrix_boxes(matrix, k, origins_first=origins_first)
+        except TooManyBoxesError:
+            if block > int(whole.origins.regions.size[-1]):
+                raise
+            matrix, block = replace(matrix, system=whole.with_blocks(block)), block * BLOCK_FACTOR
+
+
 def build_matrix_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) -> tuple[BoxArrays, Splits]:
     """Build all boxes of a matrix that reach k, and how each can be split."""
     from crowdveil.kernels.od.dyadic import build_dyadic_boxes
@@ -328,7 +354,15 @@ def build_matrix_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) -
         raise InputError("not even the whole map has as many tiles as published areas should have; ask for fewer.")
     if isinstance(origins.regions, DyadicRegions):
         large = frozen(origins.large_enough, np.int64)
-        return build_dyadic_boxes(matrix.rows, *matrix.pairs_by_person(), origins.regions.arrays, large, large, k)
+        enough, boxes, splits = build_dyadic_boxes(
+            matrix.rows, *matrix.pairs_by_person(), origins.regions.arrays, large, large, k, MAX_WORDS
+        )
+        if not enough:
+            raise TooManyBoxesError(
+                f"dyadic splits of this map and these flows need more than {8 * MAX_WORDS >> 30} GiB of memory; use "
+                f"{Option('splits', 'tree')}."
+            )
+        return boxes, splits
     leaves = origins.tree.tiles
     pairs = matrix.pairs_by(np.arange(leaves, dtype=np.int32), leaves)
     return build_boxes(matrix.rows, pairs, origins.as_origins, destinations.as_destinations, origins_first, k)

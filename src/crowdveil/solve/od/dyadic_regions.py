@@ -6,7 +6,7 @@ tiles. Rectangles that hold the same tiles are one region. A quadtree is one pat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -78,6 +78,30 @@ class DyadicRegions:
         at = self.split_offsets[regions] + split
         both = np.sort(np.column_stack([self.first[at], self.second[at]]), axis=1)
         return both.ravel(), np.repeat(np.arange(len(regions)), 2)
+
+    def with_blocks(self, block: int) -> tuple[DyadicRegions, Mask]:
+        """Return the regions, those of at most `block` tiles with their most equal halves alone, and which are still used."""
+        size = self.size
+        whole = row_slices(self.split_offsets)
+        unequal = np.abs(size[self.first] - size[self.second])
+        best = np.lexsort((np.arange(len(whole)), unequal, whole))
+        most_equal = np.zeros(len(whole), np.bool_)
+        most_equal[best[np.flatnonzero(np.diff(whole[best], prepend=-1))]] = True
+        keep = most_equal | (size[whole] > block)
+        used = np.zeros(len(self), np.bool_)
+        used[self.root] = True
+        # Halves have smaller numbers: from the whole map down it is known whether a region is used.
+        for split in np.flatnonzero(keep)[::-1].tolist():
+            if used[whole[split]]:
+                used[self.first[split]] = used[self.second[split]] = True
+        counts = np.bincount(whole[keep], minlength=len(self))
+        regions = replace(
+            self,
+            split_offsets=frozen(np.concatenate([[0], np.cumsum(counts)]), np.int64),
+            first=frozen(self.first[keep], np.int64),
+            second=frozen(self.second[keep], np.int64),
+        )
+        return regions, used
 
     def holds(self, regions: Ints, tiles: Ints) -> Mask:
         """Return whether each region holds the tile given with it."""

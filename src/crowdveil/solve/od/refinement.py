@@ -58,14 +58,15 @@ class Refinement:
         columns = (x, y, tile_cost(data, objective), data.visited)
         return cls(data, TilePlaces(*(frozen(c, np.int64) for c in columns)), k, extent, objective, trim)
 
-    def solve(self, step: int, boxes: BoxSpace, budget: int, near: Fraction | None, *, left: bool) -> StepSolution:
+    def solve(self, step: int, boxes: BoxSpace, budget: int, *, left: bool) -> StepSolution:
         """Find the best partition of a time step, cut its boxes again, and return what is published and, if wanted, left out.
 
         Where cuts may suppress trips, a partition within a part of the budget is cut too, and the cheaper result is taken. The
         facts are the gaps of the result, and of the best partition before it was cut, to the lowest cost that a partition
         without such cuts can have within the budget. The first is negative where the result is cheaper than that.
         """
-        whole = boxes.solve_for_budget(budget, near)
+        # The search begins at no other step's multiplier: cuts depend on the multiplier that it finds.
+        whole = boxes.solve_for_budget(budget)
         bound = whole.lower_bound(budget)
         choice, _ = boxes.improve(whole, budget)
         before = boxes.cost_of(choice)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -122,6 +122,16 @@ class RegionSpace:
     def widest(self) -> int:
         """Return what a trip from the whole map to the whole map costs."""
         return int(self.origins.cost[-1]) + int(self.destinations.cost[-1])
+
+    def with_blocks(self, block: int) -> RegionSpace:
+        """Return dyadic regions with the same numbers; those of at most `block` tiles are halved in one direction only."""
+        whole = self.origins.regions
+        if not isinstance(whole, DyadicRegions):
+            raise TypeError("only rectangles are halved in several directions")
+        regions, used = whole.with_blocks(block)
+        large_enough = frozen(self.origins.large_enough & used, np.bool_)
+        side = replace(self.origins, regions=regions, large_enough=large_enough)
+        return RegionSpace(side, side)
 
     @classmethod
     def trees(

@@ -87,7 +87,7 @@ class StableProblem:
         for step in steps.tolist():
             if self.data.people_in_step(step) < self.k:
                 continue
-            matrix = Matrix.of(self.data, step, self.system)
+            matrix = Matrix.of(self.data, step, base.system)
             boxes, _ = build_matrix_boxes(matrix, self.k)
             listed = order[np.searchsorted(keys, boxes.origin * regions + boxes.destination, sorter=order)]
             fill_step(frozen(listed, np.int64), boxes, base.splits, volume, cells)

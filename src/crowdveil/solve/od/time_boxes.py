@@ -185,7 +185,9 @@ class _Builder:
             node, allowed = np.append(node, _NO_NODE), np.append(allowed, np.int8(BY_TIME))
             splits = _with_split(splits, roots)
         total, lost_cost = int(volume[-1]), lost_cost_of(self.problem.objective)
-        check_exact(int(cost.max(initial=0)) + lost_cost * total)
+        weight, longest = self.problem.windows.step_weight, int((self.tree.last - self.tree.first).max(initial=1))
+        each = weight.denominator * system.widest + weight.numerator * (longest - 1)
+        check_exact((each if self.problem.objective != "reconstruction" else 3 * lost_cost) * total)
         return TimeBoxSpace(
             system,
             origin=frozen(origin, np.int64),
