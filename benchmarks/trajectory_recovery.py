@@ -1,4 +1,4 @@
-"""Recovery of trajectories from aggregates: seconds of 10,000 trajectories in 24 steps, and accuracy on San Francisco's cabs.
+"""Recovery of trajectories from aggregates: seconds of 10,000 trajectories in 24 steps, and accuracy on cabs of San Francisco.
 
 Accuracy is the mean share of time steps in which the recovered trajectory of a person is in the person's place; in brackets that
 of linking at random. Before: from counts by tile and step. After: from tiles with at least k people (heat maps), and from flows

@@ -145,7 +145,7 @@ def tile_entries(positions: Positions, tile_m: float, smallest: int) -> tuple[En
     tiles, number = np.unique(np.stack([column.ravel(), row.ravel()], axis=1), axis=0, return_inverse=True)
     people, steps = len(positions.x), len(positions.start)
     place = number.reshape(people, steps)
-    center: Floats = (tiles + np.float64(0.5)) * np.float64(tile_m)
+    center = ((tiles + 0.5) * tile_m).astype(np.float64)
     counts = [np.bincount(place[:, step], minlength=len(tiles)) for step in range(steps)]
     listed = [np.repeat(np.arange(len(tiles)), np.where(count >= smallest, count, 0)) for count in counts]
     flat = np.concatenate(listed)
