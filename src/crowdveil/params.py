@@ -188,7 +188,8 @@ def _hour_weight(value: Any) -> Any:
         number = Decimal(str(value).strip())
     except ArithmeticError:
         number = Decimal(-1)
-    if isinstance(value, bool) or not 0 <= number <= 10**6 or number != round(number, 2):
+    finite = number.is_finite() and not isinstance(value, bool)
+    if not finite or not 0 <= number <= 10**6 or number != round(number, 2):
         raise ValueError("a number from 0 with at most two decimals")
     return float(number)
 
