@@ -37,7 +37,10 @@ from crowdveil.solve.od.targets import origins_near, target_volumes
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 WORKED = DOCS / "worked-example.md"
 TUTORIALS = {"tutorial": DOCS / "tutorial-nyc-taxi.md", "land-use": DOCS / "tutorial-land-use.md"}
-PICTURES = {"land-use": {"profiles.png": "land-use-profiles.png", "land-use.png": "land-use.png"}}
+PICTURES = {
+    "tutorial": {"origin-sizes.png": "nyc-origin-sizes.png", "destinations-confidential.png": "nyc-destinations.png"},
+    "land-use": {"profiles.png": "land-use-profiles.png", "land-use.png": "land-use.png"},
+}
 """Pictures that the commands of a tutorial draw, and their names among the pictures of the docs."""
 _BLOCK = re.compile(r"^```([a-z]+)(?: (\S+))?\n(.*?)^```$", re.M | re.S)
 _MADE = re.compile(r"<!-- ([a-z ]+) -->\n.*?<!-- end -->", re.S)

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 from crowdveil import reference
+from crowdveil.attacks.od.releases import PublishedReleases
+from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories
 from crowdveil.compat.mobidatalab import names as mobidatalab
 from crowdveil.fields import Row, rows
 from crowdveil.method import Method
@@ -19,6 +21,11 @@ from crowdveil.registry import METHODS, all_aggregations, all_attacks, all_dista
 PACKAGE = Path(__file__).parent
 DOCS = PACKAGE.parents[1] / "docs"
 _HEAD = "<!-- Generated from the code by `make docs`; change the code, not this page. -->\n"
+_ATTACKED = {
+    Trajectories: "trajectories",
+    AggregatedTrajectories: "aggregates of trajectories",
+    PublishedReleases: "two or more releases of flows",
+}
 _STATUS = {
     "proven": "the guarantee follows from what the method does",
     "argued": "the guarantee rests on an argument with stated assumptions",
@@ -135,7 +142,7 @@ def _attacks_page() -> str:
         "Background knowledge and matching rule of each adversary. [How to read the results](attacks.md).\n",
     ]
     for attack in all_attacks().values():
-        what = "trajectories" if attack.takes is Trajectories else "a release of flows"
+        what = _ATTACKED.get(attack.takes, "a release of flows")
         known = f" In scikit-mobility: {', '.join(attack.aliases)}." if attack.aliases else ""
         body = re.sub(r"^(\w[\w ]*)\n-+$", r"*\1.*", attack.doc.strip(), flags=re.M)
         lines += [f"## {attack.name}\n", f"On {what}.{known}\n", f"{body}\n", _table(rows(attack.params))]

@@ -65,6 +65,7 @@ class _Input(_Schema):
     options: dict[str, JsonValue]
     notes: list[str]
     dropped: dict[str, int]
+    dropped_percent: int | None = None
 
 
 class _Risk(_Schema):
@@ -179,6 +180,8 @@ class SectorFile(_Schema):
 
 class _Area(_Schema):
     area: str
+    name: str | None = None
+    """Readable name, of at most 60 characters."""
     tiles: list[str]
     size: int = 0
     area_km2: Number = None

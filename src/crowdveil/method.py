@@ -70,6 +70,8 @@ class Method(Described):
         Whether it merges flows, and so needs the person ids of each flow where k counts people.
     row_semantics
         The meaning of the rows of its releases, if they are flows.
+    volume_bounds
+        Whether rows have confidence bounds of their volumes.
     summarize_diagnostics
         (parameters, figures of all time steps that have any, a row each) → facts for the manifest; None where there are none.
     partitioning
@@ -94,6 +96,7 @@ class Method(Described):
     status: Status
     needs_person_ids: bool = False
     row_semantics: RowSemantics = "exact"
+    volume_bounds: bool = False
     summarize_diagnostics: Callable[[Any, Any], dict[str, Any]] | None = None
     partitioning: Partitioning = lambda params: "it needs all of the data at once"
     partitions: Callable[[Outline, Any], list[Ints]] | None = None

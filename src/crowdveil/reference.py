@@ -19,9 +19,9 @@ from crowdveil.run.options import RunOptions
 _INPUT_OPTIONS = {*FlowReading.model_fields, *TrajectoryReading.model_fields}
 _METHOD_GROUP = "anonymize"
 _PYTHON = {
-    "Anonymize and check": ("anonymize", "verify", "write_report", "plot", "plot_zone", "measure", "attack"),
+    "Anonymize and check": ("anonymize", "verify", "write_report", "plot", "measure", "attack"),
     "Several releases": (
-        "ledger_init", "ledger_list", "ledger_check", "ledger_add", "ledger_explain", "ledger_verify", "ledger_retire",
+        "derive", "ledger_init", "ledger_list", "ledger_check", "ledger_add", "ledger_explain", "ledger_verify", "ledger_retire",
     ),
     "Compare": ("compare", "sweep"),
     "Analyze": ("reconstruct", "profiles", "land_use", "topics", "quadtree_heatmap"),

@@ -56,6 +56,8 @@ MEASURES: dict[str, str] = {
     "generalization-total": "crowdveil.measures.od.generalization",
     "generalization-cost": "crowdveil.measures.od.generalization",
     "generalization-boxes": "crowdveil.measures.od.boxes",
+    "mean-duration": "crowdveil.measures.od.duration",
+    "generalization-by-duration": "crowdveil.measures.od.duration",
     "origin-area": "crowdveil.measures.od.area",
     "destination-area": "crowdveil.measures.od.area",
     "origin-tiles": "crowdveil.measures.od.area",
@@ -69,6 +71,8 @@ MEASURES: dict[str, str] = {
     "jensen-shannon": "crowdveil.measures.od.similarity",
     "origin-margin": "crowdveil.measures.od.margins",
     "destination-margin": "crowdveil.measures.od.margins",
+    "confidence-coverage": "crowdveil.measures.od.confidence",
+    "confidence-width": "crowdveil.measures.od.confidence",
     "trip-length": "crowdveil.measures.od.trip_length",
     "areas": "crowdveil.measures.od.counts",
     "flows": "crowdveil.measures.od.counts",
@@ -111,12 +115,14 @@ ATTACKS: dict[str, str] = {
     "probability": "crowdveil.attacks.trajectory.probability",
     "proportion": "crowdveil.attacks.trajectory.proportion",
     "home-work": "crowdveil.attacks.trajectory.home_work",
+    "trajectory-recovery": "crowdveil.attacks.trajectory.trajectory_recovery",
     "minimum-group-size": "crowdveil.attacks.od.minimum_group_size",
     "singleton-margins": "crowdveil.attacks.od.singleton_margins",
     "differencing": "crowdveil.attacks.od.differencing",
     "homogeneity": "crowdveil.attacks.od.homogeneity",
+    "releases": "crowdveil.attacks.od.releases",
 }
-"""The module of each attack: first those on trajectories, then those on releases of flows."""
+"""The module of each attack: first those on trajectories, then those on a release of flows, then on several."""
 
 
 _Record = TypeVar("_Record")

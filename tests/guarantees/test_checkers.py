@@ -35,6 +35,7 @@ from crowdveil.guarantees import (
     SectorKAnonymity,
     SegmentKAnonymity,
     SharedTilePairs,
+    SumsOfParent,
     SuppressedTrajectories,
     SuppressionBudget,
     SwappedTrajectories,
@@ -51,7 +52,8 @@ GOOD = [(0, "a", "b", 12, 10), (0, "b", "a", 30, 11), (3600, "ab", "c", 10, 10)]
 EVERY = (
     FlowKAnonymity(k=7, k_unit="trips"), DisjointFlows(), SuppressionBudget(suppress=0.1, k=7),
     GeneralizationLimit(tiles=9), MinTiles(tiles=2), MinInhabitedTiles(tiles=2), MaxArea(km2=1.5),
-    WellFormedFlows(), TrueVolumes(), BoundedVolumes(), LocationsOnTileCenters(), WellFormedTrajectories(),
+    SumsOfParent(parent="hours", sha256="0" * 64), WellFormedFlows(), TrueVolumes(), BoundedVolumes(),
+    LocationsOnTileCenters(), WellFormedTrajectories(),
     DifferentialPrivacy(epsilon=0.5, trips=2), TrajectoryKAnonymity(k=3, k_unit="people"),
     SegmentKAnonymity(k=3, k_unit="people"), SuppressedTrajectories(suppress=0.02, k=3, k_unit="people"),
     CombinationKAnonymity(k=3, knowledge=2, interval_s=None, k_unit="people"), OriginalPoints(),
@@ -146,10 +148,18 @@ def test_ill_formed_areas(areas: dict[str, list[str]], fault: str) -> None:
     assert finding.violated and fault in finding.detail
 
 
+def test_readable_names_that_repeat_or_are_long() -> None:
+    for names in (["Astoria", "Astoria"], ["x" * 61, "Soho"]):
+        release = written(GOOD)
+        for feature, name in zip(release.features, names, strict=False):
+            feature["properties"] = feature["properties"] | {"name": name}
+        assert "readable names" in WellFormedFlows().check(release).detail
+
+
 def test_two_areas_of_one_name() -> None:
     release = written(GOOD)
     release.features.append(release.features[0])
-    assert "one name" in WellFormedFlows().check(release).detail
+    assert "two areas have one id" in WellFormedFlows().check(release).detail
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_inputs_that_overlap_are_audited(trips: Path, ledger: Path, tmp_path: Pa
     table = pq.read_table(trips)
     pq.write_table(table.slice(0, 22), tmp_path / "part.parquet")  # another export, which lacks one trip
     release(tmp_path / "part.parquet", tmp_path / "part", "1d", ledger=ledger)
-    with pytest.raises(GuaranteeViolatedError, match="leaves 1 people"):
+    with pytest.raises(GuaranteeViolatedError, match="leaves 1 person"):
         release(trips, tmp_path / "whole", "1d", ledger=ledger)
     pq.write_table(table.slice(23), tmp_path / "rest.parquet")
     rest = release(tmp_path / "rest.parquet", tmp_path / "rest", "1d", ledger=ledger)
@@ -230,9 +230,13 @@ def test_heat_maps_are_audited(ledger: Path, tmp_path: Path) -> None:
             "trajectory_id": np.arange(n) % 40, "user_id": np.arange(n) % 40,
         }
     )  # fmt: skip
-    for name, k in (("fine", 5), ("coarse", 8)):
-        crowdveil.quadtree_heatmap(points, tmp_path / name, min_k=k)
-    assert crowdveil.ledger_add(ledger, tmp_path / "fine", points).entry == 1
-    assert crowdveil.ledger_check(ledger, tmp_path / "fine", points).passed
+    crowdveil.quadtree_heatmap(points, tmp_path / "fine", min_k=5, ledger=ledger)
+    crowdveil.quadtree_heatmap(points, tmp_path / "coarse", min_k=8)
+    assert json.loads((tmp_path / "fine" / "manifest.json").read_text())["ledger"]["entry"] == 1
+    assert crowdveil.ledger_add(ledger, tmp_path / "fine", points).entry == 2
+    with pytest.raises(GuaranteeViolatedError, match="minus"):
+        crowdveil.quadtree_heatmap(points, tmp_path / "refused", min_k=8, ledger=ledger)
+    assert not (tmp_path / "refused").exists()
+    assert [entry.state for entry in entries(Ledger(ledger))] == ["published", "published"]
     coarse = crowdveil.ledger_check(ledger, tmp_path / "coarse", points)
     assert not coarse.passed and any("minus" in line for line in coarse.lines)

@@ -181,6 +181,7 @@ def test_worked_out_by_hand() -> None:
         "generalization-total": 24,
         "generalization-cost": 24 + 2 * 0.01 * 3,
         "generalization-boxes": 3,
+        "mean-duration": NAN,
         "origin-area": NAN,
         "destination-area": NAN,
         "origin-tiles": 1,
@@ -206,7 +207,9 @@ def test_worked_out_by_hand() -> None:
         near = 0.01 if name == "trip-length" else 1e-9
         assert _value(name, compared).tolist() == pytest.approx([value], abs=near, nan_ok=True), name
     assert _value("volume-by-destination-size", compared).tolist() == [[0, 1, 0, 0, 0, 0, 0]]
-    assert set(wanted) | {"volume-by-origin-size", "volume-by-destination-size"} == {m.name for m in _of_flows()}
+    assert np.isnan(_value("generalization-by-duration", compared)).all(), "there are no times"
+    tables = {"volume-by-origin-size", "volume-by-destination-size", "generalization-by-duration"}
+    assert set(wanted) | tables == {m.name for m in _of_flows()}
 
 
 def test_boxes_meet_tiles_that_they_do_not_hold() -> None:

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from crowdveil.analysis.calendar import Slots
 from crowdveil.io.matplotlib_figure import new_figure
-from crowdveil.report import analysis_plots, flow_page, flow_picture, release_plots, svg_figures
+from crowdveil.report import analysis_plots, flow_page, flow_picture, svg_figures
+from crowdveil.report.interval_charts import thinned
+from crowdveil.report.plots import profiles
 
 
 def test_a_step_without_a_row_is_missing_and_not_zero() -> None:
-    found = release_plots._by_step(np.array([0, 0, 2]), np.array([3, 4, 5]), 4)
+    found = profiles.trips_by_step(np.array([0, 0, 2]), np.array([3, 4, 5]), 4)
     assert np.array_equal(found, [7.0, np.nan, 5.0, np.nan], equal_nan=True)
 
 
@@ -34,8 +36,8 @@ def test_the_curve_of_a_report_has_gaps_for_steps_without_flows() -> None:
     every, values = flow_page._with_gaps(t, np.array([7.0, 0.0, 5.0, 6.0]))
     assert np.array_equal(every, 1_700_000_000 + 3600 * np.arange(5))
     assert np.array_equal(values, [7.0, np.nan, np.nan, 5.0, 6.0], equal_nan=True)
-    thinned, _ = flow_page._thinned(np.tile(values, 500), ["", "", ""])
-    assert len(thinned) <= 1000 and np.nanmin(thinned) >= 5, "a mean of known values is not lowered by gaps"
+    shown, _ = thinned(np.arange(2500), np.tile(values, 500), "UTC")
+    assert len(shown) <= 1000 and np.nanmin(shown) >= 5, "a mean of known values is not lowered by gaps"
 
 
 def test_the_line_of_a_report_is_broken_where_values_are_missing() -> None:

@@ -171,3 +171,39 @@ def test_without_scripts_and_in_print_the_pictures_are_there(browser: Any, pages
         opened.page.emulate_media(media="print")
         assert not opened.page.is_visible("#live") and opened.page.is_visible("svg.map")
         assert len(opened.page.pdf()) > 10_000
+
+
+def test_the_time_slider_works_for_every_color_or_says_why_not(browser: Any, pages: dict[str, Path]) -> None:
+    with Opened(browser, pages["flows"]) as opened:
+        page, seen = opened.page, {opened.pixels()}
+        assert page.eval_on_selector_all("#shade option", "all => all.map((o) => o.value)") == [
+            "",
+            "trips",
+            "occurs",
+        ], "every area is one tile, so that a map of sizes would have one color"
+        page.select_option("#shade", "trips")
+        opened.changed(seen, "colored by trips")
+        before = page.inner_text("#legend")
+        page.evaluate(
+            "() => { const s = document.getElementById('step'); s.value = 9; s.dispatchEvent(new Event('input')); }"
+        )
+        opened.changed(seen, "trips of one time step")
+        assert page.inner_text("#legend") != before and page.is_enabled("#step")
+        page.select_option("#shade", "occurs")
+        opened.changed(seen, "colored by share of time steps")
+        assert page.is_disabled("#step") and "share of time steps" in page.inner_text("#step-out")
+        page.select_option("#shade", "")
+        assert page.is_enabled("#step") and "share" not in page.inner_text("#step-out")
+
+
+@pytest.mark.parametrize("kind", ["flows", "tracks", "private"])
+def test_the_first_page_is_one_sheet_and_outcomes_are_never_cut_off(
+    browser: Any, pages: dict[str, Path], kind: str
+) -> None:
+    with Opened(browser, pages[kind], viewport={"width": 688, "height": 1001}) as opened:
+        opened.page.emulate_media(media="print")  # A4 without its margins, at 96 dots an inch
+        assert opened.page.evaluate("() => document.getElementById('summary').getBoundingClientRect().height") < 1001
+    with Opened(browser, pages[kind], viewport={"width": 360, "height": 740}) as opened:
+        far = "() => [...document.querySelectorAll('.outcomes b, td[data-label]')].map((e) => e.getBoundingClientRect().right)"
+        right = opened.page.evaluate(far)
+        assert right and max(right) <= 360

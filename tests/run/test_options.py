@@ -20,22 +20,23 @@ from crowdveil.run.options import EngineOptions, ReleaseOptions, RunOptions
 from crowdveil.server.kinds.anonymize import JobOptions
 
 GIVEN: dict[str, Any] = {
-    "seed": 5, "format": "csv", "attack": False, "report": False, "overwrite": True, "private_report": "p.html", "resume": "kept",
-    "pairing": "pairs.csv", "title": "Taxis", "purpose": "research", "recipient": "everyone", "engine": "spark", "master": "yarn",
+    "seed": 5, "format": "csv", "wide": True, "export": "omx", "attack": False, "report": False, "title": "Taxis",
+    "purpose": "research", "recipient": "everyone", "overwrite": True, "private_report": "p.html", "resume": "kept",
+    "pairing": "pairs.csv", "ledger": "ledger", "engine": "spark", "master": "yarn",
 }  # fmt: skip
 
 
 def test_this_test_gives_every_option_another_value_than_its_default() -> None:
     assert {*GIVEN} == {*RunOptions.model_fields} == {*ReleaseOptions.model_fields, *EngineOptions.model_fields} | {
-        "overwrite", "private_report", "resume", "pairing"}  # fmt: skip
+        "overwrite", "private_report", "resume", "pairing", "ledger"}  # fmt: skip
     assert all(getattr(RunOptions(), name) != value for name, value in GIVEN.items())
 
 
-@pytest.mark.parametrize(("method", "other"), [("joint", "pairing"), ("swapmob", "resume")])
-def test_the_command_line_has_them(method: str, other: str) -> None:
+@pytest.mark.parametrize(("method", "others"), [("joint", ("pairing",)), ("swapmob", ("resume", "ledger"))])
+def test_the_command_line_has_them(method: str, others: tuple[str, ...]) -> None:
     options = {o for param in method_command(find_method(method)).params for o in (*param.opts, *param.secondary_opts)}
-    assert {f"--{name.replace('_', '-')}" for name in GIVEN if name != other} <= options
-    assert f"--{other}" not in options and {"--no-attack", "--no-report"} <= options
+    assert {f"--{name.replace('_', '-')}" for name in GIVEN if name not in others} <= options
+    assert not any(f"--{other}" in options for other in others) and {"--no-attack", "--no-report"} <= options
 
 
 def test_python_has_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 from browsing import AXE, CHROMIUM, Visit, chromium
-from serving import BARE, Running, cabs, ended, put
+from serving import BARE, Running, cabs, ended, put, until
 
 import crowdveil
 from crowdveil.errors import as_json
@@ -111,7 +111,12 @@ def test_a_user_signs_in_and_has_a_file_inspected(browser: Any, running: Running
         visit.choose(tmp_path / "cabs.csv", ".fine")
         assert visit.page.is_checked("input[name=takes][value=trajectories]")
         assert visit.page.input_value('select[aria-label="lat means"]') == "lat"
-        assert visit.page.locator(".presets button").all_inner_texts() == ["CNIL 10", "INSEE 11", "MDS 10", "ACRO 10"]
+        assert visit.page.locator(".crowd .presets button").all_inner_texts() == [
+            "CNIL 10",
+            "INSEE 11",
+            "MDS 10",
+            "ACRO 10",
+        ]
         kept = "[sessionStorage.length, localStorage.length, document.cookie.length]"
         assert visit.page.evaluate(kept) == [1, 0, 0], "the token is in this tab alone"
         visit.page.click("text=Sign out")
@@ -122,7 +127,7 @@ def test_a_user_signs_in_and_has_a_file_inspected(browser: Any, running: Running
 
 @pytest.mark.slow
 def test_the_whole_job_for_trips(browser: Any, busy: Running, files: Path, tmp_path: Path) -> None:
-    with inside(browser, busy) as visit:
+    with inside(browser, busy, timezone_id="Europe/Paris") as visit:
         page = visit.page
         visit.choose([files / "trips.csv", files / "zones.geojson"])
         assert "wanted columns origin and destination" in visit.message()
@@ -157,7 +162,7 @@ def test_the_whole_job_for_trips(browser: Any, busy: Running, files: Path, tmp_p
             asked = anna.get(f"/jobs/{job}").json()["parameters"]
         assert asked == {
             "origin": "enters", "destination": "leaves", "time": "left", "user": "card", "step": "all", "k": 11,
-            "before_after": True,
+            "before_after": True, "tz": "Europe/Paris", "format": "csv",
         }  # fmt: skip
         assert visit.wrong == []
 
@@ -187,8 +192,37 @@ def test_the_whole_job_for_trajectories_and_two_side_by_side(
         page.click("button:has-text('Compare two results')")
         page.wait_for_selector(".two")
         assert page.locator(".two tr.differs th").all_inner_texts().count("Smallest group (k)") == 1
-        page.locator("iframe").nth(1).wait_for()
-        assert page.locator("iframe").count() == 2 and visit.wrong == []
+        assert page.locator(".two .wins").count() > 0, "the better one is marked"
+        check_linked_maps(page)
+        assert visit.wrong == []
+
+
+MAPS = ".linked canvas"
+"""The maps of two results that are compared, and of their difference."""
+
+
+def check_linked_maps(page: Any) -> None:
+    """Move one map: all three show another section, and show all again by the button."""
+    page.wait_for_selector(f"{MAPS}[data-painted]")
+    pictures = "() => [...document.querySelectorAll('.linked canvas')].map((c) => c.toDataURL())"
+    page.wait_for_function(f"() => new Set(({pictures})()).size === 3")
+    page.locator(MAPS).first.focus()
+    settled(page, pictures)
+    before = page.evaluate(pictures)
+    page.keyboard.press("+")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function(f"(was) => ({pictures})().every((now, n) => now !== was[n])", arg=before)
+    page.click("button:has-text('Show all')")
+    page.wait_for_function(f"(was) => ({pictures})().every((now, n) => now === was[n])", arg=before)
+
+
+def settled(page: Any, expression: str) -> None:
+    """Wait until an expression comes to the same twice."""
+    page.wait_for_function(f"""async () => {{
+        const one = JSON.stringify(({expression})());
+        await new Promise((then) => setTimeout(then, 300));
+        return one === JSON.stringify(({expression})());
+    }}""")
 
 
 @pytest.mark.slow
@@ -204,27 +238,80 @@ def test_what_is_wrong_is_said_where_it_is_seen(browser: Any, busy: Running, fil
         rows = page.locator(".problem li").all_inner_texts()
         assert rows == ["1 row names no zone in column destination", "1 row has no usable time in column time"]
         assert "“Leave out rows" in page.inner_text(".problem")
-        page.fill("#f-k", "1")
-        page.click("button[type=submit]")
-        assert page.evaluate("document.activeElement.id") == "f-k" and page.locator(".progress").count() == 0
-        page.fill("#f-k", "7")
-        page.click("button[type=submit]")  # a job that ends with the reader's sentence
-        page.wait_for_selector(".badge.failed")
-        assert "bad.csv: 1 row (row 2) names no zone in column destination" in visit.message()
-        page.click("text=Back to the form")
-        page.wait_for_selector(".problem")
-        page.check("#f-drop_invalid")
+        page.wait_for_function("() => document.querySelector('#why').textContent.includes('rows cannot be used')")
+        assert page.is_disabled("button[type=submit]")
+        page.check("#m-drop_invalid")
         assert "are left out" in page.inner_text(".problem")
+        page.wait_for_selector(
+            "#m-zones"
+        )  # the method needs positions of zones, and the control for them is at the message
+        assert page.is_disabled("button[type=submit]") and "need the positions of the zones" in page.inner_text("form")
+        page.select_option("#method", "suppression")
+        page.wait_for_function(
+            "() => document.querySelector('#why').textContent.includes('at most the trips in the data, 1')"
+            " || document.querySelector('form').textContent.includes('at most the trips in the data, 1')"
+        )
         page.click("text=Choose another")
         visit.choose(tmp_path / "few.csv", ".fine")
         page.fill("#f-k", "9")
-        page.click("button[type=submit]")
-        page.wait_for_selector(".badge.failed")
+        page.wait_for_selector("#m-k")
         assert (
             visit.message()
             == "Smallest group (k): wanted at most the people in the data, 2, but got 9; choose a smaller k."
         )
+        assert page.is_disabled("button[type=submit]")
+        page.fill("#m-k", "1")  # the control at the message is that of the form
+        page.wait_for_function("() => !document.querySelector('button[type=submit]').disabled")
+        page.click("button[type=submit]")
+        assert page.evaluate("document.activeElement.id") == "f-k" and page.locator(".progress").count() == 0
+        page.fill("#f-k", "2")
+        run(visit)
         assert [w for w in visit.wrong if "422" not in w] == [], "the browser itself notes that an answer was an error"
+
+
+@pytest.mark.slow
+def test_a_date_format_is_chosen_by_an_example_and_previewed(browser: Any, busy: Running, tmp_path: Path) -> None:
+    rows = "".join(f"a,b,0{i % 9 + 1}/0{i % 7 + 1}/2026 08:{i:02d}\n" for i in range(40))
+    (tmp_path / "dates.csv").write_text("origin,destination,time\n" + rows)
+    with inside(browser, busy) as visit:
+        visit.choose(tmp_path / "dates.csv", ".message .times")
+        assert "could begin with the day or with the month" in visit.message()
+        visit.page.locator(".message button:has-text('31/12/2026 23:59')").first.click()
+        visit.page.wait_for_selector(".fine")
+        visit.page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+        read = visit.page.locator(".times td.yes").all_inner_texts()
+        assert read == [f"{day} 2026, 08:0{n}:00" for n, day in enumerate(
+            ["Thu 1 Jan", "Mon 2 Feb", "Tue 3 Mar", "Sat 4 Apr", "Tue 5 May"])]  # fmt: skip
+        assert visit.wrong == []
+
+
+@pytest.mark.slow
+def test_a_file_is_sent_once_and_goes_on_after_a_broken_connection(browser: Any, busy: Running, tmp_path: Path) -> None:
+    (tmp_path / "cabs.csv").write_text(cabs(3000, 60))  # about 8 MB: three chunks
+    size, sent, broken = (tmp_path / "cabs.csv").stat().st_size, list[tuple[str, int]](), list[bool]()
+
+    def watch(route: Any) -> None:
+        body = len(route.request.post_data_buffer or b"")
+        if route.request.method == "PATCH" and len(sent) == 2 and not broken:
+            broken.append(True)
+            return route.abort("connectionreset")
+        if route.request.method != "GET":
+            sent.append((route.request.method, body))
+        return route.continue_()
+
+    with inside(browser, busy) as visit:
+        visit.page.route("**/uploads**", watch)
+        visit.choose(tmp_path / "cabs.csv", ".fine")
+        visit.page.select_option("#method", "simple-generalization")
+        visit.page.wait_for_function("() => !document.querySelector('.status').textContent")
+        run(visit)
+        assert broken and sum(body for method, body in sent if method == "PATCH") == size
+        assert [method for method, _ in sent].count("POST") == 1
+        upload = next((busy.folder / "uploads").glob("*/*"))
+        visit.page.click("text=Sign out")
+        visit.page.wait_for_selector("#token")
+        until(lambda: not upload.exists())
+        assert [w for w in visit.wrong if "ERR_" not in w] == []
 
 
 @pytest.mark.slow
@@ -251,7 +338,7 @@ def test_of_a_large_table_only_the_beginning_is_looked_at(browser: Any, busy: Ru
         visit.choose(tmp_path / "large.csv", ".fine")
         trips = visit.page.locator(".tiles div:has(dt:text-is('trips')) dd").inner_text()
         assert 100_000 < int(trips.replace(",", "")) < 800_000
-        assert "first 20 MB were looked at" in visit.page.inner_text(".findings") and visit.wrong == []
+        assert "preview is of its first 20 MB" in visit.page.inner_text(".findings") and visit.wrong == []
 
 
 @pytest.mark.slow
@@ -263,6 +350,12 @@ def test_what_takes_too_long_to_be_looked_at_can_be_run(browser: Any, busy: Runn
         visit.choose(tmp_path / "few.csv", "[role=alert]")
         assert visit.message() == "Looking at the file takes too long; run it without."
         visit.page.select_option("#method", "suppression")
+        visit.page.fill("#f-k", "13")
+        visit.page.click("button[type=submit]")
+        visit.page.wait_for_selector(".badge.failed")
+        assert "at most the trips in the data, 12, but got 13" in visit.message()
+        visit.page.click("text=Back to the form")
+        visit.page.fill("#m-k", "10")  # the message of the job is at the button, with the control that it names
         run(visit)
         assert "at least 10 trips" in visit.page.inner_text(".verdict")
 
@@ -271,7 +364,7 @@ def test_what_takes_too_long_to_be_looked_at_can_be_run(browser: Any, busy: Runn
 def test_a_seed_is_not_needed_and_not_shown_again(browser: Any, busy: Running, files: Path) -> None:
     with inside(browser, busy) as visit:
         visit.choose(files / "bad.csv", ".problem")
-        visit.page.check("#f-drop_invalid")
+        visit.page.check("#m-drop_invalid")
         visit.page.select_option("#method", "laplace")
         visit.page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
         assert visit.page.input_value("#f-seed") == "" and visit.page.locator(".crowd").count() == 0
@@ -397,7 +490,7 @@ def tour(visit: Visit, service: Running, files: Path) -> Iterator[str]:
     yield "start"
     visit.choose(files / "bad.csv", ".problem")
     yield "problems"
-    page.check("#f-drop_invalid")
+    page.check("#m-drop_invalid")
     yield "problems settled"
     page.click("text=Choose another")
     page.click(".trial button:has-text('Trips')")
@@ -421,7 +514,7 @@ def tour(visit: Visit, service: Running, files: Path) -> Iterator[str]:
     page.wait_for_selector(".jobs")
     yield "jobs"
     page.evaluate("one => { location.hash = `/compare/${one}/${one}` }", one)
-    page.wait_for_selector(".two")
+    page.wait_for_selector(f"{MAPS}[data-painted]")
     yield "compare"
 
 

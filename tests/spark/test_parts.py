@@ -51,7 +51,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import no_progress
 from crowdveil.registry import METHODS, find_method
-from crowdveil.run.spark.flow_partitions import FlowPartition, row_schema
+from crowdveil.run.spark.flow_partitions import FlowPartition
 from crowdveil.run.spark.merge_partitions import FlowTotals, merge_findings, split_by_size
 from crowdveil.run.spark.trip_rows import PACKED_TRIPS, FlowPartitionReader, TripReader
 from crowdveil.run.verification import structural_guarantees
@@ -81,6 +81,8 @@ def test_a_time_step_gives_the_same_alone_and_among_others(name: str, draw: st.D
         parameters["aggregate_small"] = draw.draw(st.booleans())
     if name == "joint":
         parameters["min_inhabited_tiles"] = draw.draw(st.integers(0, 2))
+        parameters["refine"] = draw.draw(st.booleans())
+        parameters["trim"] = parameters["refine"] and draw.draw(st.booleans())
     params = method.params.checked(parameters)
 
     def run(flows: Flows) -> FlowRelease:
@@ -149,7 +151,7 @@ def test_parts_make_the_release_of_a_run_on_one_machine(name: str, city: Path, t
     assert not function.reader.frame.zones.lon.flags.writeable
     place = np.searchsorted(numbers, packs["step"].to_numpy()) % 5
     outcome = pa.concat_tables([function(packs.filter(pa.array(place == i))) for i in range(5)])
-    rows = outcome.filter(pa.compute.equal(outcome["kind"], "row")).select(row_schema(function.counts).names)
+    rows = outcome.filter(pa.compute.equal(outcome["kind"], "row")).select(function.rows.names)
     assert same_rows(rows, pq.read_table(tmp_path / "out/flows.parquet"))
     gathered = FlowTotals.of(outcome["summary"].drop_null().to_pylist()[::-1])
     assert gathered.steps_table("UTC").equals(pq.read_table(tmp_path / "out/steps.parquet"))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdveil.ledger.audit import Published, Records
-from crowdveil.model.arrays import Ints
+from crowdveil.model.arrays import Ints, Mask
 
 KINDS = ("tree", "dyadic", "time-adaptive")
 
@@ -49,7 +49,7 @@ def random_release(rng: np.random.Generator, world: SmallWorld, k: int, name: st
     return Published(name, row)
 
 
-def size_of(records: Records, inside: np.ndarray) -> int:
+def size_of(records: Records, inside: Mask) -> int:
     """Return the people (or trips) of some records."""
     if records.person is None:
         return int(records.volume[inside].sum())

@@ -14,7 +14,7 @@ export interface Form {
   methods: Method[]; reading: Record<Takes, Field[]>; run: Field[]; files: Record<string, string[]>; presets: Preset[];
 }
 export interface Session {
-  name: string; keep_hours: number; limits: { max_upload_mib: number; max_rows: number }; scopes: string[]; four_eyes: boolean;
+  name: string; keep_hours: number; upload_hours: number; limits: { max_upload_mib: number; max_rows: number }; scopes: string[]; four_eyes: boolean;
 }
 export type { ReviewView as Review } from "./views";
 /** A result of another that is to be reviewed. */
@@ -26,6 +26,12 @@ export interface Seen {
   columns: { name: string; type: string }[]; rows: (string | null)[][]; looks_like: Takes | null; takes: Takes;
   roles: Record<string, string>; counts: Record<string, number>; crowd_of?: string; notes: ErrorView[];
   problems: { message: string; rows: number }[]; error: ErrorView | null; part: boolean;
+  /** Error that the chosen method would end with. */
+  unfit: ErrorView | null;
+  /** The first times as text, and as they are read. */
+  times: { text: string; read: string | null }[];
+  /** Time zones near the data, the nearest first. */
+  near: string[];
 }
 export type { JobView as Job } from "./views";
 export interface Manifest {
@@ -36,7 +42,7 @@ export interface Manifest {
 
 /** An error that the service answered with; its message names the fields of this page. */
 export class ServiceError extends Error {
-  constructor(readonly status: number, readonly code: string, message: string) { super(message); }
+  constructor(readonly status: number, readonly code: string, message: string, readonly parts: ErrorView["parts"] = []) { super(message); }
 }
 
 const KEY = "crowdveil-token";
@@ -57,7 +63,7 @@ async function wrong(status: number, text: string): Promise<ServiceError> {
   let error: Pick<ErrorView, "code" | "parts"> = { code: "fault", parts: [`The service answered with ${status} and no reason; try again.`] };
   try { error = JSON.parse(text).error ?? error; } catch { /* no JSON: something between us and the service answered */ }
   if (status === 401 && token() !== null) refused();
-  return new ServiceError(status, error.code, sentence(error));
+  return new ServiceError(status, error.code, sentence(error), error.parts);
 }
 
 async function asked(path: string, how: RequestInit = {}): Promise<Response> {
@@ -76,23 +82,28 @@ export const decide = (id: string, decision: "approve" | "reject", comment: stri
   json<Reviewed>(`/reviews/${id}`, { method: "POST", body: JSON.stringify({ decision, comment }) });
 export const remove = (id: string): Promise<Job> => json<Job>(`/jobs/${id}`, { method: "DELETE" });
 
-/** Send a form with files; they are read from the disk as they are sent, never whole into memory. */
-export function send<T>(path: string, form: FormData, progress: (share: number) => void, signal?: AbortSignal): Promise<T> {
+type Sent = "POST" | "PATCH";
+/** Send a form, or a chunk of a file; it is read from the disk as it is sent, never whole into memory. */
+export function send<T>(how: Sent, path: string, body: FormData | Blob, more: Record<string, string> = {}, progress: (bytes: number) => void = () => undefined, signal?: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
-    request.open("POST", path);
-    for (const [name, value] of Object.entries(headers())) request.setRequestHeader(name, value);
-    request.upload.onprogress = (event) => { if (event.lengthComputable) progress(event.loaded / event.total); };
+    request.open(how, path);
+    for (const [name, value] of Object.entries({ ...headers(), ...more })) request.setRequestHeader(name, value);
+    request.upload.onprogress = (event) => progress(event.loaded);
     request.onload = async () => {
       if (request.status < 300) resolve(JSON.parse(request.responseText) as T);
       else reject(await wrong(request.status, request.responseText));
     };
     request.onerror = () => reject(new ServiceError(0, "away", AWAY));
     request.onabort = () => reject(new DOMException("ended", "AbortError"));
+    if (signal?.aborted) return reject(new DOMException("ended", "AbortError"));
     signal?.addEventListener("abort", () => request.abort());
-    request.send(form);
+    request.send(body);
   });
 }
+
+/** Ask for something without waiting for the answer, also while the page is left. */
+export const leaveBehind = (path: string, method: string): void => void fetch(path, { method, headers: headers(), keepalive: true }).catch(() => undefined);
 
 /** Put a file into the reader's folder of downloads. */
 export async function download(path: string, name: string): Promise<void> {

@@ -9,13 +9,16 @@ export interface Draft {
   roles: Record<string, string>;
   method: Record<Takes, string>;
   values: Record<string, string | boolean>;
+  /** Where the time zone was guessed from, until it is changed. */
+  zoneFrom: "map" | "browser" | null;
 }
 
 export const PART_BYTES = 20_000_000;
+const LIGHT_BYTES = 100_000_000;
 const TEXT = /\.(csv|tsv|txt)$/i;
 
 export const empty = (): Draft => ({
-  data: null, files: {}, takes: null, roles: {}, method: { flows: "joint", trajectories: "microaggregation" }, values: {},
+  data: null, files: {}, takes: null, roles: {}, method: { flows: "joint", trajectories: "microaggregation" }, values: {}, zoneFrom: null,
 });
 
 export const method = (form: Form, draft: Draft, takes: Takes): Method =>
@@ -29,7 +32,7 @@ export function again(form: Form, draft: Draft, job: Job): Draft {
   const given = Object.entries(job.parameters).map(([name, one]): [string, string | boolean] => [name, typeof one === "boolean" ? one : String(one)]);
   const named = (name: string) => ROLES[takes].includes(name);
   return {
-    ...draft, takes, method: { ...draft.method, [takes]: job.name },
+    ...draft, zoneFrom: null, takes, method: { ...draft.method, [takes]: job.name },
     roles: Object.fromEntries(given.filter(([name]) => named(name)).map(([name, one]) => [name, String(one)])),
     values: Object.fromEntries(given.filter(([name]) => !named(name))),
   };
@@ -64,43 +67,64 @@ export function reading(form: Form, draft: Draft, takes: Takes): Record<string, 
 }
 
 export function parameters(form: Form, draft: Draft, takes: Takes): Record<string, unknown> {
-  return { ...reading(form, draft, takes), ...values(method(form, draft, takes).fields, draft), ...values(form.run, draft) };
+  return { ...reading(form, draft, takes), ...values(method(form, draft, takes).fields, draft), ...values(form.run, draft), ...format(form, draft) };
 }
 
-function attached(body: FormData, form: Form, draft: Draft, takes: Takes): void {
-  for (const [name, file] of Object.entries(draft.files))
-    if (form.reading[takes].some((f) => f.name === name)) body.append(name, file, file.name);
+/** The file format of the release: text for text, unless another is chosen. */
+export const formatOf = (draft: Draft): string | undefined => (draft.values.format as string | undefined) || (draft.data && TEXT.test(draft.data.name) ? "csv" : undefined);
+
+function format(form: Form, draft: Draft): Record<string, string> {
+  const wanted = formatOf(draft), known = form.run.find((f) => f.name === "format");
+  return wanted !== undefined && known?.choices.includes(wanted) && wanted !== known.default ? { format: wanted } : {};
+}
+
+/** The files that a job needs, by field. */
+export function filesOf(form: Form, draft: Draft, takes: Takes | null): Record<string, File> {
+  const used = ([name]: [string, File]) => (takes ? form.reading[takes].some((f) => f.name === name) : name === "zones"); // zones are for either
+  return { data: draft.data!, ...Object.fromEntries(Object.entries(draft.files).filter(used)) };
+}
+
+/** Whether only the beginning of the data is previewed: it is a large text table. */
+export const isPart = (data: File): boolean => TEXT.test(data.name) && data.size > PART_BYTES;
+
+/** A form that names uploaded files; empty ones, which cannot be uploaded, are in it. */
+export function withFiles(files: Record<string, File>, ids: Record<string, string>): FormData {
+  const body = new FormData();
+  body.append("uploads", JSON.stringify(ids));
+  for (const [name, file] of Object.entries(files)) if (!(name in ids)) body.append(name, file, file.name);
+  return body;
 }
 
 /** A job: the files, and all that was chosen. */
-export function jobForm(form: Form, draft: Draft, takes: Takes): FormData {
-  const body = new FormData();
+export function jobForm(form: Form, draft: Draft, takes: Takes, ids: Record<string, string>): FormData {
+  const body = withFiles(filesOf(form, draft, takes), ids);
   body.append("parameters", JSON.stringify(parameters(form, draft, takes)));
-  body.append("data", draft.data!, draft.data!.name);
-  attached(body, form, draft, takes);
   return body;
 }
 
-/** A look: of a large table of text only the beginning is sent. */
-export function lookForm(form: Form, draft: Draft): FormData {
-  const body = new FormData(), data = draft.data!;
-  const part = TEXT.test(data.name) && data.size > PART_BYTES;
+/** A preview, with the method that is chosen. */
+export function previewForm(form: Form, draft: Draft, ids: Record<string, string>): FormData {
+  const body = withFiles(filesOf(form, draft, draft.takes), ids);
   if (draft.takes) {
+    const now = method(form, draft, draft.takes);
     body.append("takes", draft.takes);
     body.append("parameters", JSON.stringify(reading(form, draft, draft.takes)));
+    body.append("method", now.name);
+    body.append("method_parameters", JSON.stringify(values(now.fields, draft)));
   }
-  if (part) body.append("part", "true");
-  body.append("data", part ? data.slice(0, PART_BYTES) : data, data.name);
-  if (draft.takes) attached(body, form, draft, draft.takes);
-  else if (draft.files.zones) body.append("zones", draft.files.zones, draft.files.zones.name); // zones are for either
+  if (isPart(draft.data!)) body.append("part", "true");
   return body;
 }
 
-/** A draft of which only what a first look knows is left. */
+/** What of the method decides whether it can work on the data: not its numbers, but for a k that is larger than the data. */
+export function methodKey(form: Form, draft: Draft, takes: Takes, crowd: number | undefined): unknown[] {
+  const now = method(form, draft, takes), given = values(now.fields, draft), k = Number(given.k ?? now.fields.find((f) => f.name === "k")?.default);
+  const plain = Object.entries(given).map(([name, one]) => [name, typeof one === "number" ? "number" : one]);
+  return [now.name, plain, crowd !== undefined && k > crowd ? k : 0];
+}
+
+/** A draft of which only what a first preview knows is left. */
 export const bare = ({ data, files: { zones } }: Draft): Draft => ({ ...empty(), data, files: zones ? { zones } : {} });
 
-/** Whether looking again costs little. */
-export const light = (draft: Draft): boolean => {
-  const { data } = draft;
-  return data !== null && (TEXT.test(data.name) || data.size <= PART_BYTES) && Object.values(draft.files).every((f) => f.size <= PART_BYTES);
-};
+/** Whether another preview costs little. */
+export const light = (draft: Draft): boolean => draft.data !== null && (TEXT.test(draft.data.name) || draft.data.size <= LIGHT_BYTES);

@@ -1,6 +1,7 @@
 // Controls that are drawn from the parameters that the service describes.
-import type { Field, Preset } from "./api";
-import { INSTEAD, label, size } from "./words";
+import type { Field, Preset, Takes } from "./api";
+import { What } from "./pictures";
+import { choice, INSTEAD, label, size } from "./words";
 
 export type Change = (name: string, value: string | boolean) => void;
 const SAFE = Number.MAX_SAFE_INTEGER;
@@ -19,13 +20,16 @@ function timeZones(): string[] {
   return [own, ...((Intl as { supportedValuesOf?: (what: string) => string[] }).supportedValuesOf?.("timeZone") ?? []).filter((zone) => zone !== own)];
 }
 
-function control(field: Field, given: string | boolean | undefined, change: Change) {
-  const common = { id: `f-${field.name}`, "aria-describedby": `h-${field.name}`, name: field.name };
+/** Where a control stands: one next to a message has ids of its own. */
+type At = "f" | "m";
+
+function control(field: Field, given: string | boolean | undefined, change: Change, at: At) {
+  const common = { id: `${at}-${field.name}`, "aria-describedby": `${at}h-${field.name}`, name: field.name };
   const fits = given !== undefined && (field.kind !== "choice" || field.choices.includes(String(given)));
   const text = fits ? String(given) : field.default === null || field.default === undefined ? "" : String(field.default);
   const type = (event: Event) => change(field.name, (event.currentTarget as HTMLInputElement).value);
   if (field.kind === "choice")
-    return <select {...common} value={text} onChange={type}>{field.choices.map((c) => <option key={c} value={c}>{c}</option>)}</select>;
+    return <select {...common} value={text} onChange={type}>{field.choices.map((c) => <option key={c} value={c}>{choice(c)}</option>)}</select>;
   if (field.kind === "int" || field.kind === "float")
     return <input {...common} type="number" placeholder={INSTEAD[field.name]} inputMode={field.kind === "int" ? "numeric" : "decimal"} step={field.kind === "int" ? 1 : "any"} min={field.least}
       max={field.most === undefined ? undefined : Math.min(field.most, SAFE)} required={field.required} value={text} onInput={type} />;
@@ -34,43 +38,50 @@ function control(field: Field, given: string | boolean | undefined, change: Chan
       value={text.endsWith("%") || !text ? text.replace("%", "") : String(Number((100 * Number(text)).toPrecision(12)))}
       onInput={(event) => { const percents = event.currentTarget.value; change(field.name, percents && `${percents}%`); }} /> %</span>;
   if (field.name === "tz")
-    return <><input {...common} type="text" list="zones-of-time" autocomplete="off" spellcheck={false} value={text} onInput={type} />
-      <datalist id="zones-of-time">{timeZones().map((zone) => <option key={zone} value={zone} />)}</datalist></>;
+    return <><input {...common} type="text" list={`${at}-zones-of-time`} autocomplete="off" spellcheck={false} value={text} onInput={type} />
+      <datalist id={`${at}-zones-of-time`}>{timeZones().map((zone) => <option key={zone} value={zone} />)}</datalist></>;
   return <input {...common} type="text" placeholder={INSTEAD[field.name]} autocomplete="off" spellcheck={false} required={field.required} value={text} onInput={type} />;
 }
 
-export function Control({ field, given, change }: { field: Field; given: string | boolean | undefined; change: Change }) {
+interface One { field: Field; given: string | boolean | undefined; change: Change; at?: At; note?: string; takes?: Takes }
+
+export function Control({ field, given, change, at = "f", note = "", takes }: One) {
+  const id = `${at}-${field.name}`, described = `${at}h-${field.name}`;
   if (field.kind === "bool")
     return <div class="field check">
-      <input type="checkbox" id={`f-${field.name}`} name={field.name} aria-describedby={`h-${field.name}`} checked={Boolean(given ?? field.default)}
+      <input type="checkbox" id={id} name={field.name} aria-describedby={described} checked={Boolean(given ?? field.default)}
         onChange={(event) => change(field.name, event.currentTarget.checked)} />
-      <label for={`f-${field.name}`}>{label(field)}</label>
-      <p class="hint" id={`h-${field.name}`}>{field.help}</p>
+      <label for={id}>{label(field)}</label>
+      <p class="hint" id={described}>{field.help}</p>
+      {at === "f" && <What name={field.name} takes={takes} />}
     </div>;
   return <div class="field">
-    <label for={`f-${field.name}`}>{label(field)}{field.unit && <span class="unit"> ({field.unit})</span>}</label>
-    {control(field, given, change)}
-    <p class="hint" id={`h-${field.name}`}>{hint(field)}</p>
+    <label for={id}>{label(field)}{field.unit && <span class="unit"> ({field.unit})</span>}</label>
+    {control(field, given, change, at)}
+    <p class="hint" id={described}>{note && <b>{note} </b>}{hint(field)}</p>
+    {at === "f" && <What name={field.name} takes={takes} />}
   </div>;
 }
 
-export function Controls({ fields, values, change }: { fields: Field[]; values: Record<string, string | boolean>; change: Change }) {
-  return <div class="fields">{fields.map((field) => <Control key={field.name} field={field} given={values[field.name]} change={change} />)}</div>;
+interface Some { fields: Field[]; values: Record<string, string | boolean>; change: Change; takes?: Takes }
+
+export function Controls({ fields, values, change, takes }: Some) {
+  return <div class="fields">{fields.map((field) => <Control key={field.name} field={field} given={values[field.name]} change={change} takes={takes} />)}</div>;
 }
 
 /** What is rarely needed, folded away. */
-export function More({ title, fields, values, change }: { title: string; fields: Field[]; values: Record<string, string | boolean>; change: Change }) {
-  if (!fields.length) return null;
-  return <details class="more"><summary>{title}</summary><Controls fields={fields} values={values} change={change} /></details>;
+export function More({ title, ...some }: Some & { title: string }) {
+  if (!some.fields.length) return null;
+  return <details class="more"><summary>{title}</summary><Controls {...some} /></details>;
 }
 
 /** The group size k, with presets. */
-export function Crowd({ field, given, change, presets }: { field: Field; given: string | boolean | undefined; change: Change; presets: Preset[] }) {
+export function Crowd({ field, given, change, presets, takes }: One & { presets: Preset[] }) {
   const k = Number(given ?? field.default);
   const meant = presets.filter((p) => p.k === k);
   return <fieldset class="crowd">
     <legend>How large must a group be?</legend>
-    <Control field={field} given={given} change={change} />
+    <Control field={field} given={given} change={change} takes={takes} />
     <div class="presets" role="group" aria-label="Sizes in use">
       {presets.map((p) => <button key={p.name} type="button" aria-pressed={p.k === k} onClick={() => change(field.name, String(p.k))}>{p.name} <b>{p.k}</b></button>)}
     </div>
@@ -79,21 +90,21 @@ export function Crowd({ field, given, change, presets }: { field: Field; given: 
 }
 
 /** A file that an option asks for, or a plain word where the option takes one. */
-export function FileField({ field, file, word, endings, words = [], choose, change }: {
-  field: Field; file: File | undefined; word: string | boolean | undefined; endings: string[]; words?: string[];
+export function FileField({ field, file, word, endings, words = [], choose, change, at = "f" }: {
+  at?: At; field: Field; file: File | undefined; word: string | boolean | undefined; endings: string[]; words?: string[];
   choose: (name: string, file: File | null) => void; change: Change;
 }) {
   return <div class="field">
-    <label for={`f-${field.name}`}>{label(field)}</label>
+    <label for={`${at}-${field.name}`}>{label(field)}</label>
     {file
       ? <p class="chosen"><span>{file.name} <small>{size(file.size)}</small></span><button type="button" class="quiet" onClick={() => choose(field.name, null)}>Remove<span class="hide"> {file.name}</span></button></p>
       : <>
-        {words.length > 0 && <select aria-label={`${label(field)}, made here`} value={String(word ?? "")} onChange={(event) => change(field.name, event.currentTarget.value)}>
-          <option value="">As the method likes, or a file</option>{words.map((w) => <option key={w} value={w}>{w}</option>)}
+        {words.length > 0 && <select aria-label={`${label(field)}, made by the service`} value={String(word ?? "")} onChange={(event) => change(field.name, event.currentTarget.value)}>
+          <option value="">Chosen by the method, or a file</option>{words.map((w) => <option key={w} value={w}>{w}</option>)}
         </select>}
-        <input type="file" id={`f-${field.name}`} name={field.name} accept={endings.join(",")} aria-describedby={`h-${field.name}`}
+        <input type="file" id={`${at}-${field.name}`} name={field.name} accept={endings.join(",")} aria-describedby={`${at}h-${field.name}`}
           onChange={(event) => { const one = event.currentTarget.files?.[0]; if (one) choose(field.name, one); }} />
       </>}
-    <p class="hint" id={`h-${field.name}`}>{field.help}</p>
+    <p class="hint" id={`${at}h-${field.name}`}>{field.help}</p>
   </div>;
 }

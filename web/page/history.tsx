@@ -20,7 +20,7 @@ export function History() {
   return <>
     <Title>Your jobs</Title>
     {error && <Alert>{error}</Alert>}
-    {jobs?.length === 0 && <p>There are none yet. <a href="#/new">Begin with a file</a>, or try a made-up city.</p>}
+    {jobs?.length === 0 && <p>There are none yet. <a href="#/new">Begin with a file</a>, or try a synthetic city.</p>}
     {jobs && jobs.length > 0 && <>
       <p class="compare-bar"><button type="button" class="main" disabled={chosen.length !== 2} onClick={() => go(`/compare/${chosen.join("/")}`)}>Compare two results</button>
         <span role="status">{chosen.length === 0 ? "Tick two results to see them side by side." : chosen.length === 1 ? "One is ticked; tick another." : "Two are ticked."}</span></p>

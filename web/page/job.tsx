@@ -35,7 +35,7 @@ function useJob(id: string): { job: Job | null; error: string; away: boolean; ag
 export function JobPage({ id, reuse }: { id: string; reuse: (job: Job) => void }) {
   const { job, error, away, again } = useJob(id);
   if (error) return <><Title>No such job</Title><Alert>{error}</Alert><p><a href="#/jobs">To your jobs</a></p></>;
-  if (!job) return <p role="status">Asking for the job…</p>;
+  if (!job) return <p role="status">Loading the job…</p>;
   const cancel = async () => { await remove(id); again(); };
   return <>
     <Title above={<>{job.files.data ?? spoken(job.kind)} · {moment(job.created_at)}</>}>{job.name}</Title>
@@ -48,7 +48,7 @@ export function JobPage({ id, reuse }: { id: string; reuse: (job: Job) => void }
     {under(job) && <><Progress job={job} /><Action act={cancel} busy="Cancelling…">Cancel</Action></>}
     {job.state === "failed" && <>
       <Alert>{job.error ? sentence(job.error) : "The job failed."}</Alert>
-      <p><button type="button" onClick={() => reuse(job)}>Back to the form</button></p>
+      <p><button type="button" class="main" onClick={() => reuse(job)}>Back to the form</button></p>
       <Asked job={job} /></>}
     {(job.state === "cancelled" || job.state === "expired") && <><p>Its files were removed.</p>{job.kind === "anonymize" && <p><button type="button" onClick={() => reuse(job)}>Back to the form</button></p>}</>}
     {job.state === "done" && <Result job={job} removed={again} reuse={reuse} />}

@@ -1,7 +1,6 @@
-// What was seen in the file: what it is, what each column means, and what is wrong.
-import type { Field, Seen, Takes } from "./api";
-import { Control, type Change } from "./fields";
-import { Alert } from "./parts";
+// The preview of a file: what it is, what each column means, and what is wrong.
+import type { Seen, Takes } from "./api";
+import { type Desk, FieldControl, Message } from "./message";
 import { number, ROLE_WORDS, ROLES, TAKES_WORDS, sentence } from "./words";
 
 const COUNT_WORDS: Record<string, [string, string]> = {
@@ -17,7 +16,7 @@ function Counts({ seen }: { seen: Seen }) {
   if (seen.takes === "trajectories" && seen.crowd_of === "people") tiles.push([crowd === 1 ? "person" : "people", crowd]);
   return <>
     <dl class="tiles">{tiles.map(([name, n]) => <div key={name}><dt>{name}</dt><dd>{number(n)}</dd></div>)}</dl>
-    <p class="hint">{seen.crowd_of === "people" ? "Who travels is known, so k counts people." : `Who travels is not known, so k counts ${seen.crowd_of}. If a column names the person, say so above.`}</p>
+    <p class="hint">{seen.crowd_of === "people" ? "The file has person ids, so k counts people." : `The file has no person ids, so k counts ${seen.crowd_of}. If a column has them, choose “Person” for it above.`}</p>
   </>;
 }
 
@@ -25,7 +24,7 @@ export function Kind({ takes, guess, choose }: { takes: Takes; guess: Takes | nu
   return <fieldset class="kinds"><legend>What is in it?</legend>
     {(Object.keys(TAKES_WORDS) as Takes[]).map((one) => <label key={one} class={one === takes ? "on" : ""}>
       <input type="radio" name="takes" value={one} checked={one === takes} onChange={() => choose(one)} /> {TAKES_WORDS[one]}
-      {guess === one && <span class="guess">by its columns</span>}
+      {guess === one && <span class="guess">guessed from its columns</span>}
     </label>)}
   </fieldset>;
 }
@@ -53,20 +52,20 @@ export function Columns({ seen, takes, named, map }: { seen: Seen; takes: Takes;
   </div>;
 }
 
-/** What was found wrong, and what was guessed. */
-export function Findings({ seen, dropping, drop, change }: { seen: Seen; dropping: boolean; drop: Field | undefined; change: Change }) {
-  const rows = seen.problems.length > 0;
+/** What is wrong, with the controls that fix it, and what was guessed. */
+export function Findings({ desk }: { desk: Desk }) {
+  const { seen, draft, form, takes } = desk, rows = seen.problems.length > 0, dropping = draft.values.drop_invalid === true;
+  const drop = form.reading[takes].find((f) => f.name === "drop_invalid");
   return <div class="findings" aria-live="polite">
-    {seen.error && !rows && <Alert>{sentence(seen.error)}</Alert>}
-    {rows && <div class={dropping ? "problem settled" : "problem"} role={dropping ? undefined : "alert"}>
+    {seen.error && !rows && <Message error={seen.error} desk={desk} />}
+    {rows && <div class={dropping ? "problem settled" : "problem"}>
       <p><b>{dropping ? "These rows are left out:" : "Some rows cannot be used:"}</b></p>
       <ul>{seen.problems.map((p) => <li key={p.message}>{p.message}</li>)}</ul>
-      {!dropping && seen.error && <p class="hint">{sentence(seen.error)}</p>}
-      {drop && <Control field={drop} given={dropping} change={change} />}
+      {!dropping && seen.error ? <Message error={seen.error} desk={desk} calm /> : drop && <FieldControl desk={desk} field={drop} at="m" />}
     </div>}
-    {!seen.error && !rows && <p class="fine">Every row {seen.part ? "that was looked at " : ""}can be used.</p>}
+    {!seen.error && !rows && <p class="fine">Every row {seen.part ? "of the preview " : ""}can be used.</p>}
     <Counts seen={seen} />
-    {seen.part && <p class="hint">The file is large: its first 20 MB were looked at, and the numbers are theirs. The job reads all of it.</p>}
+    {seen.part && <p class="hint">The file is large: this preview is of its first 20 MB, and so are the numbers. The job reads all of it.</p>}
     {seen.notes.length > 0 && <details class="more"><summary>What was guessed ({seen.notes.length})</summary><ul>{seen.notes.map((n) => <li key={n.message}>{sentence(n)}</li>)}</ul></details>}
   </div>;
 }

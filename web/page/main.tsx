@@ -6,17 +6,19 @@ import { again } from "./draft";
 import { Compare } from "./compare";
 import { History } from "./history";
 import { JobPage } from "./job";
-import { NewJob, newWork } from "./new";
+import { NewJob } from "./new";
 import { Alert, Title } from "./parts";
+import { newWork, type Work } from "./preview";
 import { go, route } from "./router";
 import { ReviewPage, Reviews } from "./review";
 import { SignIn } from "./signin";
+import { forgetAll } from "./uploads";
 
 interface Inside { form: Form; session: Session }
 const may = (inside: Inside, scope: string): boolean => inside.session.scopes.includes(scope);
 
 function App() {
-  const [at, setAt] = useState(route()), [inside, setInside] = useState<Inside | null>(null), [work, setWork] = useState(newWork());
+  const [at, setAt] = useState(route()), [inside, setInside] = useState<Inside | null>(null), [work, setWork] = useState<Work>(newWork());
   const [access, setAccess] = useState<"asking" | "closed" | "open">("asking"), [error, setError] = useState("");
   const enter = async () => {
     const [session, form] = await Promise.all([json<Session>("/session"), json<Form>("/form")]);
@@ -24,6 +26,7 @@ function App() {
     setAccess("open");
   };
   const leave = () => {
+    forgetAll(); // while the token is still known
     remember(null);
     setInside(null);
     setWork(newWork()); // nothing of the data stays for the next user
@@ -34,6 +37,7 @@ function App() {
     window.addEventListener("hashchange", moved);
     // A file that misses its place must not take the page away.
     for (const kind of ["dragover", "drop"]) window.addEventListener(kind, (event) => event.preventDefault());
+    window.addEventListener("pagehide", forgetAll);
     whenRefused(leave);
     json<{ token_needed: boolean }>("/auth")
       .then(({ token_needed }) => (token_needed && token() === null ? setAccess("closed") : enter()))
@@ -56,14 +60,14 @@ function App() {
       {access === "closed" && <SignIn enter={enter} />}
       {inside && <Page at={at} inside={inside} work={work} setWork={setWork} />}
     </main>
-    <footer><p>Uploads are removed when a job ends, results {inside ? `after ${hours(inside.session.keep_hours)}` : "after a while"}. This page sends requests to this server only.</p></footer>
+    <footer><p>{inside ? `Uploads are removed ${hours(inside.session.upload_hours)} after their last use and when you leave this page, results after ${hours(inside.session.keep_hours)}.` : "Uploads and results are removed after some hours."} This page sends requests to this server only.</p></footer>
   </>;
 }
 
-function Page({ at, inside, work, setWork }: { at: string[]; inside: Inside; work: ReturnType<typeof newWork>; setWork: (work: ReturnType<typeof newWork>) => void }) {
+function Page({ at, inside, work, setWork }: { at: string[]; inside: Inside; work: Work; setWork: (work: Work) => void }) {
   const [room = may(inside, "submit") || !may(inside, "review") ? "new" : "reviews", one, other] = at;
   if (room === "new") return <NewJob key="new" form={inside.form} work={work} change={setWork} />;
-  if (room === "jobs" && one) return <JobPage key={one} id={one} reuse={(job) => { setWork({ ...work, draft: again(inside.form, work.draft, job) }); go("/new"); }} />;
+  if (room === "jobs" && one) return <JobPage key={one} id={one} reuse={(job) => { setWork({ ...work, draft: again(inside.form, work.draft, job), failed: job.state === "failed" ? job.error : null }); go("/new"); }} />;
   if (room === "jobs") return <History key="jobs" />;
   if (room === "reviews" && one) return <ReviewPage key={one} id={one} />;
   if (room === "reviews") return <Reviews key="reviews" />;

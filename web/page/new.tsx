@@ -1,82 +1,52 @@
 // The page on which a job is prepared.
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type Field, type Form, type Job, said, type Seen, send, stopped, type Takes, ServiceError } from "./api";
+import { type Field, type Form, type Job, said, send, stopped, type Takes } from "./api";
 import { DataChoice, type Chosen } from "./data";
-import { bare, type Draft, empty, jobForm, light, lookForm, method, reading } from "./draft";
-import { Control, Controls, Crowd, FileField, More } from "./fields";
+import { type Draft, filesOf, formatOf, jobForm, method } from "./draft";
+import { Control, Controls, Crowd, More } from "./fields";
 import { Columns, Findings, Kind } from "./look";
+import { type Desk, FieldControl, Message } from "./message";
 import { Alert, Title } from "./parts";
+import { blocked, usePreview, type Work } from "./preview";
 import { go } from "./router";
-import { label, ROLES, STATUS_WORDS } from "./words";
-
-export interface Work { draft: Draft; seen: Seen | null; seenFor: string }
-export const newWork = (): Work => ({ draft: empty(), seen: null, seenFor: "" });
+import { forget, shareOf, watch, withUploads } from "./uploads";
+import { ROLES, STATUS_WORDS } from "./words";
 
 const FIRST: Record<Takes, string[]> = { flows: ["zones", "step", "tz"], trajectories: ["tz", "zones"] };
 const FROM_PLACES = ["grid", "h3"];
-const TREES = ["ward", "kd", "quadtree", "h3"];
 const SHOWN = 3;
 const STATUSES = ["proven", "argued", "heuristic"];
 
-/** What a look depends on: as long as this is the same, it need not be taken again. */
-function lookKey(form: Form, draft: Draft): string {
-  if (!draft.data) return "";
-  const { drop_invalid: _, ...options } = draft.takes ? reading(form, draft, draft.takes) : {};
-  const files = [draft.data, ...(draft.takes ? Object.values(draft.files) : [])].map((f) => [f.name, f.size, f.lastModified]);
-  return JSON.stringify([files, draft.takes, options]);
-}
-
-const unseen = (takes: Takes): Seen => ({ columns: [], rows: [], looks_like: null, takes, roles: {}, counts: {}, notes: [], problems: [], error: null, part: false });
-
-function useLook(form: Form, work: Work, change: (work: Work) => void) {
-  const [share, setShare] = useState<number | null>(null), [error, setError] = useState(""), [again, setAgain] = useState(0);
-  const key = lookKey(form, work.draft), latest = useRef(work);
-  latest.current = work;
-  const heavy = work.seen !== null && !light(work.draft);
-  useEffect(() => {
-    if (!work.draft.data || key === work.seenFor || (heavy && again === 0)) return;
-    const control = new AbortController();
-    const timer = setTimeout(async () => {
-      setShare(0);
-      setError("");
-      try {
-        const seen = await send<Seen>("/preview", lookForm(form, work.draft), setShare, control.signal);
-        const draft = { ...latest.current.draft, takes: latest.current.draft.takes ?? seen.takes };
-        const plain = work.draft.takes !== null ? work.draft : bare(work.draft); // what this look was of
-        change({ draft, seen, seenFor: lookKey(form, { ...plain, takes: draft.takes }) });
-      } catch (problem) {
-        if (stopped(problem)) return;
-        setError(said(problem));
-        // What takes too long to be looked at can be run all the same.
-        const now = latest.current, takes = now.draft.takes ?? "flows", long = problem instanceof ServiceError && problem.code === "too_long";
-        if (long) change({ draft: { ...now.draft, takes }, seen: unseen(takes), seenFor: lookKey(form, { ...now.draft, takes }) });
-        else change({ ...now, seen: null, seenFor: key });
-      }
-      setAgain(0);
-      setShare(null);
-    }, work.seen ? 500 : 0);
-    return () => { clearTimeout(timer); control.abort(); setShare(null); };
-  }, [key, again]);
-  return { share, error, stale: heavy && key !== work.seenFor, lookAgain: () => setAgain(again + 1) };
+/** How much of the data was sent, while the rest of the page is used. */
+function SendingNote({ file }: { file: File }) {
+  const [share, setShare] = useState(shareOf(file));
+  useEffect(() => watch(file, () => setShare(shareOf(file))), [file]);
+  return share > 0 && share < 1 ? <p class="hint">The file is being sent: {Math.round(100 * share)} %. You can go on meanwhile.</p> : null;
 }
 
 export function NewJob({ form, work, change }: { form: Form; work: Work; change: (work: Work) => void }) {
   const { draft, seen } = work, takes = draft.takes;
   const [sending, setSending] = useState<number | null>(null), [error, setError] = useState(""), stop = useRef(new AbortController());
-  const look = useLook(form, work, change);
+  const preview = usePreview(form, work, change);
   const edit = (part: Partial<Draft>) => change({ ...work, draft: { ...draft, ...part } });
-  const set = (name: string, value: string | boolean) => edit({ values: { ...draft.values, [name]: value } });
+  const set = (name: string, value: string | boolean) => edit({ values: { ...draft.values, [name]: value }, ...(name === "tz" ? { zoneFrom: null } : {}) });
   const attach = (name: string, file: File | null) => {
-    const { [name]: _, ...rest } = draft.files;
+    const { [name]: old, ...rest } = draft.files;
+    if (old !== draft.data) forget(old);
     edit({ files: file ? { ...rest, [name]: file } : rest });
   };
   const choose = (chosen: Chosen | null) => {
     setError("");
-    // What was agreed to for one file is not agreed to for the next.
-    if (chosen === null) return change({ draft: { ...draft, data: null, takes: null, roles: {}, files: {}, values: { ...draft.values, drop_invalid: false, before_after: false } }, seen: null, seenFor: "" });
+    if (chosen === null) {
+      forget(draft.data, ...Object.values(draft.files));
+      // What was agreed to or guessed for one file does not hold for the next.
+      const { tz, time_format: _, ...others } = draft.values, kept: Draft["values"] = draft.zoneFrom || tz === undefined ? {} : { tz };
+      return change({ draft: { ...draft, data: null, takes: null, roles: {}, files: {}, zoneFrom: null, values: { ...others, ...kept, drop_invalid: false, before_after: false } }, seen: null, seenFor: "", failed: null });
+    }
     const files = chosen.zones ? { ...draft.files, zones: chosen.zones } : draft.files;
     const values = chosen.made ? { ...draft.values, before_after: true } : draft.values;
-    change({ draft: { ...draft, data: chosen.data ?? draft.data, files, values }, seen: null, seenFor: "" });
+    change({ draft: { ...draft, data: chosen.data ?? draft.data, files, values }, seen: null, seenFor: "", failed: null });
   };
   const map = (role: string, column: string) => {
     const others = Object.fromEntries(Object.entries(draft.roles).filter(([r, c]) => c !== column && r !== role));
@@ -95,69 +65,80 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
     setSending(0);
     stop.current = new AbortController();
     try {
-      const job = await send<Job>(`/methods/${method(form, draft, takes!).name}/jobs`, jobForm(form, draft, takes!), setSending, stop.current.signal);
+      const job = await withUploads(filesOf(form, draft, takes), () => Infinity,
+        (ids) => send<Job>("POST", `/methods/${method(form, draft, takes!).name}/jobs`, jobForm(form, draft, takes!, ids), {}, undefined, stop.current.signal), setSending, stop.current.signal);
+      change({ ...work, failed: null });
       go(`/jobs/${job.id}`);
     } catch (problem) {
       if (!stopped(problem)) setError(said(problem));
       setSending(null);
     }
   };
+  const desk: Desk | null = seen && takes ? { form, draft, takes, seen, set, attach, map } : null;
   return <>
-    <Title>Anonymize movement data</Title>
-    <p class="lead">Your file is worked on by this server and removed when the job ends. What comes back was checked on the written files, and says what was lost.</p>
+    <Title>Anonymize mobility data</Title>
+    <p class="lead">Trips, flows or trajectories become a release in which every person is in a group of at least k. The guarantees are verified on the written files, and a report states what was lost.</p>
     <form class="steps" onSubmit={submit} noValidate>
       <section aria-labelledby="s-data"><h2 id="s-data"><span class="n" aria-hidden="true">1</span> Data</h2>
         <DataChoice data={draft.data} endings={form.files.data} choose={choose} />
         {!draft.data && draft.files.zones && <p class="hint">{draft.files.zones.name} is kept as the file of zones. Now choose the data.</p>}
-        <p role="status" class="status">{look.share === null ? "" : look.share < 1 ? `Sending the file to look at it: ${Math.round(100 * look.share)} %` : "Looking at the file…"}</p>
-        {look.error && <Alert>{look.error}</Alert>}
-        {seen && takes && <>
-          <Kind takes={takes} guess={seen.looks_like} choose={(one) => change({ ...work, draft: { ...draft, takes: one, roles: {} } })} />
-          <Columns seen={seen} takes={takes} named={draft.roles} map={map} />
-          {!look.error && <Findings seen={seen} dropping={draft.values.drop_invalid === true} drop={form.reading[takes].find((f) => f.name === "drop_invalid")} change={set} />}
-          {look.stale && <p><button type="button" onClick={look.lookAgain}>Look again</button> <span class="hint">You changed how the file is read; it is large, so it is not sent again by itself.</span></p>}
+        {draft.data && preview.share === null && <SendingNote key={draft.data.name} file={draft.data} />}
+        <p role="status" class="status">{preview.share === null ? "" : preview.share < 1 ? `Sending the file for a preview: ${Math.round(100 * preview.share)} %` : "Reading the file…"}</p>
+        {preview.error && <Alert>{preview.error}</Alert>}
+        {desk && <>
+          <Kind takes={desk.takes} guess={desk.seen.looks_like} choose={(one) => change({ ...work, draft: { ...draft, takes: one, roles: {} } })} />
+          <Columns seen={desk.seen} takes={desk.takes} named={draft.roles} map={map} />
+          {!preview.error && <Findings desk={desk} />}
+          {preview.stale && <p><button type="button" onClick={preview.readAgain}>Read it again</button> <span class="hint">You changed how the file is read; it is large, so it is not read again by itself.</span></p>}
         </>}
       </section>
       {!draft.data && <dl class="about">
-        <div><dt>Look</dt><dd>The server reads the file, shows what each column means and what is wrong with it, and forgets it.</dd></div>
+        <div><dt>Preview</dt><dd>The server reads the file, and shows what each column means and what is wrong with it.</dd></div>
         <div><dt>Choose</dt><dd>A method, and how large a group must be. Every parameter says what it does.</dd></div>
-        <div><dt>Check</dt><dd>Guarantees are checked on the written files, and some attacks are tried, before you get them. A report shows what was lost, and what could not be checked.</dd></div>
+        <div><dt>Verify</dt><dd>Guarantees are verified on the written files, and attacks are tried, before you get them. A report shows what was lost, and what could not be checked.</dd></div>
       </dl>}
-      {seen && takes && <>
-        <Reading form={form} draft={draft} takes={takes} seen={seen} set={set} attach={attach} />
-        <MethodChoice form={form} draft={draft} takes={takes} set={set} edit={edit} />
-        <section aria-labelledby="s-run"><h2 id="s-run"><span class="n" aria-hidden="true">4</span> Run</h2>
-          {form.run.filter((f) => f.name === "before_after").map((f) => <Control key={f.name} field={f} given={draft.values[f.name]} change={set} />)}
-          <More title="Advanced: random seed, file format, attacks" fields={form.run.filter((f) => f.name !== "before_after")} values={draft.values} change={set} />
+      {desk && <>
+        <Reading desk={desk} />
+        <MethodChoice desk={desk} edit={edit} />
+        <Run desk={desk} work={work} reason={blocked(work, preview.pending)}>
           {error && <Alert>{error}</Alert>}
-          <p class="go"><button type="submit" class="main" disabled={sending !== null}>{sending === null ? "Anonymize" : "Sending…"}</button>
+          <p class="go"><button type="submit" class="main" aria-describedby="why" disabled={sending !== null || blocked(work, preview.pending) !== ""}>{sending === null ? "Anonymize" : "Sending…"}</button>
             {sending !== null && <button type="button" onClick={() => stop.current.abort()}>Stop</button>}
             <span role="status">{sending === null ? "" : `${Math.round(100 * sending)} % sent`}</span></p>
-        </section>
+        </Run>
       </>}
     </form>
   </>;
 }
 
-interface Part { form: Form; draft: Draft; takes: Takes; set: (name: string, value: string | boolean) => void }
-
-function Reading({ form, draft, takes, seen, set, attach }: Part & { seen: Seen; attach: (name: string, file: File | null) => void }) {
-  const fields = form.reading[takes].filter((f) => !ROLES[takes].includes(f.name) && f.name !== "drop_invalid");
-  const first = seen.roles.origin_lon && !draft.files.zones ? [...FIRST[takes], ...FROM_PLACES] : FIRST[takes]; // places have to be put into zones
-  const shown = first.map((name) => fields.find((f) => f.name === name)).filter((f): f is Field => f !== undefined);
-  const rest = fields.filter((f) => !shown.includes(f));
-  const one = (field: Field) => field.kind === "file"
-    ? <FileField key={field.name} field={field} file={draft.files[field.name]} word={draft.values[field.name]} endings={form.files[field.name]}
-        words={field.name.endsWith("hierarchy") ? TREES : []} choose={attach} change={set} />
-    : <Control key={field.name} field={field} given={draft.values[field.name]} change={set} />;
-  const used = rest.filter((f) => draft.files[f.name] || draft.values[f.name]);
-  return <section aria-labelledby="s-read"><h2 id="s-read"><span class="n" aria-hidden="true">2</span> Places and times</h2>
-    <div class="fields">{shown.map(one)}</div>
-    <details class="more" open={used.length > 0}><summary>More on how it is read: {rest.slice(0, 3).map((f) => label(f).toLowerCase()).join(", ")}…</summary><div class="fields">{rest.map(one)}</div></details>
+function Run({ desk, work, reason, children }: { desk: Desk; work: Work; reason: string; children: ComponentChildren }) {
+  const { form, draft, set, seen } = desk;
+  const fields = form.run.filter((f) => f.name !== "before_after"), values = { ...draft.values, ...(formatOf(draft) ? { format: formatOf(draft)! } : {}) };
+  return <section aria-labelledby="s-run"><h2 id="s-run"><span class="n" aria-hidden="true">4</span> Run</h2>
+    {form.run.filter((f) => f.name === "before_after").map((f) => <Control key={f.name} field={f} given={draft.values[f.name]} change={set} />)}
+    <More title="Advanced: random seed, file format, attacks" fields={fields} values={values} change={set} />
+    {work.failed && <><p class="hint">The last job ended with this error:</p><Message error={work.failed} desk={desk} calm /></>}
+    {seen.unfit && !seen.error && <Message error={seen.unfit} desk={desk} />}
+    {children}
+    <p class="hint why" id="why">{reason && <><b>Not possible yet.</b> {seen.unfit && !seen.error ? "See the message above." : reason}</>}</p>
   </section>;
 }
 
-function MethodChoice({ form, draft, takes, set, edit }: Part & { edit: (part: Partial<Draft>) => void }) {
+function Reading({ desk }: { desk: Desk }) {
+  const { form, takes, seen, draft } = desk;
+  const fields = form.reading[takes].filter((f) => !ROLES[takes].includes(f.name) && f.name !== "drop_invalid");
+  const first = seen.roles.origin_lon && !draft.files.zones ? [...FIRST[takes], ...FROM_PLACES] : FIRST[takes]; // positions have to be put into zones
+  const shown = first.map((name) => fields.find((f) => f.name === name)).filter((f): f is Field => f !== undefined);
+  const rest = fields.filter((f) => !shown.includes(f));
+  const one = (field: Field) => <FieldControl key={field.name} desk={desk} field={field} />;
+  const used = rest.filter((f) => draft.files[f.name] || draft.values[f.name]);
+  return <section aria-labelledby="s-read"><h2 id="s-read"><span class="n" aria-hidden="true">2</span> Zones and times</h2>
+    <div class="fields">{shown.map(one)}</div>
+    <details class="more" open={used.length > 0}><summary>More on how it is read: {takes === "flows" ? "date format, squares, trees over the zones, earlier areas…" : "date format, person ids…"}</summary><div class="fields">{rest.map(one)}</div></details>
+  </section>;
+}
+
+function MethodChoice({ desk: { form, draft, takes, set }, edit }: { desk: Desk; edit: (part: Partial<Draft>) => void }) {
   const now = method(form, draft, takes);
   const k = now.fields.find((f) => f.name === "k"), own = now.fields.filter((f) => f !== k);
   const plain = own.filter((f) => f.kind !== "bool"), shown = plain.slice(0, SHOWN);
@@ -169,8 +150,8 @@ function MethodChoice({ form, draft, takes, set, edit }: Part & { edit: (part: P
       </select>
       <p class="summary" id="method-hint">{now.summary} <span class={`mark ${now.status}`}>{STATUS_WORDS[now.status]}</span></p>
     </div>
-    {k && <Crowd field={k} given={draft.values.k} change={set} presets={form.presets} />}
-    <Controls fields={shown} values={draft.values} change={set} />
-    <More title={`More parameters of ${now.name}`} fields={own.filter((f) => !shown.includes(f))} values={draft.values} change={set} />
+    {k && <Crowd field={k} given={draft.values.k} change={set} presets={form.presets} takes={takes} />}
+    <Controls fields={shown} values={draft.values} change={set} takes={takes} />
+    <More title={`More parameters of ${now.name}`} fields={own.filter((f) => !shown.includes(f))} values={draft.values} change={set} takes={takes} />
   </section>;
 }

@@ -2,7 +2,10 @@
 import { colors, type Painter, type View } from "./mapview";
 import { starts, unpacked } from "./unpack";
 
-export interface Shade { name: string; title: string; labels: string[]; classes: string }
+export interface Shade { name: string; title: string; labels: string[]; least: number[]; classes: string }
+
+/** Classes of areas with a label for each class. */
+export interface Classes { classes: Float64Array; labels: string[] }
 
 export interface FlowData {
   name: string; title: string; areas: string[]; sizes: string; x: string; y: string; rings: string; corners: string; cx: string; cy: string;
@@ -30,8 +33,10 @@ export class FlowLayer {
   private readonly tileStart: Int32Array;
   private readonly tiles: Float64Array | null;
   private readonly paths: (Path2D | null | undefined)[];
-  private readonly boxes: Float64Array;
+  /** Left, top, right and bottom of each area. */
+  readonly boxes: Float64Array;
   private allSteps: Rows | null = null;
+  private stepScale: { least: number[]; labels: string[] } | null = null;
 
   constructor(readonly data: FlowData) {
     this.x = unpacked(data.x, true);
@@ -145,6 +150,58 @@ export class FlowLayer {
     return trips;
   }
 
+  /** Return why a shade cannot be shown for a single time step; empty if it can. */
+  whyAllSteps(shade: string): string {
+    if (shade === "occurs") return "all time steps: a share of time steps is of all of them";
+    if (shade === "lost") return "all time steps: the suppressed share is of all of them";
+    return this.tiles || this.sizes.every((size) => size === 1) ? "" : "all time steps: there are too many tiles for single ones";
+  }
+
+  /** Return the classes of a shade in a time step, or in all of them (-1). */
+  classesAt(name: string, step: number): Classes | null {
+    const shade = this.data.shades.find((each) => each.name === name);
+    if (!shade) return null;
+    if (step < 0 || this.whyAllSteps(name)) return { classes: this.classes.get(name)!, labels: shade.labels };
+    const { least, labels } = name === "trips" ? this.scaleOfSteps() : shade;
+    const values = this.valuesAt(name, step);
+    return { classes: values.map((value) => (Number.isNaN(value) ? -1 : Math.max(0, least.filter((low) => low <= value).length - 1))), labels };
+  }
+
+  /** Return classes of the trips of a single step: one scale for all steps, from some of them, with about equally many areas in each class. */
+  private scaleOfSteps(): { least: number[]; labels: string[] } {
+    if (this.stepScale) return this.stepScale;
+    const steps = this.rowStart.length - 1, apart = Math.max(1, Math.floor(steps / 12)), known: number[] = [];
+    for (let step = 0; step < steps; step += apart) known.push(...this.valuesAt("trips", step).filter((value) => !Number.isNaN(value)));
+    known.sort((a, b) => a - b);
+    const cuts = [1, 2, 3, 4, 5, 6].map((i) => Number((known[Math.floor((i * known.length) / 7)] ?? 0).toPrecision(2))).filter((cut) => cut > 0);
+    const least = [0, ...new Set(cuts)], text = (value: number) => value.toLocaleString("en", { maximumFractionDigits: 1 });
+    const labels = least.map((low, i) => (i + 1 < least.length ? `${text(low)}–${text(least[i + 1])}` : `${text(low)} and more`));
+    return (this.stepScale = { least, labels });
+  }
+
+  /** Return for each area the mean over its visible tiles of their trips, or of the tiles that these are spread over; NaN without published trips. */
+  private valuesAt(name: string, step: number): Float64Array {
+    const trips = new Float64Array(this.count), tiles = this.tiles ?? Float64Array.from(this.data.areas.keys());
+    for (let i = this.rowStart[step]; i < this.rowStart[step + 1]; i++) {
+      trips[this.rows.origin[i]] += this.rows.volume[i];
+      trips[this.rows.destination[i]] += this.rows.volume[i];
+    }
+    const count = tiles.reduce((a, b) => Math.max(a, b), -1) + 1;
+    const spread = new Float64Array(count), whole = new Float64Array(count), face = new Int32Array(count);
+    for (const area of this.order)
+      for (let i = this.tileStart[area]; i < this.tileStart[area + 1]; i++) {
+        spread[tiles[i]] += Math.max(trips[area], 0) / Math.max(this.sizes[area], 1);
+        whole[tiles[i]] += Math.max(trips[area], 0);
+        face[tiles[i]] = area;
+      }
+    const value = (tile: number) => (name === "trips" ? spread[tile] : whole[tile] / spread[tile]);
+    return Float64Array.from(this.data.areas, (_, area) => {
+      const held = Array.from(tiles.subarray(this.tileStart[area], this.tileStart[area + 1])).filter((tile) => spread[tile] > 0);
+      const seen = held.filter((tile) => face[tile] === area), mean = seen.length ? seen : held;
+      return mean.length ? mean.reduce((sum, tile) => sum + value(tile), 0) / mean.length : NaN;
+    });
+  }
+
   private shares(zone: number): Float64Array {
     const share = new Float64Array(this.count);
     share[zone] = 1;
@@ -178,7 +235,10 @@ export class FlowPainter implements Painter {
   least = 0;
   shade = "";
   chosen = -1;
+  /** Volume of the widest line; 0 for the largest of the layer. */
+  top = 0;
   select: (area: number) => void = () => {};
+  private cached: { key: string; found: Classes | null } = { key: "", found: null };
   private probe = document.createElement("canvas").getContext("2d")!;
 
   constructor(public layer: FlowLayer) {}
@@ -195,6 +255,13 @@ export class FlowPainter implements Painter {
     return { above: low, drawn: this.shade ? 0 : Math.min(low, MAX_LINES) };
   }
 
+  /** Return the classes of the chosen shade and time step, computed once; null if flows are shown. */
+  shown(): Classes | null {
+    const key = `${this.layer.data.name} ${this.shade} ${this.step}`;
+    if (this.cached.key !== key) this.cached = { key, found: this.shade ? this.layer.classesAt(this.shade, this.step) : null };
+    return this.cached.found;
+  }
+
   *paint(context: CanvasRenderingContext2D, view: View): Generator<void> {
     const look = colors();
     yield* this.paintAreas(context, view, look);
@@ -207,7 +274,7 @@ export class FlowPainter implements Painter {
 
   private *paintAreas(context: CanvasRenderingContext2D, view: View, look: ReturnType<typeof colors>): Generator<void> {
     const { layer } = this;
-    const classes = layer.classes.get(this.shade);
+    const classes = this.shown()?.classes;
     context.lineWidth = 0.6 / view.scale;
     context.strokeStyle = look.border;
     let since = 0;
@@ -242,7 +309,7 @@ export class FlowPainter implements Painter {
     const { x, y } = this.layer;
     const { origin, destination, volume } = this.layer.rowsAt(this.step);
     const { drawn } = this.counts();
-    const top = volume.length ? Math.max(volume[0], 1) : 1;
+    const top = this.top || (volume.length ? Math.max(volume[0], 1) : 1);
     const heads = Math.min(drawn, 200);
     context.strokeStyle = context.fillStyle = look.flow;
     context.lineCap = "round";
@@ -298,9 +365,8 @@ export class FlowPainter implements Painter {
   describe(x: number, y: number, view: View): string {
     const area = this.layer.at(x, y, view, this.probe);
     if (area < 0) return "";
-    const shade = this.layer.data.shades.find((each) => each.name === this.shade);
-    const level = shade ? this.layer.classes.get(shade.name)![area] : -1;
+    const shown = this.shown(), level = shown ? shown.classes[area] : -1;
     const size = this.layer.sizes[area];
-    return `${this.layer.data.areas[area]} (${size} ${size === 1 ? "tile" : "tiles"})${shade && level >= 0 ? `: ${shade.labels[level]}` : ""}`;
+    return `${this.layer.data.areas[area]} (${size} ${size === 1 ? "tile" : "tiles"})${shown && level >= 0 ? `: ${shown.labels[level]}` : shown ? ": no published trips" : ""}`;
   }
 }

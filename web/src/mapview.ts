@@ -3,7 +3,8 @@
 
 export interface View { x: number; y: number; scale: number; width: number; height: number; ratio: number }
 
-export interface Frame { width: number; height: number; meters: number }
+/** A section of the map; `west`, `north` and degrees per unit place it on the globe. */
+export interface Frame { width: number; height: number; meters: number; west: number; north: number; unit: number; squeeze: number }
 
 export interface Painter {
   /** Paint in chunks, yielding between them. Coordinates are those of the frame; the transform is set. */
@@ -23,10 +24,12 @@ export class MapView {
   private stale = false;
   private tip = document.createElement("div");
   private pointers = new Map<number, { x: number; y: number }>();
-  private moved = 0;
+  private travel = 0;
   private fitted = true;
   /** Called after each finished painting. */
   painted: () => void = () => {};
+  /** Called when the user moved or zoomed, with the position in the middle, and pixels per unit. */
+  moved: (x: number, y: number, scale: number) => void = () => {};
 
   constructor(private canvas: HTMLCanvasElement, private frame: Frame, private painter: Painter) {
     this.tip.className = "tip";
@@ -52,6 +55,13 @@ export class MapView {
     this.view.x = this.frame.width / 2 - width / 2 / this.view.scale;
     this.view.y = this.frame.height / 2 - height / 2 / this.view.scale;
     this.fitted = true;
+    this.went();
+  }
+
+  /** Show a position in the middle, at this many pixels per unit, without calling `moved`. */
+  lookAt(x: number, y: number, scale: number): void {
+    Object.assign(this.view, { scale, x: x - this.view.width / 2 / scale, y: y - this.view.height / 2 / scale });
+    this.fitted = false;
     this.changed();
   }
 
@@ -62,19 +72,25 @@ export class MapView {
     this.view.y += y / this.view.scale - y / scale;
     this.view.scale = scale;
     this.fitted = false;
-    this.changed();
+    this.went();
   }
 
   move(dx: number, dy: number): void {
     this.view.x -= dx / this.view.scale;
     this.view.y -= dy / this.view.scale;
     this.fitted = false;
-    this.changed();
+    this.went();
   }
 
   /** Paint changed content. A running painting is abandoned. */
   repaint(): void {
     this.job = null;
+    this.changed();
+  }
+
+  private went(): void {
+    const { x, y, width, height, scale } = this.view;
+    this.moved(x + width / 2 / scale, y + height / 2 / scale, scale);
     this.changed();
   }
 
@@ -148,14 +164,14 @@ export class MapView {
     canvas.addEventListener("pointerdown", (event) => {
       canvas.setPointerCapture(event.pointerId);
       this.pointers.set(event.pointerId, { x: event.offsetX, y: event.offsetY });
-      this.moved = 0;
+      this.travel = 0;
       this.tip.hidden = true;
     });
     canvas.addEventListener("pointermove", (event) => {
       const before = this.pointers.get(event.pointerId);
       if (!before) return this.point(event);
       const now = { x: event.offsetX, y: event.offsetY };
-      this.moved += Math.abs(now.x - before.x) + Math.abs(now.y - before.y);
+      this.travel += Math.abs(now.x - before.x) + Math.abs(now.y - before.y);
       if (this.pointers.size === 2) {
         const other = [...this.pointers].find(([id]) => id !== event.pointerId)![1];
         const apart = (p: { x: number; y: number }) => Math.max(Math.hypot(p.x - other.x, p.y - other.y), 1);
@@ -164,7 +180,7 @@ export class MapView {
       this.pointers.set(event.pointerId, now);
     });
     const up = (event: PointerEvent) => {
-      if (this.pointers.delete(event.pointerId) && this.moved < 4 && event.type === "pointerup") this.painter.clicked?.(...this.at(event), this.view);
+      if (this.pointers.delete(event.pointerId) && this.travel < 4 && event.type === "pointerup") this.painter.clicked?.(...this.at(event), this.view);
     };
     canvas.addEventListener("pointerup", up);
     canvas.addEventListener("pointercancel", up);

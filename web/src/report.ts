@@ -87,9 +87,15 @@ function showFlows(data: Data): MapView {
     options(found<HTMLSelectElement>("zone-choice")!, [["", "choose one, or click on the map"], ...busiest.map((i): [string, string] => [String(i), painter.layer.data.areas[i]])]);
   };
   const refresh = () => {
-    const now = painter.layer.data.shades.find(({ name }) => name === painter.shade);
+    const now = painter.shown();
     legend(now ? now.labels : []);
     found("least-label")!.hidden = Boolean(now);
+    const reason = painter.shade ? painter.layer.whyAllSteps(painter.shade) : "";
+    if (step.disabled !== Boolean(reason) || reason) {
+      step.disabled = Boolean(reason);
+      step.dispatchEvent(new Event("relabel"));
+      if (reason) found("step-out")!.textContent = reason;
+    }
     showStatus();
     map.repaint();
   };

@@ -27,6 +27,8 @@ export class TrajectoryLayer {
 export class TrajectoryPainter implements Painter {
   step = -1;
   look = "heat";
+  /** Trajectories in the darkest cell; 0 for the most of the layer. */
+  top = 0;
 
   constructor(public layer: TrajectoryLayer, private frame: Frame) {}
 
@@ -51,6 +53,18 @@ export class TrajectoryPainter implements Painter {
   }
 
   private *heat(context: CanvasRenderingContext2D): Generator<void> {
+    const { cell, count } = this.cells();
+    yield;
+    const top = this.top || count.reduce((a, b) => Math.max(a, b), 1), look = colors();
+    for (let at = 0; at < count.length; at++) {
+      if (!count[at]) continue;
+      context.fillStyle = look.classes[Math.min(Math.floor(7 * Math.sqrt(count[at] / top)), 6)];
+      context.fillRect((at % CELLS) * cell, Math.floor(at / CELLS) * cell, 0.96 * cell, 0.96 * cell);
+    }
+  }
+
+  /** Count the trajectories in each cell of the heat map at the chosen time. */
+  cells(): { cell: number; count: Int32Array } {
     const cell = Math.max(this.frame.width, this.frame.height) / CELLS;
     const count = new Int32Array(CELLS * CELLS), last = new Int32Array(CELLS * CELLS).fill(-1);
     const { x, y, start } = this.layer;
@@ -60,13 +74,7 @@ export class TrajectoryPainter implements Painter {
         const at = Math.min(Math.floor(y[j] / cell), CELLS - 1) * CELLS + Math.min(Math.floor(x[j] / cell), CELLS - 1);
         if (last[at] !== i) { last[at] = i; count[at]++; }
       }
-    yield;
-    const top = count.reduce((a, b) => Math.max(a, b), 1), look = colors();
-    for (let at = 0; at < count.length; at++) {
-      if (!count[at]) continue;
-      context.fillStyle = look.classes[Math.min(Math.floor(7 * Math.sqrt(count[at] / top)), 6)];
-      context.fillRect((at % CELLS) * cell, Math.floor(at / CELLS) * cell, 0.96 * cell, 0.96 * cell);
-    }
+    return { cell, count };
   }
 
   private *lines(context: CanvasRenderingContext2D, view: View): Generator<void> {

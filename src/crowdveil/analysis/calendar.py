@@ -59,7 +59,7 @@ class Slots:
                 f"hours of a {period} need time steps that divide an hour or a {'day' if period == 'day' else 'week'}, "
                 f"but those of the release have {first.step_s:,} seconds; make one with {Option('step', '1h')}."
             )
-        t = np.concatenate([r.t for r in releases])
+        t = np.concatenate([r.step_starts for r in releases])
         count = (DAY_S if period == "day" else 7 * DAY_S) // slot_s
         empty = cls(period, slot_s, first.tz, np.zeros(count, np.int64))
         occurred = empty.of_times(_all_slots(t, slot_s, first.tz))
@@ -73,7 +73,7 @@ class Slots:
 
     def groups(self, release: FlowRelease) -> Groups:
         """Return the time steps of a release grouped by slot."""
-        return Groups(self.of_times(release.t), len(self))
+        return Groups(self.of_times(release.step_starts), len(self))
 
     @property
     def weeks(self) -> float:

@@ -33,9 +33,10 @@ class Estimates:
     origin, destination
         Zones, or ANYWHERE.
     volume
-        The estimate: trips of all rows that touch the pair, each by its shares.
+        The estimate: trips of all rows that touch the pair, each by its shares; a row that spans several time steps is spread
+        evenly over them.
     lower, upper
-        Trips of rows that lie wholly in the pair, and of rows that touch it. Suppressed trips are in neither.
+        Trips of rows that lie wholly in the pair and the group, and of rows that touch it. Suppressed trips are in neither.
     """
 
     group: Ints
@@ -63,7 +64,33 @@ class Groups:
     @classmethod
     def steps(cls, release: FlowRelease) -> Groups:
         """Return groups of one time step each."""
-        return cls(np.arange(len(release.t)), len(release.t))
+        return cls(np.arange(len(release.step_starts)), len(release.step_starts))
+
+    @classmethod
+    def all(cls, release: FlowRelease) -> Groups:
+        """Return one group of all time steps."""
+        return cls(np.zeros(len(release.step_starts), np.int64), 1)
+
+    def rows_of(self, release: FlowRelease) -> GroupRows:
+        """Return the rows in each group. A row that spans several time steps is in the group of each, with its share of them."""
+        if release.intervals is None:
+            group = self.of_step[release.step]
+            order = np.argsort(group, kind="stable")
+            one = np.ones(len(order), np.int64)
+            return GroupRows(group[order], order, one, one)
+        slot, row = release.intervals.spread()
+        rows = max(len(release), 1)
+        keys, steps = np.unique(self.of_step[slot] * rows + row, return_counts=True)
+        return GroupRows(keys // rows, keys % rows, steps.astype(np.int64), release.steps_spanned[keys % rows])
+
+
+class GroupRows(NamedTuple):
+    """A group and a row for each group that each row is in, in order of groups; and how many of its time steps are in it."""
+
+    group: Ints
+    row: Ints
+    steps: Ints
+    all_steps: Ints
 
 
 def estimates(side: StudySide, groups: Groups, *, origins: bool = True, destinations: bool = True) -> Estimates:
@@ -84,12 +111,14 @@ def estimate_chunks(
     """Yield estimates in chunks of whole groups, computed ahead on threads."""
     everywhere = Shares.everywhere(len(side.shares))
     starts, ends = side.shares if origins else everywhere, side.shares_reached if destinations else everywhere
-    of_row = groups.of_step[side.release.step]
-    order = np.argsort(of_row, kind="stable")
-    offsets = frozen(np.searchsorted(of_row[order], np.arange(groups.count + 1)), np.int64)
-    release = side.release
-    columns = (release.origin, release.destination, release.volume)
-    rows = _Rows(*(frozen(column[order], column.dtype) for column in columns))
+    release, listed = side.release, groups.rows_of(side.release)
+    offsets = frozen(np.searchsorted(listed.group, np.arange(groups.count + 1)), np.int64)
+    columns = (
+        *(c[listed.row] for c in (release.origin, release.destination, release.volume)),
+        listed.steps,
+        listed.all_steps,
+    )
+    rows = _Rows(*(frozen(column, column.dtype) for column in columns))
     most = _most_pairs(rows, offsets, starts, ends)
 
     def estimate(low: int, high: int) -> tuple[int, Estimates]:
@@ -110,6 +139,8 @@ class _Rows(NamedTuple):
     origin: Indices
     destination: Indices
     volume: Ints
+    steps: Ints
+    all_steps: Ints
 
 
 def _most_pairs(rows: _Rows, offsets: Ints, starts: Shares, ends: Shares) -> Ints:

@@ -248,13 +248,16 @@ def zone_profiles(side: StudySide, slots: Slots, zones: int, *, out: bool, gaps:
 
 def pair_profile(side: StudySide, slots: Slots, origin: int, destination: int, *, gaps: bool = False) -> Floats:
     """Return mean trips from one zone to another in each hour, with bounds: (3, hours)."""
-    release, groups = side.release, slots.groups(side.release)
+    release, listed = side.release, slots.groups(side.release).rows_of(side.release)
     o, o_in, o_at = _share_of(side.shares, origin)
     d, d_in, d_at = _share_of(side.shares_reached, destination)
-    a, b = release.origin, release.destination
-    weights = (o[a] * d[b], (o_in[a] & d_in[b]).astype(np.float64), (o_at[a] & d_at[b]).astype(np.float64))
-    of_row = groups.of_step[release.step]
-    sums = [np.bincount(of_row, release.volume * weight, len(slots)) for weight in weights]
+    a, b, whole = release.origin[listed.row], release.destination[listed.row], listed.steps == listed.all_steps
+    weights = (
+        o[a] * d[b] * (listed.steps / listed.all_steps), (o_in[a] & d_in[b] & whole).astype(np.float64),
+        (o_at[a] & d_at[b]).astype(np.float64),
+    )  # fmt: skip
+    of_row, volume = listed.group, release.volume[listed.row]
+    sums = [np.bincount(of_row, volume * weight, len(slots)) for weight in weights]
     found = np.array(sums, np.float64)
     if gaps:
         found[:, np.bincount(of_row, weights[2], len(slots)) == 0] = np.nan
@@ -333,7 +336,7 @@ def _wanted(study: Study, params: ProfileParams) -> Ints:
 
 def largest_pairs(side: StudySide, count: int) -> Estimates:
     """Return the pairs of zones with most trips over all time steps."""
-    found = estimates(side, Groups(np.zeros(len(side.release.t), np.int64), 1)) if count else None
+    found = estimates(side, Groups.all(side.release)) if count else None
     if found is None:
         none = np.zeros(0, np.int32)
         return Estimates(none.astype(np.int64), none, none, np.zeros(0), none.astype(np.int64), none.astype(np.int64))

@@ -40,6 +40,8 @@ geographic grids: reconciling data privacy and accuracy, SORT 41(1), 2017.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -81,6 +83,10 @@ from crowdveil.solve.trajectory.quadtree import k_anonymous_sectors
 NAME = "quadtree-heatmap"
 _GEOJSON_ENDINGS = (".geojson", ".json")
 ENDINGS = (*_GEOJSON_ENDINGS, ".png", ".html")
+
+
+Recorded = Callable[[Path, Trajectories], AbstractContextManager[None]]
+"""Audits a map in a folder against a ledger and appends its entry; its end, after the folder is in place, confirms the entry."""
 
 
 class HeatMapParams(Params):
@@ -182,16 +188,32 @@ class HeatMap:
             "guarantees": [stated_guarantee(guarantee) for guarantee in self.guarantees()],
         }
 
-    def write(self, path: str | Path, progress: Progress = no_progress, *, overwrite: bool = False) -> None:
-        """Write GeoJSON, PNG or HTML by the suffix, or all three and a manifest into a folder, atomically."""
+    def write(
+        self,
+        path: str | Path,
+        progress: Progress = no_progress,
+        *,
+        overwrite: bool = False,
+        recorded: Recorded | None = None,
+    ) -> None:
+        """Write GeoJSON, PNG or HTML by the suffix, or all three and a manifest into a folder, atomically.
+
+        With `recorded` the folder is audited before it is put into place.
+        """
         path = Path(path)
         if _is_folder(path):
-            with new_folder(path, overwrite=overwrite, mark_file=GEOJSON) as folder:
+            with ExitStack() as ledger, new_folder(path, overwrite=overwrite, mark_file=GEOJSON) as folder:
                 written, checked = self._checked(folder / GEOJSON)
                 draw_sectors(written, folder / PNG)
                 write_page(written, folder / HTML)
                 write_heatmap_manifest(folder, self.about(), self.cut.k_unit, checked)
+                if recorded is not None:
+                    ledger.enter_context(recorded(folder, self.data))
             return
+        if recorded is not None:
+            raise OutputError(
+                path, f"{Option('ledger')} records a map with its manifest; name a folder with {Option('output')}."
+            )
         check_output(path, overwrite=overwrite)
         with new_file(path, overwrite=overwrite) as file, scratch_folder() as scratch:
             if path.suffix.lower() in _GEOJSON_ENDINGS:

@@ -7,11 +7,13 @@ tiles of each area, evenly or by a weight, and from a tile to the zones that it 
 and destination are independent: a row gives (its share of the origin) × (its share of the destination) of its trips to a pair
 of zones. On the release's own tiles, spread evenly, this is the papers' ṽ.
 
+A row with an interval of time is spread evenly over its time steps.
+
 Bounds
 ------
-`lower` is the trips of rows that lie wholly in the pair of zones, `upper` those of rows that touch it. For any weights, the
-published trips of the pair lie between the two. Suppressed trips are in neither and unknown: `upper` is no bound of all trips.
-Shapes that share less than a thousandth of the smaller one count as neighbors.
+`lower` is the trips of rows that lie wholly in the pair of zones (and in the time), `upper` those of rows that touch it. For any
+weights, the published trips of the pair lie between the two. Suppressed trips are in neither and unknown: `upper` is no bound of
+all trips. Shapes that share less than a thousandth of the smaller one count as neighbors.
 
 Notes
 -----
@@ -180,7 +182,7 @@ class Reconstruction(Tabular):
         release, slots = self.study.released.release, self.slots
         if slots is not None:
             return slots.groups(release)
-        return Groups.steps(release) if self.params.over == "step" else Groups(np.zeros(len(release.t), np.int64), 1)
+        return Groups.steps(release) if self.params.over == "step" else Groups.all(release)
 
     def _table(self, found: Estimates) -> pa.Table:
         ids = pa.array(self.zones.ids, pa.string())
@@ -198,7 +200,7 @@ class Reconstruction(Tabular):
             return {n: pa.array(c, pa.string()).take(pa.array(found.group)) for n, c in slots.columns().items()}
         if self.params.over == "all" or release.step_s is None:
             return {}
-        return {"t": time_column(release.t, release.tz, as_text=False).take(pa.array(found.group))}
+        return {"t": time_column(release.step_starts, release.tz, as_text=False).take(pa.array(found.group))}
 
     def about(self) -> dict[str, Any]:
         """Return the description of the numbers, for the file."""
@@ -250,7 +252,7 @@ class Reconstruction(Tabular):
             return slots.name(group)
         if self.params.over == "all" or release.step_s is None:
             return "all"
-        return str(time_column(release.t[group : group + 1], release.tz, as_text=True)[0])
+        return str(time_column(release.step_starts[group : group + 1], release.tz, as_text=True)[0])
 
 
 def align_rows(rows: list[list[str]], left: int) -> list[str]:

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from crowdveil.errors import InputError, Option, ParameterError, counted
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.release_reader import load_flow_release, load_flow_release_alone
+from crowdveil.io.release_reader import load_flow_release, load_flow_release_alone, step_of_intervals
 from crowdveil.io.tiling import parse_meters
 from crowdveil.io.time_steps import step_seconds
 from crowdveil.io.times import Clock
@@ -149,8 +149,13 @@ def open_for_study(
         zones = read_voronoi(reading.voronoi, zone_id=reading.zone_id, notes=notes)
     else:
         zones = h3_zones(written.tile_names) if "h3" in options else _own_tiles(written)
+    return OpenedRelease(load_flow_release_alone(written, zones, *step_of_release(written, options)), rows, written)
+
+
+def step_of_release(written: WrittenRelease, options: dict[str, Any]) -> tuple[int | None, str]:
+    """Return the length of a time step in seconds, None without times, and the time zone; `options` are of the manifest."""
     tz = options.get("tz") or _zone_of_times(written)
-    return OpenedRelease(load_flow_release_alone(written, zones, _step_s(written, options, tz), tz), rows, written)
+    return _step_s(written, options, tz), tz
 
 
 def _own_tiles(written: WrittenRelease) -> Zones:
@@ -187,9 +192,9 @@ def _step_s(written: WrittenRelease, options: dict[str, Any], tz: str) -> int | 
         return None
     if "step" in options:
         return step_seconds(options["step"])
-    t, _ = written.listed_steps()
     if written.has_intervals:
-        t = np.unique(np.concatenate(written.row_intervals()))
+        return step_of_intervals(written, tz)
+    t, _ = written.listed_steps()
     distance = int(np.gcd.reduce(np.diff(Clock(tz).to_wall(t)))) if len(t) > 1 else 3600
     # Few steps may be far apart by chance; without an entry in the manifest a step is at most an hour.
     return int(np.gcd(distance, 3600)) if distance % 86400 else distance

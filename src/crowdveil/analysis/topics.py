@@ -128,7 +128,7 @@ class Topics(Tabular):
         """Return the mean share of each topic in each hour of the week (or day); NaN in hours without trips."""
         release = self.study.released.release
         slots = self.slots or Slots.of([release], "week")
-        slot = self.documents if self.slots is not None else slots.of_times(release.t[self.documents])
+        slot = self.documents if self.slots is not None else slots.of_times(release.step_starts[self.documents])
         count = np.bincount(slot, minlength=len(slots))
         sums = np.stack([np.bincount(slot, column, len(slots)) for column in self.hours.T], axis=1)
         return slots, np.divide(sums, count[:, None], out=np.full(sums.shape, np.nan), where=count[:, None] > 0)
@@ -161,7 +161,7 @@ class Topics(Tabular):
         """Return the columns that identify documents."""
         if self.slots is None:
             release = self.study.released.release
-            return {"t": time_column(release.t[self.documents], release.tz, as_text=False)}
+            return {"t": time_column(release.step_starts[self.documents], release.tz, as_text=False)}
         return {
             name: pa.array(c, pa.string()).take(pa.array(self.documents)) for name, c in self.slots.columns().items()
         }
@@ -244,7 +244,7 @@ def _places(study: Study, params: TopicParams) -> tuple[StudySide, Labels, Float
 
 def _largest(side: StudySide, most: int) -> tuple[Ints, float]:
     """Return the keys (origin × zones + destination) of the largest flows over all time, ascending, and their trips."""
-    everything = Groups(np.zeros(len(side.release.t), np.int64), 1)
+    everything = Groups.all(side.release)
     chunks = [(_keys(side, c.origin, c.destination), c.volume) for c in estimate_chunks(side, everything)]
     keys, volume = (np.concatenate(column) for column in zip(*chunks, strict=True))
     top = np.sort(np.argsort(-volume, kind="stable")[:most])

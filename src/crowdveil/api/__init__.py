@@ -5,6 +5,7 @@ from __future__ import annotations
 from crowdveil.api.analyze import analyze, check_outputs, land_use, profiles, quadtree_heatmap, reconstruct, topics
 from crowdveil.api.attack import attack
 from crowdveil.api.compare import compare, sweep
+from crowdveil.api.derive import derive
 from crowdveil.api.describe import describe
 from crowdveil.api.ledger import (
     ledger_add,
@@ -17,16 +18,15 @@ from crowdveil.api.ledger import (
 )
 from crowdveil.api.measure import measure
 from crowdveil.api.release import anonymize, methods, verify
-from crowdveil.api.show import PLOTS, ZONE_PLOTS, plot, plot_zone, write_report
+from crowdveil.api.show import plot, write_report
 
 __all__ = [
-    "PLOTS",
-    "ZONE_PLOTS",
     "analyze",
     "anonymize",
     "attack",
     "check_outputs",
     "compare",
+    "derive",
     "describe",
     "land_use",
     "ledger_add",
@@ -39,7 +39,6 @@ __all__ = [
     "measure",
     "methods",
     "plot",
-    "plot_zone",
     "profiles",
     "quadtree_heatmap",
     "reconstruct",

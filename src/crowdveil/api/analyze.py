@@ -13,6 +13,8 @@ from crowdveil.io.atomic import new_file
 from crowdveil.io.flows import DEFAULT_STEP
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending, check_picture
+from crowdveil.ledger.records import input_files
+from crowdveil.ledger.store import open_ledger
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.trajectories import Trajectories
@@ -20,6 +22,7 @@ from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import FlowReading, TrajectoryReading, read
 from crowdveil.registry import find_analysis
 from crowdveil.run import releases
+from crowdveil.run.ledgers import record_map, refuse_inside
 from crowdveil.run.manifest import original_input_options
 
 if TYPE_CHECKING:
@@ -91,6 +94,7 @@ def analyze(
     original: Any = None,
     plot: str | Path | None = None,
     overwrite: bool = False,
+    ledger: str | Path | None = None,
     notes: ReadNotes | None = None,
     progress: Progress = no_progress,
     stage: Stage = lambda name: None,
@@ -101,13 +105,18 @@ def analyze(
     `options` are the parameters of the analysis and those of `StudyReading`, such as `to_zones`, or of reading trajectories. With
     `output` the result is written as CSV, Parquet or JSON, with `plot` drawn as PNG. `original` is what the release was made
     from, read as its manifest says; files that were needed for it, such as zones, must be given. Results with an original are
-    exact, and so confidential. What is written of trajectories is anonymous, and may be published.
+    exact, and so confidential. What is written of trajectories is anonymous, and may be published; with `ledger`, a folder of
+    `ledger_init`, it is audited before that against earlier heat maps.
     """
     analysis, said = find_analysis(name), notes if notes is not None else ReadNotes()
     if analysis.takes is Trajectories:
         if original is not None or plot is not None:
             raise ParameterError(f"{name} reads trajectories and writes all to one place; leave out original and plot.")
-        return _of_trajectories(analysis, data, output, options, overwrite, said, progress, stage)
+        return _of_trajectories(analysis, data, output, options, overwrite, ledger, said, progress, stage)
+    if ledger is not None:
+        raise ParameterError(
+            Option("ledger"), f"it audits what is published, and {name} publishes nothing; leave it out."
+        )
     of_reading, parameters = split_options(options, StudyReading)
     params, reading = analysis.params.checked(parameters), StudyReading.checked(of_reading)
     if original is not None and not analysis.compares:
@@ -147,11 +156,20 @@ def _of_trajectories(
     output: str | Path | None,
     options: dict[str, Any],
     overwrite: bool,
+    ledger: str | Path | None,
     notes: ReadNotes,
     progress: Progress,
     stage: Stage,
 ) -> Any:
     """Run an analysis on trajectories, which writes and verifies its own files."""
+    recording: dict[str, Any] = {}
+    if ledger is not None:
+        if output is None:
+            raise ParameterError(
+                Option("ledger"), f"it audits what is published; name a folder with {Option('output')}."
+            )
+        refuse_inside(ledger, Path(output))
+        recording["recorded"] = record_map(open_ledger(ledger), Path(output), input_files(data))
     of_reading, parameters = split_options(options, TrajectoryReading)
     params, reading = analysis.params.checked(parameters), TrajectoryReading.checked(of_reading)
     if output is not None and analysis.check_output is not None:
@@ -166,7 +184,7 @@ def _of_trajectories(
     found: Any = analysis.run(trajectories, params, progress)
     if output is not None:
         stage("writing")
-        found.write(output, progress, overwrite=overwrite)
+        found.write(output, progress, overwrite=overwrite, **recording)
     return found
 
 

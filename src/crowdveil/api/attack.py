@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from crowdveil.analysis.study import step_of_release
 from crowdveil.api.opened import published_numbers, row_semantics_of, split_options, visible
 from crowdveil.attacks.od.published import Published
+from crowdveil.attacks.od.releases import PublishedReleases
+from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.guarantees import FlowKAnonymity
 from crowdveil.io.atomic import new_file
@@ -16,13 +20,14 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import read_pairing
 from crowdveil.io.release_reader import load_flow_release_alone, load_trajectory_release
 from crowdveil.io.tables import check_ending
-from crowdveil.io.written_release import MANIFEST_FILE
+from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease
 from crowdveil.model.canonical import with_canonical_source
+from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
 from crowdveil.progress import Progress, Stage, no_progress
-from crowdveil.reading import TrajectoryReading, read
+from crowdveil.reading import FlowReading, TrajectoryReading, read
 from crowdveil.registry import find_attack
 from crowdveil.report.attack_results import (
     ALL,
@@ -41,10 +46,11 @@ from crowdveil.run.manifest import original_input_options
 def attack(
     name: str,
     data: Any,
-    release: str | Path | TrajectoryRelease | None = None,
+    release: str | Path | TrajectoryRelease | Sequence[str | Path] | None = None,
     output: str | Path | None = None,
     *,
     pairing: Any = None,
+    original: Any = None,
     overwrite: bool = False,
     notes: ReadNotes | None = None,
     progress: Progress = no_progress,
@@ -59,12 +65,20 @@ def attack(
     attack's parameters and input options. With `output` the result is written as JSON, CSV or Parquet. Numbers of trajectories
     are exact, and so confidential.
 
+    The attack `releases` takes the folder of a release as `data`, that of another one (or a list of them) as `release`, and the
+    trips or flows that they were made of as `original`, to count what is recovered. The attack `trajectory-recovery` takes
+    original trajectories as `data`, and a release of flows of them as `release`, if there is one.
+
     >>> crowdveil.attack("location", "cabs.csv", "out", knowledge=3, tile_m=500)["location"]  # doctest: +SKIP
     """
     said = notes if notes is not None else ReadNotes()
     takes = _attack_takes(name, data)
     attacks = named_attacks(name, takes)
-    if takes is FlowRelease:
+    if original is not None and takes is not PublishedReleases:
+        raise ParameterError(Option("original"), "it is of the attack releases alone; leave it out.")
+    if takes is PublishedReleases:
+        reading, parameters = split_options(options, FlowReading)
+    elif takes is FlowRelease:
         if release is not None or pairing is not None:
             raise ParameterError(
                 "release", "an attack on flows reads one release alone; give its folder in place of the input."
@@ -84,7 +98,15 @@ def attack(
             file = files.enter_context(new_file(Path(output), overwrite=overwrite))
         stage("reading")
         found: AttackResults | ExposureResults
-        if takes is FlowRelease:
+        if takes is PublishedReleases:
+            several = _published_releases(data, release, original, reading, said)
+            stage(name)
+            found = attack_flow_release(several, attacks, params)
+        elif takes is AggregatedTrajectories:
+            aggregated = _aggregated(data, release, pairing, reading, said)
+            stage(name)
+            found = attack_flow_release(aggregated, attacks, params)
+        elif takes is FlowRelease:
             published = _published(data)
             stage(name)
             found = attack_flow_release(published, attacks, params)
@@ -117,9 +139,53 @@ def _published(data: Any) -> Published:
             data,
             f"it holds trajectories; give the original trajectories, and this with {Option('release')}, to attack them.",
         )
-    k = next((p["parameters"]["k"] for p in manifest["guarantees"] if p["name"] == FlowKAnonymity.name), None)
-    release = load_flow_release_alone(written, Zones.from_ids(written.tile_names), None, "UTC")
-    return Published(release, k, row_semantics_of(manifest))
+    return _over_zones(manifest, written, Zones.from_ids(written.tile_names))
+
+
+def _over_zones(manifest: dict[str, Any], written: WrittenRelease, zones: Zones) -> Published:
+    release = load_flow_release_alone(written, zones, *step_of_release(written, manifest["input"]["options"]))
+    return Published(release, _k_of(manifest), row_semantics_of(manifest))
+
+
+def _published_releases(
+    data: Any, others: Any, original: Any, options: dict[str, Any], notes: ReadNotes
+) -> PublishedReleases:
+    """Open releases of flows over the tiles of all of them, and the original if given."""
+    listed = [data, *(others if isinstance(others, list | tuple) else [] if others is None else [others])]
+    if len(listed) < 2 or not all(isinstance(folder, str | Path) for folder in listed):
+        raise InputError("input", "wanted the folders of two or more releases of flows; give them.")
+    opened = [releases.sound_release(Path(folder)) for folder in listed]
+    for folder, (_, written) in zip(listed, opened, strict=True):
+        if not written.is_flows:
+            raise InputError(folder, "wanted releases of flows, but it holds trajectories; leave it out.")
+    zones = Zones.from_ids(sorted({tile for _, written in opened for tile in written.tile_names}))
+    flows = None
+    if original is not None:
+        reading = FlowReading.checked(original_input_options(opened[0][0], options))
+        flows = read(Flows, original, reading, notes)
+    return PublishedReleases(
+        tuple(str(folder) for folder in listed), tuple(_over_zones(*one, zones) for one in opened), flows
+    )
+
+
+def _aggregated(
+    data: Any, release: Any, pairing: Any, options: dict[str, Any], notes: ReadNotes
+) -> AggregatedTrajectories:
+    """Read trajectories, and the release of flows that was made of them if given."""
+    if pairing is not None:
+        raise ParameterError(Option("pairing"), "a release of flows has no pairing; leave it out.")
+    reading = TrajectoryReading.checked(options)
+    original, tz = read(Trajectories, data, reading, notes), reading.tz or "UTC"
+    if release is None:
+        return AggregatedTrajectories(original, tz)
+    manifest, written = releases.sound_release(Path(release))
+    if not written.is_flows:
+        raise InputError(release, "wanted a release of flows, but it holds trajectories; give one of flows, or none.")
+    return AggregatedTrajectories(original, tz, written, _k_of(manifest))
+
+
+def _k_of(manifest: dict[str, Any]) -> int | None:
+    return next((p["parameters"]["k"] for p in manifest["guarantees"] if p["name"] == FlowKAnonymity.name), None)
 
 
 def _before_and_after(

@@ -58,12 +58,12 @@ def compare(
     given, all for trajectories with `trajectories`. With several `k` each method runs with each.
 
     For flows (k 10, budget `suppress` 10 %, or a number `suppress_trips`) `sample` matrices are taken, evenly spread; at most
-    10 where it is not given, and fewer if they have more than 2 million flows. The table (`.table`, Arrow) has the means of
-    generalization Ḡ, reconstruction error E,
-    distribution distance D and suppression S, and processor seconds a matrix. For trajectories (k 2, 4 and 8) it has the
-    distortion of range queries, SID and AID, by windows of time (see `RangeQueryParams` for `options`), and the share removed;
-    `sample` trajectories are drawn at random, at most 5,000 where it is not given. With `output` tables and plots are written
-    to that folder. Numbers are exact and confidential.
+    10 where it is not given, and fewer if they have more than 2 million flows (48 that follow one another where a method joins
+    time steps). The table (`.table`, Arrow) has the means of generalization Ḡ, reconstruction error E, distribution distance D
+    and suppression S, and processor seconds a matrix. For trajectories (k 2, 4 and 8) it has the distortion of range queries,
+    SID and AID, by windows of time (see `RangeQueryParams` for `options`), and the share removed; `sample` trajectories are
+    drawn at random, at most 5,000 where it is not given. With `output` tables and plots are written to that folder. Numbers are
+    exact and confidential.
 
     >>> crowdveil.compare("trips.parquet", ["joint", "oigh"], zones="zones.geojson").table  # doctest: +SKIP
     >>> crowdveil.compare("cabs.csv", ["microaggregation", "swapmob"], k=[2, 4]).table  # doctest: +SKIP
@@ -120,8 +120,8 @@ def _compare_flows(
         methods = with_each_k(methods, [str(k) for k in ks])
     stage("reading")
     whole = _flows(data, options, notes)
-    flows = sample_matrices(whole, shared.sample, shared.k)
-    chosen = candidates(methods, {"k": shared.k, **shared.budget}, flows)
+    chosen = candidates(methods, {"k": shared.k, **shared.budget}, whole)
+    flows = sample_matrices(whole, shared.sample, shared.k, chosen)
     for candidate in chosen:
         check_k_feasible(flows, candidate.params)
     matrices = counted(whole.steps, "matrix", "matrices")
@@ -178,8 +178,8 @@ def sweep(
     chosen = sweep_candidates(method, k, suppress, suppress_trips)
     check_folder(output, SWEEP_FILE, overwrite=overwrite)
     stage("reading")
-    whole = _flows(data, options, notes)
-    flows = sample_matrices(whole, shared.sample, max(getattr(c.params, "k", 1) for c in chosen))
+    whole, largest_k = _flows(data, options, notes), max(getattr(c.params, "k", 1) for c in chosen)
+    flows = sample_matrices(whole, shared.sample, largest_k, chosen)
     for candidate in chosen:
         check_k_feasible(flows, candidate.params)
     stage(

@@ -23,7 +23,7 @@ from crowdveil.reading import READINGS, TrajectoryReading, read
 from crowdveil.report.measurement import Measurement, measured, named_measures, parsed
 from crowdveil.run import releases
 from crowdveil.run.manifest import original_input_options
-from crowdveil.solve.od.assignment import steps_of_release
+from crowdveil.solve.od.assignment import check_windows, windows_of_steps
 
 OWN_IDS = (
     f"ids in a release of Crowdveil are new and match no original; give the {Option('pairing')} that was kept with it."
@@ -127,7 +127,9 @@ def _read_both(
     if written is not None:
         made: Release = load_flow_release(written, data) if of_flows else load_trajectory_release(written)
         if isinstance(data, Flows) and isinstance(made, FlowRelease):
-            steps_of_release(data, made)  # raises where time steps differ
+            windows_of_steps(data, made) if made.intervals is None else check_windows(
+                data, made
+            )  # raise where steps differ
             releases.refuse_other_original(manifest, written, data)
     elif isinstance(release, Release):
         made = release

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
 
-from crowdveil.api.opened import folder_of
-from crowdveil.errors import InputError, Option, OutputError, ParameterError
-from crowdveil.io.atomic import new_file
+from crowdveil.api.opened import folder_of, warn
+from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.zones import read_zones
-from crowdveil.model.flows import Flows
-from crowdveil.reading import FlowReading, read
+from crowdveil.report.plots.kinds import find_kind
 from crowdveil.run import releases
-from crowdveil.run.manifest import original_input_options
+from crowdveil.run.pictures import Picture, check_name, draw_picture, shows_original
 from crowdveil.run.result import Result
-
-PLOTS = ("flows", "areas", "profiles", "heatmap", "pareto")
-"""What `plot` draws."""
-ZONE_PLOTS = ("destinations", "origins")
-"""What `plot_zone` draws."""
 
 
 def write_report(
@@ -63,78 +56,45 @@ def _on_disk(folder: str | Path | Result) -> Path:
 
 def plot(
     kind: str,
-    folder: str | Path | Result,
-    output: str | Path,
+    release: str | Path | Result | Sequence[str | Path | Result] | None = None,
+    output: str | Path | None = None,
     *,
-    top: int = 300,
-    zones: Sequence[str] = (),
-    overwrite: bool = False,
-) -> None:
-    """Draw a release as PNG or SVG: `flows` or `areas` on a map, `profiles` of areas, a `heatmap` of trajectories; or the
-    `pareto` curves of a folder that `compare` or `sweep` wrote. Needs matplotlib (extra `report`).
-
-    `top` is the number of flows on the map, `zones` are the areas whose profiles are drawn, the busiest where none are named.
-
-    >>> crowdveil.plot("flows", "out", "flows.svg")  # doctest: +SKIP
-    """
-    from crowdveil.report.release_plots import PlotOptions, draw, pareto
-
-    if kind not in PLOTS:
-        raise ParameterError("kind", f"wanted one of {', '.join(PLOTS)}, but got {kind!r}.")
-    check_picture_name(output)
-    with new_file(Path(output), overwrite=overwrite) as file:
-        if kind == "pareto":
-            with folder_of(folder) as opened:
-                pareto(Path(opened), file)
-        else:
-            with folder_of(folder) as opened:
-                manifest, written = releases.sound_release(Path(opened), but="report")
-            draw(kind, written, manifest, PlotOptions(top, tuple(zones)), file)
-
-
-def plot_zone(
-    kind: Literal["destinations", "origins"],
-    folder: str | Path | Result,
-    zone: str,
-    output: str | Path,
-    *,
-    zones: Any,
-    zone_id: str | None = None,
     original: Any = None,
     overwrite: bool = False,
     notes: ReadNotes | None = None,
     **options: Any,
-) -> None:
-    """Draw where the trips of a zone go (`destinations`) or come from (`origins`) in a release, as PNG or SVG.
+) -> Picture:
+    """Draw a release, the original, or both, as PNG or SVG; `crowdveil plot --help` lists the kinds. Needs matplotlib.
 
-    `zones` are the zones of the release. With `original`, the picture shows the original too and is confidential; its input
-    `options` are those of the release unless given. Needs matplotlib (extra `report`).
+    `release` is the folder of a release, a result, or a list of them; for `pareto` the folder that `compare` or `sweep` wrote.
+    With `original` the picture shows the original: it is marked as confidential, and the name of its file must have the word
+    confidential. Its input options are those of the release unless given. `options` are those of the kind, such as `top`,
+    `zone`, `zoom` or `at`, and input options. Without `output` the picture is returned and not written.
 
-    >>> crowdveil.plot_zone("destinations", "out", "74", "map.png", zones="zones.geojson")  # doctest: +SKIP
+    >>> crowdveil.plot("flows", "out", "flows.svg")  # doctest: +SKIP
+    >>> crowdveil.plot("destinations", "out", "map.png", zone="74", zones="zones.geojson")  # doctest: +SKIP
+    >>> crowdveil.plot("heatmap", original="cabs.csv", output="heat-confidential.png")  # doctest: +SKIP
     """
-    from crowdveil.report.zone_maps import draw_zone, original_trips, released_trips
-
-    if kind not in ZONE_PLOTS:
-        raise ParameterError("kind", f"wanted one of {', '.join(ZONE_PLOTS)}, but got {kind!r}.")
-    check_picture_name(output)
-    said = notes if notes is not None else ReadNotes()
-    with folder_of(folder) as opened:
-        manifest, written = releases.sound_release(Path(opened), but="report")
-    if not written.is_flows:
-        raise InputError(kind, "wanted a release of flows, but this one holds trajectories; choose another plot.")
-    found = read_zones(zones, zone_id=zone_id, notes=said)
-    before = None
-    if original is not None:
-        reading = original_input_options(manifest, {**options, "zones": zones, "zone_id": zone_id})
-        flows: Flows = read(Flows, original, FlowReading.checked(reading), said)
-        found = flows.zones
-        before = original_trips(flows, zone, kind)
-    after = released_trips(written, found, zone, kind)
-    with new_file(Path(output), overwrite=overwrite) as file:
-        draw_zone(found, zone, kind, after, before, file)
+    wanted = find_kind(kind)
+    if output is not None:
+        check_name(output, confidential=shows_original(wanted, original))
+    form: Literal["png", "svg"] = "svg" if output is not None and Path(output).suffix.lower() == ".svg" else "png"
+    own = ReadNotes()
+    with ExitStack() as opened:
+        folders = [opened.enter_context(folder_of(r)) for r in _listed(release)]
+        sources = [
+            Path(folder) if kind == "pareto" else releases.sound_release(Path(folder), but="report")
+            for folder in folders
+        ]
+        picture = draw_picture(kind, sources, original, options, own if notes is None else notes, form=form)
+    if output is not None:
+        picture.save(output, overwrite=overwrite)
+    if notes is None:
+        warn(own)
+    return picture
 
 
-def check_picture_name(output: str | Path) -> None:
-    """Raise unless a file is a PNG or an SVG by its name."""
-    if Path(output).suffix.lower() not in (".png", ".svg"):
-        raise OutputError(output, f"wanted a name that ends in .png or .svg; name another with {Option('output')}.")
+def _listed(release: Any) -> list[Any]:
+    if release is None:
+        return []
+    return list(release) if isinstance(release, list | tuple) else [release]

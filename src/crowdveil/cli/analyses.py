@@ -31,6 +31,7 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.progress import progress_bar
 from crowdveil.reading import READINGS, TrajectoryReading
 from crowdveil.registry import ANALYSES, find_analysis
+from crowdveil.run.options import RunOptions
 
 
 def command_of(name: str) -> click.Command:
@@ -41,6 +42,10 @@ def command_of(name: str) -> click.Command:
     def call(data: str, output: str | None, overwrite: bool, **values: Any) -> None:
         server = remote_target(values)
         options = given(analysis.params, values) | given(reading, values)
+        if values.get("ledger") is not None:
+            if server is not None:
+                raise click.UsageError("--ledger is for a run from here; leave out --server, or the ledger.")
+            options["ledger"] = values["ledger"]
         perform(name, data, output, overwrite, options, values.get("original"), values.get("plot"), server)
 
     options = _of_study(analysis) if analysis.takes is Study else _of_trajectories(analysis)
@@ -139,6 +144,7 @@ def _of_trajectories(analysis: Analysis) -> list[click.Parameter]:
             help="Write all files into a folder, or the one that the ending names.",
         ),
         click.Option(["--overwrite"], is_flag=True, help="Replace what exists."),
+        *[o for o in options_of(RunOptions) if o.name == "ledger"],
         *server_options(),
         *[o for o in options_of(TrajectoryReading) if o.name not in ("zones", "zone_id")],
     ]

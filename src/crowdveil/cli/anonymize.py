@@ -28,6 +28,8 @@ EXAMPLES = {
 }
 FIRST = (
     "format",
+    "wide",
+    "export",
     "seed",
     "overwrite",
     "attack",

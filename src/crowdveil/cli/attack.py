@@ -9,18 +9,21 @@ from typing import Any
 import click
 
 from crowdveil import api
-from crowdveil.attacks.base import AllAttackParams
+from crowdveil.attacks.base import AllAttackParams, Attack
+from crowdveil.attacks.od.releases import PublishedReleases
+from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories
 from crowdveil.cli.console import show_notes
 from crowdveil.cli.options import NamedCommands, given, options_of
 from crowdveil.cli.remote_jobs import RemoteTarget, check_target_of, form_of, put_file, remote_target, server_options
 from crowdveil.comparison.candidates import CONFIDENTIAL
+from crowdveil.errors import InputError, Option
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import progress_bar
-from crowdveil.reading import TrajectoryReading
+from crowdveil.reading import FlowReading, TrajectoryReading
 from crowdveil.registry import ATTACKS, find_attack
-from crowdveil.report.attack_results import ALL, AttackResults
+from crowdveil.report.attack_results import ALL
 
 _ZONES = ("zones", "zone_id")
 
@@ -31,8 +34,10 @@ def _make(name: str) -> click.Command:
         text = "All attacks on what is given: trajectories, or a release of flows."
         return _command(ALL, AllAttackParams, text, True)
     attack = find_attack(name)
+    if attack.takes is PublishedReleases:
+        return _releases_command(attack)
     text = attack.doc.strip().split("\n\nNotes\n")[0].split("\n\nReferences\n")[0]
-    return _command(attack.name, attack.params, text, attack.takes is Trajectories)
+    return _command(attack.name, attack.params, text, attack.takes in (Trajectories, AggregatedTrajectories))
 
 
 def _command(name: str, params: type[Params], text: str, trajectories: bool) -> click.Command:
@@ -53,7 +58,7 @@ def _command(name: str, params: type[Params], text: str, trajectories: bool) -> 
             click.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
             return
         click.echo("\n".join(found.lines()))
-        if isinstance(found, AttackResults):
+        if found.confidential:
             click.echo(CONFIDENTIAL)
         if output is not None:
             click.echo(f"{Path(output)}: written")
@@ -74,6 +79,56 @@ def _command(name: str, params: type[Params], text: str, trajectories: bool) -> 
             *([o for o in options_of(TrajectoryReading) if o.name not in _ZONES] if trajectories else []),
         ],
         help=f"{text}\n\n\b\nExample:\n  {example}",
+        short_help=text.splitlines()[0],
+    )  # fmt: skip
+
+
+def _releases_command(attack: Attack) -> click.Command:
+    """Make the command of the attack on several releases."""
+
+    def call(
+        folders: tuple[str, ...],
+        original: str | None,
+        output: str | None,
+        as_json: bool,
+        overwrite: bool,
+        **values: Any,
+    ) -> None:
+        server, notes = remote_target(values), ReadNotes()
+        options, reading = given(attack.params, values), given(FlowReading, values)
+        if server is not None:
+            if len(folders) != 2 or original is not None:
+                raise InputError(
+                    "input", f"a server takes two releases, without {Option('original')}; give these alone."
+                )
+            uploads = {"data": folders[0], "release": folders[1]}
+            _run_remotely(server, attack.name, uploads, options, output, as_json, overwrite)
+            return
+        with progress_bar() as (progress, stage):
+            found = api.attack(
+                attack.name, folders[0], list(folders[1:]), output, original=original, overwrite=overwrite, notes=notes,
+                progress=progress, stage=stage, **options, **reading,
+            )  # fmt: skip
+        show_notes(notes)
+        click.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if as_json else "\n".join(found.lines()))
+        if output is not None and not as_json:
+            click.echo(f"{Path(output)}: written")
+
+    text = attack.doc.strip().split("\n\nNotes\n")[0]
+    return click.Command(
+        attack.name,
+        callback=call,
+        params=[
+            click.Argument(["folders"], metavar="RELEASE_FOLDER RELEASE_FOLDER...", nargs=-1, required=True),
+            *options_of(attack.params),
+            click.Option(["--original"], metavar="FILE", help="Trips or flows of the releases, to count what is recovered."),
+            click.Option(["--json", "as_json"], is_flag=True, help="Print JSON."),
+            click.Option(["-o", "--output"], metavar="FILE", help="Write it: .json, .csv or .parquet."),
+            click.Option(["--overwrite"], is_flag=True, help="Replace the file if it exists."),
+            *server_options(),
+            *options_of(FlowReading),
+        ],
+        help=f"{text}\n\n\b\nExample:\n  crowdveil attack {attack.name} hours/ days/",
         short_help=text.splitlines()[0],
     )  # fmt: skip
 
@@ -118,4 +173,5 @@ def command() -> None:
       crowdveil attack location cabs.csv --knowledge 3 --tile-m 500
       crowdveil attack all cabs.csv --release out/ --pairing pairing.parquet --tile-m 500
       crowdveil attack homogeneity out/
+      crowdveil attack releases hours/ days/
     """

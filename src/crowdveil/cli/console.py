@@ -8,8 +8,11 @@ from crowdveil.io.notes import ReadNotes
 
 
 def show_notes(notes: ReadNotes) -> None:
-    """Print what was guessed and what was left out to standard error."""
-    show_sentences(notes.sentences())
+    """Print what was guessed and what was left out to standard error; warnings are highlighted."""
+    warnings = notes.warnings()
+    for sentence in warnings:
+        click.echo(click.style(f"warning: {sentence}", fg="yellow", bold=True), err=True)
+    show_sentences([sentence for sentence in notes.sentences() if sentence not in warnings])
 
 
 def show_sentences(sentences: list[str]) -> None:

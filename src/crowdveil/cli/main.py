@@ -20,12 +20,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("crowdveil.cli.demo", "Make a synthetic city, anonymize it, verify it."),
     "anonymize": ("crowdveil.cli.anonymize", "Anonymize trips, flows or trajectories with a method."),
     "verify": ("crowdveil.cli.verify", "Check a release from its files alone."),
+    "derive": ("crowdveil.cli.derive", "Derive a coarser release from a published one, by adding up its rows."),
     "ledger": (
         "crowdveil.cli.ledger",
         "Audit releases against earlier ones of the same data, in a confidential ledger.",
     ),
     "report": ("crowdveil.cli.report", "Write the report of a release again, one HTML file."),
-    "plot": ("crowdveil.cli.plot", "Draw flows, areas, profiles, heat maps or Pareto curves, as PNG or SVG."),
+    "plot": ("crowdveil.cli.plot", "Draw maps, matrices, losses, trajectories and trees, as PNG or SVG."),
     "measure": ("crowdveil.cli.measure", "Measure what a release lost of the original flows or trajectories."),
     "attack": (
         "crowdveil.cli.attack",

@@ -1,4 +1,4 @@
-"""`crowdveil plot KIND FOLDER`: pictures for papers."""
+"""`crowdveil plot KIND`: pictures of releases and originals, a command for each kind."""
 
 from __future__ import annotations
 
@@ -8,63 +8,79 @@ import click
 
 from crowdveil import api
 from crowdveil.cli.console import show_notes
-from crowdveil.cli.options import given, options_of
-from crowdveil.errors import Option, ParameterError
+from crowdveil.cli.options import NamedCommands, options_of
 from crowdveil.io.notes import ReadNotes
-from crowdveil.reading import FlowReading
+from crowdveil.reading import EitherReading, FlowReading, Reading, TrajectoryReading
+from crowdveil.report.plots.kinds import KINDS, PlotKind, find_kind
+
+_READINGS: dict[str, type[Reading]] = {"flows": FlowReading, "trajectories": TrajectoryReading, "either": EitherReading}
+_OF_ZONES = ("zones", "zone_id", "hierarchy")
+_NOT_SHOWN = ("destination_hierarchy", "partition", "partition_step")
 
 
-def _call(
-    kind: str,
-    folder: str,
-    output: str,
-    top: int,
-    zone: tuple[str, ...],
-    original: str | None,
-    overwrite: bool,
-    **values: Any,
-) -> None:
-    reading, notes = given(FlowReading, values), ReadNotes()
-    if kind not in api.ZONE_PLOTS:
-        if original is not None or reading:
-            raise ParameterError(f"input options are for {' and '.join(api.ZONE_PLOTS)}; leave them out.")
-        api.plot(kind, folder, output, top=top, zones=zone, overwrite=overwrite)
-    else:
-        if len(zone) != 1:
-            raise ParameterError(Option("zone"), f"wanted one zone, but got {len(zone)}; name one.")
-        if reading.get("zones") is None:
-            raise ParameterError(Option("zones"), "the map needs the zones of the release; give their file.")
-        direction: Any = kind
-        api.plot_zone(
-            direction, folder, zone[0], output, original=original, overwrite=overwrite, notes=notes, **reading
-        )
-    show_notes(notes)
-    click.echo(f"{output}: written{'; it shows the original: do not publish it' if original is not None else ''}")
+def command_of(name: str) -> click.Command:
+    """Return the command of a kind of picture."""
+    kind = find_kind(name)
+
+    def call(output: str, overwrite: bool, **values: Any) -> None:
+        notes = ReadNotes()
+        folders, original = list(values.pop("release", ()) or ()), values.pop("original", None)
+        options = {name: value for name, value in values.items() if value is not None and value != ()}
+        picture = api.plot(name, folders, output, original=original, overwrite=overwrite, notes=notes, **options)
+        show_notes(notes)
+        click.echo(f"{output}: written{'; it shows the original: do not publish it' if picture.confidential else ''}")
+
+    return click.Command(name, callback=call, params=_params(kind), help=_help(kind), short_help=kind.summary)
 
 
-command = click.Command(
+def _params(kind: PlotKind) -> list[click.Parameter]:
+    params: list[click.Parameter] = []
+    if kind.releases != "no":
+        metavar = "FOLDER" if kind.name == "pareto" else "RELEASE" if kind.most == 1 else "RELEASE..."
+        metavar = f"[{metavar}]" if kind.releases == "optional" else metavar
+        params.append(click.Argument(["release"], nargs=-1, metavar=metavar, required=kind.releases == "required"))
+    params.append(click.Option(["-o", "--output"], required=True, metavar="FILE", help="The picture: .png or .svg."))
+    if kind.original != "no":
+        params.append(
+            click.Option(["--original"], metavar="FILE", required=kind.original == "required",
+                         help="The data before anonymization. The picture is then confidential, and FILE must say so.")
+        )  # fmt: skip
+    params.append(click.Option(["--overwrite"], is_flag=True, help="Replace the file."))
+    own = options_of(kind.params)
+    several = [name for name, field in kind.params.model_fields.items() if field.default == ()]
+    for option in own:
+        if option.name in several:
+            option.multiple = True
+    return [*params, *own, *_reading(kind)]
+
+
+def _reading(kind: PlotKind) -> list[click.Option]:
+    """Return the input options: of the original where it can be shown, else those of zones."""
+    own = set(kind.params.model_fields)
+    if kind.original != "no":
+        reading = _READINGS[kind.data]
+        return options_of(reading, without=(*own, *_NOT_SHOWN))
+    if kind.zones == "no":
+        return []
+    unused = [name for name in FlowReading.model_fields if name not in _OF_ZONES]
+    return options_of(FlowReading, without=(*own, *unused, *(("hierarchy",) if kind.name != "tree" else ())))
+
+
+def _help(kind: PlotKind) -> str:
+    examples = "\n".join(f"  crowdveil {example}" for example in kind.examples)
+    return f"{kind.text.strip()}\n\nNeeds matplotlib (extra report).\n\n\b\nExamples:\n{examples}"
+
+
+command = NamedCommands(
     "plot",
-    callback=_call,
-    params=[
-        click.Argument(["kind"], type=click.Choice([*api.PLOTS, *api.ZONE_PLOTS])),
-        click.Argument(["folder"]),
-        click.Option(["-o", "--output"], required=True, metavar="FILE", help="The picture: .png or .svg."),
-        click.Option(["--top"], type=click.IntRange(1, 20_000), default=300, metavar="N", help="Flows on the map. [default 300]"),
-        click.Option(["--zone"], multiple=True, metavar="AREA",
-                     help="An area whose profile is drawn, may be given again; or the zone of destinations or origins."),
-        click.Option(["--original"], metavar="TRIPS_OR_FLOWS",
-                     help="With destinations or origins: draw the original too. The picture is then confidential."),
-        click.Option(["--overwrite"], is_flag=True, help="Replace the file."),
-        *options_of(FlowReading),
-    ],
-    help="Draw a release on a map, profiles of its areas, where the trips of a zone go or come from, a heat map of "
-    "trajectories, or the Pareto curves of a comparison.\n\n"
-    "FOLDER is a release, and for pareto what compare or sweep wrote. Input options are for destinations and origins. Needs "
-    "matplotlib (extra report).\n\n"
+    names=lambda: KINDS,
+    make=command_of,
+    help="Draw a picture of a release, of the original, or of both on the same scale, as PNG or SVG.\n\n"
+    "A picture of a release has published numbers only. A picture that shows the original is marked as confidential, and its "
+    "file must have a name with the word confidential. Needs matplotlib (extra report).\n\n"
     "\b\nExamples:\n"
-    "  crowdveil plot flows out/ -o flows.svg --top 500\n"
-    "  crowdveil plot areas out/ -o areas.png\n"
-    "  crowdveil plot profiles out/ --zone 74 -o profile.png\n"
-    "  crowdveil plot destinations out/ --zone 74 --zones zones.geojson --original trips.parquet -o compared.png\n"
-    "  crowdveil plot pareto compared/ -o pareto.svg",
-)  # fmt: skip
+    "  crowdveil plot flows out/ -o flows.png\n"
+    "  crowdveil plot destinations out/ --zone 74 --zones zones.geojson --original trips.parquet -o to-confidential.png\n"
+    "  crowdveil plot paths cabs/ -o paths.png\n"
+    "  crowdveil plot tree --zones zones.geojson -o tree.svg",
+)

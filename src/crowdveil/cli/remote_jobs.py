@@ -156,6 +156,10 @@ def anonymize(server: RemoteTarget, request: pipeline.Request, reading: type[Par
     run_options = RunOptions.checked(request.options)
     if run_options.resume is not None:
         raise ParameterError(Option("resume"), "a server keeps jobs by itself; leave it out, or run it here.")
+    if run_options.ledger is not None:
+        raise ParameterError(
+            Option("ledger"), "a ledger of this machine is not used on a server; leave it out, or run it here."
+        )
     for private in ("pairing", "private_report"):
         if getattr(run_options, private) is not None:
             raise ParameterError(private, "this private file must not lie on a server; leave it out, or run it here.")

@@ -39,6 +39,8 @@ SYMBOLS = ("Ḡ", "E", "D", "S")
 """The measures of the table, by their symbols in the papers."""
 MAX_MATRICES, MAX_FLOWS = 10, 2_000_000
 """Default number of matrices, and flows up to which so many are taken; of larger matrices fewer, at least one."""
+MAX_CONSECUTIVE = 48
+"""Default number of matrices where a method joins time steps."""
 DYADIC_TILES = 1000
 """Largest map on which dyadic splits run by default: beyond it they take very long."""
 
@@ -157,18 +159,30 @@ def spread_evenly(steps: int, wanted: int | None, flows: int = 0) -> Ints:
     return np.linspace(0, steps - 1, number).round().astype(np.int64)
 
 
-def sample_matrices(flows: Flows, wanted: int | None, k: int) -> Flows:
+def sample_matrices(flows: Flows, wanted: int | None, k: int, chosen: Sequence[Candidate] = ()) -> Flows:
     """Return the matrices to compare on, with the default tree of methods, built once.
 
-    Time steps of fewer than k people are fully suppressed by every method, so they are not taken.
+    Time steps of fewer than k people are fully suppressed by every method that publishes time step by time step, so they are
+    not taken. Where a method joins time steps, those taken follow one another, from the one after which most trips are.
     """
     if len(flows) == 0:
         raise InputError("input", "there is no flow; wanted at least one.")
     held = np.flatnonzero(slice_sums(flows.offsets, flows.people) >= k)
-    steps = held[spread_evenly(len(held), wanted, len(flows))] if len(held) else np.arange(flows.steps)
+    if any(getattr(candidate.params, "time_partition", None) == "adaptive" for candidate in chosen):
+        steps = _consecutive(flows, MAX_CONSECUTIVE if wanted is None else wanted)
+    else:
+        steps = held[spread_evenly(len(held), wanted, len(flows))] if len(held) else np.arange(flows.steps)
     taken = flows if len(steps) == flows.steps else flows.at_steps(steps)
     plain = taken.origin_tree is None and taken.destination_tree is None
     return with_trees(taken, "ward") if plain and taken.zones.located else taken
+
+
+def _consecutive(flows: Flows, wanted: int) -> Ints:
+    """Return the numbers of time steps that follow one another and have most trips together."""
+    number = min(flows.steps, wanted)
+    trips = np.concatenate([np.zeros(1, np.int64), np.cumsum(slice_sums(flows.offsets, flows.volume))])
+    first = int(np.argmax(trips[number:] - trips[: flows.steps - number + 1]))
+    return np.arange(first, first + number)
 
 
 def compare_flow_methods(
@@ -211,7 +225,7 @@ def run_candidate(candidate: Candidate, flows: Flows, seed: int, progress: Progr
     """Run one method on all matrices, and measure its release."""
     seconds, release = candidate.run(flows, seed, progress)
     compared = OdComparison.between(flows, release)
-    by_step = {symbol: find_measure(symbol).compute(compared) for symbol in SYMBOLS}
+    by_step = {symbol: find_measure(symbol).of(compared) for symbol in SYMBOLS}
     if candidate.method.row_semantics == "noisy":
         # Noise changes the number of trips, so missing trips do not measure suppression.
         by_step["S"] = np.full(flows.steps, np.nan)

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from crowdveil.errors import InputError
 from crowdveil.guarantees.base import Finding, Guarantee, Outcome
 from crowdveil.guarantees.combinations import CombinationKAnonymity
+from crowdveil.guarantees.derived import SumsOfParent
 from crowdveil.guarantees.extent import GeneralizationLimit, MaxArea, MinInhabitedTiles, MinTiles
 from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, SuppressionBudget, WellFormedFlows
 from crowdveil.guarantees.noise import DifferentialPrivacy
@@ -33,6 +34,7 @@ from crowdveil.guarantees.trajectories import (
 GUARANTEES: tuple[type[Guarantee], ...] = (
     FlowKAnonymity,
     DisjointFlows,
+    SumsOfParent,
     DifferentialPrivacy,
     SuppressionBudget,
     GeneralizationLimit,
@@ -81,6 +83,7 @@ __all__ = [
     "SectorKAnonymity",
     "SegmentKAnonymity",
     "SharedTilePairs",
+    "SumsOfParent",
     "SuppressedTrajectories",
     "SuppressionBudget",
     "SwappedTrajectories",

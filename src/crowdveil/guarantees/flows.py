@@ -25,7 +25,7 @@ from crowdveil.guarantees.original import step_volumes, volumes_by_step, volumes
 from crowdveil.guarantees.outlines import broken_outlines
 from crowdveil.guarantees.painting import blocks, by_step
 from crowdveil.guarantees.runs import Runs
-from crowdveil.io.written_release import FLOW_COLUMNS, NO_TIME, WrittenRelease
+from crowdveil.io.written_release import BOUND_COLUMNS, FLOW_COLUMNS, NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import STATES
@@ -45,13 +45,18 @@ _FAULTS = {
     "missing_values": "values are missing",
     "unknown_state": "a state is unknown",
     "small_volume": "a volume is below 1",
+    "bounds": "a volume lies outside its confidence bounds, or one of these is missing or below 0",
     "unlisted_area": "a row names an area that is not in the list of areas",
     "empty_area": "an area has no tiles",
     "repeated_tile": "an area has a tile twice",
-    "repeated_area": "two areas have one name",
+    "repeated_area": "two areas have one id",
+    "strange_name": "readable names of areas repeat or are longer than 60 characters",
     "broken_outline": "an outline crosses itself or leaves the globe",
     **INTERVAL_FAULTS,
 }
+
+
+LONGEST_NAME = 60
 
 
 class FlowKAnonymity(Guarantee):
@@ -85,7 +90,7 @@ class FlowKAnonymity(Guarantee):
 
 
 class DisjointFlows(Guarantee):
-    """No pair of tiles lies in two rows of a time step, also where rows span several: no trip is counted twice, and no rows can be subtracted."""
+    """No pair of tiles lies in two rows of a time step, also where rows span several: no rows can be subtracted."""
 
     name: ClassVar[str] = "disjoint-flows"
     kind: ClassVar[Kind] = "privacy"
@@ -379,6 +384,15 @@ def within_budget(suppressed: int, volume: int, budget: float) -> bool:
     return suppressed <= 0 or (volume > 0 and suppressed / volume <= budget)
 
 
+def _are_bounds_broken(written: WrittenRelease) -> bool:
+    """Return whether a confidence bound of volumes is missing, below 0, or on the wrong side of its volume."""
+    given = [column in written.data.column_names for column in BOUND_COLUMNS]
+    if not all(given):
+        return any(given)
+    low, volume, high = (written.column(name) for name in ("volume_low", "volume", "volume_high"))
+    return bool(np.any((low < 0) | (low > volume) | (high < volume)))
+
+
 class WellFormedFlows(Guarantee):
     """The files have the content of a release of flows, and nothing else."""
 
@@ -393,7 +407,7 @@ class WellFormedFlows(Guarantee):
     def check(self, written: WrittenRelease) -> Finding:
         """Check columns, areas, states and volumes."""
         table, faults = written.data, []
-        extra = set(table.column_names) - {*FLOW_COLUMNS, "people", "trips", "until"}
+        extra = set(table.column_names) - {*FLOW_COLUMNS, "people", "trips", "until", *BOUND_COLUMNS}
         if extra or not set(FLOW_COLUMNS) <= set(table.column_names):
             return self.make_finding(True, {"rows": len(table), "columns": 1})
         faults += interval_faults(written)
@@ -405,6 +419,8 @@ class WellFormedFlows(Guarantee):
             faults.append("unknown_state")
         if len(table) and written.column("volume").min() < 1:
             faults.append("small_volume")
+        if _are_bounds_broken(written):
+            faults.append("bounds")
         ends = [written.area_numbers(column).min(initial=0) for column in ("origin_area", "destination_area")]
         if min(ends) < 0:
             faults.append("unlisted_area")
@@ -414,6 +430,9 @@ class WellFormedFlows(Guarantee):
             faults.append("repeated_tile")
         if len({feature["properties"]["area"] for feature in written.features}) < len(written.features):
             faults.append("repeated_area")
+        names = [f["properties"]["name"] for f in written.features if f["properties"].get("name") is not None]
+        if len(set(names)) < len(names) or any(len(name) > LONGEST_NAME for name in names):
+            faults.append("strange_name")
         if broken_outlines(written.features):
             faults.append("broken_outline")
         return self.make_finding(bool(faults), {"rows": len(table), **dict.fromkeys(faults, 1)})

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
-from crowdveil.io.written_release import WrittenRelease
+from crowdveil.io.written_release import BOUND_COLUMNS, WrittenRelease
 
 
 class DifferentialPrivacy(Guarantee):
@@ -18,7 +18,7 @@ class DifferentialPrivacy(Guarantee):
 
     name: ClassVar[str] = "differential-privacy"
     kind: ClassVar[Kind] = "privacy"
-    tallies: ClassVar[Mapping[str, Merge]] = {"exact_group": "max", "exact_totals": "sum"}
+    tallies: ClassVar[Mapping[str, Merge]] = {"exact_group": "max", "exact_bounds": "max", "exact_totals": "sum"}
     of_mechanism: ClassVar[bool] = True
 
     epsilon: float = Field(gt=0)
@@ -44,12 +44,15 @@ class DifferentialPrivacy(Guarantee):
         exact = "people" in written.data.column_names or not np.array_equal(
             written.column("trips"), written.column("volume")
         )
-        totals = int(written.listed("suppressed")[1].sum())
-        return self.make_finding(exact or totals > 0, {"exact_group": exact, "exact_totals": totals}, open_=True)
+        totals, bounds = int(written.listed("suppressed")[1].sum()), _do_bounds_differ(written)
+        counts = {"exact_group": exact, "exact_bounds": bounds, "exact_totals": totals}
+        return self.make_finding(exact or bounds or totals > 0, counts, open_=True)
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return which exact figure was found, or that there is none."""
         faults = ["the group size of rows is given besides their volume"] if counts["exact_group"] else []
+        if counts["exact_bounds"]:
+            faults.append("rows of one volume have different confidence bounds")
         if counts["exact_totals"]:
             faults.append(f"the suppressed volume is given in {counted(counts['exact_totals'], 'time step')}")
         if faults:
@@ -58,3 +61,10 @@ class DifferentialPrivacy(Guarantee):
             "no exact figure is published with the noisy ones; the noise itself is a property of the mechanism, which files "
             "do not show."
         )
+
+
+def _do_bounds_differ(written: WrittenRelease) -> bool:
+    """Return whether bounds depend on more than the noisy volume: they differ between rows of one volume."""
+    columns = [written.column(name) for name in BOUND_COLUMNS if name in written.data.column_names]
+    rows = np.column_stack([written.column("volume"), *columns])
+    return len(np.unique(rows, axis=0)) > len(np.unique(rows[:, 0]))

@@ -116,8 +116,8 @@ class TrueVolumes(_ComparedWithFlows):
         """Return the guarantee in one sentence."""
         return (
             "Volume and group size of every published flow are those of the original flows from its origin to its "
-            "destination in its time step or interval, and a suppressed total that is given is exactly the rest; where trips have "
-            "weights, a volume is their sum, rounded up or down to a whole trip."
+            "destination in its time step or interval, and a suppressed total that is given is exactly the rest; where trips "
+            "have weights, a volume is their sum, rounded up or down to a whole trip."
         )
 
     def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:

@@ -32,6 +32,8 @@ USUAL: dict[str, tuple[str, ...]] = {
     "people": ("people", "persons", "n_people", "distinct_people", "users"),
     "weight": (),
     "zone_id": ("zone_id", "tile_id", "id", "zone", "tile", "objectid", "locationid", "location_id", "geoid", "fid"),
+    "zone_name": ("zone_name", "name", "station_name", "label", "zone", "nom", "nome", "nombre"),
+    "zone_region": ("borough", "district", "region", "county", "municipality", "city", "state"),
 }  # fmt: skip
 """Recognized names of each role, best first; compared without case."""
 _VALUE = r"\s*[+-]?\d[\d.,:/+\sTZeE-]*"
@@ -79,6 +81,16 @@ def need_column(source: Source, role: str, named: str | None, notes: ReadNotes) 
             f"wanted a column {USUAL[role][0]}, but {describe_columns(source)}; {hint}name it with {Option(role)}.",
         )
     return column
+
+
+def looks_like_trips(source: Source) -> bool:
+    """Return whether a table has an origin and a destination, and no position of its own: trips, not points or zones."""
+    names = {name.lower() for name in source.columns}
+
+    def has(role: str) -> bool:
+        return not names.isdisjoint(USUAL[role])
+
+    return all(has(end) or has(f"{end}_lon") for end in ("origin", "destination")) and not (has("lon") and has("lat"))
 
 
 def lacks_header(source: Source) -> bool:

@@ -90,6 +90,7 @@ def read_in_duckdb(
         grouped = fetch(connection, f"SELECT {_IN_ZONES.format(rows=f'({group_sql(step_sql, rows, person)})')}")
         if sum(grouped[c].null_count for c in ("step", "o", "d")) or grouped["bad"].to_numpy().any():
             _refuse_other_spelling(connection, rows, columns, zones, source.name)
+            notes.rows = pq.ParquetFile(source.path).metadata.num_rows
             reasons, matched = _reasons(columns, wall, far), f"(SELECT {_IN_ZONES.format(rows=rows)})"
             _diagnose(connection, matched, reasons).settle(source.name, drop_invalid, notes)
             good = " AND ".join(f"NOT ({condition})" for condition in reasons.values())

@@ -18,6 +18,7 @@ from crowdveil.io.od_grouping import group_sql, read_in_chunks, to_flows
 from crowdveil.io.od_rows import OdColumns, OdReader, ZoneNames, find_od_columns
 from crowdveil.io.person_ids import IdRules
 from crowdveil.io.source import open_source
+from crowdveil.io.stations import station_zones
 from crowdveil.io.tiling import zones_for
 from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.time_steps import TimeSteps, step_seconds
@@ -63,7 +64,8 @@ def read_flows(
     data
         A path to a CSV, Parquet or OMX file, an Arrow table, a data frame, or `Trips`.
     zones, zone_id
-        The zones, as for `read_zones`. Without them, the ids found in the data are the zones.
+        The zones, as for `read_zones`. Without them, the ids found in the data are the zones; where each has one position, the
+        Voronoi cells of these stations.
     grid, h3, voronoi
         A tessellation for data with coordinates: squares ("500m"), H3 cells of a resolution, or
         the Voronoi cells of points in a file.
@@ -108,6 +110,7 @@ def read_flows(
         source = open_source(data)
         found = find_od_columns(source, columns, by_coordinates(zones, grid, h3, voronoi), notes)
         given = zones_for(source, found, zones, zone_id, grid, h3, voronoi, notes, crop)
+        given = station_zones(source, found, columns, notes) if given is None else given
         if crop.window is not None and found.time is None:
             raise InputError(Option("time_window"), f"there is no column of times; name it with {Option('time')}.")
         seconds = resolve_step_seconds(step, found, notes)

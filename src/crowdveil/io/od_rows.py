@@ -286,6 +286,7 @@ class OdReader:
             if batch.num_rows:
                 yield start, batch
                 start += batch.num_rows
+        self.notes.rows = start
 
     def _add_chunk(self, chunk: OdChunk) -> None:
         """Add problems, people and notes of a chunk; chunks come in input order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -147,29 +148,42 @@ def _cells(path: Path, name: str, data: Any, zones: int) -> tuple[Ints, Ints, In
 
 def write_omx(flows: Flows, path: Path) -> None:
     """Write flows as OMX: one matrix per time step, named by its start; cells without a flow are 0."""
-    h5py, n = _h5py(), len(flows.zones)
+    n = len(flows.zones)
     if n * n * flows.steps > MAX_CELLS:
         raise OutputError(
             f"an OMX file of {flows.steps:,} matrices of {n:,} zones would be too large; write Parquet instead."
         )
     names = ["flows"] if flows.step_s is None else iso_times(flows.t, flows.tz).to_pylist()
+
+    def matrices() -> Iterator[tuple[str, Floats]]:
+        for i, name in enumerate(names):
+            rows = slice(flows.offsets[i], flows.offsets[i + 1])
+            dense = np.zeros((n, n), np.float64)
+            dense[flows.origin[rows], flows.destination[rows]] = flows.volume[rows]
+            yield name, dense
+
+    write_matrices(matrices(), {LOOKUP: flows.zones.ids.tolist()}, path)
+
+
+def write_matrices(matrices: Iterable[tuple[str, Floats]], lookups: Mapping[str, Sequence[str]], path: Path) -> None:
+    """Write square matrices by name, and the lookups of their rows and columns, as OMX."""
+    h5py, n = _h5py(), len(next(iter(lookups.values())))
     # Written in memory first: the library crashes when the disk is full.
     content = io.BytesIO()
     with h5py.File(content, "w") as file:
         file.attrs["OMX_VERSION"] = OMX_VERSION
         file.attrs["SHAPE"] = np.array([n, n], np.int32)
         group = file.create_group("data")
-        for i, name in enumerate(names):
-            rows = slice(flows.offsets[i], flows.offsets[i + 1])
-            dense = np.zeros((n, n), np.float64)
-            dense[flows.origin[rows], flows.destination[rows]] = flows.volume[rows]
+        for name, dense in matrices:
             group.create_dataset(name, data=dense, compression="gzip", compression_opts=1, shuffle=True)
-        file.create_group("lookup").create_dataset(LOOKUP, data=_lookup(flows.zones))
+        listed = file.create_group("lookup")
+        for name, ids in lookups.items():
+            listed.create_dataset(name, data=_lookup(ids))
     path.write_bytes(content.getvalue())
 
 
-def _lookup(zones: Zones) -> Any:
-    """Return zone ids as numbers if all are, as other readers expect, else as bytes."""
-    if all(i.isdecimal() and str(int(i)) == i and len(i) < 10 for i in zones.ids):
-        return np.array([int(i) for i in zones.ids], np.int32)
-    return np.array([i.encode() for i in zones.ids])
+def _lookup(ids: Sequence[str]) -> Any:
+    """Return ids as numbers if all are, as other readers expect, else as bytes."""
+    if all(i.isdecimal() and str(int(i)) == i and len(i) < 10 for i in ids):
+        return np.array([int(i) for i in ids], np.int32)
+    return np.array([i.encode() for i in ids])

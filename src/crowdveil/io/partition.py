@@ -47,6 +47,12 @@ def _of_release(folder: Path, zones: Zones, step: str | None) -> BoxPartition:
     manifest = read_manifest(folder)
     written = read_release(folder, {role: entry["name"] for role, entry in manifest["files"].items()})
     tz = str(manifest["input"]["options"].get("tz", "UTC"))
+    if written.has_intervals:
+        raise InputError(
+            folder,
+            "its rows span intervals of time, which are no partition for other data; make a release with one partition for all "
+            f"time steps ({Option('time_partition', 'stable')}).",
+        )
     release = load_flow_release_alone(written, zones, None, tz)
     by = manifest["method"]["parameters"].get("stable_by", "all") if step is None else "all"
     if by not in STEP_CLASSES:

@@ -16,7 +16,7 @@ from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Bytes, Ints
 from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.intervals import Intervals
-from crowdveil.model.release import NOT_GIVEN, STATES, Areas, FlowRelease, TrajectoryRelease
+from crowdveil.model.release import NOT_GIVEN, STATES, Areas, FlowRelease, TrajectoryRelease, VolumeBounds
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
 
@@ -63,7 +63,7 @@ def _release(
     row_t, (t, suppressed) = _times(written, written.data, flows), _steps(written, flows)
     intervals = None
     if written.has_intervals:
-        intervals = _intervals(written, step_s, tz)
+        intervals = read_intervals(written, step_s, tz)
         row_t = np.append(intervals.window_start, 0)[
             np.searchsorted(intervals.offsets, intervals.first, side="right") - 1
         ]
@@ -78,6 +78,7 @@ def _release(
         origin=written.area_numbers("origin_area")[order].astype(np.int32),
         destination=written.area_numbers("destination_area")[order].astype(np.int32),
         volume=written.column("volume")[order],
+        bounds=_bounds(written, order),
         people=written.column(counts)[order],
         state=_states(written)[order],
         suppressed=suppressed,
@@ -87,7 +88,14 @@ def _release(
     )
 
 
-def _intervals(written: WrittenRelease, step_s: int | None, tz: str) -> Intervals:
+def step_of_intervals(written: WrittenRelease, tz: str) -> int:
+    """Return the seconds of the longest time step that all intervals and windows begin and end with, in local time."""
+    times = np.unique(np.concatenate([*written.row_intervals(), *written.listed_windows()]))
+    wall = Clock(tz).to_wall(times[times != NO_TIME])
+    return int(np.gcd.reduce(np.diff(wall))) or 1 if len(wall) > 1 else 3600
+
+
+def read_intervals(written: WrittenRelease, step_s: int | None, tz: str) -> Intervals:
     """Return the interval of each row, in the time steps of the listed windows."""
     (low, high), (t, until) = written.listed_windows(), written.row_intervals()
     if step_s is None or np.any(low >= high) or NO_TIME in low:
@@ -112,6 +120,13 @@ def _intervals(written: WrittenRelease, step_s: int | None, tz: str) -> Interval
             f"the {Option('step')} and {Option('tz')} that it was made with."
         )  # fmt: skip
     return Intervals(start, end, np.cumsum([0, *counts]), first, last + 1)
+
+
+def _bounds(written: WrittenRelease, order: Ints) -> VolumeBounds | None:
+    """Return the confidence bounds of volumes, where the release has them."""
+    if "volume_low" not in written.data.column_names:
+        return None
+    return VolumeBounds(written.column("volume_low")[order], written.column("volume_high")[order])
 
 
 def _steps(written: WrittenRelease, flows: Flows | None) -> tuple[Ints, Ints]:

@@ -15,6 +15,7 @@ from crowdveil.io.parallel import run_parallel
 from crowdveil.io.tables import write_chunked_table, write_table
 from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import AREAS_FILE
+from crowdveil.model.area_labels import area_labels
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.release import (
     PUBLISHED,
@@ -92,9 +93,10 @@ def area_features(areas: Areas, drawn: Mask) -> Iterator[tuple[dict[str, Any], A
 
 
 def area_properties(areas: Areas) -> Iterator[dict[str, Any]]:
-    """Yield name, tiles, size and center of each area."""
+    """Yield id, readable name, tiles, size and center of each area."""
     area_km2 = areas.area_m2 / 1e6
     lon, lat = areas.centers(COORDINATE_DECIMALS) if areas.zones.located else (None, None)
+    labels = area_labels(areas)
     for i, name in enumerate(areas.names):
         tiles = areas.tiles[areas.offsets[i] : areas.offsets[i + 1]]
         yield {
@@ -103,6 +105,7 @@ def area_properties(areas: Areas) -> Iterator[dict[str, Any]]:
             "size": len(tiles),
             "area_km2": round(float(area_km2[i]), 6) if np.isfinite(area_km2[i]) else None,
             **({} if lon is None or lat is None else {"lon": float(lon[i]), "lat": float(lat[i])}),
+            "name": labels[i],
         }
 
 

@@ -93,6 +93,7 @@ def read_trajectories(
     columns = find_point_columns(source, lat, lon, time, trajectory, user, notes)
     form, rules = TimeForm(time_format, any_years), IdRules(user_case_sensitive, user_ignore_case)
     table = with_normalized_ids(source.read(columns.used), source, columns, rules)
+    notes.rows = len(table)
     table, kept = _keep_rows_with_ids(source, table, columns, drop_invalid, notes)
 
     read_lon, read_lat, times, (group, labels, person, people) = run_parallel(

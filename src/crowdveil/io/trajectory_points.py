@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.errors import InputError, Option, counted, rows_that
-from crowdveil.io.columns import describe_columns, find_column, need_column
+from crowdveil.io.columns import describe_columns, find_column, looks_like_trips, need_column
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.person_ids import IdRules
 from crowdveil.io.source import Source
@@ -65,6 +65,12 @@ def find_point_columns(
     notes: ReadNotes,
 ) -> PointColumns:  # fmt: skip
     """Return the columns of points, as named or guessed."""
+    if lat is None and lon is None and looks_like_trips(source):
+        raise InputError(
+            source.name,
+            "wanted the points of trajectories, but it holds trips from an origin to a destination; use a method for flows, such "
+            f"as joint, or name the columns of points with {Option('lat')} and {Option('lon')}.",
+        )
     needed = [need_column(source, role, name, notes) for role, name in (("lat", lat), ("lon", lon), ("time", time))]
     ids = [find_column(source, role, name, notes) for role, name in (("trajectory", trajectory), ("user", user))]
     columns = PointColumns(*needed, *ids)

@@ -25,6 +25,8 @@ from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.trajectories import Trajectories
 
 FLOW_COLUMNS = ("t", "origin_area", "destination_area", "volume", "state")
+BOUND_COLUMNS = ("volume_low", "volume_high")
+"""Confidence bounds of noisy volumes."""
 STEP_COLUMNS = ("t", "published", "suppressed")
 TRAJECTORY_COLUMNS = ("lat", "lon", "timestamp", "published_id")
 AREAS_FILE, MANIFEST_FILE = "areas.geojson", "manifest.json"
@@ -282,7 +284,8 @@ def read_features(path: Path) -> list[dict[str, Any]]:
 
 
 _NUMBERS = {
-    "volume": pa.int64(), "people": pa.int64(), "trips": pa.int64(), "published": pa.int64(), "suppressed": pa.int64(),
+    "volume": pa.int64(), "volume_low": pa.int64(), "volume_high": pa.int64(), "people": pa.int64(), "trips": pa.int64(),
+    "published": pa.int64(), "suppressed": pa.int64(),
     "published_id": pa.int64(), "user_id": pa.int64(), "lat": pa.float64(), "lon": pa.float64(),
 }  # fmt: skip
 

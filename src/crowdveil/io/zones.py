@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.errors import InputError, Option, counted, rows_named, rows_that
-from crowdveil.io.columns import USUAL, need_column, refuse_repeated_name
+from crowdveil.io.columns import USUAL, looks_like_trips, need_column, refuse_repeated_name
 from crowdveil.io.crs import WGS84, parse_crs
 from crowdveil.io.gdal import read_with_gdal
 from crowdveil.io.geojson_reader import read_geojson
@@ -41,22 +42,42 @@ def read_zones(data: Any, *, zone_id: str | None = None, notes: ReadNotes | None
     notes = notes if notes is not None else ReadNotes()
     table, shapes, name = _read_shapes(data, notes)
     if shapes is None:
-        return sort_by_id(_from_centroids(table, name, zone_id, notes))
+        return sort_by_id(_with_names(_from_centroids(table, name, zone_id, notes), table))
     ids = _ids(table, name, zone_id, notes)
-    return sort_by_id(_from_shapes(shapes, ids, name))
+    return sort_by_id(_with_names(_from_shapes(shapes, ids, name), table))
+
+
+def _with_names(zones: Zones, table: pa.Table) -> Zones:
+    """Return zones with readable names and regions, from columns of text with a usual name that are not the ids."""
+    found: dict[str, Labels | None] = {}
+    for role in ("zone_name", "zone_region"):
+        columns = (c for usual in USUAL[role] for c in table.column_names if c.lower() == usual)
+        texts = (
+            table[c] for c in columns if pa.types.is_string(table[c].type) or pa.types.is_large_string(table[c].type)
+        )
+        values = next((t.to_pylist() for t in texts if t.to_pylist() != zones.ids.tolist()), None)
+        found[role] = None if values is None or not any(values) else np.array(values, dtype=object)
+    names = found["zone_name"]
+    if names is not None:
+        names = np.array([name or zones.ids[i] for i, name in enumerate(names)], dtype=object)
+    return replace(zones, names=names, regions=found["zone_region"])
 
 
 def sort_by_id(zones: Zones) -> Zones:
     """Return zones sorted by id, numbers by size: a release must not depend on the order of the file."""
     order = np.array(sorted(range(len(zones)), key=lambda i: natural_key(str(zones.ids[i]))), np.int64)
-    outlines = None if zones.polygons is None else zones.polygons[order]
-    return Zones(zones.ids[order], zones.lon[order], zones.lat[order], outlines, zones.kind)
+    outlines, names, regions = (
+        None if values is None else values[order] for values in (zones.polygons, zones.names, zones.regions)
+    )
+    return Zones(
+        zones.ids[order], zones.lon[order], zones.lat[order], outlines, zones.kind, names=names, regions=regions
+    )  # fmt: skip
 
 
 def read_voronoi(data: Any, *, zone_id: str | None = None, notes: ReadNotes | None = None) -> Zones:
     """Read points (antennas, stations) and return their Voronoi cells as zones."""
     points = read_zones(data, zone_id=zone_id, notes=notes)
-    return voronoi_zones(points.ids, points.lon, points.lat)
+    return replace(voronoi_zones(points.ids, points.lon, points.lat), names=points.names, regions=points.regions)
 
 
 def read_tile_values(
@@ -287,6 +308,12 @@ def _refuse_overlaps(name: str, shapes: Labels) -> None:
 
 def _from_centroids(table: pa.Table, name: str, zone_id: str | None, notes: ReadNotes) -> Zones:
     source = Source(name, table.schema, table=table)
+    if looks_like_trips(source):
+        raise InputError(
+            name,
+            "wanted zones, but it holds trips from an origin to a destination; give a file of zones, or leave the zones out and "
+            f"give {Option('grid')}, {Option('h3')} or {Option('voronoi')} for trips with coordinates.",
+        )
     columns = [need_column(source, role, None, notes) for role in ("lon", "lat")]
     (lon, bad_lon), (lat, bad_lat) = (read_floats(table[c], f"{name}, column {c}") for c in columns)
     for column, values, bad, bound in zip(columns, (lon, lat), (bad_lon, bad_lat), (180.0, 90.0), strict=True):

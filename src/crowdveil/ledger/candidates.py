@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.errors import InputError, Option
+from crowdveil.guarantees import SumsOfParent, guarantee_from_manifest
 from crowdveil.guarantees.sectors import sector_of
 from crowdveil.io.release_reader import load_flow_release
 from crowdveil.io.sectors import WrittenSectors
@@ -19,13 +20,14 @@ from crowdveil.ledger.content import SourceRecords
 from crowdveil.ledger.entries import Kind, active_entries
 from crowdveil.ledger.records import Inputs, location_records, read_records
 from crowdveil.ledger.store import Ledger
+from crowdveil.ledger.stored import read_covered, stored_release
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, FlowRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import Reading
 from crowdveil.registry import find_method
-from crowdveil.solve.od.assignment import row_of_flows
+from crowdveil.solve.od.assignment import row_of_flows, windows_of_steps
 
 Period = tuple[int, int] | None
 
@@ -124,6 +126,30 @@ def map_candidate(
     )
 
 
+def derived_candidate(ledger: Ledger, name: str, written: WrittenRelease, manifest: Mapping[str, Any]) -> Candidate:
+    """Return the candidate of a derived release, whose records are those of its parent in the ledger."""
+    sums = next(
+        guarantee_from_manifest(entry) for entry in manifest["guarantees"] if entry["name"] == SumsOfParent.name
+    )
+    sha256 = manifest["parent"]["files"]["data"]
+    parent = next((entry for entry in active_entries(ledger) if sha256 in entry.files.values()), None)
+    stored = None if parent is None else stored_release(ledger, parent)
+    if parent is None or stored is None or not isinstance(sums, SumsOfParent):
+        raise InputError(
+            name,
+            f"the release that it was derived from, {manifest['parent']['name']}, is not in the ledger; add that first.",
+        )
+    covered = read_covered(ledger, parent)
+    of_row = np.array([*sums.rows_of_parent(stored, written), -1], np.int64)
+    inside = (covered.row >= 0) & (covered.row < len(stored.data))  # a suppressed total is not added up
+    row = of_row[np.where(inside, covered.row, -1)]
+    records = SourceRecords(covered.source, covered.person, covered.volume, covered.row)
+    return Candidate(
+        name, parent.kind, parent.columns, parent.inputs, records, row, len(written.data), parent.period, parent.k,
+        parent.k_unit, parent.entry,
+    )  # fmt: skip
+
+
 def _check_kind(ledger: Ledger, inputs: Inputs) -> None:
     other = next((e for e in active_entries(ledger) if e.kind not in (inputs.kind, "locations")), None)
     if other is not None:
@@ -135,12 +161,9 @@ def _check_kind(ledger: Ledger, inputs: Inputs) -> None:
 
 
 def rows_with_totals(flows: Flows, release: FlowRelease) -> Ints:
-    """Return the published row of each flow: of the table, or, after those, the suppressed total of its time step."""
-    row = row_of_flows(flows, release)
-    place = np.searchsorted(release.t, flows.t)
-    inside = np.minimum(place, max(len(release.t) - 1, 0))
-    listed = (place < len(release.t)) & (release.t[inside] == flows.t if len(release.t) else False)
-    given = listed & (release.suppressed[inside] != NOT_GIVEN if len(release.t) else False)
+    """Return the published row of each flow: of the table, or, after those, the suppressed total of its time step or window."""
+    row, place = row_of_flows(flows, release), windows_of_steps(flows, release)
+    given = np.append(release.suppressed != NOT_GIVEN, False)[place]  # the last is for time steps that are not listed
     total = np.where(given, len(release) + place, -1)
     return np.where(row >= 0, row, total[flows.step])
 

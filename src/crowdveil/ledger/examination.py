@@ -7,18 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from crowdveil.errors import GuaranteeViolatedError, counted
-from crowdveil.io.written_release import WrittenRelease, read_release
-from crowdveil.ledger.alignment import Covered, align
+from crowdveil.io.written_release import WrittenRelease
+from crowdveil.ledger.alignment import align
 from crowdveil.ledger.audit import Audit, Derivation, Published, audit
 from crowdveil.ledger.candidates import Candidate
-from crowdveil.ledger.entries import Entry, entries, entry_label
+from crowdveil.ledger.entries import Entry, entries, entry_label, find_entry
 from crowdveil.ledger.store import Ledger
+from crowdveil.ledger.stored import read_covered, stored_release
 from crowdveil.model.arrays import Ints
 
-RECORDS = "records.parquet"
 MOST_LEAKS, MOST_ROWS = 100, 12
 """Derivations that a line of the ledger describes, and rows of each."""
 
@@ -96,7 +95,14 @@ def _plain(value: Any) -> Any:
 
 
 def examine(ledger: Ledger, candidate: Candidate, written: WrittenRelease | None = None) -> Examination:
-    """Audit a candidate against all active entries of overlapping periods that share a record with it."""
+    """Audit a candidate against all active entries of overlapping periods that share a record with it.
+
+    A derived release is a union of rows of its parent, which `SumsOfParent` checks, so that nothing is left to audit.
+    """
+    if candidate.parent is not None:
+        parent = find_entry(ledger, candidate.parent)
+        nothing = Audit(0, True, None, (), {}, 0, False)
+        return Examination([parent], min(candidate.k, parent.k), str(candidate.k_unit), nothing)
     shared = [
         (entry, covered)
         for entry in _comparable(ledger, candidate)
@@ -122,14 +128,6 @@ def _comparable(ledger: Ledger, candidate: Candidate) -> list[Entry]:
         for entry in active.values()
         if entry.kind == candidate.kind and entry.overlaps(candidate.period) and entry.parent not in active
     ]
-
-
-def read_covered(ledger: Ledger, entry: Entry) -> Covered:
-    """Read the records of an entry; raise if the file was changed."""
-    ledger.check_files(entry.entry, {RECORDS: entry.stored[RECORDS]})
-    table = pq.read_table(ledger.entry_folder(entry.entry) / RECORDS)
-    columns = {name: table[name].to_numpy() for name in table.column_names}
-    return Covered(entry_label(entry), columns["source"], columns.get("person"), columns["volume"], columns["row"])
 
 
 class _Describer:
@@ -180,36 +178,40 @@ def _overlaps(found: Audit, earlier: list[Published]) -> dict[int, list[dict[str
     return dict(zip(rows.tolist(), named, strict=True))
 
 
-def stored_release(ledger: Ledger, entry: Entry) -> WrittenRelease | None:
-    """Return the copy of a release of flows that the ledger keeps; None for a heat map."""
-    return read_release(ledger.entry_folder(entry.entry), entry.roles) if "steps" in entry.roles else None
-
-
 def _row_of(written: WrittenRelease | None, row: int) -> dict[str, Any]:
     """Return a row of a table as plain values: its number from 1, time step, areas and volume."""
     if written is None:
         return {"row": row + 1}
     if row >= len(written.data):
         step = written.steps.slice(row - len(written.data), 1).to_pylist()[0]
-        return {"row": None, "t": str(step["t"]), "suppressed_total": step["suppressed"]}
+        return {"row": None, "t": _when(step), "suppressed_total": step["suppressed"]}
     found = written.data.slice(row, 1).to_pylist()[0]
     return {
         "row": row + 1,
-        "t": str(found["t"]),
+        "t": _when(found),
         "origin_area": found["origin_area"],
         "destination_area": found["destination_area"],
         "volume": found["volume"],
     }
 
 
-def sentence(leak: Mapping[str, Any], unit: str) -> str:
-    """Return a derivation in words: which rows are added, which are subtracted, and how many remain."""
-    added, subtracted = (_rows_in_words(leak, side) for side in ("added", "subtracted"))
-    return f"{leak['release']}: {added} minus {leak['other']}: {subtracted} leaves {leak['size']:,} {unit}"
+def _when(row: Mapping[str, Any]) -> str:
+    """Return the time step of a row, or its interval, in words."""
+    return f"{row['t']} to {row['until']}" if "until" in row else str(row["t"])
 
 
-def _rows_in_words(leak: Mapping[str, Any], side: str) -> str:
-    rows, total = leak[side], leak[f"{side}_rows"]
+def sentence(leak: Mapping[str, Any], unit: str, most: int = MOST_ROWS) -> str:
+    """Return a derivation in words: which rows are added, which are subtracted, and how many remain; `most` rows of each."""
+    added, subtracted = (_rows_in_words(leak, side, most) for side in ("added", "subtracted"))
+    left = counted(leak["size"], _SINGULAR.get(unit, unit), unit)
+    return f"{leak['release']}: {added} minus {leak['other']}: {subtracted} leaves {left}"
+
+
+_SINGULAR = {"people": "person", "trips": "trip", "trajectories": "trajectory"}
+
+
+def _rows_in_words(leak: Mapping[str, Any], side: str, most: int) -> str:
+    rows, total = leak[side][:most], leak[f"{side}_rows"]
     named = " + ".join(_row_in_words(row) for row in rows)
     more = total - len(rows)
     return f"{named}{f' + {more:,} more' if more else ''}" if rows else "nothing"
@@ -238,6 +240,6 @@ def refuse(name: str, examination: Examination) -> None:
     raise GuaranteeViolatedError(
         name,
         f"it was not published, since with earlier releases sets of fewer than {examination.k:,} {examination.unit} can be "
-        f"derived from {counted(rows, 'row')}; the smallest: {sentence(worst, examination.unit)}. Derive it from the earlier "
+        f"derived from {counted(rows, 'row')}; the smallest: {sentence(worst, examination.unit, 3)}. Derive it from the earlier "
         "release (crowdveil derive), repair it with a coarser release, or see crowdveil ledger explain.",
     )

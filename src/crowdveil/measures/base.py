@@ -65,9 +65,9 @@ class Measure:
 
     def of(self, compared: Any, params: Params | None = None) -> Floats:
         """Return its values; with its defaults where no parameters are given."""
-        if self.params is None:
-            return self.compute(compared)
-        return self.compute(compared, self.params() if params is None else params)
+        given = () if self.params is None else (self.params() if params is None else params,)
+        values = self.compute(compared, *given)
+        return compared.in_listed_steps(values) if hasattr(compared, "in_listed_steps") else values
 
 
 @dataclass(frozen=True)

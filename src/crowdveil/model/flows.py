@@ -222,6 +222,13 @@ class Flows(Tabular):
         """Return the matrices of these time steps alone, given by their rising numbers."""
         return self._take(*take_slices(self.offsets, which), self.t[which])
 
+    def with_steps(self, t: Ints) -> Flows:
+        """Return the flows with these time steps as well, which are empty where there is no flow; given by their starts."""
+        every = np.union1d(self.t, t)
+        counts = np.zeros(len(every), np.int64)
+        counts[np.searchsorted(every, self.t)] = np.diff(self.offsets)
+        return replace(self, t=every, offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]))
+
     def _take(self, rows: Ints, offsets: Ints, t: Ints) -> Flows:
         person_offsets = person_ids = None
         if self.person_offsets is not None and self.person_ids is not None:

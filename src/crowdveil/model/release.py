@@ -9,7 +9,7 @@ import base64
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -115,6 +115,14 @@ class Areas(Tabular):
         flat = np.concatenate([np.zeros(0, np.int32), *tiles])
         return cls(zones, np.array(list(number), dtype=object), offsets, flat), found
 
+    @classmethod
+    def of_sets(cls, zones: Zones, held: Sequence[Indices]) -> tuple[Areas, Ints]:
+        """Return the different areas among sets of tiles, each set rising, and which one each has; see `and_more` for names."""
+        number: dict[bytes, int] = {}
+        place = np.array([number.setdefault(tiles.tobytes(), len(number)) for tiles in held], np.int64)
+        different = [np.frombuffer(tiles, np.int32) for tiles in number]
+        return cls.of_tiles(zones, np.zeros(0, np.int32)).and_more(different, "area"), place
+
     def and_more(self, tiles: Sequence[Indices], word: str) -> Areas:
         """Return these areas and more, named after a word and a digest of their tiles.
 
@@ -188,6 +196,13 @@ def _free_prefix(zones: Zones, word: str) -> str:
     return word
 
 
+class VolumeBounds(NamedTuple):
+    """Confidence bounds of the volume of each row, where it is noisy: the true one lies between them, both included."""
+
+    low: Ints
+    high: Ints
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class FlowRelease(Tabular):
     """Anonymized flows of all time steps.
@@ -218,6 +233,8 @@ class FlowRelease(Tabular):
         are none. Confidential, do not publish.
     intervals
         The interval of time of each row, where rows may span several time steps; None where each is of one.
+    bounds
+        Confidence bounds of noisy volumes; None where volumes are exact.
     """
 
     areas: Areas
@@ -235,6 +252,7 @@ class FlowRelease(Tabular):
     facts: Mapping[str, Any] = field(default_factory=dict)
     figures: Floats | None = None
     intervals: Intervals | None = None
+    bounds: VolumeBounds | None = None
 
     def __post_init__(self) -> None:
         if self.figures is not None:
@@ -250,17 +268,21 @@ class FlowRelease(Tabular):
             people=self.people,
             state=self.state,
         )
+        if self.bounds is not None:
+            bounds = VolumeBounds(*(frozen(column, np.int64) for column in self.bounds))
+            object.__setattr__(self, "bounds", bounds)
+            check_lengths("release", n, volume_low=bounds.low, volume_high=bounds.high)
         check_offsets(self.offsets, n, "release")
         check_lengths("release", len(self.offsets) - 1, t=self.t, suppressed=self.suppressed)
         if n:
-            low = min(int(self.origin.min()), int(self.destination.min()))
-            high = max(int(self.origin.max()), int(self.destination.max()))
-            require(low >= 0 and high < len(self.areas), "release: a row names an area that does not exist.")
+            first = min(int(self.origin.min()), int(self.destination.min()))
+            last = max(int(self.origin.max()), int(self.destination.max()))
+            require(first >= 0 and last < len(self.areas), "release: a row names an area that does not exist.")
         if self.intervals is not None:
             check_lengths("release", n, interval=self.intervals.first)
             check_lengths("release", len(self.t), windows=self.intervals.window_start)
-            low, high = self.intervals.offsets[:-1][self.step], self.intervals.offsets[1:][self.step]
-            inside = np.all((self.intervals.first >= low) & (self.intervals.last <= high))
+            begin, end = self.intervals.offsets[:-1][self.step], self.intervals.offsets[1:][self.step]
+            inside = np.all((self.intervals.first >= begin) & (self.intervals.last <= end))
             require(bool(inside), "release: the interval of a row leaves its window.")
 
     def __len__(self) -> int:
@@ -280,7 +302,7 @@ class FlowRelease(Tabular):
         import pyarrow as pa
 
         names, states = pa.array(self.areas.names, pa.string()), pa.array(STATES)
-        columns = self._time_columns(times or self._timestamps)
+        columns, bounds = self._time_columns(times or self._timestamps), self.bounds
 
         def chunk(rows: slice) -> pa.Table:
             return pa.table(
@@ -289,6 +311,7 @@ class FlowRelease(Tabular):
                     "origin_area": names.take(pa.array(self.origin[rows])),
                     "destination_area": names.take(pa.array(self.destination[rows])),
                     "volume": self.volume[rows],
+                    **({} if bounds is None else {"volume_low": bounds.low[rows], "volume_high": bounds.high[rows]}),
                     self.k_unit: self.people[rows],
                     "state": states.take(pa.array(self.state[rows])),
                 }
@@ -333,9 +356,22 @@ class FlowRelease(Tabular):
         return row_slices(self.offsets)
 
     @property
+    def step_starts(self) -> Ints:
+        """Return the start of each time step; with intervals, of each time step of all windows."""
+        return self.t if self.intervals is None else self.intervals.start
+
+    @property
     def steps_spanned(self) -> Ints:
         """Return how many time steps each row spans."""
         return np.ones(len(self), np.int64) if self.intervals is None else self.intervals.steps
+
+    @property
+    def hours(self) -> Floats:
+        """Return the hours that each row spans; NaN where the data have no times."""
+        if self.intervals is not None:
+            spanned: Floats = (self.intervals.until - self.intervals.t) / 3600
+            return spanned
+        return np.full(len(self), np.nan if self.step_s is None else self.step_s / 3600)
 
     def with_suppressed(self, suppressed: Ints) -> FlowRelease:
         """Return the release with the volume suppressed in each time step."""

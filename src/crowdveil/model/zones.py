@@ -62,6 +62,8 @@ class Zones(Tabular):
         For kind `grid`: the grid, and each tile's column and row in it.
     h3_resolution
         For kind `h3`: the resolution of the cells.
+    names, regions
+        Readable name of each tile, and the name of a larger unit that it is in, such as a borough; None where not known.
     """
 
     ids: Labels
@@ -73,6 +75,8 @@ class Zones(Tabular):
     column: Indices | None = None
     row: Indices | None = None
     h3_resolution: int | None = None
+    names: Labels | None = None
+    regions: Labels | None = None
     _index: dict[str, int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -88,6 +92,9 @@ class Zones(Tabular):
             check_coordinates("zones", self.lon, self.lat)
         if self.polygons is not None:
             check_lengths("zones", n, polygons=self.polygons)
+        for name in ("names", "regions"):
+            if getattr(self, name) is not None:
+                check_lengths("zones", n, **{name: getattr(self, name)})
         if self.kind == "grid":
             require(
                 self.grid is not None and self.column is not None and self.row is not None,
@@ -190,5 +197,6 @@ class Zones(Tabular):
         """Raise unless the tiles' positions are known."""
         if not self.located:
             raise InputError(
-                f"{purpose} need the positions of the zones, but only their ids are known; give {Option('zones')}."
+                f"{purpose} need the positions of the zones, but only their ids are known; give {Option('zones')}, "
+                f"or, for data with coordinates, {Option('grid')}, {Option('h3')} or {Option('voronoi')}."
             )

@@ -41,7 +41,7 @@ def draw(found: Any, file: Path) -> None:
 def flows(found: Reconstruction, file: Path) -> None:
     """Draw maps of the trips that leave and that reach each zone, over all time steps."""
     side, zones = found.study.released, found.zones
-    everything = Groups(np.zeros(len(side.release.t), np.int64), 1)
+    everything = Groups.all(side.release)
     figure = new_figure(11, 4.8)
     axes = figure.subplots(1, 2)
     for axis, out in zip(axes, (True, False), strict=True):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,8 @@ import pyarrow as pa
 from crowdveil.attacks.adversary_view import AttackScenario, Units
 from crowdveil.attacks.base import DEFAULT_K, AdversaryParams, AllAttackParams, Attack, Exposure, Interval, Risk
 from crowdveil.attacks.od.published import Published
+from crowdveil.attacks.od.releases import PublishedReleases
+from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories
 from crowdveil.comparison.candidates import align_columns
 from crowdveil.errors import InputError, Option, ParameterError, as_command_line, counted, render
 from crowdveil.io.tables import write_table
@@ -25,6 +27,7 @@ from crowdveil.progress import Progress
 from crowdveil.registry import ATTACKS, find_attack
 
 ALL = "all"
+RECOVERY = "trajectory-recovery"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,6 +50,7 @@ class AttackResults(Tabular):
     k: int
     risks: dict[str, tuple[Risk, Risk | None]]
     parameters: dict[str, dict[str, Any]]
+    confidential: ClassVar[bool] = True
 
     def __getitem__(self, name: str) -> tuple[Risk, Risk | None]:
         return self.risks[find_attack(name).name]
@@ -120,6 +124,11 @@ class ExposureResults(Tabular):
     k: int
     exposures: tuple[Exposure, ...]
 
+    @property
+    def confidential(self) -> bool:
+        """Return whether numbers come from the original."""
+        return any(found.name == RECOVERY for found in self.exposures)
+
     def __getitem__(self, name: str) -> Exposure:
         return next(found for found in self.exposures if found.name == find_attack(name).name)
 
@@ -129,7 +138,7 @@ class ExposureResults(Tabular):
         for found in self.exposures:
             verdict = f"finds groups of fewer than {self.k:,}" if found.below_k else f"finds no group below {self.k:,}"
             lines += [
-                f"{found.title}: {verdict if found.name != 'homogeneity' else 'reported, not guaranteed'}",
+                f"{found.title}: {verdict if found.name not in ('homogeneity', RECOVERY) else 'reported, not guaranteed'}",
                 f"  {found.explanation}",
             ]
             lines += [f"  {name.replace('_', ' '):44}{_shown(value)}" for name, value in found.values.items()]
@@ -215,8 +224,10 @@ def attack_trajectories(
     return AttackResults(data, params[0].k or k or DEFAULT_K, risks, parameters)
 
 
-def attack_flow_release(published: Published, attacks: Sequence[Attack], params: Sequence[Any]) -> ExposureResults:
-    """Attack a release of flows."""
+def attack_flow_release(
+    published: Published | PublishedReleases | AggregatedTrajectories, attacks: Sequence[Attack], params: Sequence[Any]
+) -> ExposureResults:
+    """Attack a release of flows, or several."""
     found = tuple(attack.run(published, chosen) for attack, chosen in zip(attacks, params, strict=True))
     return ExposureResults(published.threshold(params[0]), found)
 

@@ -32,10 +32,13 @@ class FlowCost:
     @classmethod
     def of(cls, data: Flows, release: FlowRelease) -> FlowCost:
         """Return the cost of a release of the data."""
-        steps = int((np.diff(release.offsets) > 0).sum())
+        steps, all_steps = int((np.diff(release.offsets) > 0).sum()), data.steps
+        if release.intervals is not None:
+            # Of the calendar: how many of them have trips in the original would show where there are none.
+            steps, all_steps = len(np.unique(release.intervals.spread()[0])), len(release.intervals.start)
         weighted = 0 if data.weight is None else len(data)
         return cls(
-            len(release), int(release.volume.sum()), steps, len(data), data.total, data.steps,
+            len(release), int(release.volume.sum()), steps, len(data), data.total, all_steps,
             weighted, int((data.volume == 0).sum()), data.exact_units,
         )  # fmt: skip
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.errors import ParameterError, counted
+from crowdveil.io.notes import MANY_DROPPED
 from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.registry import find_method
@@ -120,6 +121,9 @@ def _data_rows(
     written: WrittenRelease, manifest: Mapping[str, Any], period: str, private: PrivateContext | None
 ) -> list[tuple[str, str]]:
     rows = [("Period", period or "the data has no times")]
+    lost = manifest["input"].get("dropped_percent")
+    if lost is not None and lost > 100 * MANY_DROPPED:
+        rows.append(("Warning", f"{lost} % of the rows of the input were dropped"))
     if private is not None and private.source:
         return [*rows, *private.source]
     rows += [("People", _people(manifest)), _amount(written, manifest)]

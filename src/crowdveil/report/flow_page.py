@@ -8,11 +8,11 @@ import numpy as np
 
 from crowdveil.analysis.calendar import GAPS
 from crowdveil.errors import counted
-from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.report import flow_picture, layers, svg_figures
 from crowdveil.report.flow_picture import FlowPicture, TileValues
+from crowdveil.report.interval_charts import hours_shade, interval_charts, mean_hours, thinned
 from crowdveil.report.layers import Shade
 from crowdveil.report.page_model import Figure, PageModel, PrivateContext, Table
 from crowdveil.report.questions import smallest_group_size
@@ -26,7 +26,10 @@ def build_page_model(written: WrittenRelease, manifest: dict[str, Any], private:
     tz = time_zone(written, manifest)
     after, values = flow_picture.released(written, tz)
     before = None if private is None else flow_picture.original(private.original)
-    shades = _shades(after, values)
+    every = _shades(after, values)
+    if written.has_intervals:
+        every.append(hours_shade(written, after))
+    shades = [shade for shade in every if not shade.uniform]
     shown = [("after", "The release", after, shades)]
     if before is not None and private is not None:
         shown.append(("before", "The original", before, _shades_before(before, private)))
@@ -41,7 +44,7 @@ def build_page_model(written: WrittenRelease, manifest: dict[str, Any], private:
     pictures += _charts(written, manifest, tz)
     tables = [_largest(after, "Largest published flows over all time steps"), _busiest(after)]
     shown_tables = [t for t in tables if t.rows]
-    return PageModel("flows", data, pictures, shown_tables, _key_figures(written, manifest), _omissions(after))
+    return PageModel("flows", data, pictures, shown_tables, _key_figures(written, manifest), _omissions(after, every))
 
 
 def time_zone(written: WrittenRelease, manifest: dict[str, Any]) -> str:
@@ -127,13 +130,14 @@ def _charts(written: WrittenRelease, manifest: dict[str, Any], tz: str) -> list[
             values, labels, "Distribution of area sizes", "tiles per area", "origins and destinations"
         )
         made.append(Figure("Area sizes", svg, text, []))
+    if written.has_intervals:
+        return [*made, *interval_charts(written, tz)]
     published, _ = written.listed("published")
     t, step = written.listed_steps()
     if 1 < len(t) <= 20_000 and t[0] > NO_TIME:
         volume = np.bincount(step, published, len(t)).astype(np.float64)
         t, by_step = _with_gaps(t, volume)
-        labels = [flow_picture.minutes(text) for text in iso_times(t[[0, len(t) // 2, -1]], tz).to_pylist()]
-        shown, ticks = _thinned(by_step, labels)
+        shown, ticks = thinned(t, by_step, tz)
         svg = svg_figures.line(shown, ticks, "Published trips by time step", "time step", "trips")
         text = f"{len(volume):,} time steps, {int(volume.sum()):,} trips."
         if np.isnan(shown).any():
@@ -150,18 +154,6 @@ def _with_gaps(t: Ints, volume: Floats) -> tuple[Ints, Floats]:
     return every, values
 
 
-def _thinned(values: Floats, labels: list[str]) -> tuple[Floats, list[str]]:
-    """Return at most a thousand points of a line, as means of runs; labels at both ends and in the middle."""
-    run = -(-len(values) // 1000)
-    starts = np.arange(0, len(values), run)
-    known = np.add.reduceat(np.isfinite(values).astype(np.int64), starts)
-    sums = np.add.reduceat(np.nan_to_num(values), starts)
-    means = np.divide(sums, known, out=np.full(len(sums), np.nan), where=known > 0)
-    ticks = [""] * len(means)
-    ticks[0], ticks[len(means) // 2], ticks[-1] = labels
-    return means, ticks
-
-
 def _largest(shown: FlowPicture, title: str) -> Table:
     o, d, v = svg_figures.top_flows(shown, ROWS_IN_TABLE)
     rows = [
@@ -173,9 +165,9 @@ def _largest(shown: FlowPicture, title: str) -> Table:
 def _busiest(shown: FlowPicture) -> Table:
     order = np.argsort(-shown.trips, kind="stable")[:ROWS_IN_TABLE].tolist()
     km2 = [f"{v:,.2f}" if np.isfinite(v) else "–" for v in shown.km2.tolist()]
-    rows = [[shown.names[i], f"{shown.size[i]:,}", km2[i], f"{shown.trips[i]:,}"] for i in order]
-    return Table("Areas with most trips", ["area", "tiles", "km²", "trips that leave or reach it"], rows,
-                 [False, True, True, True])  # fmt: skip
+    rows = [[shown.names[i], shown.ids[i], f"{shown.size[i]:,}", km2[i], f"{shown.trips[i]:,}"] for i in order]
+    return Table("Areas with most trips", ["area", "id", "tiles", "km²", "trips that leave or reach it"], rows,
+                 [False, False, True, True, True])  # fmt: skip
 
 
 def _key_figures(written: WrittenRelease, manifest: dict[str, Any]) -> list[tuple[str, str]]:
@@ -186,6 +178,8 @@ def _key_figures(written: WrittenRelease, manifest: dict[str, Any]) -> list[tupl
         ("flows published", f"{cost['published_flows']:,}"),
         ("time steps with flows", f"{cost['published_time_steps']:,}"),
     ]
+    if written.has_intervals:
+        figures.append(("mean length of intervals", f"{mean_hours(written):,.1f} h"))
     if "suppressed_volume_percent" in cost:
         figures.append(("of all trips suppressed", f"{cost['suppressed_volume_percent']} %"))
     if least is not None:
@@ -193,8 +187,10 @@ def _key_figures(written: WrittenRelease, manifest: dict[str, Any]) -> list[tupl
     return figures
 
 
-def _omissions(after: FlowPicture) -> list[str]:
-    notes = []
+def _omissions(after: FlowPicture, shades: list[Shade]) -> list[str]:
+    notes = [
+        f"No map of one color: {s.title[0].lower()}{s.title[1:]}: {s.uniform} everywhere." for s in shades if s.uniform
+    ]
     if after.aggregation:
         notes.append(f"On the map {after.aggregation}.")
     shown = int(after.volume.sum())

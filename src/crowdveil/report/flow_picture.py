@@ -9,8 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from crowdveil.analysis.calendar import DAYS
+from crowdveil.io.release_reader import read_intervals, step_of_intervals
 from crowdveil.io.times import Clock, iso_times
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
+from crowdveil.model.area_labels import zone_labels
 from crowdveil.model.arrays import Floats, Ints, Mask, distinct, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.report.shapes import Rings
@@ -45,6 +47,8 @@ class FlowPicture:
         How time steps were aggregated; empty if they were not.
     all_areas, all_volume
         Number of areas and total volume, including those that are not drawn.
+    ids
+        Of each area, as in the tables.
     """
 
     names: list[str]
@@ -62,6 +66,12 @@ class FlowPicture:
     aggregation: str = ""
     all_areas: int = 0
     all_volume: int = 0
+    ids: Sequence[str] = ()
+
+    def find(self, area: str) -> int:
+        """Return the index of an area by its id or its name; -1 if there is none."""
+        ids = list(self.ids)
+        return ids.index(area) if area in ids else self.names.index(area) if area in self.names else -1
 
     @property
     def size(self) -> Ints:
@@ -126,20 +136,40 @@ def released(written: WrittenRelease, tz: str) -> tuple[FlowPicture, TileValues]
     properties = [feature["properties"] for feature in features]
     tiles = written.area_tiles
     offsets = np.cumsum([0, *(len(t) for t in tiles)])
-    t, step = written.row_steps()
     origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
     volume = written.column("volume")
+    if written.has_intervals:
+        t, step, row, volume = spread_intervals(written, tz)
+        origin, destination = origin[row], destination[row]
+    else:
+        t, step = written.row_steps()
     picture = FlowPicture(
-        [str(p["area"]) for p in properties],
+        [str(p.get("name") or p["area"]) for p in properties],
         np.array([p.get("area_km2") if p.get("area_km2") is not None else np.nan for p in properties], np.float64),
         np.array([p.get("lon", np.nan) for p in properties], np.float64),
         np.array([p.get("lat", np.nan) for p in properties], np.float64),
         offsets, np.concatenate([np.zeros(0, np.int64), *tiles]), Rings.of_geometries([]),
-        [], step, origin, destination, volume,
+        [], step, origin, destination, volume, ids=[str(p["area"]) for p in properties],
     )  # fmt: skip
     values = TileValues(*picture.by_tile(), _occurrence(picture, len(t)))
     small, kept = _fewer(picture, t, tz)
+    if written.has_intervals:
+        spread = "trips of intervals of time are spread evenly over their time steps"
+        small = replace(small, aggregation=f"{spread}; {small.aggregation}" if small.aggregation else spread)
     return replace(small, rings=Rings.of_geometries([features[i].get("geometry") for i in kept])), values
+
+
+def spread_intervals(written: WrittenRelease, tz: str) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return the time steps of all windows, and each row once for each time step that it spans: step, row, and its trips there.
+
+    Trips are whole, and add up to those of the row.
+    """
+    intervals = read_intervals(written, step_of_intervals(written, tz), tz)
+    slot, row = intervals.spread()
+    volume, steps, at = written.column("volume")[row], intervals.steps[row], slot - intervals.first[row]
+    part: Ints = volume * (at + 1) // steps - volume * at // steps
+    kept = part > 0
+    return intervals.start, slot[kept], row[kept], part[kept]
 
 
 def original(flows: Flows) -> FlowPicture:
@@ -147,9 +177,10 @@ def original(flows: Flows) -> FlowPicture:
     zones, n = flows.zones, len(flows.zones)
     unknown = np.full(n, np.nan)
     picture = FlowPicture(
-        [str(name) for name in zones.ids], zones.area_m2 / 1e6, zones.lon if zones.located else unknown,
+        zone_labels(zones), zones.area_m2 / 1e6, zones.lon if zones.located else unknown,
         zones.lat if zones.located else unknown, np.arange(n + 1), np.arange(n), Rings.of_geometries([]),
         [], flows.step, flows.origin.astype(np.int64), flows.destination.astype(np.int64), flows.volume,
+        ids=zones.ids.tolist(),
     )  # fmt: skip
     t = flows.t if flows.step_s is not None else np.full(flows.steps, NO_TIME)
     small, kept = _fewer(picture, t, flows.tz)
@@ -192,7 +223,7 @@ def _fewer(picture: FlowPicture, t: Ints, tz: str) -> tuple[FlowPicture, Ints]:
     small = FlowPicture(
         [picture.names[i] for i in kept], picture.km2[kept], picture.lon[kept], picture.lat[kept], offsets,
         picture.tiles[tile_rows], picture.rings, labels, step[good], origin[good], destination[good], volume[good],
-        aggregation, areas, total,
+        aggregation, areas, total, [picture.ids[i] for i in kept],
     )  # fmt: skip
     return small, kept
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from crowdveil.measures.rounding import two_digits
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.report.flow_picture import FlowPicture
 from crowdveil.report.number_packing import packed
@@ -50,19 +51,44 @@ class Shade:
             found = np.searchsorted(np.asarray(self.least, np.float64), self.values, side="right") - 1
         return np.where(np.isfinite(self.values), np.maximum(found, 0), -1)
 
+    @property
+    def uniform(self) -> str:
+        """The label of the class of all areas; empty if there are several classes, or none."""
+        occur = np.unique(self.classes[self.classes >= 0])
+        return self.labels[occur[0]] if len(occur) == 1 else ""
+
     def as_json(self) -> dict[str, Any]:
         """Return the shade as data for the page."""
-        return {"name": self.name, "title": self.title, "labels": list(self.labels), "classes": packed(self.classes)}
+        return {"name": self.name, "title": self.title, "labels": list(self.labels), "least": list(map(float, self.least)),
+                "classes": packed(self.classes)}  # fmt: skip
 
 
 def by_size(name: str, title: str, values: Floats) -> Shade:
-    """Return classes of numbers of tiles."""
-    return Shade(name, title, np.round(values), *SIZES)
+    """Return classes of numbers of tiles: usual ones, unless nearly all areas would be in one of them."""
+    shade = Shade(name, title, np.round(values), *SIZES)
+    return shade if _is_varied(shade) else _by_own_values(shade, values, lambda value: f"{value:,.3g}")
 
 
 def by_share(name: str, title: str, values: Floats) -> Shade:
-    """Return classes of percents."""
-    return Shade(name, title, values, *SHARES)
+    """Return classes of percents: usual ones, unless nearly all areas would be in one of them."""
+    shade = Shade(name, title, values, *SHARES)
+    return shade if _is_varied(shade) else _by_own_values(shade, values, lambda value: f"{100 * value:.3g} %")
+
+
+def _is_varied(shade: Shade) -> bool:
+    """Return whether no class has more than nine in ten of the areas."""
+    classes = shade.classes[shade.classes >= 0]
+    return not len(classes) or float(np.bincount(classes).max()) <= 0.9 * len(classes)
+
+
+def _by_own_values(usual: Shade, values: Floats, text: Callable[[float], str]) -> Shade:
+    """Return classes with about equally many different values; the usual ones if there are too few values."""
+    known = np.unique([two_digits(float(v)) for v in values[np.isfinite(values)]])
+    if len(known) < 2:
+        return usual
+    least = [float(v) for v in np.unique(np.quantile(known, np.arange(7) / 7, method="inverted_cdf"))]
+    labels = [f"{text(low)}–{text(high)}" for low, high in pairwise(least)]
+    return Shade(usual.name, usual.title, values, least, [*labels, f"{text(least[-1])} and more"])
 
 
 def by_rank(name: str, title: str, values: Floats) -> Shade:

@@ -157,10 +157,11 @@ class Measurement(Tabular):
             write_table(self.table(as_text=path.suffix.lower() == ".csv"), path)
 
     def plot(self, file: str | Path) -> None:
-        """Draw the scores as a PNG. Needs matplotlib (extra `report`)."""
-        from crowdveil.report.measure_plots import draw
+        """Draw the scores as a PNG, each measure with an axis of its own. Confidential. Needs matplotlib (extra `report`)."""
+        from crowdveil.report.plots.loss import draw_loss, measured_axes
 
-        draw(self.scores, Path(file))
+        axes = measured_axes([("release", self.scores)])
+        draw_loss(axes, "Information loss of the release", [], confidential=True).save(Path(file), "png")
 
 
 def named_measures(names: Sequence[str | MeasureRequest] | None, takes: type = Flows) -> list[MeasureRequest]:

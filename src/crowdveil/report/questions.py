@@ -116,6 +116,9 @@ def several_releases(manifest: dict[str, Any]) -> str:
 def _inference(written: WrittenRelease, noise: dict[str, Any] | None) -> list[str]:
     """Return what an adversary who knows origin and time step of a trip learns about its destination."""
     _, step = written.row_steps()
+    if written.has_intervals:
+        step, _ = ranks(step * (len(written.data) + 1) + ranks(written.row_intervals()[1])[0])
+    when = "interval" if written.has_intervals else "time step"
     origin, volume = written.area_numbers("origin_area"), np.maximum(written.column("volume"), 0)
     destination = written.area_numbers("destination_area")
     sizes = np.array([len(tiles) for tiles in written.area_tiles], np.int64)
@@ -128,8 +131,8 @@ def _inference(written: WrittenRelease, noise: dict[str, Any] | None) -> list[st
     )
     sized = float(np.sum(volume * sizes[destination])) / trips
     lines = [
-        "Background knowledge: the adversary knows origin area and time step of a trip, and that it is in the file.",
-        f"Destination area revealed ({AREA}): {area} of the trips. All published flows of their origin and time step have one "
+        f"Background knowledge: the adversary knows origin area and {when} of a trip, and that it is in the file.",
+        f"Destination area revealed ({AREA}): {area} of the trips. All published flows of their origin and {when} have one "
         "destination area.",
         f"Destination tile revealed ({TILE}): {tile} of the trips. That area is a single tile, the smallest unit of the map.",
         f"Guessing the most frequent destination area is correct for {guessed} of the trips.",

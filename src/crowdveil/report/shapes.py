@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.errors import InputError
-from crowdveil.model.arrays import Floats, Ints, Mask
+from crowdveil.model.arrays import Floats, Ints, Mask, take_slices
 from crowdveil.model.globe import Box, in_one_piece, near
 
 FINEST = 8192
@@ -53,8 +53,9 @@ class PictureFrame:
         return self.unit * METERS_PER_DEGREE
 
     def as_json(self) -> dict[str, Any]:
-        """Return the frame as data for the page."""
-        return {"width": self.width, "height": self.height, "meters": round(self.meters, 6)}
+        """Return the frame as data for the page; with its place, so that maps of two releases can be linked."""
+        place = {name: round(getattr(self, name), 12) for name in ("west", "north", "unit", "squeeze")}
+        return {"width": self.width, "height": self.height, "meters": round(self.meters, 6), **place}
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +109,12 @@ class Rings:
     def drawn(self) -> Mask:
         """Which areas have an outline."""
         return np.diff(self.first) > 0
+
+    def take(self, areas: Ints) -> Rings:
+        """Return the rings of some areas, in their order."""
+        rings, first = take_slices(self.first, areas)
+        corners, start = take_slices(self.start, rings)
+        return Rings(self.lon[corners], self.lat[corners], start, first)
 
     def snapped(self, frame: PictureFrame, coarser: int = 1) -> SnappedRings:
         """Snap vertices to the grid of a frame, or to one `coarser` times as coarse; drop rings that vanish."""

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from crowdveil.analysis.heatmap_manifest import GEOJSON, is_heat_map, read_map_manifest, verify_heat_map
 from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.sectors import read_sectors
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.ledger.candidates import Candidate, check_auditable, flow_candidate, map_candidate, release_name
+from crowdveil.ledger.candidates import (
+    Candidate,
+    check_auditable,
+    derived_candidate,
+    flow_candidate,
+    map_candidate,
+    release_name,
+)
 from crowdveil.ledger.examination import Examination, examine, refuse
 from crowdveil.ledger.recording import MadeBy, add_entry, add_refusal, confirm
 from crowdveil.ledger.records import input_files
@@ -24,7 +32,8 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import FlowReading, TrajectoryReading, read
 from crowdveil.run import releases
 from crowdveil.run.backend import LedgerAudit, RunSpec
-from crowdveil.run.manifest import original_input_options
+from crowdveil.run.manifest import original_input_options, write_manifest
+from crowdveil.run.verification import DERIVED, check, stated_guarantees
 
 
 def open_recorder(folder: Path | str, output: Path, method: Method) -> Recorder:
@@ -76,6 +85,10 @@ class Recorder:
         self._audited = candidate, found
         return LedgerAudit(found.statement(self.ledger.next_entry()), found.lines())
 
+    def derived(self, written: WrittenRelease, manifest: dict[str, Any]) -> LedgerAudit:
+        """Accept a derived release whose parent is in the ledger; the caller holds the lock."""
+        return self.examined(derived_candidate(self.ledger, self.name, written, manifest), written)
+
     @contextmanager
     def recorded(self, folder: Path, manifest: dict[str, Any]) -> Iterator[None]:
         """Append the entry, put the release into place in the body, and confirm it; withdraw it where that fails."""
@@ -89,6 +102,23 @@ class Recorder:
             confirm(self.ledger, entry, in_place=False)
             raise
         confirm(self.ledger, entry, in_place=True)
+
+
+def record_map(ledger: Ledger, output: Path, inputs: list[str]) -> Callable[[Path, Trajectories], Any]:
+    """Return how a heat map that is about to be put into place at `output` is audited and recorded."""
+
+    @contextmanager
+    def recorded(folder: Path, data: Trajectories) -> Iterator[None]:
+        recorder = Recorder(ledger, release_name(output))
+        with ExitStack() as held:
+            with ledger.locked():
+                candidate = map_candidate(ledger, recorder.name, data, read_sectors(folder / GEOJSON), inputs)
+                manifest = read_map_manifest(folder) | {"ledger": recorder.examined(candidate).statement}
+                write_manifest(folder, manifest)
+                held.enter_context(recorder.recorded(folder, manifest))
+            yield
+
+    return recorded
 
 
 def _made_by(manifest: dict[str, Any]) -> MadeBy:
@@ -139,6 +169,9 @@ def _candidate(
     manifest, written = releases.sound_release(folder)
     if not written.is_flows:
         raise InputError(folder, "the ledger audits flows and heat maps, and this release holds trajectories.")
+    if manifest["method"]["name"] == DERIVED:
+        require_not_violated(check(written, stated_guarantees(manifest)))
+        return derived_candidate(ledger, release_name(folder), written, manifest), written, manifest
     check_auditable(manifest["method"]["name"])
     if original is None:
         raise ParameterError(

@@ -13,6 +13,7 @@ from crowdveil.attacks.known_points import measured_lines
 from crowdveil.attacks.risk import RiskEstimate, attack_release
 from crowdveil.entropy import derive_seed
 from crowdveil.io.atomic import check_target, new_folder
+from crowdveil.io.derived_files import write_derived
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import PairingWriter, open_pairing
 from crowdveil.io.release_writer import write_release
@@ -20,7 +21,7 @@ from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, read_rel
 from crowdveil.measures.trajectory.distortion import measure_distortion
 from crowdveil.model.canonical import numbered
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import Release, TrajectoryRelease
+from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
 from crowdveil.reading import read
@@ -110,7 +111,11 @@ class LocalBackend(Backend):
         options = self.spec.options
         folder = new_folder(self.output, overwrite=options.overwrite, mark_file=MANIFEST_FILE)
         self.folder = self.enter_context(folder)
-        self.files = write_release(self.release, self.folder, options.format, self.spec.data_name)
+        table_format = options.table_format(self.spec.data, self.spec.data_name)
+        self.files = write_release(self.release, self.folder, table_format, self.spec.data_name)
+        if isinstance(self.release, FlowRelease):
+            written = read_release(self.folder, self.files)
+            self.files |= write_derived(written, options.exports, table_format, self.release.tz, self.folder)
         return {role: file_entry(self.folder / name) for role, name in self.files.items()}
 
     def verify(self, guarantees: Guarantees, progress: Progress) -> Findings:

@@ -67,6 +67,7 @@ def build_manifest(
             "options": _options(reading),
             "notes": notes.messages,
             "dropped": notes.dropped,
+            "dropped_percent": notes.dropped_percent if notes.dropped else None,
         },
         "k_unit": counts,
         "guarantees": [

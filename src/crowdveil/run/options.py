@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -38,8 +39,12 @@ class ReleaseOptions(Params):
 
     seed: int | None = Field(None, ge=0, lt=2**63, strict=True)
     """Makes the run reproducible. Keep it secret: it repeats every random choice. Fresh random numbers if not given."""
-    format: Literal["parquet", "csv"] = "parquet"
-    """File format of the tables."""
+    format: Literal["parquet", "csv", "geoparquet"] | None = None
+    """File format of the tables; geoparquet: Parquet, and the areas as GeoParquet too. Default: that of the input."""
+    wide: bool = Field(False, strict=True)
+    """Also write flows as a wide table: a row for each pair of areas, a column for each time step."""
+    export: Literal["flowmap", "omx", "all"] | None = None
+    """Also write flows for other tools: flowmap.gl and kepler.gl, or matrices (OMX) in which suppressed cells are NaN."""
     attack: bool = Field(True, strict=True)
     """Attack the release before it is published; the run fails if an attack succeeds more often than the guarantee allows."""
     report: bool = Field(True, strict=True)
@@ -50,6 +55,19 @@ class ReleaseOptions(Params):
     """Purpose of the release, for the decision block of the report. It is published."""
     recipient: str | None = _text_field()
     """Recipients of the release, for the decision block of the report. It is published."""
+
+    @property
+    def exports(self) -> tuple[str, ...]:
+        """The further files of flows that are asked for."""
+        tools = ("flowmap", "omx") if self.export == "all" else () if self.export is None else (self.export,)
+        return (*(["wide"] if self.wide else []), *tools, *(["geoparquet"] if self.format == "geoparquet" else []))
+
+    def table_format(self, data: Any, data_name: str | None) -> Literal["parquet", "csv"]:
+        """Return the format of tables: as asked for, or that of the name of the data file, or that of the input."""
+        if self.format is not None:
+            return "csv" if self.format == "csv" else "parquet"
+        named = data_name or (data if isinstance(data, str | Path) else "")
+        return "csv" if re.search(r"\.(csv|tsv|txt)(\.\w+)?$", str(named).lower()) else "parquet"
 
 
 class EngineOptions(Params):

@@ -73,6 +73,9 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
         request.output,
         request.data_name,
     )
+    if spec.options.exports and method.takes is Trajectories:
+        wanted = "wide" if spec.options.wide else "export" if spec.options.export else "format"
+        raise ParameterError(Option(wanted), f"{method.name} is for trajectories, and it is for flows; leave it out.")
     if spec.options.pairing is not None and method.takes is not Trajectories:
         raise ParameterError(Option("pairing"), f"{method.name} is for flows, which have none; leave it out.")
     try:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from crowdveil.analysis.heatmap_manifest import is_heat_map, verify_heat_map
-from crowdveil.errors import GuaranteeViolatedError, InputError, Option, ParameterError
+from crowdveil.errors import GuaranteeViolatedError, InputError, Option, ParameterError, counted
 from crowdveil.guarantees import BoundedVolumes, Finding, Guarantee, TrueVolumes, guarantee_from_manifest
 from crowdveil.io.atomic import check_file, new_file, recover
+from crowdveil.io.derived_files import CROSSWALK_FILE, crosswalk
 from crowdveil.io.manifest_reader import read_manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_reader import load_flow_release
+from crowdveil.io.tables import write_table
 from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, file_hash, read_release
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import Release
@@ -61,6 +64,8 @@ def verified(
         sectors, counts = verify_heat_map(Path(folder), points)
         return list(sectors), counts
     manifest, written = open_release(Path(folder))
+    refuse_unlisted_files(Path(folder), manifest)
+    refuse_other_crosswalk(Path(folder), manifest, written)
     guarantees = stated_guarantees(manifest)
     if original is None:
         return check(written, guarantees), manifest["k_unit"]
@@ -102,6 +107,29 @@ def refuse_changed_files(folder: Path | str, names: list[str]) -> None:
         raise GuaranteeViolatedError(
             folder, f"{', '.join(names)} changed since the release was made; do not publish it."
         )
+
+
+def refuse_unlisted_files(folder: Path, manifest: dict[str, Any]) -> None:
+    """Raise if the folder holds files that the manifest does not list: they would be published without any check."""
+    known = {entry["name"] for entry in manifest["files"].values()} | {MANIFEST_FILE}
+    more = sorted(path.name for path in folder.iterdir() if path.name not in known)
+    if more:
+        raise GuaranteeViolatedError(
+            folder,
+            f"it holds {counted(len(more), 'file')} that the manifest does not list; remove what is no part of it.",
+        )
+
+
+def refuse_other_crosswalk(folder: Path, manifest: dict[str, Any], written: WrittenRelease) -> None:
+    """Raise if the crosswalk is not that of the areas."""
+    entry = manifest["files"].get("crosswalk")
+    if entry is None:
+        return
+    with TemporaryDirectory(prefix="crowdveil-") as again:
+        write_table(crosswalk(written.features), Path(again) / CROSSWALK_FILE)
+        same = (Path(again) / CROSSWALK_FILE).read_bytes() == (folder / entry["name"]).read_bytes()
+    if not same:
+        raise GuaranteeViolatedError(folder, f"{entry['name']} is not that of the areas; do not publish the release.")
 
 
 def sound_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any], WrittenRelease]:

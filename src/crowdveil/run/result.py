@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crowdveil.errors import InputError, Option
 from crowdveil.guarantees import Finding, Guarantee
@@ -17,6 +17,9 @@ from crowdveil.io.atomic import new_folder
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, read_release
 from crowdveil.model.tabular import Table
+
+if TYPE_CHECKING:
+    from crowdveil.run.pictures import Picture
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -154,7 +157,7 @@ class Result:
 
     @property
     def plot(self) -> Plots:
-        """Pictures of the release: `.flows()`, `.areas()`, `.profiles()`, `.heatmap()`. Need matplotlib (extra `report`)."""
+        """Pictures of the release, such as `.flows()`, `.matrix()` or `.heatmap()`. Need matplotlib (extra `report`)."""
         return Plots(self)
 
     def map(self) -> Any:
@@ -188,55 +191,71 @@ class Report:
 
 
 @dataclass(frozen=True, repr=False)
-class Picture:
-    """A picture, as PNG."""
-
-    png: bytes
-    title: str
-
-    def save(self, file: str | Path) -> Path:
-        """Write the picture to a PNG file."""
-        Path(file).write_bytes(self.png)
-        return Path(file)
-
-    def __repr__(self) -> str:
-        return f"<Picture: {self.title}; write it with .save(file)>"
-
-    def _repr_png_(self) -> bytes:
-        """Return the picture for a notebook."""
-        return self.png
-
-
-@dataclass(frozen=True, repr=False)
 class Plots:
-    """Pictures of a release."""
+    """Pictures of a release, by kind. `original` is drawn too where it is given; the picture is then confidential."""
 
     result: Result
 
-    def flows(self, *, top: int = 300) -> Picture:
-        """Draw the largest flows on a map."""
-        return self._draw("flows", top=top)
+    def flows(self, *, original: Any = None, **options: Any) -> Picture:
+        """Draw the largest flows on a map; options: `top`, `zoom`, `at`, and `zones` for the base."""
+        return self._draw("flows", original, options)
 
-    def areas(self) -> Picture:
+    def matrix(self, *, original: Any = None, **options: Any) -> Picture:
+        """Draw the OD matrix, with tiles in the order of the tree; options: `at`, `zones`, `hierarchy`."""
+        return self._draw("matrix", original, options)
+
+    def chord(self, *, original: Any = None, **options: Any) -> Picture:
+        """Draw the trips among groups of near areas; options: `top`, `at`, `zones`."""
+        return self._draw("chord", original, options)
+
+    def destinations(self, zone: str, *, original: Any = None, **options: Any) -> Picture:
+        """Draw where the trips of a zone go; options: `zones` (needed), `zoom`, `at`."""
+        return self._draw("destinations", original, {"zone": zone, **options})
+
+    def origins(self, zone: str, *, original: Any = None, **options: Any) -> Picture:
+        """Draw where the trips to a zone come from; options: `zones` (needed), `zoom`, `at`."""
+        return self._draw("origins", original, {"zone": zone, **options})
+
+    def coarsening(self, **options: Any) -> Picture:
+        """Draw how many zones each zone was merged with; options: `zones`, `zoom`, `at`."""
+        return self._draw("coarsening", None, options)
+
+    def areas(self, **options: Any) -> Picture:
         """Draw the areas, colored by the number of tiles that a trip's end is spread over."""
-        return self._draw("areas")
+        return self._draw("areas", None, options)
 
     def profiles(self, *zones: str) -> Picture:
-        """Draw trips by hour of some zones, or of the busiest."""
-        return self._draw("profiles", zones=zones)
+        """Draw trips by time step of some areas, or of the busiest."""
+        return self._draw("profiles", None, {"zone": zones})
 
-    def heatmap(self) -> Picture:
-        """Draw where the points of trajectories are."""
-        return self._draw("heatmap")
+    def loss(self, *, original: Any = None, **options: Any) -> Picture:
+        """Draw what the manifest publishes of the cost, or with the original every measure, each with its own axis."""
+        return self._draw("loss", original, options)
+
+    def heatmap(self, *, original: Any = None, **options: Any) -> Picture:
+        """Draw the number of trajectories in each square cell; option: `zoom`."""
+        return self._draw("heatmap", original, options)
+
+    def points(self, *, original: Any = None, **options: Any) -> Picture:
+        """Draw the distinct locations of trajectories; option: `zoom`."""
+        return self._draw("points", original, options)
+
+    def paths(self, *, original: Any = None, **options: Any) -> Picture:
+        """Draw the distinct paths of trajectories; option: `zoom`."""
+        return self._draw("paths", original, options)
+
+    def example(self, *, original: Any, pairing: Any, **options: Any) -> Picture:
+        """Draw one original trajectory and what became of it, which is confidential; option: `id`."""
+        return self._draw("example", original, {"pairing": pairing, **options})
 
     def __repr__(self) -> str:
-        kinds = "flows, areas, profiles" if self.result.written.is_flows else "heatmap"
-        return f"<Plots: {kinds}; draw one with {Option('plot')}.{kinds.split(',')[0]}()>"
+        from crowdveil.report.plots.kinds import KINDS
 
-    def _draw(self, kind: str, *, top: int = 300, zones: tuple[str, ...] = ()) -> Picture:
-        from crowdveil.report.release_plots import PlotOptions, draw
+        held = "flows" if self.result.written.is_flows else "trajectories"
+        kinds = [kind.name for kind in KINDS.values() if kind.data in (held, "either") and kind.releases != "no"]
+        return f"<Plots: {', '.join(kinds)}; draw one with {Option('plot')}.{kinds[0]}()>"
 
-        with TemporaryDirectory(prefix="crowdveil-") as folder:
-            file = Path(folder) / "plot.png"
-            draw(kind, self.result.written, self.result.manifest, PlotOptions(top, zones), file)
-            return Picture(file.read_bytes(), kind)
+    def _draw(self, kind: str, original: Any, options: dict[str, Any]) -> Picture:
+        from crowdveil.run.pictures import draw_picture
+
+        return draw_picture(kind, [(self.result.manifest, self.result.written)], original, options, ReadNotes())

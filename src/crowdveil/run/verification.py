@@ -12,7 +12,9 @@ from crowdveil.errors import GuaranteeViolatedError, InputError, Option, Paramet
 from crowdveil.guarantees import (
     BoundedVolumes,
     Finding,
+    FlowKAnonymity,
     Guarantee,
+    SumsOfParent,
     TrueVolumes,
     WellFormedFlows,
     WellFormedTrajectories,
@@ -67,6 +69,8 @@ def stated_guarantees(manifest: dict[str, Any]) -> tuple[Guarantee, ...]:
     """Return the guarantees that a manifest states; raise where it lacks one that its method gives with its parameters."""
     stated = tuple(guarantee_from_manifest(entry) for entry in manifest["guarantees"])
     name = manifest["method"]["name"]
+    if name == DERIVED:
+        return _guarantees_of_derived(manifest, stated)
     try:
         method = find_method(name)
         params = method.params.checked(manifest["method"]["parameters"])
@@ -81,6 +85,22 @@ def stated_guarantees(manifest: dict[str, Any]) -> tuple[Guarantee, ...]:
                 f"the manifest does not state the guarantee {needed.name} that the method {name} gives with its parameters; "
                 "it was changed, so do not publish the release."
             )
+    return stated
+
+
+DERIVED = "derive"
+"""The method that the manifest of a derived release names."""
+
+
+def _guarantees_of_derived(manifest: dict[str, Any], stated: tuple[Guarantee, ...]) -> tuple[Guarantee, ...]:
+    """Return the guarantees of a derived release; raise where it lacks one that every such release has."""
+    k = manifest["method"]["parameters"].get("k")
+    kinds = {type(guarantee) for guarantee in stated}
+    groups = [g for g in stated if isinstance(g, FlowKAnonymity) and (g.k, g.k_unit) == (k, manifest["k_unit"])]
+    if not groups or not {SumsOfParent, WellFormedFlows} <= kinds or "parent" not in manifest:
+        raise GuaranteeViolatedError(
+            "the manifest does not state a guarantee that every derived release has; it was changed, so do not publish it."
+        )
     return stated
 
 
@@ -121,7 +141,8 @@ def without_exact_figures(manifest: dict[str, Any]) -> dict[str, Any]:
     cost, read_from = manifest["cost"], manifest["input"]
     return manifest | {
         "risk": manifest["risk"] and [trial | {"risk_percent_before": None} for trial in manifest["risk"]],
-        "input": read_from | {"notes": [], "dropped": {}, "data": read_from["data"] | {"people_about": None}},
+        "input": read_from
+        | {"notes": [], "dropped": {}, "dropped_percent": None, "data": read_from["data"] | {"people_about": None}},
         "cost": {name: value for name, value in cost.items() if name != "suppressed_volume_percent"},
     }
 

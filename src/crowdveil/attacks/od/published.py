@@ -40,6 +40,11 @@ class Published:
         trips or people of each number: people in two rows count twice.
         """
         areas = max(len(self.release.areas), 1)
-        key = area.astype(np.int64) if over_steps else self.release.step * areas + area
+        step = self.release.step
+        if self.release.intervals is not None:  # rows of one interval, as those of one time step
+            step, _ = ranks(
+                self.release.intervals.first * (len(self.release.intervals.start) + 1) + self.release.intervals.last
+            )
+        key = area.astype(np.int64) if over_steps else step * areas + area
         number, _ = ranks(key)
         return number, np.bincount(number, self.release.people).astype(np.int64)

@@ -15,6 +15,8 @@ def spread(
     origin: Indices,
     destination: Indices,
     volume: Ints,
+    steps: Ints,
+    all_steps: Ints,
     origin_shares: ZoneShares,
     destination_shares: ZoneShares,
     o_zones: int,
@@ -23,8 +25,8 @@ def spread(
 ) -> tuple[Ints, Indices, Indices, Floats, Ints, Ints]:
     """Spread the volumes of rows over the pairs of zones that they touch: estimate, lower and upper bound of each pair.
 
-    Rows come in groups, with the areas at their ends. Pairs are by group, origin and destination; `most` is no fewer than come
-    out.
+    Rows come in groups, with the areas at their ends; `steps` of the `all_steps` time steps of a row are in the group. Pairs
+    are by group, origin and destination; `most` is no fewer than come out.
 
     Within a group, rows are put into lists by the zones that they start in, and then one origin zone after the other adds up
     its rows in a line of destinations: memory is that of the rows and one line. A share stays a part of a whole until the
@@ -70,7 +72,8 @@ def spread(
             for i in range(begin[zone], begin[zone + 1]):
                 row, e = listed_row[i], listed_share[i]
                 a, b, v = origin[row], destination[row], volume[row]
-                cells = o_whole[a] * d_whole[b]
+                cells = o_whole[a] * d_whole[b] * all_steps[row]
+                whole = steps[row] == all_steps[row]
                 for f in range(d_offsets[b], d_offsets[b + 1]):
                     d = d_zone[f]
                     if stamp[d] != now:
@@ -79,9 +82,9 @@ def spread(
                         line_lower[d] = 0
                         line_upper[d] = 0
                         first, last = min(first, d), max(last, d)
-                    line[d] += v * (o_part[e] * d_part[f]) / cells
+                    line[d] += v * (o_part[e] * d_part[f] * steps[row]) / cells
                     line_upper[d] += v
-                    if o_inside[e] and d_inside[f]:
+                    if whole and o_inside[e] and d_inside[f]:
                         line_lower[d] += v
             for d in range(first, last + 1):
                 if stamp[d] == now:

@@ -164,7 +164,7 @@ def _advance(edges: Edges, nodes: Nodes, search: Search, side: int, skipped: int
             at[_TAKEN] += 1
         at[_EDGE] = nodes.offsets[at[_ROW]]
         at[_EDGE_END] = nodes.offsets[at[_ROW] + 1]
-    e = nodes.incident[at[_EDGE]]
+    e = int(nodes.incident[at[_EDGE]])
     at[_EDGE] += 1
     a, b = root_of(nodes.parent, edges.tail[e]), root_of(nodes.parent, edges.head[e])
     if a == b or e == skipped:
@@ -192,11 +192,12 @@ def _find_path(edges: Edges, nodes: Nodes, search: Search, source: int, sink: in
     search.counters[_STAMP] += 1
     _begin(search, 0, source)
     _begin(search, 1, sink)
-    while True:
-        for side in range(2):
-            found = _advance(edges, nodes, search, side, skipped)
-            if found != _NO_EDGE:
-                return found
+    found = _NO_EDGE
+    side = 1
+    while found == _NO_EDGE:
+        side = 1 - side
+        found = _advance(edges, nodes, search, side, skipped)
+    return found
 
 
 @kernel

@@ -13,7 +13,7 @@ from crowdveil.measures.od.overlapping import summed
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.solve.od.assignment import rows_met, steps_of_release
+from crowdveil.solve.od.assignment import check_windows, rows_met, steps_of_release
 
 T = TypeVar("T")
 
@@ -40,8 +40,9 @@ class OdComparison:
     """Original flows, their release, and the row of each original flow.
 
     The reconstruction spreads the volume of a row evenly over its cells, the pairs of a tile of its origin and a tile of
-    its destination. Cells of no row are 0; where rows overlap their shares are added. It is never stored: measures need it
-    only where the original has a flow, and its sum over all other cells.
+    its destination; of each time step that the row spans, where rows have intervals of time. Cells of no row are 0; where rows
+    overlap their shares are added. It is never stored: measures need it only where the original has a flow, and its sum over
+    all other cells.
 
     Attributes
     ----------
@@ -51,6 +52,8 @@ class OdComparison:
         The row of each original flow, -1 where it was suppressed; None where rows overlap, and a flow may lie in several.
     pooled
         Whether all time steps are one group; otherwise each is one.
+    listed
+        The time steps of the original as it was given, where steps without trips were added since rows span them; else None.
     parts
         The sums of all partitions, where the data is in several; None where it is all here. A measure that adds up with
         `of_flows`, `of_rows` and `of_steps` alone needs no other handling of partitions.
@@ -61,13 +64,20 @@ class OdComparison:
     row: Ints | None
     pooled: bool = False
     parts: PartitionContext | None = None
+    listed: Ints | None = None
     _made: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def between(cls, original: Flows, release: FlowRelease) -> OdComparison:
         """Assign each original flow to its row; to none if a flow lies in several."""
+        listed = None
+        if release.intervals is not None:
+            check_windows(original, release)
+            given = original.t
+            original = original.with_steps(release.intervals.start)
+            listed = np.searchsorted(original.t, given)
         row, twice = rows_met(original, release)
-        return cls(original, release, None if twice else row)
+        return cls(original, release, None if twice else row, listed=listed)
 
     def all_steps(self) -> OdComparison:
         """Return the comparison with all time steps in one group; both share what `once` made."""
@@ -78,11 +88,23 @@ class OdComparison:
         """Return the number of groups."""
         return 1 if self.pooled else self.original.steps
 
+    def in_listed_steps(self, values: Floats) -> Floats:
+        """Return values of groups without those of time steps that were added."""
+        return values if self.pooled or self.listed is None else values[self.listed]
+
     @cached_property
-    def row_step(self) -> Ints:
-        """Return the time step of the original of each row."""
-        steps: Ints = steps_of_release(self.original, self.release)[self.release.step]
-        return steps
+    def step_rows(self) -> tuple[Ints, Ints | slice]:
+        """Return a time step of the original and a row for each time step that each row spans, in order of steps."""
+        if self.release.intervals is None:
+            return steps_of_release(self.original, self.release)[self.release.step], slice(None)
+        slot, row = self.release.intervals.spread()
+        return np.searchsorted(self.original.t, self.release.intervals.start)[slot], row
+
+    @cached_property
+    def step_volume(self) -> Ints | Floats:
+        """Return the trips of each row in each time step that it spans."""
+        release = self.release
+        return release.volume if release.intervals is None else release.volume / release.steps_spanned
 
     @cached_property
     def flow_group(self) -> Ints:
@@ -90,17 +112,20 @@ class OdComparison:
         return np.zeros(len(self.original), np.int64) if self.pooled else self.original.step
 
     @cached_property
-    def row_group(self) -> Ints:
-        """Return the group of each row."""
-        return np.zeros(len(self.release), np.int64) if self.pooled else self.row_step
+    def row_groups(self) -> tuple[Ints, Ints | slice]:
+        """Return a group and a row for each group that each row is in."""
+        return (np.zeros(len(self.release), np.int64), slice(None)) if self.pooled else self.step_rows
 
     def of_flows(self, values: Ints | Floats) -> Floats:
         """Return the sum of a value of each flow over each group."""
         return self._added(np.bincount(self.flow_group, values, self.groups))
 
     def of_rows(self, values: Ints | Floats) -> Floats:
-        """Return the sum of a value of each row over each group."""
-        return self._added(np.bincount(self.row_group, values, self.groups))
+        """Return the sum of a value of each row over each group; a row that spans several gives each an equal share."""
+        group, row = self.row_groups
+        if not self.pooled and self.release.intervals is not None:
+            values = values / self.release.steps_spanned
+        return self._added(np.bincount(group, values[row], self.groups))
 
     def of_steps(self, values: Floats) -> Floats:
         """Return the sum of values of each time step over each group."""
@@ -110,8 +135,12 @@ class OdComparison:
         sums = np.asarray(sums, np.float64)
         return sums if self.parts is None else self.parts.add(sums)
 
-    def rows_of(self, step: int) -> slice:
-        """Return the rows of a time step of the original."""
+    def rows_of(self, step: int) -> slice | Ints:
+        """Return the rows that a time step of the original is in."""
+        if self.release.intervals is not None:
+            steps, rows = self.step_rows
+            spanned: Ints = np.arange(len(self.release))[rows][slice(*np.searchsorted(steps, (step, step + 1)))]
+            return spanned
         at = int(np.searchsorted(self.release.t, self.original.t[step]))
         if at == len(self.release.t) or self.release.t[at] != self.original.t[step]:
             return slice(0, 0)
@@ -148,8 +177,8 @@ class OdComparison:
 
     @cached_property
     def cells(self) -> Ints:
-        """Return the cells of each row."""
-        return self.origin_size * self.destination_size
+        """Return the cells of each row, in all time steps that it spans."""
+        return self.origin_size * self.destination_size * self.release.steps_spanned
 
     @cached_property
     def level(self) -> Floats:
@@ -164,7 +193,7 @@ class OdComparison:
     @cached_property
     def outside(self) -> Floats:
         """Return the reconstructed volume of each group in cells without an original trip."""
-        if self.row is None:
+        if self.row is None or self.release.intervals is not None:
             return np.maximum(self.published - self.of_flows(self.rebuilt), 0.0)
         empty = self.cells - np.bincount(self.row[self.row >= 0], minlength=len(self.release))
         return self.of_rows(empty * self.level)

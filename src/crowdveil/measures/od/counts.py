@@ -20,13 +20,15 @@ def areas(compared: OdComparison) -> Floats:
     if compared.pooled:
         ends = compared.of_steps(np.bincount(both, minlength=number)[np.newaxis].astype(np.float64))
         return np.asarray(np.count_nonzero(ends, axis=1), np.float64)
-    used = np.unique(np.tile(compared.row_group, 2) * number + both)
+    group, row = compared.row_groups
+    ends_of_rows = both.reshape(2, -1)[:, row].reshape(-1)
+    used = np.unique(np.tile(group, 2) * number + ends_of_rows)
     return np.bincount(used // max(number, 1), minlength=compared.groups).astype(np.float64)
 
 
 def flows(compared: OdComparison) -> Floats:
-    """Return the number of rows."""
-    return compared.of_rows(np.ones(len(compared.release)))
+    """Return the number of rows; a row that spans several time steps is one of each."""
+    return compared.of_rows(np.ones(len(compared.release)) if compared.pooled else compared.release.steps_spanned)
 
 
 def by_origin_size(compared: OdComparison) -> Floats:

@@ -34,7 +34,8 @@ def _differences(compared: OdComparison, tile: Indices, area: Indices) -> Floats
         rows = compared.rows_of(step)
         margin = np.bincount(tile[flows], original.volume[flows].astype(np.float64), len(original.zones))
         level = (
-            np.bincount(area[rows], release.volume[rows].astype(np.float64), len(release.areas)) / release.areas.size
+            np.bincount(area[rows], compared.step_volume[rows].astype(np.float64), len(release.areas))
+            / release.areas.size
         )
         used = np.flatnonzero(level)
         taken, offsets = take_slices(release.areas.offsets, used)

@@ -18,8 +18,9 @@ def summed(original: Flows, release: FlowRelease, level: Floats) -> tuple[Floats
     from crowdveil.kernels.od.overlap_sums import sum_levels
 
     check_same_zones(original, release)
-    areas = release.areas
+    areas, rows = release.areas, rows_of_steps(original, release)
     return sum_levels(
-        original.offsets, original.origin, original.destination, *rows_of_steps(original, release), release.origin,
-        release.destination, frozen(level, np.float64), areas.offsets, areas.tiles, len(original.zones),
+        original.offsets, original.origin, original.destination, rows.first, rows.last, release.origin[rows.row],
+        release.destination[rows.row], frozen(level[rows.row], np.float64), areas.offsets, areas.tiles,
+        len(original.zones),
     )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from crowdveil.measures.base import Measure, ratio
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.model.arrays import Floats
@@ -10,11 +12,16 @@ from crowdveil.model.flows import Flows
 
 def suppressed(compared: OdComparison) -> Floats:
     """Return S: the share of trips in no row."""
+    if compared.release.intervals is not None and compared.row is not None:
+        # Rows that span several time steps do not show how many of their trips are in each; the flows in them do.
+        return ratio(compared.of_flows(np.where(compared.row < 0, compared.original.volume, 0)), compared.volume)
     return ratio(compared.volume - compared.published, compared.volume)
 
 
 def k_anonymous(compared: OdComparison) -> Floats:
     """Return the share of trips in a row, published or reported."""
+    if compared.release.intervals is not None:
+        return 1 - suppressed(compared)
     return ratio(compared.published, compared.volume)
 
 

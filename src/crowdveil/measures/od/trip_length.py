@@ -49,8 +49,9 @@ def _rulers(compared: OdComparison) -> tuple[Floats, Floats]:
     volume = original.volume.astype(np.float64)
     add_lengths(original.step, original.origin, original.destination, volume, each, tiles, x, y, spacing, lengths)
     rebuilt = np.zeros((original.steps, MARKS))
+    step, row = compared.step_rows
     add_lengths(
-        compared.row_step, release.origin, release.destination, compared.level,
+        step, release.origin[row], release.destination[row], compared.level[row],
         release.areas.offsets, release.areas.tiles, x, y, spacing, rebuilt,
     )  # fmt: skip
     return lengths, rebuilt

@@ -38,8 +38,20 @@ have the same areas, so that they can be compared; rows are published in the tim
 add up over time steps, and so do the trips that it suppresses where it is below k: the best such partition is found in the same
 way. It is coarser than one partition for each time step. The method `fixed` applies it to later data.
 
+With `refine` the boxes of the best partition are cut again, at any tile boundary in x or y of their origins or destinations,
+as long as both sides keep k people; areas are then any tiles of a node or rectangle, named after their tiles. Such a cut
+suppresses nothing. With `trim` in addition, strips without trips are cut off an area, and strips with fewer than k people within
+the budget, of which the partition then leaves a fifth: the cut that gains most for each suppressed trip comes first. The result
+never costs more than without these options. The positions of zones must be known.
+
+What cuts reveal: a row is still made by k people, and which of the pairs outside all rows are empty stays unknown, since empty
+strips and strips below k are cut off alike. But the place of a cut depends on the trips inside a row. With `trim`, every outer
+strip of an area has at least one trip of the row (as for the bounding boxes of Glove and Mondrian); without it, that holds for
+the strip next to a cut on the side with more trips. Choose neither where that is too much.
+
 An upper bound of the gap between the result and the best partition within the budget is published, over all matrices, and that
-before the search between corners; it is 0 where that search was finished.
+before the search between corners; it is 0 where that search was finished. With `refine` the result is compared with the best
+partition without cuts, and the gap is negative where it is cheaper than any of those.
 
 References
 ----------
@@ -51,10 +63,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from crowdveil.errors import InputError, Option
 from crowdveil.guarantees import (
@@ -75,6 +87,7 @@ from crowdveil.progress import Progress
 from crowdveil.solve.od.adaptive import AdaptiveRelease, solve_adaptive
 from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.solve.od.kept_boxes import kept_boxes
+from crowdveil.solve.od.refinement import Refinement
 from crowdveil.solve.od.region_space import Objective, RegionExtent, RegionSpace, mean_hectares
 from crowdveil.solve.od.requirements import check_outlines, check_positions, check_tree
 from crowdveil.solve.od.small_flows import Reporting
@@ -97,6 +110,20 @@ class JointParams(AdaptiveInTime, Budgeted, FlowParams):
     """Smallest number of visited tiles of a published area (l-diversity)."""
     max_area_km2: float | None = Field(None, gt=0)
     """Largest area of a published origin or destination."""
+    refine: bool = False
+    """Cut published areas again at any tile boundary, as long as both parts keep k; areas are then no longer nodes or halves."""
+    trim: bool = False
+    """With refine: also cut off empty strips, and strips below k within the budget. The outer strips of an area are then known
+    not to be empty."""
+
+    @model_validator(mode="after")
+    def _can_be_refined(self) -> Self:
+        """Reject what refinement cannot be combined with."""
+        if self.trim and not self.refine:
+            raise ValueError(f"{Option('refine')} with {Option('trim')}; add it")
+        if self.refine and self.time_partition != "steps":
+            raise ValueError(f"{Option('time_partition', 'steps')} with {Option('refine')}; leave one of them out")
+        return self
 
     @property
     def reporting(self) -> Reporting:
@@ -115,6 +142,7 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
         return _run_stable(data, params, progress)
     if params.time_partition == "adaptive" and len(data):
         return _run_adaptive(data, params, progress)
+    refinement = _refinement(data, params) if params.refine and len(data) else None
 
     kept, made_with = kept_boxes(data), (params.k, params.splits, params.objective, params.extent)
 
@@ -140,6 +168,8 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
         boxes, budget = boxes_of(system, step)
         if len(boxes) == 0:
             return ALL_SUPPRESSED
+        if refinement is not None:
+            return refinement.solve(step, boxes, budget, left=params.aggregate_small)
         choice, gaps = boxes.solve(budget, near)
         return boxes.outcome(choice, *gaps, left=params.aggregate_small)
 
@@ -157,6 +187,11 @@ def _regions(data: Flows, params: JointParams) -> RegionSpace:
     """Make the regions that boxes consist of."""
     make = RegionSpace.rectangles if params.splits == "dyadic" else RegionSpace.trees
     return make(data, params.objective, params.extent)
+
+
+def _refinement(data: Flows, params: JointParams) -> Refinement:
+    """Return how boxes are cut again."""
+    return Refinement.of(data, params.k, params.extent, params.objective, trim=params.trim)
 
 
 def _run_stable(data: Flows, params: JointParams, progress: Progress) -> FlowRelease:
@@ -182,6 +217,8 @@ def check_data(data: Flows, params: JointParams) -> None:
         check_positions(data, params)
     else:
         check_tree(data, params)
+    if params.refine and len(data):
+        data.zones.need_location("cuts at any place")
     if params.max_area_km2 is not None:
         check_outlines(data, f"{Option('max_area_km2')}")
     if params.objective == "area":

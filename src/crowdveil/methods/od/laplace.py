@@ -31,9 +31,10 @@ Where people are known, at most `trips_per_person` trips of each person are kept
 random; repeated trips of a person between the same tiles in a time step count once. Volumes are of the trips that are kept. The
 draw of a person depends on that person's own trips, so that one person more or less changes no trip of another.
 
-The manifest states the unit and the period of the guarantee, and the width of 95 % confidence bounds: of a single pair, whether
-published or not, and of all pairs of a time step at once. Bounds of a single pair hold less often among the published ones, since
-these were chosen by their noise too.
+Every row has 95 % confidence bounds of its volume (`volume_low`, `volume_high`). They follow from the noisy volume, the noise and
+the threshold alone, so that they cost no privacy, and hold among the published volumes, which were chosen by their noise too: a
+volume near the threshold may be nothing but noise, and its lower bound is 0. The manifest states the unit and the period of the
+guarantee, and the width of bounds that hold before that choice: of a single pair, and of all pairs of a time step at once.
 
 The time steps are those with trips in the data, or those of its calendar: they are data too, and are not hidden. Suppressed
 totals are not published, and the column that k is compared with repeats the noisy volume. The manifest leaves out all exact
@@ -63,6 +64,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
 from crowdveil.params import MinVolume, Params
 from crowdveil.progress import Progress
+from crowdveil.solve.od.confidence import volume_bounds
 from crowdveil.solve.od.contributions import kept_trips
 from crowdveil.solve.od.step_solver import check_person_ids, summarize_figures
 
@@ -117,6 +119,7 @@ def run(data: Flows, params: LaplaceParams, rng: np.random.Generator, progress: 
     origin, destination = np.divmod(np.concatenate([none, *pairs]), max(n, 1))
     volume = np.concatenate([none, *volumes])
     figures = _figures(data)
+    bounds = volume_bounds(volume, float(params.rate), params.threshold(n * n), float(1 - CONFIDENCE))
     return FlowRelease(
         Areas.of_tiles(data.zones, np.arange(n, dtype=np.int32)),
         data.t,
@@ -132,6 +135,7 @@ def run(data: Flows, params: LaplaceParams, rng: np.random.Generator, progress: 
         data.tz,
         facts=summarize_figures(figures, lambda known: summarize_diagnostics(params, known)),
         figures=figures,
+        bounds=bounds,
     )
 
 
@@ -293,5 +297,6 @@ METHOD = Method(
     partitioning=partitioning,
     needs_person_ids=True,
     row_semantics="noisy",
+    volume_bounds=True,
     aliases=("laplace-noise",),
 )

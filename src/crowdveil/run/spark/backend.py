@@ -45,9 +45,10 @@ def check_supported_on_spark(spec: RunSpec) -> None:
         raise ParameterError(
             Option("engine", "spark"), f"{spec.method.name} cannot be done in partitions, since {reason}."
         )
-    if options.format != "parquet" or spec.data_name is not None:
+    if options.format not in (None, "parquet") or options.exports or spec.data_name is not None:
         raise ParameterError(
-            f"{Option('engine', 'spark')} writes Parquet under its own names; leave {Option('format')} and the name out."
+            f"{Option('engine', 'spark')} writes Parquet under its own names; leave {Option('format')}, {Option('wide')}, "
+            f"{Option('export')} and the name out."
         )
     if options.private_report is not None:
         raise ParameterError(

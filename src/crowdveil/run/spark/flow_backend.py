@@ -10,6 +10,7 @@ from crowdveil.attacks.risk import RiskEstimate
 from crowdveil.engine.spark import Frame
 from crowdveil.errors import GuaranteeViolatedError
 from crowdveil.guarantees.base import require_not_violated
+from crowdveil.io.derived_files import CROSSWALK_FILE, crosswalk
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_grouping import refuse_tiny_weights
 from crowdveil.io.tables import write_table
@@ -99,13 +100,15 @@ class FlowSparkBackend(SparkBackend):
 
     def write(self, progress: Progress) -> FileEntries:
         """Write the rows of the release as part files, and its time steps and areas here."""
-        rows = self.result.where(f"kind = '{ROW}'").select(*row_schema(self.counts).names)
+        schema = row_schema(self.counts, bounds=self.spec.method.volume_bounds)
+        rows = self.result.where(f"kind = '{ROW}'").select(*schema.names)
         files = max(self.engine.slots, -(-self.published_rows // FILE_ROWS))
         write_part_files(self.engine, rows.coalesce(files), self.data, progress)
         self._gather_areas()
         self.steps = self.totals.steps_table(self.trips.frame.tz if self.trips.step_s is not None else "UTC")
         write_table(self.steps, self.here / STEPS_FILE)
-        return self.file_entries(steps=self.here / STEPS_FILE)
+        write_table(crosswalk(self.features), self.here / CROSSWALK_FILE)
+        return self.file_entries(steps=self.here / STEPS_FILE, crosswalk=self.here / CROSSWALK_FILE)
 
     def _gather_areas(self) -> None:
         """Gather the areas that any partition names; raise if two partitions define one differently."""

@@ -19,7 +19,7 @@ from crowdveil.errors import TimeStepError
 from crowdveil.guarantees import Guarantee
 from crowdveil.io.release_writer import area_properties, drawn_areas, flow_table, step_table
 from crowdveil.io.values import one_array
-from crowdveil.io.written_release import WrittenRelease
+from crowdveil.io.written_release import BOUND_COLUMNS, WrittenRelease
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.release import FlowRelease
@@ -33,12 +33,13 @@ from crowdveil.run.spark.trip_rows import FlowPartitionReader
 from crowdveil.run.verification import check
 
 
-def row_schema(counts: FlowUnit) -> pa.Schema:
-    """Return the columns of released flows."""
+def row_schema(counts: FlowUnit, *, bounds: bool = False) -> pa.Schema:
+    """Return the columns of released flows, with confidence bounds of volumes or without."""
     text, whole = pa.string(), pa.int64()
+    more = [(name, whole) for name in BOUND_COLUMNS if bounds]
     return pa.schema(
         [("t", pa.timestamp("us", tz="UTC")), ("origin_area", text), ("destination_area", text), ("volume", whole),
-         (counts, whole), ("state", text)]
+         *more, (counts, whole), ("state", text)]
     )  # fmt: skip
 
 
@@ -80,7 +81,12 @@ class FlowPartition:
     @property
     def schema(self) -> pa.Schema:
         """Return the columns of results."""
-        return result_schema(row_schema(self.counts))
+        return result_schema(self.rows)
+
+    @property
+    def rows(self) -> pa.Schema:
+        """Return the columns of released rows."""
+        return row_schema(self.counts, bounds=find_method(self.method).volume_bounds)
 
     def __call__(self, partition: pa.Table) -> pa.Table:
         """Return rows, areas and the summary of the partition."""
@@ -105,7 +111,7 @@ class FlowPartition:
             "trials": [asdict(trial) for trial in trials],
             "cost": asdict(FlowCost.of(flows, release)),
         }  # fmt: skip
-        rows = {field.name: one_array(written.data[field.name]).cast(field.type) for field in row_schema(self.counts)}
+        rows = {field.name: one_array(written.data[field.name]).cast(field.type) for field in self.rows}
         return pa.concat_tables(
             [
                 result_table(self.schema, ROW, len(written.data), rows),

@@ -222,6 +222,10 @@ def open_spark_release(engine: SparkEngine, folder: str) -> SparkRelease:
         small = read_release(
             here, {"data": entries["steps"]["name"], **{r: e["name"] for r, e in entries.items() if r != "data"}}
         )
+        if "until" in small.steps.column_names:
+            raise InputError(
+                folder, f"its rows span intervals of time, which are read without Spark; leave {Option('engine')} out."
+            )
         return SparkRelease(folder, data, manifest, small.steps, small.features)
 
 

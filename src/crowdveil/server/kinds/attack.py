@@ -6,12 +6,14 @@ from typing import Any, Literal
 
 from crowdveil import api
 from crowdveil.attacks.base import AllAttackParams
+from crowdveil.attacks.od.releases import PublishedReleases
+from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories
 from crowdveil.comparison.candidates import CONFIDENTIAL
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.registry import ATTACKS, find_attack
-from crowdveil.report.attack_results import ALL, AttackResults
+from crowdveil.report.attack_results import ALL
 from crowdveil.server.kinds.base import JobRequest, Kind, PlainReading, Task, values_of
 from crowdveil.server.queue.files import TABLES
 
@@ -27,7 +29,7 @@ class AttackOptions(Params):
 
 def _on_trajectories(name: str) -> bool:
     """Whether trajectories may be attacked by this name; all attacks are on whatever is given."""
-    return name == ALL or find_attack(name).takes is Trajectories
+    return name == ALL or find_attack(name).takes in (Trajectories, AggregatedTrajectories)
 
 
 def _models(name: str) -> tuple[type[Params], ...]:
@@ -36,6 +38,8 @@ def _models(name: str) -> tuple[type[Params], ...]:
 
 
 def _needs(name: str) -> dict[str, tuple[str, ...]]:
+    if name != ALL and find_attack(name).takes is PublishedReleases:
+        return {"data": PACKED, "release": PACKED}
     both = (*TABLES, *PACKED)
     return {"data": both if name == ALL else TABLES if _on_trajectories(name) else PACKED}
 
@@ -48,16 +52,16 @@ def _run(task: Task) -> JobRequest:
         pairing=task.files.get("pairing"), notes=notes, progress=task.progress, stage=task.stage,
         **values_of(task.values, *models),
     )  # fmt: skip
-    return JobRequest(
-        notes.sentences(), [*found.lines(), *([CONFIDENTIAL] if isinstance(found, AttackResults) else [])]
-    )
+    return JobRequest(notes.sentences(), [*found.lines(), *([CONFIDENTIAL] if found.confidential else [])])
 
 
 def _about(name: str) -> dict[str, Any]:
     if name == ALL:
         return {"summary": "All attacks on what is given: trajectories, or a release of flows."}
     attack = find_attack(name)
-    takes = "trajectories" if attack.takes is Trajectories else "release"
+    takes = {Trajectories: "trajectories", AggregatedTrajectories: "trajectories", PublishedReleases: "releases"}.get(
+        attack.takes, "release"
+    )
     return {"summary": attack.summary, "title": attack.title, "takes": takes}
 
 

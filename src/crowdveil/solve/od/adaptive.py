@@ -116,7 +116,8 @@ def _release(problem: AdaptiveProblem, wanted: AdaptiveRelease, done: list[Windo
 def _in_order_of_time(solution: WindowSolution) -> WindowSolution:
     """Return the solution with its boxes by start and end."""
     order = np.lexsort((solution.last, solution.first))
-    return WindowSolution(*(column[order] for column in solution[_BOX]), *solution[_LEFT], solution.facts)
+    columns: Any = (column[order] for column in solution[_BOX])
+    return solution._replace(**dict(zip(WindowSolution._fields[_BOX], columns, strict=True)))
 
 
 def _columns(done: list[WindowSolution], which: slice) -> list[Ints]:

@@ -220,7 +220,10 @@ class BoxSpace:
         Returns what becomes of each box, and the certified gaps to the cheapest in per cent: of the result, and of the
         partition that the multiplier found.
         """
-        best = self.solve_for_budget(budget, near)
+        return self.improve(self.solve_for_budget(budget, near), budget)
+
+    def improve(self, best: BoxSolution, budget: int) -> tuple[Ints, tuple[float, float]]:
+        """Spend what the best partition of a multiplier left of the budget, and search between multipliers; see `solve`."""
         choice = best.choice
         self.spend_slack(choice, budget - best.suppressed)
         bound = best.lower_bound(budget)

@@ -151,7 +151,7 @@ def _release(data: Flows, rows: _Rows, label: Ints) -> FlowRelease:
     _, crowd = count_groups(data, inside, label[inside], n)
     order = np.argsort(rows.step, kind="stable")
     offsets = np.searchsorted(rows.step[order], np.arange(data.steps + 1))
-    areas, number = _areas(data.zones, rows.origin + rows.destination)
+    areas, number = Areas.of_sets(data.zones, rows.origin + rows.destination)
     return FlowRelease(
         areas,
         data.t,
@@ -189,11 +189,3 @@ def _tiles_in(zones: Zones, rectangles: Floats) -> list[Indices]:
     held, cuts = tiles.astype(np.int32), offsets.tolist()
     # np.split does the same, but takes longer than finding them.
     return [held[a:b] for a, b in pairwise(cuts)]
-
-
-def _areas(zones: Zones, held: list[Indices]) -> tuple[Areas, Ints]:
-    """Return the different areas of lists of tiles, and which one each has."""
-    number: dict[bytes, int] = {}
-    place = np.array([number.setdefault(tiles.tobytes(), len(number)) for tiles in held], np.int64)
-    different = [np.frombuffer(tiles, np.int32) for tiles in number]
-    return Areas.of_tiles(zones, np.zeros(0, np.int32)).and_more(different, "area"), place

@@ -131,6 +131,12 @@ class PairCuts:
         """Return the overlaps in a set below k that can be derived."""
         return np.flatnonzero(self.smallest < self.k)
 
+    def contracted(self) -> tuple[Ints, Ints, Ints]:
+        """Return the overlaps between rows that a set below k may separate, with the contracted nodes of their two rows."""
+        node = all_roots(self._parent)
+        left = np.flatnonzero(node[self._tail] != node[self._head])
+        return left, node[self._tail[left]], node[self._head[left]]
+
     def sets(self, chosen: Ints) -> DerivableSets:
         """Return the smallest derivable set with each chosen overlap in it."""
         n, m = self.overlaps.rows

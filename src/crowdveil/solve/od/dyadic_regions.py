@@ -42,7 +42,7 @@ class DyadicRegions:
         """Make the dyadic rectangles over zones."""
         if len(zones) == 0:
             raise InputError("dyadic splits need at least one zone.")
-        x, y, span = _places(zones)
+        x, y, span = tile_positions(zones, "dyadic splits")
         found, halves = _explore(x, y, span)
         return _ordered(found, halves)
 
@@ -117,15 +117,18 @@ class DyadicRegions:
         return offsets, self.tiles[rows]
 
 
-def _places(zones: Zones) -> tuple[Ints, Ints, int]:
-    """Return the position of each tile on both axes, and the number of positions; on a grid a power of two, as in a quadtree."""
+def tile_positions(zones: Zones, purpose: str) -> tuple[Ints, Ints, int]:
+    """Return the position of each tile on both axes, and the number of positions; on a grid a power of two, as in a quadtree.
+
+    Raises with the `purpose` where the positions of zones are not known.
+    """
     if zones.column is not None and zones.row is not None:
         x, y = zones.column.astype(np.int64), zones.row.astype(np.int64)
         x, y = x - x.min(), y - y.min()
         widest = int(max(x.max(), y.max())) + 1
         span = 1 << (widest - 1).bit_length()
     else:
-        zones.need_location("dyadic splits")
+        zones.need_location(purpose)
         # Millimeters, so that the noise of a projection does not decide between equal coordinates.
         east, north = (np.round(c, 3) for c in zones.xy)
         x, y = np.empty(len(zones), np.int64), np.empty(len(zones), np.int64)

@@ -71,7 +71,7 @@ class RegionSide:
         if extent.most_km2 is not None:
             area = _areas_m2(data, f"{Option('max_area_km2')}")
             small_enough = regions.subtree_sums(area) <= extent.most_km2 * _KM2_M2
-        cost = regions.subtree_sums(_tile_cost(data, objective))
+        cost = regions.subtree_sums(tile_cost(data, objective))
         return cls(regions, frozen(cost, np.int64), frozen(large_enough, np.bool_), frozen(small_enough, np.bool_))
 
     @cached_property
@@ -158,7 +158,7 @@ class RegionSpace:
         return cls(side, side)
 
 
-def _tile_cost(data: Flows, objective: Objective) -> Ints:
+def tile_cost(data: Flows, objective: Objective) -> Ints:
     """Return what a tile costs a trip: 1, or its area in hectares."""
     if objective == "area":
         return np.rint(_areas_m2(data, f"{Option('objective', 'area')}") / _HECTARE_M2).astype(np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -111,7 +111,8 @@ def _destinations(areas: Areas, boxes: _Boxes, groups: Ints, which: Ints, includ
             continue
         start = np.zeros(tiles, np.bool_)
         start[areas.tiles[areas.offsets[origin] : areas.offsets[origin + 1]]] = True
-        meets = (held & start).any(axis=1)[place] & (boxes.first < last) & (boxes.last > first) & ~mine
+        shared: Mask = np.any(held & start, axis=1)
+        meets = shared[place] & (boxes.first < last) & (boxes.last > first) & ~mine
         free = np.ones(tiles, np.bool_)
         free[_tiles_of(areas, boxes.destination[meets])] = False
         for other_first, other_last, other_start, other in before:
@@ -139,7 +140,7 @@ def _with_rows(
         "origin": group[:, 3], "destination": destination, "volume": volume, "people": crowd,
         "state": np.full(len(group), REPORTED),
     }  # fmt: skip
-    columns = {
+    columns: dict[str, Any] = {
         name: np.concatenate([old := getattr(release, name), new.astype(old.dtype)])[order]
         for name, new in added.items()
     }

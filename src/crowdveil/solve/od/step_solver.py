@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +35,9 @@ class StepSolution(NamedTuple):
         Regions of the boxes that are not; empty unless small volumes are to be reported.
     facts
         Numbers about the solution; which ones is the method's business.
+    area_offsets, area_tiles
+        Tiles of the areas that boxes are made of, where they are not regions of the system: origins and destinations are then
+        positions in this list.
     """
 
     origin: Ints
@@ -43,6 +47,8 @@ class StepSolution(NamedTuple):
     left_origin: Ints
     left_destination: Ints
     facts: Floats
+    area_offsets: Ints = _INTS
+    area_tiles: Ints = _INTS
 
 
 ALL_SUPPRESSED = StepSolution(_INTS, _INTS, _INTS, _INTS, _INTS, _INTS, np.zeros(0))
@@ -108,8 +114,10 @@ def _release(data: Flows, steps: StepRange, done: list[StepSolution], system: Re
     columns = [np.concatenate(column) for column in zip(ALL_SUPPRESSED[:6], *(o[:6] for o in done), strict=True)]
     o, d, volume, people, left_o, left_d = columns
     offsets = np.cumsum([0, *(len(outcome.origin) for outcome in done)])
-    areas, (origin, destination), (left_origin, left_destination) = areas_of_boxes(
-        data, system, (o, d), (left_o, left_d)
+    boxes = (o, d), (left_o, left_d)
+    own = any(len(outcome.area_offsets) for outcome in done)
+    areas, (origin, destination), (left_origin, left_destination) = (
+        _own_areas(data, done, *boxes) if own else areas_of_boxes(data, system, *boxes)
     )
     figures = _figures(done)
     release = FlowRelease(
@@ -169,6 +177,27 @@ def suppressed_volumes(data: Flows, release: FlowRelease, k: int) -> Ints:
     people = sums_in_windows(window, slice_sums(data.offsets, data.people), len(release.t))
     crowd = people - slice_sums(release.offsets, release.people)
     return np.where((volume == 0) | (np.minimum(volume, crowd) >= k), volume, NOT_GIVEN)
+
+
+def _own_areas(
+    data: Flows, done: list[StepSolution], published: tuple[Ints, Ints], left: tuple[Ints, Ints]
+) -> tuple[Areas, tuple[Ints, Ints], tuple[Ints, Ints]]:
+    """Return the areas of boxes that each step has made its own areas for, and which ones each of them has."""
+    held = [
+        outcome.area_tiles[low:high].astype(np.int32)
+        for outcome in done
+        for low, high in pairwise(outcome.area_offsets)
+    ]
+    areas, number = Areas.of_sets(data.zones, held)
+    first = np.cumsum([0, *(max(len(outcome.area_offsets) - 1, 0) for outcome in done)])[:-1]
+
+    def numbered(side: Ints, name: str) -> Ints:
+        found: Ints = number[side + np.repeat(first, [len(getattr(outcome, name)) for outcome in done])]
+        return found
+
+    names = ("origin", "destination"), ("left_origin", "left_destination")
+    both = [tuple(map(numbered, sides, of)) for sides, of in zip((published, left), names, strict=True)]
+    return areas, (both[0][0], both[0][1]), (both[1][0], both[1][1])
 
 
 def areas_of_boxes(

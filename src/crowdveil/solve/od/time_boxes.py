@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -46,7 +45,9 @@ class WindowSolution(NamedTuple):
     facts: Floats
 
 
-WINDOW_SUPPRESSED = WindowSolution(*(_NONE for _ in range(10)), np.zeros(0))
+WINDOW_SUPPRESSED = WindowSolution(
+    _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, np.zeros(0)
+)  # fmt: skip
 """A window that is suppressed whole."""
 
 
@@ -187,10 +188,19 @@ class _Builder:
         weight, longest = self.problem.windows.step_weight, int((self.tree.last - self.tree.first).max(initial=1))
         each = weight.denominator * system.widest + weight.numerator * (longest - 1)
         check_exact((each if self.problem.objective != "reconstruction" else 3 * lost_cost) * total)
-        columns = [frozen(c, np.int64) for c in (origin, destination, volume, crowd, cost)]
-        splits = Splits(*(frozen(a, np.int64) for a in splits))
         return TimeBoxSpace(
-            system, *columns, splits, frozen(allowed, np.int8), total, lost_cost, self.tree, frozen(node, np.int64)
+            system,
+            origin=frozen(origin, np.int64),
+            destination=frozen(destination, np.int64),
+            volume=frozen(volume, np.int64),
+            crowd=frozen(crowd, np.int64),
+            cost=frozen(cost, np.int64),
+            splits=Splits(*(frozen(a, np.int64) for a in splits)),
+            allowed=frozen(allowed, np.int8),
+            total=total,
+            lost_cost=lost_cost,
+            tree=self.tree,
+            node=frozen(node, np.int64),
         )
 
 
@@ -278,7 +288,3 @@ class TimeBoxSpace(BoxSpace):
             covered[part_offsets[at] + np.searchsorted(mine, held, side="right") - 1] = True
         box = np.repeat(split, np.diff(part_offsets))
         return box[~covered], node[~covered]
-
-    def multiplier(self, budget: int) -> Fraction | None:
-        """Return the multiplier of a budget, from which the search in other windows begins."""
-        return self.solve_for_budget(budget).multiplier

@@ -1,0 +1,165 @@
+"""Subtract two or more releases of the same trips from one another (differencing over several releases).
+
+The adversary has the published files of several releases of the same trips, and nothing else. Rows are sets of origin tiles,
+destination tiles and times. For each two releases the adversary derives:
+sets below k: rows of one release minus rows of the other one that lie inside them, with a volume below k;
+bounds: the smallest and the largest volume of each overlap of two rows that the published volumes allow;
+recovered overlaps: those whose bounds are equal, so that their volume of 1 to k - 1 is known exactly;
+recovered flows: recovered overlaps of one pair of tiles and one time step.
+
+Published suppressed totals are rows too. Each two releases are attacked on their own: what only three together reveal is not
+searched.
+
+Notes
+-----
+The sets are minimum cuts, and complete: an overlap is in a derivable set below k if and only if its largest volume is below k. A
+release without times is taken to cover the period of the others. Releases with noise, or with rows that overlap, cannot be
+subtracted; neither can releases of different trips, which the attack notices where their volumes contradict each other.
+`crowdveil ledger` audits a new release before it is published, with the trips themselves.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from crowdveil.attacks.base import Attack, Exposure, FlowAttackParams
+from crowdveil.attacks.od.published import Published
+from crowdveil.attacks.od.release_overlaps import ReleaseOverlaps, TimedRows, period_of, release_overlaps
+from crowdveil.errors import counted
+from crowdveil.model.arrays import Ints, Mask
+from crowdveil.model.flows import Flows
+from crowdveil.solve.od.derivable_sets import PairCuts
+from crowdveil.solve.od.feasible_table import feasible_table
+
+
+class PublishedReleases(NamedTuple):
+    """Releases of the same trips over the same zones, by name; and the original, to count what was recovered of it."""
+
+    names: tuple[str, ...]
+    releases: tuple[Published, ...]
+    original: Flows | None = None
+
+    def threshold(self, params: FlowAttackParams) -> int:
+        """Return the group size that counts are compared with: the smallest of the releases."""
+        return min(one.threshold(params) for one in self.releases)
+
+
+class Recovery(NamedTuple):
+    """What two releases reveal together.
+
+    Attributes
+    ----------
+    found
+        The overlaps of their rows.
+    cuts
+        The smallest derivable set of each overlap.
+    leaking
+        The overlaps with a largest volume of 1 to k - 1.
+    lowest, highest
+        The bounds of their volumes.
+    """
+
+    found: ReleaseOverlaps
+    cuts: PairCuts
+    leaking: Ints
+    lowest: Ints
+    highest: Ints
+
+
+def recover(first: TimedRows, second: TimedRows, k: int) -> Recovery | None:
+    """Return what two releases reveal together; None where their volumes contradict each other."""
+    found = release_overlaps(first, second)
+    table = feasible_table(found.overlaps, first.volume, second.volume)
+    if table is None:
+        return None
+    # Every table with the published volumes has the same cuts of rows.
+    cuts = PairCuts(found.overlaps, table, k)
+    leaking = cuts.leaking()
+    leaking = leaking[cuts.smallest[leaking] >= 1]
+    return Recovery(found, cuts, leaking, cuts.lowest(leaking, table), cuts.smallest[leaking])
+
+
+def run(published: PublishedReleases, params: FlowAttackParams) -> Exposure:
+    """Derive what each two releases reveal together."""
+    exact = [i for i, one in enumerate(published.releases) if one.row_semantics == "exact"]
+    period = period_of([published.releases[i].release for i in exact])
+    rows = {i: TimedRows.of(published.releases[i].release, period) for i in exact}
+    k = published.threshold(params)
+    names = ("overlaps", "overlaps_in_sets_below_k", "overlaps_bounded_within_1_to_k", "overlaps_recovered",
+             "flows_recovered", "pairs_that_contradict")  # fmt: skip
+    values: dict[str, float | int | None] = dict.fromkeys(names, 0)
+    worst: tuple[int, str] | None = None
+    for a, b in combinations(exact, 2):
+        got = recover(rows[a], rows[b], k)
+        if got is None:
+            _add(values, pairs_that_contradict=1)
+            continue
+        known = got.lowest == got.highest
+        _add(values, overlaps=len(got.found.cells), overlaps_in_sets_below_k=len(got.leaking),
+             overlaps_bounded_within_1_to_k=int((got.lowest >= 1).sum()), overlaps_recovered=int(known.sum()))  # fmt: skip
+        _add(values, flows_recovered=_single_flows(got, known, rows[a], rows[b]))
+        if len(got.leaking) and (worst is None or got.highest.min() < worst[0]):
+            worst = int(got.highest.min()), _subtraction(got, (published.names[a], published.names[b]))
+    values["smallest"] = None if worst is None else worst[0]
+    if published.original is not None:
+        small = (published.original.volume >= 1) & (published.original.volume < k)
+        values["original_flows_below_k"] = int(small.sum())
+        values["original_flows_recovered_percent"] = round(
+            100 * int(values["flows_recovered"] or 0) / max(int(small.sum()), 1), 2
+        )
+    said, smallest = _sentence(published, values, worst, k), None if worst is None else worst[0]
+    return Exposure(ATTACK.name, ATTACK.title, values, smallest, worst is not None, said)
+
+
+def _add(values: dict[str, float | int | None], **more: int) -> None:
+    for name, value in more.items():
+        values[name] = (values[name] or 0) + value
+
+
+def _single_flows(got: Recovery, known: Mask, first: TimedRows, second: TimedRows) -> int:
+    """Count the recovered overlaps of one pair of tiles in the shorter of the two rows' times."""
+    chosen = got.leaking[known]
+    shortest = np.full(len(chosen), np.iinfo(np.int64).max)
+    for side, row in ((first, got.found.overlaps.first[chosen]), (second, got.found.overlaps.second[chosen])):
+        listed = np.flatnonzero((row >= 0) & (row < len(side.start)))  # totals are of all tiles
+        seconds = side.end[row[listed]] - side.start[row[listed]]
+        shortest[listed] = np.minimum(shortest[listed], seconds)
+    return int(np.count_nonzero(got.found.cells[chosen] == shortest))
+
+
+def _subtraction(got: Recovery, names: tuple[str, str]) -> str:
+    """Return the derivation of the smallest set in words."""
+    sets = got.cuts.sets(got.leaking[[int(got.highest.argmin())]])
+    added, subtracted = sets.rows_of(0)
+    one, other = (names[1], names[0]) if sets.second[0] else names
+    return f"{counted(len(added), 'row')} of {one} minus {counted(len(subtracted), 'row')} of {other}"
+
+
+def _sentence(
+    published: PublishedReleases, values: dict[str, float | int | None], worst: tuple[int, str] | None, k: int
+) -> str:
+    if len(published.releases) - sum(one.row_semantics != "exact" for one in published.releases) < 2:
+        return "No two releases can be subtracted: volumes have noise, or each trip is in one of several rows."
+    said = f"{counted(int(values['overlaps'] or 0), 'overlap')} of rows checked; "
+    if worst is None:
+        said += f"no set below {k:,} can be derived from two of the releases"
+    else:
+        said += (
+            f"{values['overlaps_in_sets_below_k']:,} are in sets below {k:,} that can be derived, "
+            f"{values['overlaps_recovered']:,} are recovered exactly; the smallest set has "
+            f"{counted(worst[0], 'trip')}: {worst[1]}"
+        )
+    contradicting = int(values["pairs_that_contradict"] or 0)
+    if contradicting:
+        said += (
+            f"; volumes of {counted(contradicting, 'pair')} of releases contradict each other: not of the same trips"
+        )
+    return said + "."
+
+
+ATTACK = Attack(
+    "releases", "difference of releases", takes=PublishedReleases, params=FlowAttackParams, run=run
+)  # fmt: skip

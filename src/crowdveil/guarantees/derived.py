@@ -1,0 +1,146 @@
+"""Check that a derived release holds sums of rows of its parent, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar
+from zoneinfo import ZoneInfo
+
+from pydantic import Field
+
+from crowdveil.errors import InputError
+from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
+from crowdveil.io.written_release import MANIFEST_FILE, NO_TIME, WrittenRelease, file_hash, read_release
+
+_ROLES = ("data", "steps", "areas")
+Key = tuple[Any, ...]
+NO_ROW: Key = ()
+"""Stands for the time step and areas of a row that was left out."""
+
+
+class SumsOfParent(Guarantee):
+    """Every row is the sum of rows of the release that it was derived from."""
+
+    name: ClassVar[str] = "sums-of-parent"
+    kind: ClassVar[Kind] = "privacy"
+    tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", "wrong": "sum", "missing": "max"}
+    from_data: ClassVar[tuple[str, ...]] = ("parent", "sha256", "tz")
+
+    parent: str = Field(pattern=r"^[^/\\\x00]{1,255}$")
+    """Name of the folder of the parent, which is looked for next to the folder of the release."""
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    """SHA-256 of the parent's table of flows."""
+    step_s: int | None = Field(None, ge=1)
+    """Length of the time steps that rows were added up to; None where time steps are the parent's."""
+    tz: str = "UTC"
+    """Time zone of the time steps."""
+    one_step: bool = False
+    """Whether all time steps were added up to one."""
+    zones: bool = False
+    """Whether areas were added up to zones."""
+    min_volume: int = Field(1, ge=1)
+    """Rows of a smaller volume were left out."""
+
+    def statement(self) -> str:
+        """Return the guarantee in one sentence."""
+        return f"Every row is a sum of rows of the release {self.parent}, so that nothing can be derived that is not in that."
+
+    def check(self, written: WrittenRelease) -> Finding:
+        """Add up the rows of the parent, if it is next to the release, and compare the sums."""
+        return self.check_in(written, Path(written.folder).absolute().parent / self.parent)
+
+    def check_in(self, written: WrittenRelease, folder: Path) -> Finding:
+        """Check with the parent in a folder."""
+        parent = self._parent(folder)
+        if parent is None:
+            return self.make_finding(False, {"missing": 1}, open_=True)
+        wanted: Counter[Key] = Counter()
+        for key, volume in zip(self._keys(parent, written), parent.column("volume").tolist(), strict=True):
+            wanted[key] += volume
+        del wanted[NO_ROW]
+        found = Counter[Key]()
+        for key, volume in zip(_own_keys(written), written.column("volume").tolist(), strict=True):
+            found[key] += volume
+        wrong = sum(wanted.get(key) != volume for key, volume in found.items())
+        wrong += sum(key not in found for key, volume in wanted.items() if volume >= self.min_volume)
+        return self.make_finding(wrong > 0, {"rows": len(written.data), "wrong": wrong})
+
+    def rows_of_parent(self, parent: WrittenRelease, written: WrittenRelease) -> list[int]:
+        """Return the row of the release that each row of the parent was added to, -1 where it was left out."""
+        number = {key: row for row, key in enumerate(_own_keys(written))}
+        return [number.get(key, -1) for key in self._keys(parent, written)]
+
+    def _parent(self, path: Path) -> WrittenRelease | None:
+        """Return the parent if it is there and has the hash of the manifest; what else lies there is not read."""
+        try:
+            named = json.loads((path / MANIFEST_FILE).read_text(encoding="utf-8"))["files"]
+            files = {role: str(named[role]["name"]) for role in _ROLES}
+            plain = all(Path(name).name == name for name in files.values())
+            if not plain or file_hash(path / files["data"]) != self.sha256:
+                return None
+            return read_release(path, files)
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, InputError):
+            return None
+
+    def _keys(self, parent: WrittenRelease, written: WrittenRelease) -> list[Key]:
+        """Return time step and areas of the release for each row of the parent; NO_ROW where an area was left out."""
+        names = _AreaNames(written, self.zones)
+        areas = {f["properties"]["area"]: names.of(f["properties"]["tiles"]) for f in parent.features}
+        keys: list[Key] = []
+        for t, until, origin, destination in _own_keys(parent):
+            pair = areas.get(origin), areas.get(destination)
+            same = self.step_s is None and not self.one_step
+            keys.append(NO_ROW if None in pair else (self._step(t), until if same else None, *pair))
+        return keys
+
+    def _step(self, seconds: int | None) -> int | None:
+        """Return the start of the step that a time lies in."""
+        if seconds is None or self.one_step:
+            return None
+        if self.step_s is None:
+            return seconds
+        local = datetime.fromtimestamp(seconds, UTC).astimezone(ZoneInfo(self.tz)).replace(tzinfo=None)
+        wall = int((local - datetime(1970, 1, 1)).total_seconds())
+        week = 4 * 86400 if self.step_s % 604800 == 0 else 0
+        start = (wall - week) // self.step_s * self.step_s + week
+        at = datetime.fromtimestamp(start, UTC).replace(tzinfo=ZoneInfo(self.tz))
+        return int(at.timestamp())
+
+    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
+        """Return how many rows are no sums of rows of the parent."""
+        if counts["missing"]:
+            return f"the release {self.parent} is not next to this one, or has another hash; put it there to check the sums."
+        return f"{counts['rows']:,} rows compared with sums of the parent's rows, {counts['wrong']:,} differ."
+
+
+class _AreaNames:
+    """The area of a release that holds given tiles: the equal one, or in a release of zones the only one that holds all."""
+
+    def __init__(self, written: WrittenRelease, zones: bool) -> None:
+        named = [(f["properties"]["area"], frozenset(f["properties"]["tiles"])) for f in written.features]
+        self.equal: dict[frozenset[str], str] = {tiles: name for name, tiles in named}
+        self.holding: dict[str, set[str]] = {}
+        for name, tiles in named if zones else ():
+            for tile in tiles:
+                self.holding.setdefault(tile, set()).add(name)
+
+    def of(self, tiles: list[str]) -> str | None:
+        """Return the name of the area; None where no area holds all tiles, or several do."""
+        found = self.equal.get(frozenset(tiles))
+        if found is not None:
+            return found
+        holding = set.intersection(*(self.holding.get(tile, set()) for tile in tiles))
+        return next(iter(holding)) if len(holding) == 1 else None
+
+
+def _own_keys(written: WrittenRelease) -> list[Key]:
+    """Return time, end of the interval (None without one) and areas of each row."""
+    times, index = written.row_steps()
+    starts = [None if t == NO_TIME else t for t in times.tolist()]
+    until = written.row_intervals()[1].tolist() if written.has_intervals else [None] * len(written.data)
+    names = [written.data[column].to_pylist() for column in ("origin_area", "destination_area")]
+    return [(starts[i], *rest) for i, *rest in zip(index.tolist(), until, *names, strict=True)]

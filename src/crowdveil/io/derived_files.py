@@ -1,0 +1,189 @@
+"""Files that follow from the tables of a release of flows: crosswalk, wide table, flow maps, matrices, areas as GeoParquet.
+
+Each is a function of the written tables and areas, so that it reveals nothing more, and a verification can make it again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from crowdveil.errors import OutputError
+from crowdveil.io.tables import COMPRESSION, write_table
+from crowdveil.io.times import iso_times
+from crowdveil.io.written_release import NO_TIME, WrittenRelease
+from crowdveil.model.arrays import Floats
+
+CROSSWALK_FILE = "crosswalk.csv"
+MAX_CELLS = 200_000_000
+"""Most cells of a wide table, and of matrices."""
+
+
+def crosswalk(features: Sequence[dict[str, Any]]) -> pa.Table:
+    """Return the areas of each tile: a row for each, level 1 the smallest area that the tile is in, then larger ones."""
+    held: dict[str, list[tuple[int, str, str]]] = {}
+    for feature in features:
+        about = feature["properties"]
+        for tile in about["tiles"]:
+            held.setdefault(tile, []).append((len(about["tiles"]), about["area"], about.get("name") or about["area"]))
+    rows = [
+        (tile, area, name, level)
+        for tile in sorted(held)
+        for level, (_, area, name) in enumerate(sorted(held[tile]), start=1)
+    ]
+    columns = [[row[i] for row in rows] for i in range(4)]
+    types = (pa.string(), pa.string(), pa.string(), pa.int64())
+    names = ("tile", "area", "area_name", "level")
+    return pa.table({n: pa.array(c, t) for n, c, t in zip(names, columns, types, strict=True)})
+
+
+def write_derived(
+    written: WrittenRelease, exports: Sequence[str], table_format: str, tz: str, folder: Path
+) -> dict[str, str]:
+    """Write the crosswalk and the `exports` into a folder; return their names by role."""
+    write_table(crosswalk(written.features), folder / CROSSWALK_FILE)
+    files = {"crosswalk": CROSSWALK_FILE}
+    for export in exports:
+        files |= _WRITERS[export](written, table_format, tz, folder)
+    return files
+
+
+def _wide(written: WrittenRelease, table_format: str, tz: str, folder: Path) -> dict[str, str]:
+    """Write a row for each published pair of areas and a column for each time step; suppressed cells are empty."""
+    _refuse_intervals(written, "a wide table")
+    step, labels = _steps(written, tz)
+    origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
+    pair = origin * max(len(written.features), 1) + destination
+    pairs, row = np.unique(pair, return_inverse=True)
+    _check_cells(len(pairs) * len(labels), "a wide table")
+    cube = np.full((len(labels), len(pairs)), -1, np.int64)
+    cube[step, row] = written.column("volume")
+    ids, names = _area_columns(written)
+    ends = pairs // max(len(ids), 1), pairs % max(len(ids), 1)
+    columns: dict[str, Any] = {}
+    for end, at in zip(("origin", "destination"), ends, strict=True):
+        columns[f"{end}_area"], columns[f"{end}_name"] = (pa.array([v[i] for i in at.tolist()]) for v in (ids, names))
+    for label, values in zip(labels, cube, strict=True):
+        columns[label] = pa.array(values, mask=values < 0)
+    name = f"wide.{table_format}"
+    write_table(pa.table(columns), folder / name)
+    return {"wide": name}
+
+
+def _flowmap(written: WrittenRelease, table_format: str, tz: str, folder: Path) -> dict[str, str]:
+    """Write locations and flows for flowmap.gl, and one table for kepler.gl, as CSV."""
+    about = [f["properties"] for f in written.features]
+    if any("lon" not in a for a in about):
+        raise OutputError(
+            "a flow map needs the positions of the zones; give zones with positions, or leave the export out."
+        )
+    ids, names = _area_columns(written)
+    lat, lon = (np.array([a[c] for a in about], np.float64) for c in ("lat", "lon"))
+    step, labels = _steps(written, tz)
+    when = pa.array(labels, pa.string()).take(pa.array(step))
+    origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
+    area, count = pa.array(ids, pa.string()), pa.array(written.column("volume"))
+    ends = {
+        "origin": area.take(pa.array(origin)),
+        "dest": area.take(pa.array(destination)),
+        "count": count,
+        "time": when,
+    }
+    places = {
+        f"{end}_{axis}": values[at]
+        for end, at in (("origin", origin), ("dest", destination))
+        for axis, values in (("lat", lat), ("lng", lon))
+    }
+    tables = {
+        "flowmap_locations": pa.table({"id": area, "name": pa.array(names, pa.string()), "lat": lat, "lon": lon}),
+        "flowmap_flows": pa.table(ends),
+        "kepler_flows": pa.table(ends | places),
+    }
+    for name, table in tables.items():
+        write_table(table, folder / f"{name}.csv")
+    return {name: f"{name}.csv" for name in tables}
+
+
+def _omx(written: WrittenRelease, table_format: str, tz: str, folder: Path) -> dict[str, str]:
+    """Write a matrix of areas for each time step, suppressed cells as NaN, and a mask of the published cells (1, else 0)."""
+    from crowdveil.io.omx import write_matrices
+
+    _refuse_intervals(written, "a matrix")
+    step, labels = _steps(written, tz)
+    n = len(written.features)
+    _check_cells(2 * n * n * len(labels), "an OMX file")
+    origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
+    volume = written.column("volume")
+
+    def matrices() -> Iterator[tuple[str, Floats]]:
+        for i, label in enumerate(labels):
+            rows = np.flatnonzero(step == i)
+            dense, mask = np.full((n, n), np.nan), np.zeros((n, n))
+            dense[origin[rows], destination[rows]] = volume[rows]
+            mask[origin[rows], destination[rows]] = 1
+            yield label, dense
+            yield f"published {label}", mask
+
+    write_matrices(
+        matrices(), dict(zip(("zone_id", "name"), _area_columns(written), strict=True)), folder / "flows.omx"
+    )
+    return {"omx": "flows.omx"}
+
+
+def _geoparquet(written: WrittenRelease, table_format: str, tz: str, folder: Path) -> dict[str, str]:
+    """Write the areas with their outlines as GeoParquet."""
+    import shapely
+
+    about = [f["properties"] for f in written.features]
+    shapes = [None if f["geometry"] is None else shapely.geometry.shape(f["geometry"]) for f in written.features]
+    table = pa.Table.from_pylist([{k: v for k, v in a.items() if k != "tiles"} for a in about])
+    table = table.append_column("tiles", pa.array([a["tiles"] for a in about], pa.list_(pa.string())))
+    table = table.append_column(
+        "geometry", pa.array([None if s is None else shapely.to_wkb(s) for s in shapes], pa.binary())
+    )
+    kinds = sorted({s.geom_type for s in shapes if s is not None})
+    column = {"encoding": "WKB", "geometry_types": kinds}
+    geo = {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": column}}
+    table = table.replace_schema_metadata({b"geo": json.dumps(geo).encode()})
+    pq.write_table(table, folder / "areas.parquet", compression=COMPRESSION)
+    return {"areas_geoparquet": "areas.parquet"}
+
+
+_WRITERS: dict[str, Callable[[WrittenRelease, str, str, Path], dict[str, str]]] = {
+    "wide": _wide,
+    "flowmap": _flowmap,
+    "omx": _omx,
+    "geoparquet": _geoparquet,
+}
+EXPORTS = tuple(_WRITERS)
+
+
+def _refuse_intervals(written: WrittenRelease, what: str) -> None:
+    if "until" in written.data.column_names:
+        raise OutputError(
+            f"{what} has one value for each time step, but rows of this release are of several; leave it out."
+        )
+
+
+def _steps(written: WrittenRelease, tz: str) -> tuple[Any, list[str]]:
+    """Return the time step of each row, and the label of each step."""
+    t, step = written.row_steps()
+    if len(t) and t[0] == NO_TIME:
+        return step, ["all"]
+    return step, iso_times(t, tz).to_pylist()
+
+
+def _area_columns(written: WrittenRelease) -> tuple[list[str], list[str]]:
+    about = [f["properties"] for f in written.features]
+    return [a["area"] for a in about], [a.get("name") or a["area"] for a in about]
+
+
+def _check_cells(cells: int, what: str) -> None:
+    if cells > MAX_CELLS:
+        raise OutputError(f"{what} of this release would have more than {MAX_CELLS:,} cells; leave it out.")

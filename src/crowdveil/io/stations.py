@@ -1,0 +1,113 @@
+"""Zones from the stations of the data: where every id of an origin or destination has one position, it is a station.
+
+Positions of stations are public infrastructure; those of GPS points are not. So an id is a station only if nearly all rows of
+the data repeat the position of their id, to about a meter. Where positions vary from row to row, they were measured on the way:
+a mean or median of them would publish something of single trips, and the ids stay without a position.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crowdveil.errors import Option
+from crowdveil.io.columns import find_columns
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.od_rows import ENDS, OdColumns
+from crowdveil.io.source import Source
+from crowdveil.io.values import natural_key, read_floats
+from crowdveil.model.arrays import Floats, Labels
+from crowdveil.model.tessellation import voronoi_zones
+from crowdveil.model.zones import Zones
+
+ALIKE = 0.9
+"""Least share of rows at the most frequent position of their id."""
+DECIMALS = 5
+"""Decimals of positions that are compared: about a meter. The same station is written with more or fewer digits."""
+REPEATED = 5
+"""Least rows of a station, on average."""
+MAX_POSITIONS = 1_000_000
+"""Distinct ids and positions beyond which they are no stations."""
+_ROLES = ("origin_lon", "origin_lat", "destination_lon", "destination_lat")
+
+
+def station_zones(source: Source, columns: OdColumns, named: dict[str, str | None], notes: ReadNotes) -> Zones | None:
+    """Return the Voronoi cells of the stations in the data; None if ids have no coordinates, or not one position each."""
+    if not columns.by_id:
+        return None
+    places = find_columns(source, {role: named.get(role) for role in _ROLES}, ReadNotes())
+    if None in places.values():
+        return None
+    found = _count_positions(source, columns, places)
+    zones = None if found is None else _stations(found)
+    choices = f"{Option('zones')}, {Option('voronoi')}, {Option('grid')} or {Option('h3')}"
+    if zones is None:
+        notes.add(
+            f"the ids of origins and destinations have no fixed positions, so that theirs are not used; give {choices}."
+        )
+        return None
+    notes.add(
+        f"each id in columns {columns.origin} and {columns.destination} has one position: they are stations, and their Voronoi "
+        f"cells are the zones. Outlines show which stations the data has; choose other zones with {choices}."
+    )
+    return zones
+
+
+def _count_positions(source: Source, columns: OdColumns, places: dict[str, str | None]) -> pa.Table | None:
+    """Return the rows of each id and position; None if there are too many for stations."""
+    counts: pa.Table | None = None
+    ids = [getattr(columns, end) for end in ENDS]
+    names = [*ids, *(c for c in places.values() if c is not None)]
+    for batch in source.batches(names, ids):
+        parts = [] if counts is None else [counts]
+        for end in ENDS:
+            lon, lat = (read_floats(batch[places[f"{end}_{axis}"]], source.name)[0] for axis in ("lon", "lat"))
+            # Adding 0 turns -0 into 0.
+            lon, lat = (np.round(values, DECIMALS) + 0.0 for values in (lon, lat))
+            ids_here = _text(batch[getattr(columns, end)])
+            part = {"id": ids_here, "lon": lon, "lat": lat, "n": np.ones(len(lon), np.int64)}
+            usable = np.isfinite(lon) & np.isfinite(lat) & (np.abs(lon) <= 180) & (np.abs(lat) <= 90)
+            parts.append(pa.table(part).filter(pa.array(usable)).drop_null())
+        grouped = pa.concat_tables(parts).group_by(["id", "lon", "lat"]).aggregate([("n", "sum")])
+        counts = grouped.rename_columns(["id", "lon", "lat", "n"])
+        if len(counts) > MAX_POSITIONS:
+            return None
+    return counts
+
+
+def _text(column: Any) -> Any:
+    """Return ids as text, as zone ids are."""
+    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    if pa.types.is_floating(column.type) and pc.all(pc.equal(pc.floor(column), column)).as_py():
+        column = column.cast(pa.int64())
+    return column.cast(pa.string())
+
+
+def _stations(counts: pa.Table) -> Zones | None:
+    """Return the zones of stations from the rows of each id and position; None if they are no stations."""
+    if not len(counts):
+        return None
+    # The most frequent position of an id; of several the westernmost, so that nothing depends on the order of rows.
+    table = counts.sort_by([("id", "ascending"), ("n", "descending"), ("lon", "ascending"), ("lat", "ascending")])
+    ids = table["id"].to_pylist()
+    first = np.array([i == 0 or ids[i] != ids[i - 1] for i in range(len(ids))], bool)
+    lon, lat, n = (table[c].to_numpy()[first] for c in ("lon", "lat", "n"))
+    names = [ids[i] for i in np.flatnonzero(first)]
+    often = table["n"].to_numpy()
+    # Of ids that occur once each nothing shows that their positions are fixed.
+    if len(names) < 2 or often.sum() < REPEATED * len(names) or n.sum() < ALIKE * often.sum():
+        return None
+    order = sorted(range(len(names)), key=lambda i: natural_key(names[i]))
+    return _cells(np.array(names, dtype=object)[order], lon[order], lat[order])
+
+
+def _cells(names: Labels, lon: Floats, lat: Floats) -> Zones | None:
+    """Return the Voronoi cells of stations; those of one position, such as a station that got a new id, share a cell."""
+    places, cell = np.unique(np.column_stack([lon, lat]), axis=0, return_inverse=True)
+    if len(places) < 2:
+        return None
+    cells = voronoi_zones(np.arange(len(places)).astype(object), places[:, 0], places[:, 1])
+    return Zones(names, lon, lat, polygons=cells.outlines(cell.reshape(-1).astype(np.int32)), kind="voronoi")

@@ -1,0 +1,256 @@
+"""The best cut of a box in two, at any tile boundary in x or y of its origins or its destinations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Ints
+from crowdveil.kernels.od.cut_structures import CutFlows, CutRules, TilePlaces
+
+FAR = 1 << 40
+NOT_ALLOWED = -1
+
+
+@kernel
+def whole_plane() -> Ints:
+    """Return bounds that hold every tile: least and largest x, then y, of origins and then of destinations."""
+    return np.array([-FAR, FAR, -FAR, FAR, -FAR, FAR, -FAR, FAR])
+
+
+@kernel
+def position(tiles: TilePlaces, axis: int, tile: int) -> int:
+    """Return the position of a tile on an axis: 0 is x, 1 is y."""
+    return int(tiles.x[tile] if axis == 0 else tiles.y[tile])
+
+
+@kernel
+def extend(bounds: Ints, first: int, tiles: TilePlaces, origin: int, destination: int) -> None:
+    """Extend the bounds that begin at `first`, so that they hold the tiles of a flow."""
+    for axis in range(4):
+        at = position(tiles, axis % 2, origin if axis < 2 else destination)
+        low, high = first + 2 * axis, first + 2 * axis + 1
+        bounds[low], bounds[high] = min(bounds[low], at), max(bounds[high], at)
+
+
+@kernel
+def tiles_around(flows: CutFlows, chosen: Ints, tiles: TilePlaces) -> Ints:
+    """Return the smallest bounds around the tiles of flows."""
+    bounds = np.array([FAR, -FAR, FAR, -FAR, FAR, -FAR, FAR, -FAR])
+    for flow in chosen:
+        extend(bounds, 0, tiles, flows.origin[flow], flows.destination[flow])
+    return bounds
+
+
+@kernel
+def inside(tile: int, tiles: TilePlaces, bounds: Ints, side: int) -> bool:
+    """Return whether a tile lies within the bounds of origins (side 0) or of destinations (side 1)."""
+    at, x, y = 4 * side, tiles.x[tile], tiles.y[tile]
+    return bool(bounds[at] <= x <= bounds[at + 1] and bounds[at + 2] <= y <= bounds[at + 3])
+
+
+@kernel
+def _measure(held: Ints, tiles: TilePlaces, rules: CutRules, bounds: Ints, side: int) -> tuple[int, int]:
+    """Return the cost and the number of the tiles within bounds; the number is NOT_ALLOWED if they are too few."""
+    cost, count, visited = 0, 0, 0
+    for tile in held:
+        if inside(tile, tiles, bounds, side):
+            cost += tiles.cost[tile]
+            count += 1
+            visited += tiles.visited[tile]
+    return cost, (count if count >= rules.tiles and visited >= rules.inhabited else NOT_ALLOWED)
+
+
+@kernel
+def side_bounds(
+    held: Ints, tiles: TilePlaces, rules: CutRules, around: Ints, within: Ints, side: int
+) -> tuple[bool, int, int]:
+    """Return whether a side is trimmed to the bounds around its flows, and the cost and number of its tiles.
+
+    It stays as it is where trimming is not wanted, or would leave too few tiles. The number is NOT_ALLOWED if it has too few as
+    it is.
+    """
+    if rules.trim:
+        cost, count = _measure(held, tiles, rules, around, side)
+        if count != NOT_ALLOWED:
+            return True, cost, count
+    cost, count = _measure(held, tiles, rules, within, side)
+    return False, cost, count
+
+
+@kernel
+def _spread_cost(flows: CutFlows, chosen: Ints, volume: int, cells: int, scale: int) -> int:
+    """Return what is lost when the volume of flows is spread evenly over cells; see `deviation.deviations`."""
+    above, count = volume, len(chosen)
+    if volume > cells:
+        above, count = 0, 0
+        for flow in chosen:
+            if flows.volume[flow] * cells > volume:
+                above += flows.volume[flow]
+                count += 1
+    return (2 * scale * (above * cells - count * volume) + cells // 2) // cells
+
+
+@kernel
+def piece_cost(
+    origins: Ints,
+    destinations: Ints,
+    flows: CutFlows,
+    chosen: Ints,
+    volume: int,
+    tiles: TilePlaces,
+    rules: CutRules,
+    around: Ints,
+    within: Ints,
+) -> int:
+    """Return what publishing a piece costs; NOT_ALLOWED if an area has too few tiles."""
+    _, o_cost, o_count = side_bounds(origins, tiles, rules, around, within, 0)
+    if o_count == NOT_ALLOWED:
+        return NOT_ALLOWED
+    _, d_cost, d_count = side_bounds(destinations, tiles, rules, around, within, 1)
+    if d_count == NOT_ALLOWED:
+        return NOT_ALLOWED
+    if rules.scale == 0:
+        return (o_cost + d_cost) * volume
+    return _spread_cost(flows, chosen, volume, o_count * d_count, rules.scale)
+
+
+@kernel
+def _crowds(flows: CutFlows, ordered: Ints, seen: Ints) -> Ints:
+    """Return the crowd of the first i flows, for each i; people of several flows count once.
+
+    `seen` has a number for each person, and one more, the last one that was used.
+    """
+    found = np.zeros(len(ordered) + 1, np.int64)
+    seen[-1] += 1
+    for i in range(len(ordered)):
+        flow = ordered[i]
+        more = flows.crowd[flow]
+        if len(flows.member) > 0:
+            more = 0
+            for e in range(flows.member_offsets[flow], flows.member_offsets[flow + 1]):
+                person = flows.member[e]
+                if seen[person] != seen[-1]:
+                    seen[person] = seen[-1]
+                    more += 1
+        found[i + 1] = found[i] + more
+    return found
+
+
+@kernel
+def crowd_of(flows: CutFlows, chosen: Ints, seen: Ints) -> int:
+    """Return the crowd of flows."""
+    return int(_crowds(flows, chosen, seen)[-1])
+
+
+@kernel
+def _bounds_of_first(flows: CutFlows, ordered: Ints, tiles: TilePlaces) -> Ints:
+    """Return the bounds around the first i flows, eight numbers for each i."""
+    found = np.empty(8 * (len(ordered) + 1), np.int64)
+    for e in range(8):
+        found[e] = FAR if e % 2 == 0 else -FAR
+    for i in range(len(ordered)):
+        for e in range(8 * i, 8 * i + 8):
+            found[e + 8] = found[e]
+        extend(found, 8 * i + 8, tiles, flows.origin[ordered[i]], flows.destination[ordered[i]])
+    return found
+
+
+@kernel
+def _boundaries(held: Ints, tiles: TilePlaces, axis: int, low: int, high: int, rules: CutRules) -> Ints:
+    """Return the positions after which a cut may lie, from `low` (the last flow before it) to before `high` (the next flow).
+
+    Empty tiles between two flows go to either side. Only where areas have a least size can a place between matter; and none
+    does where both sides are trimmed.
+    """
+    small = rules.tiles <= 1 and rules.inhabited <= 1
+    if small and rules.trim:
+        return np.array([low])
+    if small:
+        return np.array([low, high - 1])
+    found = np.empty(len(held), np.int64)
+    count = 0
+    for tile in held:
+        at = position(tiles, axis, tile)
+        if low <= at < high:
+            found[count] = at
+            count += 1
+    return found[:count]
+
+
+@kernel
+def best_cut(
+    origins: Ints,
+    destinations: Ints,
+    chosen: Ints,
+    cost: int,
+    flows: CutFlows,
+    tiles: TilePlaces,
+    rules: CutRules,
+    rest: int,
+    seen: Ints,
+) -> tuple[int, int, int, int]:
+    """Return the best cut of a box with these tiles and flows: its gain, the trips it suppresses, its axis, its place.
+
+    A side below k is suppressed, which is allowed only where empty strips are cut off too: then it is unknown whether anyone is
+    in it. The best cut saves most cost, less what the trips are worth that it suppresses, of which there are at most `rest`. The
+    gain is 0 if there is none. Axes are x and y of origins, x and y of destinations; a place is the last position before the cut.
+    """
+    found = (0, 0, 0, 0)
+    best = 0.0
+    m = len(chosen)
+    within = whole_plane()
+    at = np.empty(m, np.int64)
+    for axis in range(4):
+        for i in range(m):
+            flow = chosen[i]
+            at[i] = position(tiles, axis % 2, flows.origin[flow] if axis < 2 else flows.destination[flow])
+        order = np.argsort(at, kind="mergesort")
+        if at[order[0]] == at[order[m - 1]]:
+            continue
+        ordered, from_end = np.empty(m, np.int64), np.empty(m, np.int64)
+        for i in range(m):
+            ordered[i] = from_end[m - 1 - i] = chosen[order[i]]
+        before, after = _crowds(flows, ordered, seen), _crowds(flows, from_end, seen)
+        around_first = _bounds_of_first(flows, ordered, tiles)
+        around_last = _bounds_of_first(flows, from_end, tiles)
+        volume = 0
+        for flow in ordered:
+            volume += flows.volume[flow]
+        first_volume = 0
+        for i in range(1, m):
+            first_volume += flows.volume[ordered[i - 1]]
+            low, high = at[order[i - 1]], at[order[i]]
+            if low == high:
+                continue
+            first, last = before[i] >= rules.k, after[m - i] >= rules.k
+            lost = (0 if first else first_volume) + (0 if last else volume - first_volume)
+            if not (first or last) or lost > rest or not (rules.trim or (first and last)):
+                continue
+            for place in _boundaries(origins if axis < 2 else destinations, tiles, axis % 2, low, high, rules):
+                new, allowed = 0, True
+                if first:
+                    within[2 * axis + 1] = place
+                    around = around_first[8 * i : 8 * i + 8]
+                    part = piece_cost(
+                        origins, destinations, flows, ordered[:i], first_volume, tiles, rules, around, within
+                    )
+                    within[2 * axis + 1] = FAR
+                    allowed = part != NOT_ALLOWED
+                    new += part
+                if last and allowed:
+                    within[2 * axis] = place + 1
+                    around = around_last[8 * (m - i) : 8 * (m - i) + 8]
+                    part = piece_cost(
+                        origins, destinations, flows, ordered[i:], volume - first_volume, tiles, rules, around, within
+                    )
+                    within[2 * axis] = -FAR
+                    allowed = part != NOT_ALLOWED
+                    new += part
+                gain = cost - new - rules.lost_cost * lost
+                worth = gain - rules.multiplier * lost
+                earlier = worth == best and axis == found[2] and place < found[3]
+                if allowed and gain > 0 and (worth > best or earlier):
+                    best = worth
+                    found = (gain, lost, axis, place)
+    return found

@@ -1,0 +1,79 @@
+"""Arrays that travel together through the kernels of cuts at any place, as NamedTuples; nothing here imports numba."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from crowdveil.kernels._types import Ints
+
+ENDS, CUT = 6, 4
+"""Numbers of a piece: where its origins, its destinations and its flows begin and end in the pool; those of a cut."""
+USED, PIECES, LEFTS = 0, 1, 2
+"""Places of the counts of `Pieces`."""
+
+
+class TilePlaces(NamedTuple):
+    """Of each tile: its position on both axes, what it costs a trip, and 1 if anyone visits it."""
+
+    x: Ints
+    y: Ints
+    cost: Ints
+    visited: Ints
+
+
+class CutFlows(NamedTuple):
+    """The flows of a time step: tiles, trips and crowd of each, and the people behind it (empty where they are not known)."""
+
+    origin: Ints
+    destination: Ints
+    volume: Ints
+    crowd: Ints
+    member_offsets: Ints
+    member: Ints
+
+
+class CutRules(NamedTuple):
+    """What cuts must keep to.
+
+    The smallest crowd; fewest tiles and fewest visited tiles of an area; whether empty strips are cut off; what deviations count
+    in (0: a trip costs the tiles of its areas); what a suppressed trip costs; and the cost that a suppressed trip should save.
+    """
+
+    k: int
+    tiles: int
+    inhabited: int
+    trim: bool
+    scale: int
+    lost_cost: int
+    multiplier: float
+
+
+class BoxContents(NamedTuple):
+    """Boxes by their content: offsets and tiles of origins, offsets and tiles of destinations, offsets and flows."""
+
+    origin_offsets: Ints
+    origin_tiles: Ints
+    destination_offsets: Ints
+    destination_tiles: Ints
+    flow_offsets: Ints
+    flows: Ints
+
+
+class Pieces(NamedTuple):
+    """Pieces of boxes.
+
+    A pool of tiles and flows; where the origins, destinations and flows of each piece begin and end in it (six numbers); its
+    trips, its crowd and its cost; its best cut (gain, suppressed trips, axis, place); 1 if it is published, 0 once it is cut.
+    `left` has the six numbers of pieces that are cut off: their flows are none, or those of a crowd below k. Three counts: the
+    numbers in the pool, the pieces, and those that are cut off.
+    """
+
+    pool: Ints
+    ends: Ints
+    volume: Ints
+    crowd: Ints
+    cost: Ints
+    cut: Ints
+    published: Ints
+    left: Ints
+    counts: Ints

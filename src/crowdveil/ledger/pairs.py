@@ -1,0 +1,188 @@
+"""Two releases as overlaps of their rows, and the small sets that can be derived from them; people by representatives."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from crowdveil.model.arrays import Ints, Mask, take_slices
+from crowdveil.solve.od.derivable_sets import DerivableSets, Overlaps, PairCuts
+
+MAX_CHOICES = 12
+"""Choices of representatives that are tried where people are counted."""
+MAX_NODES = 10
+"""Rows (contracted) of a component of which all sets are tried, where the choices decide nothing."""
+
+
+class Records(NamedTuple):
+    """The source records that at least one release covers.
+
+    Attributes
+    ----------
+    volume
+        Trips of each record: 1 for a trip, the volume of a flow from one tile to another in a time step.
+    person
+        The number of the person behind each trip, from 0; None where only trips are known.
+    """
+
+    volume: Ints
+    person: Ints | None
+
+
+class PairOfReleases(NamedTuple):
+    """Two releases: their overlaps, the overlap of each record that one of them covers, and the people (or trips) of each.
+
+    Attributes
+    ----------
+    rows
+        The numbers of the rows in both releases, by the numbers in `overlaps`.
+    records, overlap
+        The records, and the overlap of each.
+    size
+        The people of each overlap, or its trips where people are unknown.
+    """
+
+    overlaps: Overlaps
+    rows: tuple[Ints, Ints]
+    records: Ints
+    overlap: Ints
+    volume: Ints
+    size: Ints
+
+
+def pair_of(records: Records, new: Ints, base: Ints) -> PairOfReleases:
+    """Return the overlaps of two releases, from the row of each record in both."""
+    covered = np.flatnonzero((new >= 0) | (base >= 0))
+    (rows, first), (others, second) = (_numbered(row[covered]) for row in (new, base))
+    key, overlap = np.unique((first + 1) * (len(others) + 1) + second + 1, return_inverse=True)
+    pairs = Overlaps(key // (len(others) + 1) - 1, key % (len(others) + 1) - 1, (len(rows), len(others)))
+    volume = np.zeros(len(key), np.int64)
+    np.add.at(volume, overlap, records.volume[covered])
+    size = volume
+    if records.person is not None:
+        of, _ = _distinct_pairs(overlap, records.person[covered])
+        size = np.bincount(of, minlength=len(key))
+    return PairOfReleases(pairs, (rows, others), covered, overlap, volume, size)
+
+
+def _numbered(row: Ints) -> tuple[Ints, Ints]:
+    """Return the distinct rows, and the number of each record's row among them, -1 where it has none."""
+    rows, number = np.unique(row, return_inverse=True)
+    return (rows[1:], number - 1) if len(rows) and rows[0] < 0 else (rows, number)
+
+
+def _distinct_pairs(first: Ints, second: Ints) -> tuple[Ints, Ints]:
+    """Return the distinct pairs of two columns of numbers from 0."""
+    width = int(second.max(initial=0)) + 1
+    key = np.unique(first * width + second)
+    return key // width, key % width
+
+
+def _representatives(pair: PairOfReleases, person: Ints, safe: Mask, preference: Ints) -> Ints:
+    """Return for each overlap the people who are represented in it: a lower bound of people that adds up.
+
+    Each person has one representative record in each component of overlaps. A smallest derivable set lies in one component,
+    because its part in a component can be derived too. Distinct representatives in such a set belong to distinct people of
+    the set, so their number is at most the number of its people, and it is the sum over the set's overlaps. If it reaches k for
+    every set, every set has at least k people, whichever records were chosen. Safe overlaps (every set with one of them has at
+    least k people) are left out. A person is represented in the overlap of the highest preference, and of these where the fewest
+    people are.
+    """
+    overlap, who = _distinct_pairs(pair.overlap, person[pair.records])
+    counted = ~safe[overlap]
+    overlap, who = overlap[counted], who[counted]
+    component = pair.overlaps.components()[overlap]
+    order = np.lexsort((overlap, pair.size[overlap], -preference[overlap], who, component))
+    component, who = component[order], who[order]
+    first = np.ones(len(order), np.bool_)
+    first[1:] = (np.diff(component) != 0) | (np.diff(who) != 0)
+    return np.bincount(overlap[order[first]], minlength=len(pair.size))
+
+
+class SmallSets(NamedTuple):
+    """The sets of leaking rows, their sizes, their overlaps (pairs of set and overlap), and the number of leaking rows."""
+
+    sets: DerivableSets
+    size: Ints
+    members: tuple[Ints, Ints]
+    leaking_rows: tuple[int, int]
+
+
+def cuts_of_people(pair: PairOfReleases, person: Ints, k: int) -> tuple[PairCuts, SmallSets]:
+    """Search sets with fewer than k people, with other representatives where a set that was found has at least k.
+
+    What one choice of representatives proves safe is safe. The next choice prefers the overlaps of sets that were found
+    although they have k people, the more the more often.
+    """
+    safe, preference = pair.size >= k, np.zeros(len(pair.size), np.int64)
+    for _ in range(MAX_CHOICES):
+        cuts = PairCuts(pair.overlaps, _representatives(pair, person, safe, preference), k, safe)
+        safe = safe | (cuts.smallest >= k)
+        found = best_sets(pair, cuts, person)
+        doubtful = np.flatnonzero(found.size >= k)
+        if not len(doubtful):
+            return cuts, found
+        of_set, overlap = found.members
+        np.add.at(preference, overlap[np.isin(of_set, doubtful)], 1)
+        safe = safe | _safe_by_trial(pair, person, cuts, overlap[np.isin(of_set, doubtful)], k)
+    cuts = PairCuts(pair.overlaps, _representatives(pair, person, safe, preference), k, safe)
+    return cuts, best_sets(pair, cuts, person)
+
+
+def _safe_by_trial(pair: PairOfReleases, person: Ints, cuts: PairCuts, doubtful: Ints, k: int) -> Mask:
+    """Return the overlaps that are in no set of fewer than k people, by trying all sets of their component if it is small."""
+    safe = np.zeros(len(pair.size), np.bool_)
+    component, (overlap, tail, head) = pair.overlaps.components(), cuts.contracted()
+    of_overlap, who = _distinct_pairs(pair.overlap, person[pair.records])
+    order = np.argsort(component[overlap], kind="stable")
+    sorted_components = component[overlap][order]
+    for one in np.unique(component[doubtful]).tolist():
+        edges = order[slice(*np.searchsorted(sorted_components, [one, one + 1]))]
+        nodes, ends = np.unique(np.concatenate([tail[edges], head[edges]]), return_inverse=True)
+        if len(nodes) > MAX_NODES:
+            continue
+        inside = ((np.arange(2 ** len(nodes))[:, None] >> np.arange(len(nodes))) & 1).astype(np.bool_)
+        of_tail, of_head = inside[:, ends[: len(edges)]], inside[:, ends[len(edges) :]]
+        valid = ~np.any(of_head & ~of_tail, axis=1)
+        crossing = (of_tail & ~of_head)[valid]
+        low, high = (np.searchsorted(of_overlap, overlap[edges], side) for side in ("left", "right"))
+        entries = np.concatenate([np.arange(a, b) for a, b in zip(low, high, strict=True)])
+        people, number = np.unique(who[entries], return_inverse=True)
+        present = np.zeros((len(edges), len(people)), np.int64)
+        present[np.repeat(np.arange(len(edges)), high - low), number] = 1
+        size = np.count_nonzero(crossing.astype(np.int64) @ present, axis=1)
+        small = crossing[size < k].any(axis=0)
+        safe[overlap[edges[~small]]] = True
+    return safe
+
+
+def best_sets(pair: PairOfReleases, cuts: PairCuts, person: Ints | None) -> SmallSets:
+    """Return the smallest set of each leaking row, each once."""
+    chosen, leaking_rows = _best_of_rows(pair.overlaps, cuts)
+    sets = cuts.sets(chosen)
+    members = sets.members(pair.overlaps)
+    size = cuts.smallest[chosen] if person is None else _people(pair, person, members, len(chosen))
+    return SmallSets(sets, size, members, leaking_rows)
+
+
+def _people(pair: PairOfReleases, person: Ints, members: tuple[Ints, Ints], sets: int) -> Ints:
+    """Count the people of each set."""
+    of_overlap, who = _distinct_pairs(pair.overlap, person[pair.records])
+    ends = np.searchsorted(of_overlap, np.arange(len(pair.size) + 1))
+    entries, offsets = take_slices(ends, members[1])
+    of_set, _ = _distinct_pairs(np.repeat(members[0], np.diff(offsets)), who[entries])
+    return np.bincount(of_set, minlength=sets)
+
+
+def _best_of_rows(overlaps: Overlaps, cuts: PairCuts) -> tuple[Ints, tuple[int, int]]:
+    """Return the overlap with the smallest set of each leaking row, each overlap once; and the leaking rows of both releases."""
+    leaking = cuts.leaking()
+    chosen, counts = [], []
+    for row in (overlaps.first[leaking], overlaps.second[leaking]):
+        order = np.lexsort((leaking, cuts.smallest[leaking], row))
+        order = order[row[order] >= 0]
+        first = np.diff(row[order], prepend=-1) != 0
+        chosen.append(leaking[order[first]])
+        counts.append(int(first.sum()))
+    return np.unique(np.concatenate(chosen)), (counts[0], counts[1])

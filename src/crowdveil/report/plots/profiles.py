@@ -1,0 +1,64 @@
+"""Draw trips that leave and reach areas of a release, by time step; what was not published is a gap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from crowdveil.analysis.calendar import GAPS
+from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.io.matplotlib_figure import new_figure
+from crowdveil.io.written_release import WrittenRelease
+from crowdveil.model.arrays import Floats, Ints
+from crowdveil.report import flow_picture
+from crowdveil.report.flow_page import time_zone
+from crowdveil.report.plots.flow_panels import release_title
+from crowdveil.report.plots.layout import Layout
+
+MAX_PROFILES = 6
+
+
+def draw_profiles(written: WrittenRelease, manifest: Mapping[str, Any], zones: Sequence[str]) -> Layout:
+    """Draw trips that leave and reach areas by time step, for the named areas or those with most trips."""
+    shown, _ = flow_picture.released(written, time_zone(written, dict(manifest)))
+    if not len(shown.volume):
+        raise InputError("profiles", "nothing was published, so there is nothing to draw.")
+    missing = [name for name in zones if shown.find(name) < 0]
+    if missing:
+        raise ParameterError(Option("zone"), "there is no area of this name in the release; name one of areas.geojson.")
+    busiest = np.argsort(-shown.trips, kind="stable")[:MAX_PROFILES].tolist()
+    areas = [shown.find(name) for name in zones] or busiest
+    steps = max(len(shown.labels), 1)
+    figure = new_figure(9, 0.6 + 1.4 * len(areas))
+    axes = np.atleast_1d(figure.subplots(len(areas), 1, sharex=True))
+    for axis, area in zip(axes, areas, strict=True):
+        for column, name, line, color in (
+            (shown.origin, "leaving", "-", "#0b5cad"),
+            (shown.destination, "reaching", "--", "#a33b00"),
+        ):
+            here = column == area
+            values = trips_by_step(shown.step[here], shown.volume[here], steps)
+            axis.plot(values, line, color=color, linewidth=1.2, label=name)
+            known = np.isfinite(values)
+            alone = known & ~np.append(known[1:], False) & ~np.append(False, known[:-1])
+            axis.plot(np.flatnonzero(alone), values[alone], ".", color=color, markersize=4)
+        axis.set_title(shown.names[area], fontsize=9, loc="left")
+        axis.set_ylim(bottom=0)
+        axis.grid(alpha=0.3)
+    ticks = np.arange(0, steps, max(-(-steps // 5), 1))
+    axes[-1].set_xticks(ticks, [shown.labels[i] if shown.labels else "all" for i in ticks], fontsize=8)
+    figure.legend(*axes[0].get_legend_handles_labels(), ncols=2, fontsize=8, frameon=False, loc="outside upper right")
+    figure.supylabel("trips", fontsize=9)
+    figure.supxlabel(f"gaps: {GAPS}, or published as part of another area", fontsize=8)
+    heading = f"{release_title(manifest)}: trips of areas by time step"
+    figure.suptitle(heading, fontsize=11, x=0.01, ha="left")
+    return Layout(figure, list(axes), None, False, heading)
+
+
+def trips_by_step(step: Ints, volume: Ints, steps: int) -> Floats:
+    """Return trips by step; NaN where nothing was published, which does not mean 0."""
+    sums = np.bincount(step, volume, steps).astype(np.float64)
+    sums[np.bincount(step, minlength=steps) == 0] = np.nan
+    return sums

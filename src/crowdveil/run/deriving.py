@@ -1,0 +1,289 @@
+"""Derive a coarser release from a published one by adding its rows up: what is published gives nothing new away."""
+
+from __future__ import annotations
+
+import math
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field
+
+from crowdveil import __version__
+from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, SumsOfParent, WellFormedFlows
+from crowdveil.guarantees.base import Outcome, require_not_violated
+from crowdveil.io.atomic import check_target, new_folder
+from crowdveil.io.derived_areas import derived_areas
+from crowdveil.io.geojson import write_features
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.tables import write_table
+from crowdveil.io.time_steps import TimeSteps, step_seconds
+from crowdveil.io.times import Clock, iso_times
+from crowdveil.io.written_release import AREAS_FILE, MANIFEST_FILE, WrittenRelease, read_release
+from crowdveil.ledger.candidates import release_name
+from crowdveil.ledger.store import Ledger
+from crowdveil.model.arrays import Ints
+from crowdveil.params import Params
+from crowdveil.run import releases
+from crowdveil.run.ledgers import Recorder
+from crowdveil.run.manifest import file_entry, write_manifest
+from crowdveil.run.result import Result
+from crowdveil.run.verification import DERIVED, check
+
+
+class DeriveOptions(Params):
+    """Options of a derived release."""
+
+    step: str | None = None
+    """Add time steps up to steps of this length, such as 1d; all for one matrix."""
+    to_zones: Any = None
+    """Add areas up to these zones: a table with the columns zone and group for the tiles, or polygons."""
+    zone_id: str | None = None
+    """Column of the ids of polygons."""
+    min_volume: int = Field(1, ge=1)
+    """Leave out rows of a smaller volume."""
+
+
+@dataclass(frozen=True, eq=False)
+class DerivedTables:
+    """Tables of a derived release; `row` is the derived row of each row of the parent, -1 where it was left out."""
+
+    flows: pa.Table
+    steps: pa.Table
+    features: list[tuple[dict[str, Any], Any]]
+    row: Ints
+
+
+def derive(
+    folder: Path,
+    output: Path,
+    options: DeriveOptions,
+    *,
+    overwrite: bool = False,
+    report: bool = True,
+    ledger: Ledger | None = None,
+) -> Result:
+    """Write a coarser release of the rows of a published one."""
+    if options.step is None and options.to_zones is None and options.min_volume == 1:
+        changes = [str(Option(name)) for name in ("step", "to_zones", "min_volume")]
+        raise ParameterError(f"nothing would change; give {changes[0]}, {changes[1]} or {changes[2]}.")
+    check_target(Path(output).absolute(), overwrite=overwrite, mark_file=MANIFEST_FILE)
+    parent, written = releases.sound_release(Path(folder))
+    k = _check_parent(folder, parent, written)
+    tables = derived_tables(written, options, _tz(parent))
+    suffix = Path(parent["files"]["data"]["name"]).suffix
+    names = {"data": f"flows{suffix}", "steps": f"steps{suffix}", "areas": AREAS_FILE}
+    recorder = None if ledger is None else Recorder(ledger, release_name(output))
+    lines = [f"{len(tables.flows):,} rows from {len(written.data):,} of {Path(folder).name}"]
+    with ExitStack() as in_place, new_folder(Path(output), overwrite=overwrite, mark_file=MANIFEST_FILE) as target:
+        write_table(tables.flows, target / names["data"])
+        write_table(tables.steps, target / names["steps"])
+        write_features(tables.features, target / AREAS_FILE)
+        files = {role: file_entry(target / name) for role, name in names.items()}
+        read_back = read_release(target, names)
+        manifest = _manifest(Path(folder), parent, options, k, tables, files)
+        manifest["guarantees"] = _checked(read_back, Path(folder), parent, options, k)
+        with nullcontext() if recorder is None else recorder.ledger.locked():
+            if recorder is not None:
+                audited = recorder.derived(read_back, manifest)
+                manifest["ledger"], lines = audited.statement, [*lines, *(f"ledger: {line}" for line in audited.lines)]
+            if report:
+                manifest = releases.add_report(target, read_back, manifest)
+            write_manifest(target, manifest)
+            if recorder is not None:
+                in_place.enter_context(recorder.recorded(target, manifest))
+    return Result(Path(output), manifest, None, ReadNotes(), lines)
+
+
+def _check_parent(folder: Path, manifest: dict[str, Any], written: WrittenRelease) -> int:
+    """Return the k of the parent; raise where its rows cannot be added up."""
+    if not written.is_flows:
+        raise InputError(folder, "wanted a release of flows, but it holds trajectories.")
+    k = next((e["parameters"]["k"] for e in manifest["guarantees"] if e["name"] == FlowKAnonymity.name), None)
+    if k is None:
+        raise InputError(folder, "its rows have no group size, since it is not k-anonymous; derive from one that is.")
+    return int(k)
+
+
+def _tz(manifest: dict[str, Any]) -> str:
+    return str(manifest["input"]["options"].get("tz", "UTC"))
+
+
+def derived_tables(written: WrittenRelease, options: DeriveOptions, tz: str) -> DerivedTables:
+    """Add up the rows of a release: by time step, by areas, and without rows of small volumes."""
+    seconds = None if options.step in (None, "all") else step_seconds(options.step)
+    area, features = derived_areas(written.features, options.to_zones, options.zone_id)
+    ends = [np.append(area, -1)[written.area_numbers(name)] for name in ("origin_area", "destination_area")]
+    times, step = written.row_steps()
+    start, until = _periods(written, times[step], seconds, options.step == "all", tz)
+    inside = (ends[0] >= 0) & (ends[1] >= 0)
+    keys = np.column_stack([start, until, *ends])[inside]
+    rows, of_row = np.unique(keys, axis=0, return_inverse=True)
+    unit = "people" if "people" in written.data.column_names else "trips"
+    volume, people = _sums(written, unit, inside, of_row.reshape(-1), len(rows))
+    keep = volume >= options.min_volume
+    number = np.where(keep, np.cumsum(keep) - 1, -1)
+    row = np.full(len(written.data), -1, np.int64)
+    row[inside] = number[of_row.reshape(-1)]
+    used = np.unique(rows[keep][:, 2:])
+    names = np.array([properties["area"] for properties, _ in features], dtype=object)
+    spans = written.has_intervals and options.step is None
+    flows = pa.table(
+        {
+            "t": _time_column(rows[keep, 0], tz, written),
+            **({"until": _time_column(rows[keep, 1], tz, written)} if spans else {}),
+            "origin_area": pa.array(names[rows[keep, 2]], pa.string()),
+            "destination_area": pa.array(names[rows[keep, 3]], pa.string()),
+            "volume": volume[keep],
+            unit: people[keep],
+            "state": pa.array(["published"] * int(keep.sum()), pa.string()),
+        }
+    )
+    steps = _steps_table(written, options, rows[keep], volume[keep], seconds, tz)
+    return DerivedTables(flows, steps, [features[i] for i in used.tolist()], row)
+
+
+def _sums(written: WrittenRelease, unit: str, inside: Any, of_row: Ints, rows: int) -> tuple[Ints, Ints]:
+    """Return volume and group size of each derived row. People of several rows may be the same: the largest group counts."""
+    volume, people = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    np.add.at(volume, of_row, written.column("volume")[inside])
+    (np.maximum if unit == "people" else np.add).at(people, of_row, written.column(unit)[inside])
+    return volume, people
+
+
+_NO_TIME = 0
+
+
+def _periods(written: WrittenRelease, t: Ints, seconds: int | None, whole: bool, tz: str) -> tuple[Ints, Ints]:
+    """Return start and end of the derived time step of each row; 0 where there is none."""
+    if whole or not np.any(t > 0):
+        return np.full(len(t), _NO_TIME), np.full(len(t), _NO_TIME)
+    until = written.row_intervals()[1] if written.has_intervals else t
+    if seconds is None:
+        return t, until if written.has_intervals else np.full(len(t), _NO_TIME)
+    steps, clock = TimeSteps(seconds, tz), Clock(tz)
+    number = steps.number(clock.to_wall(t))
+    if written.has_intervals and np.any(steps.number(clock.to_wall(until - 1)) != number):
+        raise ParameterError(Option("step"), "some rows span several steps of this length; choose a longer one.")
+    return steps.starts(number), np.full(len(t), _NO_TIME)
+
+
+def _time_column(t: Ints, tz: str, written: WrittenRelease) -> Any:
+    """Return times as the parent writes them: timestamps, or text in a CSV."""
+    missing = t == _NO_TIME
+    if missing.all():
+        return pa.nulls(len(t), written.data["t"].type)
+    return (
+        iso_times(t, tz)
+        if pa.types.is_string(written.data["t"].type)
+        else pa.array(t * 1000, pa.timestamp("ms", tz=tz))
+    )
+
+
+def _steps_table(
+    written: WrittenRelease, options: DeriveOptions, rows: Ints, volume: Ints, seconds: int | None, tz: str
+) -> pa.Table:
+    """Return the table of time steps. Suppressed totals are not given: steps without rows are not listed by the parent."""
+    if options.step is None:
+        table = written.steps
+        place = table.schema.get_field_index("published")
+        published = np.zeros(len(table), np.int64)
+        listed, number = written.listed_steps()
+        if len(rows):
+            at = np.searchsorted(listed, np.where(rows[:, 0] == _NO_TIME, listed[0], rows[:, 0]), side="right") - 1
+            by_step = np.zeros(len(listed), np.int64)
+            np.add.at(by_step, at, volume)
+            published = by_step[number]
+        table = table.set_column(place, "published", pa.array(published))
+        nothing = pa.nulls(len(table), pa.int64())
+        return table.set_column(table.schema.get_field_index("suppressed"), "suppressed", nothing).filter(
+            pa.array(published > 0)
+        )
+    starts, index = np.unique(rows[:, 0], return_inverse=True)
+    published = np.zeros(len(starts), np.int64)
+    np.add.at(published, index.reshape(-1), volume)
+    return pa.table(
+        {
+            "t": _time_column(starts, tz, written),
+            "published": published,
+            "suppressed": pa.nulls(len(starts), pa.int64()),
+        }
+    )
+
+
+def _guarantees(
+    folder: Path, parent: dict[str, Any], options: DeriveOptions, k: int
+) -> tuple[FlowKAnonymity, SumsOfParent, WellFormedFlows]:
+    seconds = None if options.step in (None, "all") else step_seconds(options.step)
+    sums = SumsOfParent(
+        parent=Path(folder).absolute().name, sha256=parent["files"]["data"]["sha256"],
+        step_s=seconds, tz=_tz(parent), one_step=options.step == "all",
+        zones=options.to_zones is not None, min_volume=options.min_volume,
+    )  # fmt: skip
+    return (FlowKAnonymity(k=k, k_unit=parent["k_unit"]), sums, WellFormedFlows())
+
+
+def _checked(
+    written: WrittenRelease, folder: Path, parent: dict[str, Any], options: DeriveOptions, k: int
+) -> list[dict[str, Any]]:
+    """Check the guarantees on the written files; rows are stated to be disjoint only where they are."""
+    groups, sums, form = _guarantees(folder, parent, options, k)
+    found = check(written, (groups, form, DisjointFlows()))
+    disjoint = found[2]
+    with_parent = (sums, sums.check_in(written, folder))
+    listed = [found[0], *([] if disjoint[1].violated else [disjoint]), with_parent, found[1]]
+    require_not_violated(listed)
+    return [
+        {
+            "name": guarantee.name,
+            "kind": guarantee.kind,
+            "parameters": guarantee.model_dump(mode="json"),
+            "statement": guarantee.statement(),
+            "outcome": Outcome(finding.outcome).value,
+            "checked": finding.detail,
+            "with_original": finding.with_original,
+        }
+        for guarantee, finding in listed
+    ]
+
+
+def _manifest(
+    folder: Path, parent: dict[str, Any], options: DeriveOptions, k: int, tables: DerivedTables, files: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the manifest, which names the parent and repeats what is said of the data there."""
+    published, before = int(tables.flows["volume"].to_numpy().sum()), int(parent["cost"]["published_volume"])
+    kept = 100 - float(parent["cost"].get("suppressed_volume_percent", 0))
+    suppressed = 100 - kept * published / before if before else 100.0
+    given = {"step": options.step, "to_zones": options.to_zones is not None, "min_volume": options.min_volume, "k": k}
+    return {
+        **{name: parent[name] for name in ("format", "python", "packages", "k_unit", "original_ids_published")},
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "crowdveil": __version__,
+        "method": {
+            "name": DERIVED,
+            "status": parent["method"]["status"],
+            "parameters": given,
+            "seed_given": False,
+            "facts": {},
+        },
+        "input": parent["input"] | {"notes": [], "dropped": {}},
+        "guarantees": [],
+        "cost": {
+            "published_volume": published,
+            "published_flows": len(tables.flows),
+            "published_time_steps": len(tables.steps),
+            "suppressed_volume_percent": math.ceil(10 * suppressed) / 10,
+        },
+        "risk": None,
+        "files": files,
+        "parent": {
+            "name": Path(folder).absolute().name,
+            "method": parent["method"]["name"],
+            "files": {role: entry["sha256"] for role, entry in parent["files"].items()},
+        },
+    }

@@ -1,0 +1,360 @@
+"""Draw pictures of releases, of the original, and of both: read what a kind of picture needs, and say what is confidential.
+
+A picture without the original is made from the files of releases alone. A picture with the original carries a mark, has a
+name that says so, and cannot be written into a release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from crowdveil.errors import InputError, Option, OutputError, ParameterError
+from crowdveil.io.atomic import new_file
+from crowdveil.io.hierarchy import build_hierarchy
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.pairing import read_pairing
+from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease
+from crowdveil.io.zones import read_zones
+from crowdveil.model.flows import Flows
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.model.trees import BUILDERS
+from crowdveil.model.zones import Zones
+from crowdveil.reading import READINGS, read
+from crowdveil.report.plots.kinds import PlotKind, find_kind
+from crowdveil.run import releases
+from crowdveil.run.manifest import original_input_options
+
+if TYPE_CHECKING:
+    from crowdveil.report.plots.flow_panels import FlowPanel
+    from crowdveil.report.plots.layout import Layout
+    from crowdveil.report.plots.trajectory_maps import TrajectoryPanel
+
+Source = tuple[dict[str, Any], WrittenRelease]
+"""A release: its manifest and its files."""
+MARK = "confidential"
+"""Word in the name of a picture that shows the original."""
+
+
+@dataclass(frozen=True, repr=False)
+class Picture:
+    """A picture, as PNG or SVG.
+
+    Attributes
+    ----------
+    content
+        The file.
+    title
+        What it shows.
+    kind
+        Its format.
+    confidential
+        Whether it shows the original.
+    """
+
+    content: bytes
+    title: str
+    kind: Literal["png", "svg"] = "png"
+    confidential: bool = False
+
+    def save(self, file: str | Path, *, overwrite: bool = True) -> Path:
+        """Write the picture; one that shows the original must have a name that says so, outside of releases."""
+        check_name(file, confidential=self.confidential)
+        with new_file(Path(file), overwrite=overwrite) as temporary:
+            temporary.touch(mode=0o600 if self.confidential else 0o666)
+            temporary.write_bytes(self.content)
+        return Path(file)
+
+    def __repr__(self) -> str:
+        shows = "; confidential, it shows the original" if self.confidential else ""
+        return f"<Picture: {self.title}{shows}; write it with .save(file)>"
+
+    def _repr_png_(self) -> bytes | None:
+        """Return the picture for a notebook."""
+        return self.content if self.kind == "png" else None
+
+    def _repr_svg_(self) -> str | None:
+        """Return the picture for a notebook."""
+        return self.content.decode() if self.kind == "svg" else None
+
+
+def check_name(file: str | Path, *, confidential: bool) -> None:
+    """Raise unless a file is a PNG or SVG by its name, and one that shows the original is named so and in no release."""
+    path = Path(file)
+    if path.suffix.lower() not in (".png", ".svg"):
+        raise OutputError(file, f"wanted a name that ends in .png or .svg; name another with {Option('output')}.")
+    if not confidential:
+        return
+    if MARK not in path.stem.lower():
+        raise OutputError(
+            file,
+            f"the picture shows the original, so its name must have the word {MARK}, as in {path.stem}-{MARK}{path.suffix}; "
+            f"name it with {Option('output')}.",
+        )
+    if (path.resolve().parent / MANIFEST_FILE).exists():
+        raise OutputError(
+            file, f"the picture shows the original and must not be in a release; name another with {Option('output')}."
+        )
+
+
+def shows_original(kind: PlotKind, original: Any) -> bool:
+    """Return whether a picture is confidential: it shows the original, or exact numbers from it."""
+    return original is not None or kind.name == "pareto"
+
+
+def draw_picture(
+    name: str,
+    sources: Sequence[Source | Path],
+    original: Any,
+    options: Mapping[str, Any],
+    notes: ReadNotes,
+    *,
+    form: Literal["png", "svg"] = "png",
+) -> Picture:
+    """Draw a picture; `sources` are releases, or the folder of a comparison, and `options` of the kind and of the input."""
+    kind = find_kind(name)
+    own = {key: value for key, value in options.items() if key in kind.params.model_fields}
+    reading = {key: value for key, value in options.items() if key not in own}
+    params = kind.params.checked(own)
+    _check_sources(kind, sources, original, reading)
+    layout = _drawn(kind, params, sources, original, reading, notes)
+    if layout.confidential != shows_original(kind, original):
+        raise RuntimeError("a picture and its mark differ")
+    buffer = BytesIO()
+    layout.save(buffer, form)
+    return Picture(buffer.getvalue(), layout.heading, form, layout.confidential)
+
+
+def _check_sources(kind: PlotKind, sources: Sequence[Any], original: Any, reading: Mapping[str, Any]) -> None:
+    if kind.releases == "no" and sources:
+        raise ParameterError(kind.name, "this picture is not of a release; leave the release out.")
+    if kind.releases == "required" and not sources:
+        raise ParameterError(kind.name, "wanted a release, but got none; give its folder.")
+    if kind.original == "no" and original is not None:
+        raise ParameterError(Option("original"), f"{kind.name} does not show the original; leave it out.")
+    if kind.original == "required" and original is None:
+        raise ParameterError(Option("original"), f"{kind.name} is a picture of the original; give it.")
+    if not sources and original is None and "optional" in (kind.releases, kind.original):
+        raise ParameterError(kind.name, f"wanted a release, or the original with {Option('original')}; give one.")
+    if len(sources) > kind.most > 0:
+        raise ParameterError(kind.name, f"wanted at most {kind.most} releases, but got {len(sources)}; leave some out.")
+    if kind.zones == "required" and reading.get("zones") is None and original is None:
+        raise ParameterError(Option("zones"), "the picture needs the zones; give their file.")
+    if reading and original is None and (kind.zones == "no" or set(reading) - {"zones", "zone_id", "hierarchy"}):
+        raise ParameterError(
+            "this picture is drawn from the release alone; leave out the input options, or give the original."
+        )
+
+
+def _drawn(
+    kind: PlotKind, params: Any, sources: Sequence[Any], original: Any, reading: dict[str, Any], notes: ReadNotes
+) -> Layout:
+    if kind.name == "pareto":
+        from crowdveil.report.plots.pareto import draw_pareto
+
+        return draw_pareto(Path(sources[0]))
+    for _, written in sources:
+        _check_content(kind, written)
+    if kind.name == "loss":
+        return _loss(params, sources, original, reading, notes)
+    if kind.data == "trajectories":
+        return _trajectories(kind.name, params, sources, original, reading, notes)
+    if kind.name == "profiles":
+        from crowdveil.report.plots.profiles import draw_profiles
+
+        manifest, written = sources[0]
+        return draw_profiles(written, manifest, params.zone)
+    if kind.name == "multiplier":
+        return _multiplier(params, original, reading, notes)
+    return _flows(kind.name, params, sources, original, reading, notes)
+
+
+def _check_content(kind: PlotKind, written: WrittenRelease) -> None:
+    held = "flows" if written.is_flows else "trajectories"
+    if kind.data not in (held, "either"):
+        raise InputError(kind.name, f"wanted a release of {kind.data}, but this one holds {held}; choose another plot.")
+
+
+def _read_original(
+    takes: type, original: Any, sources: Sequence[Source], reading: dict[str, Any], notes: ReadNotes
+) -> Any:
+    """Read the original with the input options of the first release, or with those that are given."""
+    if isinstance(original, takes):
+        options: dict[str, Any] = {}
+    elif sources:
+        options = original_input_options(sources[0][0], reading)
+    else:
+        options = {name: value for name, value in reading.items() if name != "hierarchy"}
+    data = read(takes, original, READINGS[takes].checked(options), notes)
+    if isinstance(data, Flows):
+        for manifest, written in sources:
+            releases.refuse_other_original(manifest, written, data)
+    return data
+
+
+def _flows(
+    name: str, params: Any, sources: Sequence[Source], original: Any, reading: dict[str, Any], notes: ReadNotes
+) -> Layout:
+    from crowdveil.report.plots import chord, flow_map, flow_panels, matrix, zone_maps
+
+    flows = None if original is None else _read_original(Flows, original, sources, reading, notes)
+    zones = flows.zones if flows is not None else _zones(reading, notes)
+    if name == "tree":
+        return _tree_picture(zones, params, reading)
+    at = params.at
+    panels: list[FlowPanel] = [] if flows is None else [flow_panels.original_panel(flows, at)]
+    panels += [flow_panels.released_panel(written, manifest, at) for manifest, written in sources]
+    _check_located(name, panels, zones)
+    if name == "flows":
+        return flow_map.draw_flow_map(panels, zones, params.top, params.zoom)
+    if name == "chord":
+        return chord.draw_chords(panels, params.top, zones)
+    if name == "matrix":
+        tree = None if zones is None or not zones.located else _tree(zones, sources, reading)
+        names = [] if zones is None else [str(zone) for zone in zones.ids]
+        return matrix.draw_matrix(panels, matrix.tile_order(panels, tree, names), tree is not None)
+    if name == "coarsening":
+        return zone_maps.draw_coarsening(panels, zones, params.zoom, params.end)
+    if name == "areas":
+        return zone_maps.draw_areas(panels[0], params.zoom)
+    if zones is None:
+        raise ParameterError(Option("zones"), "the picture needs the zones; give their file.")
+    return zone_maps.draw_zone(panels, zones, params.zone, _direction(name), params.zoom)
+
+
+def _direction(name: str) -> Literal["destinations", "origins"]:
+    return "destinations" if name == "destinations" else "origins"
+
+
+def _check_located(name: str, panels: Sequence[FlowPanel], zones: Zones | None) -> None:
+    if name in ("chord", "matrix") or (zones is not None and zones.located):
+        return
+    if not any(panel.located for panel in panels if len(panel.volume)) and any(len(panel.volume) for panel in panels):
+        raise InputError(name, "the zones have no positions, so there is no map; choose another plot.")
+
+
+def _zones(reading: Mapping[str, Any], notes: ReadNotes) -> Zones | None:
+    if reading.get("zones") is None:
+        return None
+    return read_zones(reading["zones"], zone_id=reading.get("zone_id"), notes=notes)
+
+
+def _tree(zones: Zones, sources: Sequence[Source], reading: Mapping[str, Any]) -> Any:
+    """Return the tree that is given, or the one that the first release was made with, or the Ward tree."""
+    kind = reading.get("hierarchy")
+    if kind is None and sources:
+        used = sources[0][0]["input"]["options"].get("hierarchy")
+        kind = used.get("name") if isinstance(used, dict) else None
+        kind = kind if kind in BUILDERS else None
+    return build_hierarchy(zones, kind or "ward")
+
+
+def _tree_picture(zones: Zones | None, params: Any, reading: Mapping[str, Any]) -> Layout:
+    from crowdveil.report.plots.teaching import draw_tree
+
+    if zones is None:
+        raise ParameterError(Option("zones"), "the picture needs the zones; give their file.")
+    return draw_tree(_tree(zones, [], reading), zones, params.groups)
+
+
+def _multiplier(params: Any, original: Any, reading: dict[str, Any], notes: ReadNotes) -> Layout:
+    from crowdveil.report.plots.flow_panels import steps_that_begin
+    from crowdveil.report.plots.multiplier import function_of
+    from crowdveil.report.plots.teaching import draw_multiplier, find_envelope
+
+    flows: Flows = read(Flows, original, READINGS[Flows].checked(reading), notes)
+    steps = np.flatnonzero(steps_that_begin(flows, params.at))
+    if len(steps) != 1:
+        raise ParameterError(
+            Option("at"),
+            f"wanted one time step, but {len(steps):,} begin so; name one, or read one matrix with step all.",
+        )
+    solve, total = function_of(flows, int(steps[0]), params)
+    return draw_multiplier(
+        find_envelope(solve), params.max_suppressed(total), total, f"{params.method}, k = {params.k}"
+    )
+
+
+def _trajectories(
+    name: str, params: Any, sources: Sequence[Source], original: Any, reading: dict[str, Any], notes: ReadNotes
+) -> Layout:
+    from crowdveil.report import trajectory_picture
+    from crowdveil.report.plots import trajectory_maps
+    from crowdveil.report.plots.flow_panels import ORIGINAL, release_title
+
+    data: Trajectories | None = None
+    panels: list[TrajectoryPanel] = []
+    if original is not None:
+        data = _read_original(Trajectories, original, sources, reading, notes)
+        panels.append(trajectory_maps.TrajectoryPanel(ORIGINAL, True, trajectory_picture.original(data)))
+    for manifest, written in sources:
+        title = release_title(manifest)
+        panels.append(trajectory_maps.TrajectoryPanel(title, False, trajectory_picture.released(written)))
+    if name == "example" and data is not None:
+        before, after = panels[0].picture, panels[1].picture
+        source = read_pairing(params.pairing, data, _numbers(len(after)))
+        return trajectory_maps.draw_example(before, after, source, _number_of(data, params.id), panels[1].title)
+    draw = {
+        "heatmap": trajectory_maps.draw_heat_map, "points": trajectory_maps.draw_points, "paths": trajectory_maps.draw_paths,
+    }  # fmt: skip
+    return draw[name](panels, params.zoom)
+
+
+def _numbers(count: int) -> list[str]:
+    """Return the ids of published trajectories."""
+    return [str(number) for number in range(1, count + 1)]
+
+
+def _number_of(data: Trajectories, name: str | None) -> int | None:
+    if name is None:
+        return None
+    found = [i for i, known in enumerate(data.ids.tolist()) if str(known) == str(name)]
+    if not found:
+        raise ParameterError(Option("id"), "there is no such trajectory in the original; name one of its ids.")
+    return found[0]
+
+
+def _loss(params: Any, sources: Sequence[Source], original: Any, reading: dict[str, Any], notes: ReadNotes) -> Layout:
+    from crowdveil.report.plots.flow_panels import release_title
+    from crowdveil.report.plots.loss import draw_loss, manifest_axes, measured_axes
+
+    titles = _distinct([release_title(manifest).removeprefix("release: ") for manifest, _ in sources])
+    if original is None:
+        if params.measures is not None or params.pairing is not None:
+            raise ParameterError(Option("original"), "measures compare a release with the original; give it.")
+        axes = manifest_axes([(title, manifest["cost"]) for title, (manifest, _) in zip(titles, sources, strict=True)])
+        return draw_loss(axes, "What was published", ["The numbers of the manifests."], confidential=False)
+    takes: type = Flows if sources[0][1].is_flows else Trajectories
+    if any(written.is_flows != sources[0][1].is_flows for _, written in sources):
+        raise InputError("loss", "wanted releases of one kind, but got flows and trajectories; draw them separately.")
+    data = _read_original(takes, original, sources, reading, notes)
+    found = [
+        (title, _scores(data, written, params, takes)) for title, (_, written) in zip(titles, sources, strict=True)
+    ]
+    note = "Values are means over time steps. Every measure has its own axis." if takes is Flows else ""
+    heading = f"Information loss of {titles[0]}" if len(titles) == 1 else "Information loss"
+    return draw_loss(measured_axes(found), heading, [note] if note else [], confidential=True)
+
+
+def _distinct(titles: Sequence[str]) -> list[str]:
+    """Return titles of which no two are equal, by numbers where they would be."""
+    return [f"{title} ({i + 1})" if titles.count(title) > 1 else title for i, title in enumerate(titles)]
+
+
+def _scores(data: Any, written: WrittenRelease, params: Any, takes: type) -> Any:
+    from crowdveil.io.release_reader import load_flow_release, load_trajectory_release
+    from crowdveil.report.measurement import measured, named_measures
+
+    names = None if params.measures is None else [name.strip() for name in params.measures.split(",")]
+    if isinstance(data, Flows):
+        made: Any = load_flow_release(written, data)
+    else:
+        made = load_trajectory_release(written)
+        if params.pairing is not None:
+            made = replace(made, source=read_pairing(params.pairing, data, _numbers(len(made))))
+    return measured(data, made, named_measures(names, takes), all_of_them=names is None).scores

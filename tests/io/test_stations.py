@@ -1,0 +1,98 @@
+"""Stations of the data become zones where their positions are public; positions of GPS points never do."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import crowdveil
+from crowdveil.cli.console import show_notes
+from crowdveil.errors import CrowdveilWarning, InputError
+from crowdveil.io.flows import read_flows
+from crowdveil.io.notes import ReadNotes
+
+CITIBIKE = Path(__file__).parents[3] / "shared" / "data" / "citibike_jc" / "trips.parquet"
+
+
+def _trips(n: int = 400, stations: int = 12, noise: float = 0.0, seed: int = 1) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    lon, lat = rng.uniform(2, 2.1, stations), rng.uniform(48, 48.1, stations)
+    ends = rng.integers(0, stations, (2, n))
+    columns = {}
+    for end, at in zip(("start", "end"), ends, strict=True):
+        columns[f"{end}_station_id"] = at
+        columns[f"{end}_lng"] = lon[at] + noise * rng.normal(size=n)
+        columns[f"{end}_lat"] = lat[at] + noise * rng.normal(size=n)
+    return pa.table(columns)
+
+
+def test_stations_with_one_position_become_zones() -> None:
+    notes = ReadNotes()
+    flows = read_flows(_trips(), notes=notes)
+    assert flows.zones.kind == "voronoi" and len(flows.zones) == 12
+    assert any("they are stations" in text for text in notes.messages)
+    assert flows.total == 400
+
+
+def test_positions_of_gps_points_are_not_used() -> None:
+    """The attacker reads a center of a zone: it must be that of no single trip."""
+    notes, table = ReadNotes(), _trips(noise=1e-5)
+    flows = read_flows(table, notes=notes)
+    assert not flows.zones.located
+    assert any("--grid" in text and "--h3" in text and "--voronoi" in text for text in notes.messages)
+    once = read_flows(_trips(8, 12), notes=ReadNotes())
+    assert not once.zones.located, "of ids that occur once nothing shows that their positions are fixed"
+
+
+def test_nothing_depends_on_the_order_of_rows() -> None:
+    table = _trips(300)
+    moved = table.set_column(
+        1, "start_lng", pa.array(np.where(np.arange(300) < 3, 2.05, table["start_lng"].to_numpy()))
+    )
+    for data in (table, moved):
+        other = data.take(pa.array(np.random.default_rng(5).permutation(len(data))))
+        one, two = (read_flows(each, notes=ReadNotes()).zones for each in (data, other))
+        assert one.ids.tolist() == two.ids.tolist() and np.array_equal(one.lon, two.lon)
+
+
+def test_a_method_that_needs_positions_runs_without_an_option(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdveilWarning)
+        crowdveil.anonymize("joint", _trips(3000), tmp_path / "out", k=5)
+    assert not any(finding.violated for _, finding in crowdveil.verify(tmp_path / "out"))
+
+
+@pytest.mark.realdata
+@pytest.mark.skipif(not CITIBIKE.exists(), reason="the data of Citi Bike is not here")
+def test_citi_bike_has_stations() -> None:
+    notes = ReadNotes()
+    flows = read_flows(CITIBIKE, notes=notes, step="1d", drop_invalid=True)
+    assert flows.zones.kind == "voronoi" and len(flows.zones) > 50
+
+
+def test_messages_name_what_to_do(tmp_path: Path) -> None:
+    ids = pa.table({"origin": ["a"] * 9, "destination": ["b"] * 9})
+    with pytest.raises(InputError, match="zones=, or, for data with coordinates, grid=, h3= or voronoi="):
+        crowdveil.anonymize("joint", ids, tmp_path / "out", k=5)
+    with pytest.raises(InputError, match="holds trips from an origin to a destination; use a method for flows"):
+        crowdveil.anonymize("microaggregation", ids, tmp_path / "out", k=5)
+    with pytest.raises(InputError, match="wanted zones, but it holds trips"):
+        crowdveil.anonymize("joint", ids, tmp_path / "out", zones=ids, k=5)
+
+
+def test_many_dropped_rows_are_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for bad, warned in ((1, False), (10, True)):
+        notes = ReadNotes()
+        table = pa.table({"origin": ["a"] * 90 + [None] * bad, "destination": ["b"] * (90 + bad)})
+        read_flows(table, notes=notes, drop_invalid=True)
+        show_notes(notes)
+        shown = capsys.readouterr().err
+        assert ("warning: 10 % of the rows were dropped" in shown) == warned and "note: dropped" in shown
+        assert bool(notes.warnings()) == warned and notes.sentences()[0].startswith("10 %") == warned
+    with pytest.warns(CrowdveilWarning, match="10 % of the rows were dropped"):
+        crowdveil.anonymize("suppression", table, tmp_path / "out", k=5, drop_invalid=True)
+    assert "10 % of the rows of the input were dropped" in (tmp_path / "out" / "report.html").read_text()

@@ -1,0 +1,63 @@
+"""Readable names of areas: different, short, and a function of public zones alone."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crowdveil.model.area_labels import MAX_LENGTH, area_labels, zone_labels
+from crowdveil.model.release import Areas
+from crowdveil.model.zones import Zones
+
+
+def _zones(names: list[str] | None, regions: list[str | None] | None = None, n: int = 0) -> Zones:
+    n = len(names) if names is not None else n
+    lon, lat = 2 + 0.01 * np.arange(n), np.full(n, 48.0)
+    texts = [None if v is None else np.array(v, dtype=object) for v in (names, regions)]
+    return Zones([f"z{i}" for i in range(n)], lon, lat, kind="centroids", names=texts[0], regions=texts[1])
+
+
+def _areas(zones: Zones, *sets: tuple[int, ...], word: str = "area") -> Areas:
+    names = [zones.ids[s[0]] if len(s) == 1 else f"{word}-{i}" for i, s in enumerate(sets)]
+    tiles = np.array([t for s in sets for t in s], np.int32)
+    return Areas(zones, np.array(names, dtype=object), np.cumsum([0, *map(len, sets)]), tiles)
+
+
+def test_names_come_from_zones_and_regions() -> None:
+    zones = _zones(["Astoria", "Elmhurst", "Corona", "Corona", "Bronx Park", "Soho"], ["Queens"] * 4 + ["Bronx", None])
+    labels = area_labels(_areas(zones, (0,), (0, 1), (2,), (3,), (0, 1, 2, 3), (4, 5)))
+    assert labels == ["Astoria", "Astoria + 1", "Corona (z2)", "Corona (z3)", "Queens", "Bronx Park + 1"]
+    assert area_labels(_areas(_zones(None, n=3), (0,), (1, 2))) == ["z0", "z1 + 1"]
+
+
+def test_many_tiles_have_their_region_and_direction() -> None:
+    zones = _zones([f"Z{i}" for i in range(20)], ["Queens"] * 14 + ["Bronx"] * 6)
+    west, east, mixed = area_labels(_areas(zones, tuple(range(6)), tuple(range(8, 14)), tuple(range(10, 18))))
+    assert west == "Queens / west (Z0 + 5)" and east == "Queens / east (Z8 + 5)" and mixed == "Queens, Bronx (Z10 + 7)"
+
+
+@given(st.lists(st.text(max_size=90), min_size=1, max_size=12), st.data())
+def test_names_differ_and_are_short_whatever_the_zones_are_called(names: list[str], data: st.DataObject) -> None:
+    regions = data.draw(
+        st.lists(
+            st.one_of(st.none(), st.sampled_from(["A" * 40, "B", names[0]])), min_size=len(names), max_size=len(names)
+        )
+    )
+    zones = _zones(names, regions)
+    assert len(set(zone_labels(zones))) == len(zones)
+    sets = [s for size in (1, 2, 3) for s in combinations(range(min(len(names), 5)), size)]
+    for word in ("area", "small"):
+        labels = area_labels(_areas(zones, *sets, word=word))
+        assert len(set(labels)) == len(sets) and max(map(len, labels)) <= MAX_LENGTH
+
+
+def test_the_name_of_an_area_does_not_depend_on_other_areas_or_their_order() -> None:
+    """An attacker compares names of two releases: areas of a tree have the same ones in both."""
+    zones = _zones([f"Z{i}" for i in range(8)])
+    tree = [(0,), (1,), (0, 1), (2, 3), (0, 1, 2, 3), (4, 5, 6), tuple(range(8))]
+    every = dict(zip(tree, area_labels(_areas(zones, *tree)), strict=True))
+    for few in (tree[::-1], tree[2:5], [(0, 1), (4, 5, 6)]):
+        assert area_labels(_areas(zones, *few)) == [every[s] for s in few]

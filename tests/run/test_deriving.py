@@ -1,0 +1,153 @@
+"""Derived releases: sums of published rows, checked against their parent, and accepted by a ledger."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import crowdveil
+from crowdveil.cli.main import cli
+from crowdveil.errors import CrowdveilError, InputError, ParameterError
+
+
+@pytest.fixture
+def trips(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(3)
+    n = 4000
+    table = pa.table(
+        {
+            "origin": [f"z{i}" for i in rng.integers(0, 4, n)],
+            "destination": [f"z{i}" for i in rng.integers(0, 4, n)],
+            "time": pa.array(rng.integers(0, 3 * 86400, n) * 1_000_000 + 1_600_000_000_000_000, pa.timestamp("us")),
+            "user_id": rng.integers(0, 900, n),
+        }
+    )
+    pq.write_table(table, tmp_path / "trips.parquet")
+    return tmp_path / "trips.parquet"
+
+
+@pytest.fixture
+def groups(tmp_path: Path) -> Path:
+    path = tmp_path / "groups.csv"
+    path.write_text("zone,group\nz0,north\nz1,north\nz2,south\nz3,south\n")
+    return path
+
+
+def hours(trips: Path, out: Path, **options: Any) -> Any:
+    options = {"k": 3, "step": "6h", "tz": "Europe/Paris", "attack": False, "report": False} | options
+    return crowdveil.anonymize("suppression", trips, out, **options)
+
+
+def sums(table: pa.Table, keys: list[str]) -> dict[tuple[Any, ...], int]:
+    rows = table.group_by(keys).aggregate([("volume", "sum")]).to_pylist()
+    return {tuple(row[key] for key in keys): row["volume_sum"] for row in rows}
+
+
+@pytest.mark.parametrize("table_format", ["parquet", "csv"])
+def test_days_are_sums_of_hours(trips: Path, tmp_path: Path, table_format: str) -> None:
+    hours(trips, tmp_path / "hours", format=table_format)
+    result = crowdveil.derive(tmp_path / "hours", tmp_path / "days", step="1d")
+    assert {entry["outcome"] for entry in result.manifest["guarantees"]} == {"holds"}
+    assert "disjoint-flows" in [entry["name"] for entry in result.manifest["guarantees"]]
+    assert result.manifest["parent"]["name"] == "hours"
+    checked = {guarantee.name: finding for guarantee, finding in crowdveil.verify(tmp_path / "days")}
+    assert all(finding.holds for finding in checked.values())
+    if table_format == "parquet":
+        parent, child = (pq.read_table(tmp_path / name / "flows.parquet") for name in ("hours", "days"))
+        day = pa.array([str(t.date()) for t in parent["t"].to_pylist()])
+        wanted = sums(parent.set_column(0, "t", day), ["t", "origin_area", "destination_area"])
+        rows = child.to_pylist()
+        found = {(str(r["t"].date()), r["origin_area"], r["destination_area"]): r["volume"] for r in rows}
+        assert found == wanted and len(rows) > 10
+
+
+def test_zones_and_thresholds(trips: Path, groups: Path, tmp_path: Path) -> None:
+    hours(trips, tmp_path / "hours")
+    parent = pq.read_table(tmp_path / "hours" / "flows.parquet")
+    zones = crowdveil.derive(tmp_path / "hours", tmp_path / "zones", step="all", to_zones=groups)
+    table = pq.read_table(tmp_path / "zones" / "flows.parquet")
+    assert set(table["origin_area"].to_pylist()) == {"north", "south"}
+    assert sum(table["volume"].to_pylist()) == sum(parent["volume"].to_pylist())
+    large = crowdveil.derive(tmp_path / "hours", tmp_path / "large", min_volume=25)
+    kept = [v for v in parent["volume"].to_pylist() if v >= 25]
+    assert sorted(pq.read_table(tmp_path / "large" / "flows.parquet")["volume"].to_pylist()) == sorted(kept)
+    assert 0 < len(kept) < len(parent)
+    for result in (zones, large):
+        assert {entry["outcome"] for entry in result.manifest["guarantees"]} == {"holds"}
+        assert all(finding.holds for _, finding in crowdveil.verify(result.folder))
+
+
+@pytest.mark.parametrize("forged", ["volume", "row"])
+def test_verify_follows_the_lineage(trips: Path, tmp_path: Path, forged: str) -> None:
+    hours(trips, tmp_path / "hours")
+    crowdveil.derive(tmp_path / "hours", tmp_path / "days", step="1d", report=False)
+    file, manifest = tmp_path / "days" / "flows.parquet", tmp_path / "days" / "manifest.json"
+    table = pq.read_table(file)
+    volume = table["volume"].to_numpy().copy()
+    volume[3] += 1
+    column = table.schema.get_field_index("volume")
+    table = table.set_column(column, "volume", pa.array(volume)) if forged == "volume" else table.slice(1)
+    pq.write_table(table, file)
+    from crowdveil.io.written_release import file_hash
+
+    content = json.loads(manifest.read_text())
+    content["files"]["data"]["sha256"] = file_hash(file)
+    manifest.write_text(json.dumps(content))
+    found = {guarantee.name: finding for guarantee, finding in crowdveil.verify(tmp_path / "days")}
+    assert found["sums-of-parent"].violated
+    (tmp_path / "hours").rename(tmp_path / "elsewhere")
+    found = {guarantee.name: finding for guarantee, finding in crowdveil.verify(tmp_path / "days")}
+    assert found["sums-of-parent"].outcome.value == "not checked"
+    del content["guarantees"][2]
+    manifest.write_text(json.dumps(content))
+    with pytest.raises(CrowdveilError, match="every derived release has"):
+        crowdveil.verify(tmp_path / "days")
+
+
+def test_a_ledger_accepts_what_is_derived(trips: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ledger = crowdveil.ledger_init(tmp_path / "ledger")
+    hours(trips, tmp_path / "hours", ledger=ledger)
+    with pytest.raises(CrowdveilError, match="leaves"):
+        hours(trips, tmp_path / "refused", step="1d", ledger=ledger)
+    arguments = [
+        "derive",
+        str(tmp_path / "hours"),
+        "--step",
+        "1d",
+        "-o",
+        str(tmp_path / "days"),
+        "--ledger",
+        str(ledger),
+    ]
+    cli.main(arguments, standalone_mode=False)
+    assert "ledger: passed at tier 0" in capsys.readouterr().out
+    crowdveil.derive(tmp_path / "hours", tmp_path / "all", step="all")
+    assert crowdveil.ledger_add(ledger, tmp_path / "all").entry == 3
+    rows = crowdveil.ledger_list(ledger).to_arrow().to_pylist()
+    assert [(row["derived_from"], row["tier"], row["passed"]) for row in rows] == [
+        (None, 0, True),
+        (1, 0, True),
+        (1, 0, True),
+    ]
+    again = hours(trips, tmp_path / "again", ledger=ledger)
+    assert again.manifest["ledger"]["entries_audited"] == 1, "what is derived gives nothing beyond its parent"
+
+
+def test_what_cannot_be_derived(trips: Path, groups: Path, tmp_path: Path) -> None:
+    hours(trips, tmp_path / "hours")
+    with pytest.raises(ParameterError, match="nothing would change"):
+        crowdveil.derive(tmp_path / "hours", tmp_path / "same")
+    groups.write_text("zone,group\nz0,north\n")
+    ledger = crowdveil.ledger_init(tmp_path / "ledger")
+    with pytest.raises(InputError, match="not in the ledger"):
+        crowdveil.derive(tmp_path / "hours", tmp_path / "out", step="1d", ledger=ledger)
+    crowdveil.anonymize("laplace", trips, tmp_path / "noisy", epsilon=1, attack=False, report=False)
+    with pytest.raises(InputError, match="not k-anonymous"):
+        crowdveil.derive(tmp_path / "noisy", tmp_path / "out", step="1d")
+    assert not (tmp_path / "out").exists()
