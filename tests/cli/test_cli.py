@@ -79,7 +79,9 @@ def test_methods_lists_and_explains(crowdveil: Any) -> None:
 
 def test_anonymize_verify_and_tamper(crowdveil: Any, points: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    code, shown, notes = crowdveil("anonymize", "simple-generalization", points, "--tile-size-m", "200", "-o", out)
+    code, shown, notes = crowdveil(
+        "anonymize", "simple-generalization", points, "--tile-size-m", "200", "-o", out, "--format", "parquet"
+    )
     assert code == 0 and "verified and written" in shown and "no guarantee of anonymity" in shown and notes == ""
     code, shown, _ = crowdveil("verify", out)
     assert code == 0 and shown.count("holds") == 2 and "heuristic" in shown

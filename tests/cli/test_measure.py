@@ -28,7 +28,13 @@ def made(tmp_path: Path) -> Path:
     (tmp_path / "trips.csv").write_text("origin,destination,time,user\n" + "\n".join(lines) + "\n")
     (tmp_path / "zones.csv").write_text(ZONES)
     crowdveil.anonymize(
-        "suppression", tmp_path / "trips.csv", tmp_path / "out", zones=tmp_path / "zones.csv", tz="Europe/Paris", k=10
+        "suppression",
+        tmp_path / "trips.csv",
+        tmp_path / "out",
+        zones=tmp_path / "zones.csv",
+        tz="Europe/Paris",
+        k=10,
+        format="parquet",
     )
     return tmp_path
 
