@@ -3,7 +3,8 @@
 Matrices of up to 40 trips between 2 to 5 places, with people and without, k from 2 to 5, budgets from 0 to 50 %, on the Ward tree
 and with dyadic splits. Gaps in per cent of the optimum: of the partition that a multiplier finds with the rest of the budget
 spent, and of the result, which is searched between two multipliers; and both as they are certified. `od_tiny_gap.py NUMBER` sets
-the number of matrices on the tree (2,000); with dyadic splits, which have many more partitions, a tenth of it. The last figure is the mean gap of the result.
+the number of matrices on the tree (2,000); with dyadic splits, which have many more partitions, it is a tenth. The last figure is
+the mean gap of the result.
 """
 
 from __future__ import annotations
