@@ -46,10 +46,11 @@ class MergedRows:
     @staticmethod
     def _times(release: FlowRelease) -> list[int]:
         """Return a number for the time step, or the interval, of each row."""
-        if release.intervals is None:
-            return release.step.tolist()
-        spans = np.column_stack([release.intervals.first, release.intervals.last])
-        return np.unique(spans, axis=0, return_inverse=True)[1].reshape(-1).tolist()  # type: ignore[no-any-return]
+        number: Ints = release.step
+        if release.intervals is not None:
+            spans = np.column_stack([release.intervals.first, release.intervals.last])
+            number = np.unique(spans, axis=0, return_inverse=True)[1].reshape(-1)
+        return [int(n) for n in number]
 
     def _index(self, row: int) -> None:
         self._with_origin[self._time[row], self._origin[row]].add(row)
