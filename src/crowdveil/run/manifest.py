@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from crowdveil import __version__
 from crowdveil.errors import InputError, Option, ParameterError
@@ -30,6 +30,28 @@ _NOT_OF_FLOWS = ("hierarchy", "destination_hierarchy", "partition", "partition_s
 _PACKAGES = ("numpy", "pyarrow", "duckdb", "shapely", "pyproj", "numba", "h3", "scipy", "fastcluster")
 
 
+class Measured(NamedTuple):
+    """Figures that a run measured, in the form in which they are published.
+
+    Attributes
+    ----------
+    cost, facts
+        The information loss, and facts of the method.
+    risk
+        Of attacks, before and after; None where there was no attack.
+    people_about
+        The number of people, rounded down; None where it is not known or not published.
+    distortion
+        Of trajectories; None where it was not measured.
+    """
+
+    cost: dict[str, Any]
+    facts: Mapping[str, Any]
+    risk: list[dict[str, Any]] | None
+    people_about: int | None
+    distortion: dict[str, Any] | None
+
+
 def build_manifest(
     *,
     method: Method,
@@ -40,13 +62,9 @@ def build_manifest(
     notes: ReadNotes,
     counts: str,
     checked: list[tuple[Guarantee, Finding]],
-    cost: dict[str, Any],
-    risk: list[dict[str, Any]] | None,
-    facts: Mapping[str, Any],
+    measured: Measured,
     files: Mapping[str, dict[str, Any]],
-    people_about: int | None = None,
-    distortion: dict[str, Any] | None = None,
-    decision: Mapping[str, str] | None = None,
+    decision: Mapping[str, str],
 ) -> dict[str, Any]:
     """Return the manifest as plain values; `files` are the results of `file_entry`, by role."""
     return {
@@ -60,10 +78,10 @@ def build_manifest(
             "status": method.status,
             "parameters": params.model_dump(mode="json"),
             "seed_given": seed_given,
-            "facts": dict(facts),
+            "facts": dict(measured.facts),
         },
         "input": {
-            "data": {"kind": _kind(data), "people_about": people_about},
+            "data": {"kind": _kind(data), "people_about": measured.people_about},
             "options": _options(reading),
             "notes": notes.messages,
             "dropped": notes.dropped,
@@ -83,10 +101,10 @@ def build_manifest(
             for guarantee, finding in checked
         ],
         "original_ids_published": False,
-        "cost": cost,
-        "distortion": distortion,
-        "risk": risk,
-        "decision": dict(decision or {}),
+        "cost": measured.cost,
+        "distortion": measured.distortion,
+        "risk": measured.risk,
+        "decision": dict(decision),
         "files": dict(files),
     }
 

@@ -20,7 +20,7 @@ from crowdveil.reading import READINGS
 from crowdveil.registry import find_method
 from crowdveil.run.backend import Backend, RunSpec
 from crowdveil.run.local import LocalBackend
-from crowdveil.run.manifest import build_manifest
+from crowdveil.run.manifest import Measured, build_manifest
 from crowdveil.run.options import DECISION, RunOptions
 from crowdveil.run.result import Result
 from crowdveil.run.verification import (
@@ -139,11 +139,12 @@ def run_stages(spec: RunSpec, backend: Backend, progress: Progress, stage: Stage
         stage("auditing")
         audited = backend.audit(what_k_counts(data, params))
 
+    risk = None if risks is None else [risk.as_json() for risk in risks]
+    people = _people_about(backend, params)
     manifest = build_manifest(
         method=method, params=params, reading=spec.reading, seed_given=spec.seed_given, data=spec.data, notes=notes,
-        counts=what_k_counts(data, params), checked=checked, cost=solution.cost,
-        risk=None if risks is None else [risk.as_json() for risk in risks], facts=solution.facts,
-        files=files, people_about=_people_about(backend, params), distortion=solution.distortion,
+        counts=what_k_counts(data, params), checked=checked, files=files,
+        measured=Measured(solution.cost, solution.facts, risk, people, solution.distortion),
         decision={name: value for name in DECISION if (value := getattr(options, name)) is not None},
     )  # fmt: skip
     if audited is not None:

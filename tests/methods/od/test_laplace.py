@@ -132,7 +132,10 @@ def test_the_manifest_has_no_exact_figure(tmp_path: Path) -> None:
     written = (tmp_path / "out" / "manifest.json").read_text()
     manifest = json.loads(written)
     assert manifest["method"]["seed_given"] is True and "987654321" not in written
-    assert manifest["input"]["data"] == {"kind": "table"} and "suppressed_volume_percent" not in manifest["cost"]
+    assert (
+        manifest["input"]["data"] == {"kind": "table", "people_about": None}
+        and "suppressed_volume_percent" not in manifest["cost"]
+    )
     assert any("keep it secret" in note for note in result.notes.messages) and manifest["input"]["notes"] == []
     names = [finding[0].name for finding in releases.verify(tmp_path / "out", trips)]
     assert names == ["differential-privacy", "well-formed-flows"]
