@@ -182,6 +182,8 @@ def test_worked_out_by_hand() -> None:
         "generalization-cost": 24 + 2 * 0.01 * 3,
         "generalization-boxes": 3,
         "mean-duration": NAN,
+        "confidence-coverage": NAN,
+        "confidence-width": NAN,
         "origin-area": NAN,
         "destination-area": NAN,
         "origin-tiles": 1,
