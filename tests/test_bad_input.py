@@ -547,7 +547,8 @@ def released(command: Command, *args: object) -> tuple[dict[str, Any], pa.Table]
     ran = command(*args)
     assert ran.code == 0, ran.err
     manifest = json.loads(Path("out/manifest.json").read_text())
-    table = pq.read_table(Path("out") / manifest["files"]["data"]["name"])
+    file = Path("out") / manifest["files"]["data"]["name"]
+    table = pacsv.read_csv(file) if file.suffix == ".csv" else pq.read_table(file)
     assert command("verify", "out").code == 0
     return manifest, table
 

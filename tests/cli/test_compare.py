@@ -77,7 +77,7 @@ def test_sweep_prints_and_writes(command: Any, made: Path) -> None:
     [
         (("compare", "flows.csv", "--methods", "no-such"), "no method no-such"),
         (("compare", "flows.csv", "--methods", ","), "at least one"),
-        (("compare", "flows.csv", "--methods", "simple-generalization"), "wanted a column lat"),
+        (("compare", "flows.csv", "--methods", "simple-generalization"), "wanted the points of trajectories"),
         (("compare", "flows.csv", "--methods", "joint:a=1"), "no such parameter"),
         (("compare", "flows.csv", "--methods", "joint", "--k", "9999", "--zones", "zones.csv"), "smaller k"),
         (("compare", "flows.csv", "--suppress", "x"), "suppress: wanted a share"),

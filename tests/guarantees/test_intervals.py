@@ -14,13 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil import testing
+from crowdveil.errors import InputError
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, SuppressionBudget, TrueVolumes, WellFormedFlows
 from crowdveil.guarantees.base import Outcome
 from crowdveil.io.flows import trips_to_flows
 from crowdveil.io.release_reader import load_flow_release
 from crowdveil.io.release_writer import write_release
 from crowdveil.io.written_release import WrittenRelease, read_release
-from crowdveil.methods.od.joint import METHOD, JointParams
+from crowdveil.methods.od.joint import METHOD, JointParams, check_data
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 from crowdveil.model.trips import Trips
 from crowdveil.progress import no_progress
@@ -231,17 +232,11 @@ def test_a_person_in_several_hours_counts_once() -> None:
     assert len(release) == 0 and release.step_table().num_rows == 0
 
 
-@examples(30)
-@given(data=days_of_flows(), k=st.integers(2, 4), units=st.lists(st.integers(1, 3000), min_size=60, max_size=60))
-def test_weighted_trips_hold_too(
-    tmp_path_factory: pytest.TempPathFactory, data: Flows, k: int, units: list[int]
-) -> None:
-    """Volumes of rows are rounded from exact weights, window by window, and the budget is kept."""
-    weight = np.resize(np.array(units, np.int64), len(data)) * (WEIGHT_UNITS // 1000)
-    data = replace(data, weight=weight, volume=(weight + WEIGHT_UNITS // 2) // WEIGHT_UNITS)
-    folder = tmp_path_factory.mktemp("weighted")
-    release, params = _made(data, k=k, hour_weight=0)
-    written = read_release(folder, write_release(release, folder, "parquet", None))
-    for guarantee in (*METHOD.guarantees(data, params), TrueVolumes(), WellFormedFlows()):
-        finding = guarantee.check_with_flows(written, data)
-        assert not finding.violated, finding.detail
+def test_weights_are_refused() -> None:
+    """They are rounded in each time step, so that the volume of an interval may be above that of its time steps."""
+    zones = testing.Zones(np.array(["a", "b"], object), np.array([2.0, 2.1]), np.array([48.0, 48.0]), kind="centroids")
+    trips = Trips(zones, np.zeros(48, int), np.ones(48, int), t=HOUR * np.arange(48) // 2, person=np.arange(48))
+    data = trips_to_flows(trips, step="1h", members=True)
+    data = replace(data, weight=data.volume * WEIGHT_UNITS)
+    with pytest.raises(InputError, match="adaptive takes trips without weights"):
+        check_data(data, JointParams(k=2, time_partition="adaptive"))

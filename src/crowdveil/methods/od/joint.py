@@ -235,6 +235,13 @@ def check_data(data: Flows, params: JointParams) -> None:
     if params.objective == "area":
         check_outlines(data, f"{Option('objective', 'area')}")
     if params.time_partition == "adaptive":
+        if data.weight is not None:
+            # Weights are rounded in each time step: the rounded trips of a window and of its rows may differ by some.
+            raise InputError(
+                Option("time_partition"),
+                "adaptive takes trips without weights, since these are rounded in each time step; leave out the weights, or use "
+                "steps or stable.",
+            )
         checked_step(data, params.window_options)
 
 
