@@ -23,7 +23,8 @@ def many_flows(folder: Path, manifest: dict[str, object]) -> None:
     """Flows between the cells of a grid, written as a release."""
     from crowdveil.io.release_writer import write_release
     from crowdveil.io.written_release import read_release
-    from crowdveil.model.release import Areas, FlowRelease
+    from crowdveil.model.areas import Areas
+    from crowdveil.model.release import FlowRelease
     from crowdveil.model.tessellation import grid_frame, grid_zones
     from crowdveil.report.html import public_report
 

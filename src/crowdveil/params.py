@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from crowdveil.errors import Option, ParameterError
-from crowdveil.guarantees.flows import BudgetPeriod
+from crowdveil.guarantees.budget import BudgetPeriod
 from crowdveil.io.time_steps import step_seconds
 from crowdveil.io.time_windows import Window, WindowOptions
 from crowdveil.model.flows import trips_within

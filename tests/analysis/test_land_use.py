@@ -12,8 +12,9 @@ from sklearn.metrics import adjusted_rand_score
 import crowdveil
 from crowdveil.analysis.land_use import Clustering, _matched
 from crowdveil.errors import InputError, MissingExtraError, ParameterError
+from crowdveil.model.areas import Areas
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
+from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
 from crowdveil.model.zones import Zones
 
 MONDAY = 1_767_571_200

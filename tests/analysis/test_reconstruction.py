@@ -19,9 +19,10 @@ from crowdveil.analysis import estimates as estimates_module
 from crowdveil.analysis.estimates import Groups, estimate_chunks, estimates
 from crowdveil.analysis.study import OpenedRelease, Study, StudyReading, StudySide, build_study
 from crowdveil.io.notes import ReadNotes
+from crowdveil.model.areas import Areas
 from crowdveil.model.flows import Flows
 from crowdveil.model.projection import LocalProjection
-from crowdveil.model.release import Areas, FlowRelease
+from crowdveil.model.release import FlowRelease
 from crowdveil.model.zones import Zones
 from crowdveil.solve.od.overlaps import Shares, in_own_tiles, in_zones, overlaps, tile_trips
 from crowdveil.testing import flows

@@ -109,7 +109,7 @@ def test_hours_come_up_as_on_the_wall(start: int, length: int, tz: str) -> None:
 
 
 def _release(t: np.ndarray, step_s: int = 3600) -> FlowRelease:
-    from crowdveil.model.release import Areas
+    from crowdveil.model.areas import Areas
     from crowdveil.model.zones import Zones
 
     none = np.zeros(0, np.int64)

@@ -19,8 +19,9 @@ from crowdveil.attacks.od.published import Published
 from crowdveil.attacks.od.release_overlaps import TimedRows
 from crowdveil.attacks.od.releases import PublishedReleases, recover, run
 from crowdveil.errors import InputError
+from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Ints
-from crowdveil.model.release import NOT_GIVEN, Areas, FlowRelease
+from crowdveil.model.release import NOT_GIVEN, FlowRelease
 from crowdveil.model.zones import Zones
 
 TILES = 4

@@ -53,7 +53,7 @@ from crowdveil.guarantees import (
     WellFormedTrajectories,
 )
 from crowdveil.guarantees.base import FROM_FILES, require_checked, require_not_violated, tally
-from crowdveil.guarantees.flows import within_budget
+from crowdveil.guarantees.budget import within_budget
 from crowdveil.io.sectors import WrittenSectors, read_sectors
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.flows import Flows, trips_within

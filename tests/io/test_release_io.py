@@ -19,7 +19,7 @@ from crowdveil.guarantees import DisjointFlows, WellFormedFlows
 from crowdveil.io import release_writer
 from crowdveil.io.release_reader import load_flow_release_alone
 from crowdveil.io.written_release import NO_TIME, WrittenRelease, read_release
-from crowdveil.model.release import Areas
+from crowdveil.model.areas import Areas
 from crowdveil.model.tessellation import grid_frame, grid_zones
 from crowdveil.model.zones import Zones
 

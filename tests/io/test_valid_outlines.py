@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from crowdveil.io.geojson import GRID, snap_to_grid, union_outline, write_features, write_zones
 from crowdveil.io.release_writer import area_features
 from crowdveil.io.zones import read_zones
-from crowdveil.model.release import Areas
+from crowdveil.model.areas import Areas
 from crowdveil.model.tessellation import voronoi_zones
 from crowdveil.model.zones import Zones
 

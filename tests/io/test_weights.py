@@ -22,8 +22,9 @@ from crowdveil.guarantees import SuppressionBudget, TrueVolumes
 from crowdveil.io.flows import read_flows, trips_to_flows
 from crowdveil.io.release_writer import write_release
 from crowdveil.io.written_release import read_release
+from crowdveil.model.areas import Areas
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
-from crowdveil.model.release import NOT_GIVEN, Areas
+from crowdveil.model.release import NOT_GIVEN
 from crowdveil.model.tessellation import grid_frame, grid_zones
 from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Zones

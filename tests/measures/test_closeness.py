@@ -9,10 +9,11 @@ from scipy.optimize import linprog
 
 from crowdveil.measures.od.closeness import closeness, tree_distances
 from crowdveil.measures.od.comparison import OdComparison
+from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
-from crowdveil.model.release import Areas, FlowRelease
+from crowdveil.model.release import FlowRelease
 from crowdveil.model.zones import Zones
 
 

@@ -156,8 +156,9 @@ def test_bounds_hold(draw: st.DataObject) -> None:
 
 def _hand(zones: Any = None) -> tuple[Flows, FlowRelease]:
     """Three tiles in a row, 1 km apart: 6 trips a→b, 2 a→c, 1 c→a; released: a→{b, c} with 8 trips."""
+    from crowdveil.model.areas import Areas
     from crowdveil.model.projection import LocalProjection
-    from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas
+    from crowdveil.model.release import NOT_GIVEN, PUBLISHED
     from crowdveil.model.zones import Zones
 
     lon, lat = LocalProjection(2.0, 48.0).to_globe(np.array([-1000.0, 0.0, 1000.0]), np.zeros(3))
@@ -217,7 +218,7 @@ def test_worked_out_by_hand() -> None:
 
 def test_boxes_meet_tiles_that_they_do_not_hold() -> None:
     from crowdveil.measures.od.boxes import tiles_met
-    from crowdveil.model.release import Areas
+    from crowdveil.model.areas import Areas
     from crowdveil.model.zones import Zones
 
     # Four squares in a row; the box around the middles of the first and the third meets the second, and not the fourth.

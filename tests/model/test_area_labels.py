@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil.model.area_labels import MAX_LENGTH, area_labels, zone_labels
-from crowdveil.model.release import Areas
+from crowdveil.model.areas import Areas
 from crowdveil.model.zones import Zones
 
 

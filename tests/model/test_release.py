@@ -9,7 +9,8 @@ import pytest
 import shapely
 
 from crowdveil.errors import InputError
-from crowdveil.model.release import NOT_GIVEN, Areas, FlowRelease, TrajectoryRelease
+from crowdveil.model.areas import Areas
+from crowdveil.model.release import NOT_GIVEN, FlowRelease, TrajectoryRelease
 from crowdveil.model.zones import Zones
 
 SHAPES = np.array([shapely.box(2 + i / 10, 41, 2.1 + i / 10, 41.1) for i in range(3)], dtype=object)

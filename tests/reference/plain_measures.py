@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
+from crowdveil.model.areas import Areas
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import NOT_GIVEN, PUBLISHED, REPORTED, Areas, FlowRelease
+from crowdveil.model.release import NOT_GIVEN, PUBLISHED, REPORTED, FlowRelease
 
 Box = tuple[tuple[int, ...], tuple[int, ...]]
 

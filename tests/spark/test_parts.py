@@ -41,7 +41,7 @@ from crowdveil.guarantees import (
 )
 from crowdveil.io.geojson import write_zones
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.od_rows import find_od_columns
+from crowdveil.io.od_columns import find_od_columns
 from crowdveil.io.partition import read_partition
 from crowdveil.io.source import open_source
 from crowdveil.io.time_forms import TimeForm

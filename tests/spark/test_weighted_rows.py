@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.io.flows import read_flows
-from crowdveil.io.od_rows import OdColumns
+from crowdveil.io.od_columns import OdColumns
 from crowdveil.io.source import open_source
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones

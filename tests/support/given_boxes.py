@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from crowdveil.model.areas import Areas
 from crowdveil.model.flows import Flows
 from crowdveil.model.partition import BoxPartition
-from crowdveil.model.release import Areas
 
 
 def with_boxes(data: Flows, seed: int) -> Flows:

@@ -24,11 +24,12 @@ from crowdveil.io.times import Clock
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.io.zones import read_tile_values, read_voronoi, read_zones
 from crowdveil.method import RowSemantics
+from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Labels
 from crowdveil.model.flows import Flows
 from crowdveil.model.globe import Box, in_one_piece, wrapped
 from crowdveil.model.projection import centroids
-from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
+from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
 from crowdveil.model.tessellation import grid_over, grid_zones, h3_cover, h3_zones
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params

@@ -8,10 +8,11 @@ from pydantic import ValidationError
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees.base import Finding, Guarantee, Outcome
+from crowdveil.guarantees.budget import SuppressionBudget
 from crowdveil.guarantees.combinations import CombinationKAnonymity
 from crowdveil.guarantees.derived import SumsOfParent
 from crowdveil.guarantees.extent import GeneralizationLimit, MaxArea, MinInhabitedTiles, MinTiles
-from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, SuppressionBudget, WellFormedFlows
+from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, WellFormedFlows
 from crowdveil.guarantees.noise import DifferentialPrivacy
 from crowdveil.guarantees.original import BoundedVolumes, TrueVolumes
 from crowdveil.guarantees.sectors import (

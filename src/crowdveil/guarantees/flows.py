@@ -3,42 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any, ClassVar, Literal
-from zoneinfo import ZoneInfo
+from typing import ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_serializer, model_validator
+from pydantic import Field
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, faults_in, flags
 from crowdveil.guarantees.intervals import (
     INTERVAL_FAULTS,
-    WindowLength,
-    budget_windows,
     interval_faults,
-    local_seconds,
     row_pieces,
-    window_keys,
 )
-from crowdveil.guarantees.original import step_volumes, volumes_by_step, volumes_in_rows, volumes_of_rows
 from crowdveil.guarantees.outlines import broken_outlines
 from crowdveil.guarantees.painting import blocks, by_step
 from crowdveil.guarantees.runs import Runs
-from crowdveil.io.written_release import BOUND_COLUMNS, FLOW_COLUMNS, NO_TIME, WrittenRelease
-from crowdveil.model.arrays import Ints, Mask
-from crowdveil.model.flows import Flows
+from crowdveil.io.written_release import BOUND_COLUMNS, FLOW_COLUMNS, WrittenRelease
 from crowdveil.model.release import STATES
 
-BudgetPeriod = Literal["step", "all", "hour-of-day", "hour-of-week", "day-type", "window"]
-"""What a suppression budget is for: each time step; all of them together; those of each hour of the day or of the week, or of
-working days, Saturdays and Sundays; those of each window, where rows have intervals of time."""
-_WINDOWS = {"1d": "each day", "7d": "each week", "all": "the whole period"}
-_PERIODS: dict[BudgetPeriod, str] = {
-    "step": "each time step", "all": "all time steps together", "hour-of-day": "the time steps of each hour of the day",
-    "hour-of-week": "the time steps of each hour of the week",
-    "day-type": "the time steps of working days, of Saturdays and of Sundays each", "window": "each window",
-}  # fmt: skip
 _FAULTS = {
     "columns": "columns are missing or more than they should be",
     "two_crowds": "two columns have the group size",
@@ -118,270 +100,6 @@ class DisjointFlows(Guarantee):
         if counts["unlisted"]:
             return "rows name an area that is not in the list of areas."
         return f"{counted(counts['rows'], 'row')} checked, {counts['crossed']:,} time steps have a pair twice."
-
-
-class SuppressionBudget(Guarantee):
-    """At most a given volume of each time step, or of all time steps of a period, is suppressed."""
-
-    name: ClassVar[str] = "suppression-budget"
-    kind: ClassVar[Kind] = "structure"
-    tallies: ClassVar[Mapping[str, Merge]] = dict.fromkeys(("steps", "over", "open", "below_k", "strange"), "sum")
-    from_data: ClassVar[tuple[str, ...]] = ("tz", "interval_s")
-
-    suppress: float | None = Field(None, ge=0, le=1)
-    """A share of the volume."""
-    suppress_trips: int | None = Field(None, ge=0)
-    """A number of trips instead of a share."""
-    k: int = Field(ge=1)
-    weighted: bool = False
-    """Whether trips have weights: a flow then counts as the whole trips that its weight is rounded to."""
-    period: BudgetPeriod = "step"
-    tz: str = "UTC"
-    """Time zone of the hours and days of the period."""
-    window: WindowLength | None = None
-    """Length of a window, where the period is a window."""
-    interval_s: int | None = Field(None, ge=1)
-    """Seconds of the longest interval inside a window that can be published; None for the whole window."""
-
-    @model_serializer(mode="wrap")
-    def _without_windows(self, dump: Any) -> Any:
-        """Leave out what only windows have: a manifest without them is as it was before there were any."""
-        values = dump(self)
-        return (
-            values
-            if self.period == "window"
-            else {n: v for n, v in values.items() if n not in ("window", "interval_s")}
-        )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _one_budget(cls, values: Any) -> Any:
-        """Reject both and neither."""
-        if isinstance(values, dict) and (values.get("suppress") is None) == (values.get("suppress_trips") is None):
-            raise ValueError("either suppress or suppress_trips")
-        return values
-
-    def statement(self) -> str:
-        """Return the guarantee in one sentence."""
-        limit = (
-            f"{self.suppress_trips:,} trips" if self.suppress is None else f"{100 * self.suppress:g} % of the volume"
-        )
-        rounded = "; flows, or published sums of them, are rounded to whole trips for this" if self.weighted else ""
-        if self.period == "step":
-            return f"Of each time step at most {limit} is suppressed, unless its group size is below {self.k:,} in all{rounded}."
-        if self.period == "window":
-            length = "windows" if self.interval_s is None else f"intervals of {self.interval_s / 3600:g} hours"
-            return (
-                f"Of {_WINDOWS[self.window or 'all']} at most {limit} is suppressed, without {length} whose group size is "
-                f"below {self.k:,} in all{rounded}."
-            )
-        return (
-            f"Of {_PERIODS[self.period]} at most {limit} is suppressed, without time steps whose group size is below {self.k:,} "
-            f"in all{rounded}."
-        )
-
-    def check(self, written: WrittenRelease) -> Finding:
-        """Compare each given suppressed total with the volume of its time step."""
-        suppressed, given = written.listed("suppressed")
-        published = self._sum_rows(written, written.column("volume"))
-        volume = published + suppressed
-        if self.period != "step":
-            listed, step = written.listed_steps()
-            group = self._groups(listed)[step]
-            return self._check_groups(published, volume, group, ~given | self.weighted)
-        if self.weighted:
-            # Only the original shows what each flow is rounded to; a volume differs by at most a trip for each flow in it.
-            flows = self._sum_rows(written, _most_flows(written))
-            over = given & ~self._within(suppressed - flows, volume)
-            open_ = ~over & ~(given & self._within(suppressed + flows, volume))
-        else:
-            over = ~self._within(suppressed, volume)  # a total that is not given is 0 here
-            # Totals not given are below k trips, where trips are counted: then even k - 1 may be within the budget.
-            trips = "trips" in written.data.column_names and np.array_equal(
-                written.column("trips"), written.column("volume")
-            )
-            upper = np.full(len(suppressed), self.k - 1)
-            open_ = ~given & ~(trips & self._within(upper, published + upper))
-        counts = {"steps": len(given), "over": int(over.sum()), "open": int(open_.sum())}
-        return self.make_finding(counts["over"] > 0, counts, open_=counts["open"] > 0)
-
-    def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
-        """Compare what is missing of each time step of the original, given or not, with its volume."""
-        if self.period == "window":
-            return self._check_windows_with_flows(written, original)
-        published, strange = volumes_by_step(written, original)
-        volume = step_volumes(original)
-        if self.period != "step":
-            return self._check_groups_with_flows(written, original, published, volume, strange)
-        open_ = 0
-        in_rows = volumes_in_rows(written, original) if self.weighted else published
-        if in_rows is None:  # rows overlap: nothing shows which flows are in them, so each may be rounded up or down
-            flows = np.diff(original.offsets)
-            over = ~self._within(volume - published - flows, volume)
-            open_ = int((~over & ~self._within(volume - published + flows, volume)).sum())
-        else:
-            # A row may have been rounded to 0, and left out, because the volumes of others have its trips.
-            over = ~self._within(volume - np.maximum(published, in_rows), volume)
-        whole = over & (published == 0)
-        for step in np.flatnonzero(whole).tolist():
-            over[step] = self._people(original, step) >= self.k
-        counts = {
-            "steps": len(over),
-            "over": int(over.sum()),
-            "below_k": int((whole & ~over).sum()),
-            "strange": strange,
-            "open": open_,
-        }
-        return self.make_finding(counts["over"] + strange > 0, counts, open_=open_ > 0, with_original=True)
-
-    def _check_groups(
-        self,
-        published: Ints,
-        volume: Ints,
-        group: Ints,
-        unknown: Mask,
-        *,
-        strange: int = 0,
-        with_original: bool = False,
-    ) -> Finding:
-        """Compare what is suppressed of each group of time steps with its volume; an unknown total leaves it open."""
-        groups, number = np.unique(group, return_inverse=True)
-        of_group = np.zeros((3, len(groups)), np.int64)
-        for row, values in enumerate((published, volume, unknown)):
-            np.add.at(of_group[row], number, values)
-        outside, open_ = ~self._within(of_group[1] - of_group[0], of_group[1]), of_group[2] > 0
-        counts = {
-            "steps": len(group), "over": int((outside & ~open_).sum()), "open": int(open_.sum()), "strange": strange,
-        }  # fmt: skip
-        return self.make_finding(
-            counts["over"] + strange > 0, counts, open_=counts["open"] > 0, with_original=with_original
-        )
-
-    def _check_groups_with_flows(
-        self, written: WrittenRelease, original: Flows, published: Ints, volume: Ints, strange: int
-    ) -> Finding:
-        """Compare each group of time steps of the original, without those of fewer than k people in all."""
-        unknown = np.zeros(len(volume), np.bool_)
-        if self.weighted:
-            in_rows = volumes_in_rows(written, original)
-            unknown = np.full(len(volume), in_rows is None)
-            published = published if in_rows is None else np.maximum(published, in_rows)
-        empty = np.flatnonzero((published == 0) & (volume > 0))
-        keep = np.ones(len(volume), np.bool_)
-        keep[[step for step in empty.tolist() if self._people(original, step) < self.k]] = False
-        group = step_groups(original.t, self.tz, self.period)
-        columns = (published[keep], volume[keep], group[keep], unknown[keep])
-        return self._check_groups(*columns, strange=strange, with_original=True)
-
-    def _groups(self, t: Ints) -> Ints:
-        """Return the group of each time step."""
-        if self.period == "window":
-            return window_keys(local_seconds(t, self.tz), self.window or "all")
-        return step_groups(t, self.tz, self.period)
-
-    def _check_windows_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
-        """Compare what is missing of each window of the original with its volume, without intervals of fewer than k people."""
-        window, counts = budget_windows(original, self.tz, self.window or "all", self.interval_s, self.k)
-        groups, number = np.unique(window[counts], return_inverse=True)
-        volume = np.zeros(len(groups) + 1, np.int64)
-        np.add.at(volume, number, step_volumes(original)[counts])
-        # Rows by the window of the first time step of the original that they span; the last place is for all others.
-        of_step = np.full(original.steps + 1, len(groups))
-        of_step[:-1][counts] = number
-        start = written.row_intervals()[0] if written.has_intervals else written.column("t")
-        of_row = of_step[np.searchsorted(original.t, start)]
-        published = np.zeros(len(groups) + 1, np.int64)
-        np.add.at(published, of_row, written.column("volume"))
-        strange, open_ = int((of_row == len(groups)).sum()), 0
-        if self.weighted:
-            sums = volumes_of_rows(written, original)
-            open_ = len(groups) if sums is None else 0
-            if sums is not None:
-                in_rows = np.zeros(len(groups) + 1, np.int64)
-                np.add.at(in_rows, of_row, sums)
-                published = np.maximum(published, in_rows)
-        over = 0 if open_ else int((~self._within(volume - published, volume))[:-1].sum())
-        counted_ = {"steps": original.steps, "over": over, "strange": strange, "open": open_}
-        return self.make_finding(over + strange > 0, counted_, open_=open_ > 0, with_original=True)
-
-    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Return in how many time steps more is suppressed, and in how many that is unknown."""
-        # The number of time steps of the original, or of those suppressed whole, would distinguish empty from suppressed ones.
-        steps = "every time step of the original" if with_original else counted(counts["steps"], "time step")
-        groups = "" if self.period in ("step", "all") else " windows" if self.period == "window" else " groups of them"
-        said = [f"{steps} checked, more is suppressed in {counts['over']:,}{groups}"]
-        if counts["open"]:
-            said.append(f"not given in {counted(counts['open'], 'time step')}")
-        if counts["strange"]:
-            said.append(f"{counts['strange']:,} are not in the original")
-        return f"{'; '.join(said)}."
-
-    def _within(self, suppressed: Ints, volume: Ints) -> Mask:
-        """Return where at most the budget is suppressed, by the definition and not by the arithmetic of the methods."""
-        if self.suppress is None:
-            return suppressed <= (self.suppress_trips or 0)
-        share = self.suppress
-        within: Mask = np.array(
-            [within_budget(w, v, share) for w, v in zip(suppressed.tolist(), volume.tolist(), strict=True)], bool
-        )
-        return within
-
-    @staticmethod
-    def _sum_rows(written: WrittenRelease, values: Ints) -> Ints:
-        """Return the sum of the rows' values for each listed time step: the listed total itself proves nothing."""
-        if written.has_intervals:
-            sums = np.zeros(len(written.steps) + 1, np.int64)
-            np.add.at(sums, written.row_windows(), values)  # rows of no window are added behind the last
-            return sums[:-1]
-        times, number = written.row_steps()
-        listed, step = written.listed_steps()
-        sums = np.zeros(len(times) + 1, np.int64)
-        np.add.at(sums, number, values)
-        at = np.searchsorted(times, listed)
-        at[~np.isin(listed, times)] = len(times)
-        total: Ints = sums[at][step]
-        return total
-
-    @staticmethod
-    def _people(original: Flows, step: int) -> int:
-        """Return the people of a time step; a lower bound where person ids are unknown."""
-        rows = slice(original.offsets[step], original.offsets[step + 1])
-        if original.k_unit == "trips":
-            return int(original.people[rows].sum())
-        if original.person_ids is None or original.person_offsets is None:
-            return int(original.people[rows].max(initial=0))
-        first, last = original.person_offsets[rows.start], original.person_offsets[rows.stop]
-        return len(np.unique(original.person_ids[first:last]))
-
-
-def step_groups(t: Ints, tz: str, period: BudgetPeriod) -> Ints:
-    """Return the group of each time step: by its local hour, hour of the week or type of day; without code of the methods."""
-    found = []
-    for moment in t.tolist():
-        local = datetime.fromtimestamp(0 if moment == NO_TIME else moment, ZoneInfo(tz))
-        day, hour = local.weekday(), local.hour
-        found.append({"hour-of-day": hour, "hour-of-week": 24 * day + hour, "day-type": max(day - 4, 0)}.get(period, 0))
-    return np.array(found, np.int64)
-
-
-def _most_flows(written: WrittenRelease) -> Ints:
-    """Return an upper bound of the original flows in each row: its pairs of tiles, and its trips where these are counted."""
-    tiles = np.array([*map(len, written.area_tiles), 0], np.int64)  # the last is for areas that are not listed
-    pairs: Ints = tiles[written.area_numbers("origin_area")] * tiles[written.area_numbers("destination_area")]
-    if "trips" in written.data.column_names:
-        pairs = np.minimum(pairs, written.column("trips"))
-    return pairs
-
-
-def within_budget(suppressed: int, volume: int, budget: float) -> bool:
-    """Return whether the suppressed part of a volume is within a budget: a share of it up to 1, or a number of trips above 1.
-
-    The share is the quotient of two whole numbers, which Python rounds correctly to the nearest float; the budget is the float
-    nearest to the user's decimals. So 1 of 3 is within 1/3, and 3 of 10 within 0.3, without a tolerance.
-    """
-    if budget > 1:
-        return suppressed <= budget
-    return suppressed <= 0 or (volume > 0 and suppressed / volume <= budget)
 
 
 def _are_bounds_broken(written: WrittenRelease) -> bool:

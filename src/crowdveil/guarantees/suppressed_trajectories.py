@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
-from crowdveil.guarantees.flows import within_budget
+from crowdveil.guarantees.budget import within_budget
 from crowdveil.guarantees.trajectories import OTHER_NUMBER
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints

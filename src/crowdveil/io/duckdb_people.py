@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdveil.io.duckdb_engine import fetch, quote_identifier
-from crowdveil.io.od_rows import OdColumns
+from crowdveil.io.od_columns import OdColumns
 from crowdveil.io.person_ids import IdRules, count_case_variants, id_type
 from crowdveil.io.source import Source
 

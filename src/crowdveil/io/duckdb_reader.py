@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 from crowdveil.io.duckdb_engine import duckdb_errors, engine, fetch, quote_identifier, quote_literal
 from crowdveil.io.duckdb_people import EnginePeople
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.od_columns import OdColumns
 from crowdveil.io.od_grouping import group_sql, to_flows
-from crowdveil.io.od_rows import OdColumns, Problems
+from crowdveil.io.od_rows import Problems
 from crowdveil.io.person_ids import IdRules
 from crowdveil.io.source import Source
 from crowdveil.io.time_forms import TimeForm

@@ -14,8 +14,9 @@ from crowdveil.io.duckdb_engine import engine, fetch
 from crowdveil.io.duckdb_reader import can_read_in_duckdb, read_in_duckdb
 from crowdveil.io.hierarchy import build_hierarchy
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.od_columns import OdColumns, find_od_columns
 from crowdveil.io.od_grouping import group_sql, read_in_chunks, to_flows
-from crowdveil.io.od_rows import OdColumns, OdReader, ZoneNames, find_od_columns
+from crowdveil.io.od_rows import OdReader, ZoneNames
 from crowdveil.io.person_ids import IdRules
 from crowdveil.io.source import open_source
 from crowdveil.io.stations import station_zones

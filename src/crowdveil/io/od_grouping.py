@@ -15,7 +15,8 @@ from crowdveil.errors import InputError, counted
 from crowdveil.io.cropping import Crop
 from crowdveil.io.duckdb_engine import duckdb_errors, engine, fetch
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.od_rows import OdColumns, OdReader, ZoneNames
+from crowdveil.io.od_columns import OdColumns
+from crowdveil.io.od_rows import OdReader, ZoneNames
 from crowdveil.io.parallel import run_parallel
 from crowdveil.io.person_ids import IdRules
 from crowdveil.io.sorted_flows import flows_in_order, read_in_order

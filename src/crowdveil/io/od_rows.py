@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.errors import InputError, Option, ParameterError, rows_that
-from crowdveil.io.columns import describe_columns, find_columns
+from crowdveil.errors import InputError, Option, rows_that
 from crowdveil.io.cropping import Crop
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.od_columns import ENDS, OdColumns
 from crowdveil.io.parallel import run_ordered
 from crowdveil.io.person_ids import DistinctPeople, IdRules, count_case_variants
 from crowdveil.io.source import Source
@@ -38,82 +38,7 @@ from crowdveil.model.arrays import Floats, Indices, Ints, Labels, Mask
 from crowdveil.model.tessellation import locate
 from crowdveil.model.zones import Zones
 
-ENDS = ("origin", "destination")
 NO_TIME = "have no usable time in column"
-ROLES = (
-    "origin", "destination", "origin_lon", "origin_lat", "destination_lon", "destination_lat",
-    "time", "user", "volume", "people", "weight",
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class OdColumns:
-    """The input column of each role; None if there is none."""
-
-    origin: str | None = None
-    destination: str | None = None
-    origin_lon: str | None = None
-    origin_lat: str | None = None
-    destination_lon: str | None = None
-    destination_lat: str | None = None
-    time: str | None = None
-    user: str | None = None
-    volume: str | None = None
-    people: str | None = None
-    weight: str | None = None
-
-    @property
-    def by_id(self) -> bool:
-        """Whether origins and destinations are zone ids, not coordinates."""
-        return self.origin is not None
-
-    @property
-    def is_flows(self) -> bool:
-        """Whether a row is a flow with a volume, not one trip."""
-        return self.volume is not None
-
-    def coordinates(self, end: str) -> tuple[str, str]:
-        """Return the columns of longitude and latitude of "origin" or "destination"."""
-        return getattr(self, f"{end}_lon"), getattr(self, f"{end}_lat")
-
-    @property
-    def used(self) -> list[str]:
-        """All columns to read."""
-        return [c for c in (getattr(self, role) for role in ROLES) if c is not None]
-
-
-def find_od_columns(source: Source, named: dict[str, str | None], by_coordinates: bool, notes: ReadNotes) -> OdColumns:
-    """Find the columns of all roles. With `by_coordinates`, coordinates are needed and ids are ignored."""
-    unknown = [name for name in named if name not in ROLES]
-    if unknown:
-        raise ParameterError(unknown[0], f"there is no such option; columns are named by {', '.join(ROLES)}.")
-    roles = {role: named.get(role) for role in ROLES}
-    by_coordinates = by_coordinates or (roles["origin"] is None and roles["origin_lon"] is not None)
-    wanted = {r: n for r, n in roles.items() if not _skip(r, by_coordinates)}
-    found = OdColumns(**find_columns(source, wanted, notes))
-    if by_coordinates or found.origin is None or found.destination is None:
-        found = OdColumns(**find_columns(source, {r: n for r, n in roles.items() if r not in ENDS}, notes))
-        missing = [r for r in ROLES[2:6] if getattr(found, r) is None]
-        if missing:
-            wanted_text = (
-                "coordinates of origin and destination" if by_coordinates else "columns origin and destination"
-            )
-            asked = [Option(role) for role in (ROLES[2:6] if by_coordinates else ROLES[:2])]
-            names = f"{', '.join(map(str, asked[:-1]))} and {asked[-1]}"
-            raise InputError(
-                source.name, f"wanted {wanted_text}, but {describe_columns(source)}; name them with {names}."
-            )
-    if found.is_flows and found.weight is not None:
-        raise InputError(
-            source.name,
-            f"wanted volumes or weights, but there are both (columns {found.volume} and {found.weight}); "
-            f"weights are for trips, so omit {Option('weight')}.",
-        )
-    return found
-
-
-def _skip(role: str, by_coordinates: bool) -> bool:
-    return (role in ENDS) if by_coordinates else role.endswith(("_lon", "_lat"))
 
 
 @dataclass

@@ -16,9 +16,10 @@ from crowdveil.io.step_classes import step_classes
 from crowdveil.io.times import Clock, read_seconds
 from crowdveil.io.values import encode_ids
 from crowdveil.io.written_release import MANIFEST_FILE, read_release
+from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Ints
 from crowdveil.model.partition import BoxPartition, Partition, StepClass, ZoneGroups
-from crowdveil.model.release import PUBLISHED, Areas, FlowRelease
+from crowdveil.model.release import PUBLISHED, FlowRelease
 from crowdveil.model.zones import Zones
 
 STEP_CLASSES: tuple[StepClass, ...] = ("all", "hour-of-day", "hour-of-week", "day-type")

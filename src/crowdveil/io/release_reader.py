@@ -13,10 +13,11 @@ from crowdveil.io.time_steps import TimeSteps
 from crowdveil.io.times import Clock, read_seconds
 from crowdveil.io.values import one_array
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
+from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Bytes, Ints
 from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.intervals import Intervals
-from crowdveil.model.release import NOT_GIVEN, STATES, Areas, FlowRelease, TrajectoryRelease, VolumeBounds
+from crowdveil.model.release import NOT_GIVEN, STATES, FlowRelease, TrajectoryRelease, VolumeBounds
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
 

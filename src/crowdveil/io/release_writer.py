@@ -16,15 +16,9 @@ from crowdveil.io.tables import write_chunked_table, write_table
 from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import AREAS_FILE
 from crowdveil.model.area_labels import area_labels
+from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Ints, Mask
-from crowdveil.model.release import (
-    PUBLISHED,
-    REPORTED,
-    Areas,
-    FlowRelease,
-    Release,
-    TrajectoryRelease,
-)
+from crowdveil.model.release import PUBLISHED, REPORTED, FlowRelease, Release, TrajectoryRelease
 
 TableFormat = Literal["parquet", "csv"]
 

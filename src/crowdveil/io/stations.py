@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from crowdveil.errors import Option
 from crowdveil.io.columns import find_columns
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.od_rows import ENDS, OdColumns
+from crowdveil.io.od_columns import ENDS, OdColumns
 from crowdveil.io.source import Source
 from crowdveil.io.values import natural_key, read_floats
 from crowdveil.model.arrays import Floats, Labels

@@ -12,7 +12,8 @@ import numpy as np
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.cropping import EVERYTHING, Crop
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.od_rows import ENDS, OdColumns, read_coordinates
+from crowdveil.io.od_columns import ENDS, OdColumns
+from crowdveil.io.od_rows import read_coordinates
 from crowdveil.io.source import Source
 from crowdveil.io.zones import read_voronoi, read_zones
 from crowdveil.model.arrays import Floats

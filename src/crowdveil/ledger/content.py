@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.errors import InputError
-from crowdveil.io.od_rows import OdColumns
+from crowdveil.io.od_columns import OdColumns
 from crowdveil.io.person_ids import IdRules
 from crowdveil.io.source import Source
 from crowdveil.io.times import Clock

@@ -13,7 +13,8 @@ from crowdveil.errors import InputError, Option
 from crowdveil.io.cropping import parse_crop
 from crowdveil.io.flows import by_coordinates
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.od_rows import ROLES, OdReader, ZoneNames, find_od_columns
+from crowdveil.io.od_columns import ROLES, find_od_columns
+from crowdveil.io.od_rows import OdReader, ZoneNames
 from crowdveil.io.person_ids import IdRules
 from crowdveil.io.source import open_source
 from crowdveil.io.time_forms import TimeForm

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Indices, Labels
-from crowdveil.model.release import Areas
 from crowdveil.model.zones import Zones
 
 MAX_LENGTH = 60

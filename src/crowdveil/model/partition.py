@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
+from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Indices, Ints, check_lengths, check_offsets, frozen, require
-from crowdveil.model.release import Areas
 
 StepClass = Literal["all", "hour-of-day", "hour-of-week", "day-type"]
 """Classes of time steps that share a partition: all of them; those of one hour of the day or of the week; those of working

@@ -6,9 +6,9 @@ import numpy as np
 
 from crowdveil.measures.base import Measure, ratio
 from crowdveil.measures.od.comparison import OdComparison
+from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import Areas
 
 
 def tiles_met(areas: Areas) -> Ints:

@@ -59,9 +59,10 @@ from pydantic import Field
 from crowdveil.errors import InputError, Option
 from crowdveil.guarantees import DifferentialPrivacy, Guarantee
 from crowdveil.method import Method
+from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
+from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
 from crowdveil.params import MinVolume, Params
 from crowdveil.progress import Progress
 from crowdveil.solve.od.confidence import volume_bounds

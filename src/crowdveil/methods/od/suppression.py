@@ -27,8 +27,9 @@ import numpy as np
 
 from crowdveil.method import INDEPENDENT, Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
+from crowdveil.model.areas import Areas
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
+from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
 from crowdveil.params import FlowParams
 from crowdveil.progress import Progress
 from crowdveil.solve.od.small_flows import Left

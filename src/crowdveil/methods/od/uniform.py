@@ -28,9 +28,10 @@ from pydantic import Field
 from crowdveil.errors import InputError, Option
 from crowdveil.method import INDEPENDENT, Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
+from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import Areas, FlowRelease
+from crowdveil.model.release import FlowRelease
 from crowdveil.model.zones import Zones
 from crowdveil.params import FlowParams
 from crowdveil.progress import Progress

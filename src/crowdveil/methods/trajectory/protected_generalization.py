@@ -48,9 +48,10 @@ from pydantic import Field
 from crowdveil.guarantees import CombinationKAnonymity, Guarantee, LocationsOnTileCenters
 from crowdveil.io.geojson import COORDINATE_DECIMALS
 from crowdveil.method import Method
+from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Indices, Ints, take_slices
 from crowdveil.model.globe import rounded
-from crowdveil.model.release import Areas, TrajectoryRelease
+from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params

@@ -31,8 +31,9 @@ from pydantic import Field
 from crowdveil.guarantees import Guarantee, LocationsOnTileCenters
 from crowdveil.io.geojson import COORDINATE_DECIMALS
 from crowdveil.method import Method
+from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Indices, Ints
-from crowdveil.model.release import Areas, TrajectoryRelease
+from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress

@@ -18,8 +18,8 @@ from crowdveil.io.geojson import write_features
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_writer import area_features, area_properties
 from crowdveil.io.written_release import AREAS_FILE, MANIFEST_FILE, read_release
+from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Ints, Mask
-from crowdveil.model.release import Areas
 from crowdveil.progress import Progress
 from crowdveil.run.backend import Backend, FileEntries, RunSpec
 from crowdveil.run.manifest import file_entry, folder_entry, write_manifest

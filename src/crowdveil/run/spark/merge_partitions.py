@@ -14,8 +14,8 @@ from crowdveil.attacks.risk import RiskEstimate, merge_risk_estimates
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.times import time_column
 from crowdveil.method import Method
+from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Ints, Mask
-from crowdveil.model.release import Areas
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.report.cost_summary import FlowCost

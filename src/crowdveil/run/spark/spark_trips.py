@@ -12,8 +12,9 @@ from crowdveil.engine.spark import TASKS_A_SLOT, Frame, SparkEngine
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.flows import by_coordinates, resolve_step_seconds, with_trees
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.od_columns import OdColumns, find_od_columns
 from crowdveil.io.od_grouping import refuse_repeated
-from crowdveil.io.od_rows import OdColumns, Problems, find_od_columns, zones_named
+from crowdveil.io.od_rows import Problems, zones_named
 from crowdveil.io.source import Source
 from crowdveil.io.tiling import PointCover, given_zones, zones_covering
 from crowdveil.io.time_steps import TimeSteps

@@ -14,9 +14,9 @@ from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.written_release import TRAJECTORY_COLUMNS
 from crowdveil.method import Method
+from crowdveil.model.areas import Areas
 from crowdveil.model.canonical import canonical_order
 from crowdveil.model.projection import LocalProjection
-from crowdveil.model.release import Areas
 from crowdveil.model.tessellation import grid_zones
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Grid, Zones

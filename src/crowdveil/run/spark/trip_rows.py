@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from crowdveil.engine.packing import PACK_ROWS, in_runs, packed, unpacked
 from crowdveil.errors import InputError
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.od_columns import OdColumns
 from crowdveil.io.od_grouping import regroup, to_flows
-from crowdveil.io.od_rows import OdColumns, OdReader, ZoneNames
+from crowdveil.io.od_rows import OdReader, ZoneNames
 from crowdveil.io.person_ids import IdRules, id_type
 from crowdveil.io.source import MISSING, Source
 from crowdveil.io.tiling import find_cover

@@ -16,7 +16,7 @@ import pyarrow as pa
 from crowdveil.errors import CrowdveilError, Option, ParameterError, as_json, rows_that
 from crowdveil.io.columns import USUAL, find_column
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.od_rows import ROLES, find_od_columns
+from crowdveil.io.od_columns import ROLES, find_od_columns
 from crowdveil.io.source import Source, open_source
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories

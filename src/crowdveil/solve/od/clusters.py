@@ -10,9 +10,10 @@ import numpy as np
 
 from crowdveil import engine
 from crowdveil.kernels.od.structures import FlowNeighbors, StepFlows
+from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Indices, Ints, Mask, frozen, slice_sums
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import NOT_GIVEN, PUBLISHED, REPORTED, Areas, FlowRelease
+from crowdveil.model.release import NOT_GIVEN, PUBLISHED, REPORTED, FlowRelease
 from crowdveil.model.zones import Zones
 from crowdveil.progress import Progress
 from crowdveil.solve.od.small_flows import Reporting, count_groups

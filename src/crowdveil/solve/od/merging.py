@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
+from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
 from crowdveil.solve.od.small_flows import Left, Reporting, count_groups
 from crowdveil.solve.od.step_solver import finish_release
 

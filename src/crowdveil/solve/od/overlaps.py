@@ -8,6 +8,7 @@ import numpy as np
 
 from crowdveil.errors import InputError, Option
 from crowdveil.kernels.od.structures import ZoneShares
+from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import (
     Floats,
     Indices,
@@ -21,7 +22,6 @@ from crowdveil.model.arrays import (
     take_slices,
 )
 from crowdveil.model.projection import LocalProjection
-from crowdveil.model.release import Areas
 from crowdveil.model.tessellation import locate
 from crowdveil.model.zones import Zones
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import AnyArray, Indices, Ints, Mask, frozen, row_slices, slice_sums, take_slices
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import REPORTED, Areas, FlowRelease
+from crowdveil.model.release import REPORTED, FlowRelease
 from crowdveil.solve.od.weights import added_up
 
 

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Ints, Mask, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.intervals import Intervals
-from crowdveil.model.release import REPORTED, Areas, FlowRelease
+from crowdveil.model.release import REPORTED, FlowRelease
 from crowdveil.solve.od.assignment import rows_met
 from crowdveil.solve.od.small_flows import Reporting, count_groups, with_areas
 

@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdveil import engine
+from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Ints, Mask, frozen, row_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.partition import BoxPartition, StepClass
-from crowdveil.model.release import Areas, FlowRelease
+from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress
 from crowdveil.solve.od.boxes import BoxSpace, box_deviations, build_matrix_boxes, check_exact, lost_cost_of
 from crowdveil.solve.od.fixed_boxes import release_fixed_boxes

@@ -11,9 +11,10 @@ import numpy as np
 
 from crowdveil import engine
 from crowdveil.errors import InputError, TimeStepError
+from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Ints, distinct, slice_sums
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
+from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
 from crowdveil.progress import Progress
 from crowdveil.solve.od.assignment import row_of_flows, sums_in_windows, trips_in_windows, windows_of_steps
 from crowdveil.solve.od.region_space import RegionSpace

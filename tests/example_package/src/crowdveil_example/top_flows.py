@@ -24,8 +24,9 @@ from pydantic import Field
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
 from crowdveil.method import Method
+from crowdveil.model.areas import Areas
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
+from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
 from crowdveil.params import Params
 from crowdveil.progress import Progress
 

@@ -1,0 +1,210 @@
+"""Add up the original flows that lie inside the rows of a written release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from crowdveil.guarantees.intervals import rows_in_steps
+from crowdveil.guarantees.painting import Block, blocks, by_step
+from crowdveil.guarantees.runs import Runs, distinct
+from crowdveil.io.parallel import run_ordered
+from crowdveil.io.written_release import NO_TIME, WrittenRelease
+from crowdveil.model.arrays import Ints, Mask, row_slices, take_slices
+from crowdveil.model.flows import WEIGHT_UNITS, Flows
+
+
+def original_steps(times: Ints, original: Flows) -> Ints:
+    """Return the step of the original that begins at each time, -1 where none does."""
+    known = original.t if original.step_s is not None else np.full(min(original.steps, 1), NO_TIME)
+    if len(known) == 0:
+        return np.full(len(times), -1, np.int64)
+    at = np.minimum(np.searchsorted(known, times), len(known) - 1)
+    return np.where(known[at] == times, at, -1)
+
+
+def original_zones(written: WrittenRelease, original: Flows) -> Ints:
+    """Return the zone of the original with the id of each tile, -1 where there is none."""
+    return np.array([original.zones.index_of(str(name)) for name in written.tile_names], np.int64)
+
+
+@dataclass(frozen=True)
+class LocatedRows:
+    """Rows of a release with their time steps and zones in the original; `faults` names what the original lacks.
+
+    Where rows have intervals, `step` is the window of each row, and `listed` the windows.
+    """
+
+    step: Ints
+    origin: Ints
+    destination: Ints
+    zones: Ints
+    listed: Ints
+    faults: list[str]
+
+    @classmethod
+    def of(cls, written: WrittenRelease, original: Flows) -> LocatedRows:
+        if written.has_intervals:
+            return cls._with_intervals(written, original)
+        times, number = written.row_steps()
+        listed_times, number_listed = written.listed_steps()
+        step, listed = original_steps(times, original)[number], original_steps(listed_times, original)[number_listed]
+        origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
+        zones = original_zones(written, original)
+        faults = {
+            "other_steps": (step < 0).any() or (listed < 0).any(),
+            "repeated_step": len(np.unique(listed)) < len(listed),
+            "unlisted_step": not np.isin(original_steps(times, original), listed).all(),
+            "other_tiles": (zones < 0).any(),
+            "unlisted_area": (origin < 0).any() or (destination < 0).any(),
+        }
+        return cls(step, origin, destination, zones, listed, [fault for fault, is_so in faults.items() if is_so])
+
+    @classmethod
+    def _with_intervals(cls, written: WrittenRelease, original: Flows) -> LocatedRows:
+        window, (low, high) = written.row_windows(), written.listed_windows()
+        origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
+        zones = original_zones(written, original)
+        held = np.searchsorted(original.t, high) > np.searchsorted(original.t, low)
+        spanned = np.zeros(len(window), np.bool_)
+        spanned[rows_in_steps(written, original).row] = True
+        faults = {
+            "other_steps": not held.all() or not spanned.all(),
+            "repeated_step": len(np.unique(low)) < len(low),
+            "unlisted_step": (window < 0).any(),
+            "other_tiles": (zones < 0).any(),
+            "unlisted_area": (origin < 0).any() or (destination < 0).any(),
+        }
+        found = [fault for fault, is_so in faults.items() if is_so]
+        return cls(window, origin, destination, zones, np.arange(len(low)), found)
+
+
+def sums_of_rows(written: WrittenRelease, original: Flows, rows: LocatedRows) -> _Sums | _IntervalSums:
+    return (_IntervalSums if written.has_intervals else _Sums)(written, original, rows)
+
+
+class _IntervalSums:
+    """Volume and people of the original flows of each row, where a row may span several time steps; as `_Sums`."""
+
+    def __init__(self, written: WrittenRelease, original: Flows, rows: LocatedRows) -> None:
+        areas, n = len(written.features), len(rows.step)
+        named = np.bincount(rows.origin, minlength=areas) + np.bincount(rows.destination, minlength=areas)
+        runs = Runs.of(written.area_tiles, written.tile_count, named)
+        position = np.full(len(original.zones), len(runs.position), np.int64)  # a position in no area
+        position[rows.zones] = runs.position
+        step, row = rows_in_steps(written, original)
+        one_cell = (runs.size[rows.origin] * runs.size[rows.destination] * np.bincount(row, minlength=n)) == 1
+        self.sure_of_people: Mask = one_cell | (original.k_unit == "trips" or original.person_ids is not None)
+        of_flow = np.full(len(original), n, np.int64)  # the last place is for flows in no row
+        self.crossed = 0
+        for block in blocks(runs, step, rows.origin[row], rows.destination[row], flows=np.diff(original.offsets)):
+            painted = block.painted()
+            self.crossed += int(painted.crossed.sum())
+            flows, number = _flows_of(original, block.steps)
+            found = painted.row_at(number, position[original.origin[flows]], position[original.destination[flows]])
+            of_flow[flows] = np.append(row[block.rows], n)[found]
+        self.volume, self.people = (_added(of_flow, values, n) for values in (original.volume, original.people))
+        if original.k_unit == "people" and original.person_ids is not None and original.person_offsets is not None:
+            ids = int(original.person_ids.max(initial=0)) + 1
+            different = distinct(of_flow[row_slices(original.person_offsets)] * ids + original.person_ids)
+            self.people = np.bincount(different // ids, minlength=n + 1)[:n]
+        self.lower = self.upper = self.volume
+        if original.weight is not None:
+            whole, rest = (_added(of_flow, values, n) for values in np.divmod(original.weight, WEIGHT_UNITS))
+            self.lower, self.upper = whole + rest // WEIGHT_UNITS, whole - -rest // WEIGHT_UNITS
+
+
+def _added(of_flow: Ints, values: Ints, rows: int) -> Ints:
+    """Return the sum of the values of the flows in each row."""
+    sums = np.zeros(rows + 1, np.int64)
+    np.add.at(sums, of_flow, values)
+    return sums[:-1]
+
+
+class _Sums:
+    """Volume and people of the original flows of each row.
+
+    Attributes
+    ----------
+    volume, people
+        Of each row; volumes are sums of those of flows, which are rounded where they have weights.
+    lower, upper
+        The volume of each row, rounded down and up where flows have weights.
+    sure_of_people
+        Rows whose people can be counted: those of several flows only where person ids are known.
+    crossed
+        Time steps in which a pair lies in two rows; with any, the sums are invalid.
+    """
+
+    def __init__(self, written: WrittenRelease, original: Flows, rows: LocatedRows) -> None:
+        areas = len(written.features)
+        named = np.bincount(rows.origin, minlength=areas) + np.bincount(rows.destination, minlength=areas)
+        runs = Runs.of(written.area_tiles, written.tile_count, named)
+        self._original = original
+        self._position = np.full(len(original.zones), len(runs.position), np.int64)  # a position in no area
+        self._position[rows.zones] = runs.position
+        self._ids = 1 if original.person_ids is None else int(original.person_ids.max(initial=0)) + 1
+        n = len(rows.step)
+        self.volume, self.people = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        self._weight = np.zeros((2, n), np.int64)
+        one_pair = (runs.size[rows.origin] == 1) & (runs.size[rows.destination] == 1)
+        self.sure_of_people: Mask = one_pair | (original.k_unit == "trips" or original.person_ids is not None)
+        order, (step, origin, destination) = by_step(rows.step, rows.origin, rows.destination)
+        painted = blocks(runs, step, origin, destination, flows=np.diff(original.offsets))
+        self.crossed = sum(run_ordered(partial(self._add, block) for block in painted))
+        if order is not None:
+            for sums in (self.volume, self.people, *self._weight):
+                sums[order] = sums.copy()
+        self.lower = self.upper = self.volume
+        if original.weight is not None:
+            whole, rest = self._weight
+            self.lower, self.upper = whole + rest // WEIGHT_UNITS, whole - -rest // WEIGHT_UNITS
+
+    def _add(self, block: Block) -> int:
+        """Add up the flows of a few time steps; return how many of these have a pair in two rows."""
+        painted = block.painted()
+        if painted.crossed.any():
+            return int(painted.crossed.sum())
+        data = self._original
+        flows, number = _flows_of(data, block.steps)
+        origin, destination = self._position.take(data.origin[flows]), self._position.take(data.destination[flows])
+        row = painted.row_at(number, origin, destination)
+        volume, people = data.volume[flows], data.people[flows]
+        # Flows in no row have the number -1, and are added behind the last row.
+        sums = np.zeros(block.rows.stop - block.rows.start + 1, np.int64)
+        np.add.at(sums, row, volume)
+        group = sums
+        if not np.array_equal(volume, people):
+            group = np.zeros(len(sums), np.int64)
+            np.add.at(group, row, people)
+        if data.k_unit == "people" and data.person_ids is not None and data.person_offsets is not None:
+            group = group.copy()  # it may be the volumes themselves, where each person made one trip
+            self._count_people(data.person_offsets, data.person_ids, flows, row, group)
+        self.volume[block.rows], self.people[block.rows] = sums[:-1], group[:-1]
+        if data.weight is not None:
+            for added, amount in zip(self._weight, np.divmod(data.weight[flows], WEIGHT_UNITS), strict=True):
+                sums = np.zeros(len(group), np.int64)
+                np.add.at(sums, row, amount)
+                added[block.rows] = sums[:-1]
+        return 0
+
+    def _count_people(self, offsets: Ints, person_ids: Ints, flows: Ints | slice, row: Ints, group: Ints) -> None:
+        """Replace the sum by the number of distinct people where a row has several flows."""
+        several = (row >= 0) & (np.bincount(row + 1)[row + 1] > 1)
+        which = np.arange(flows.start, flows.stop) if isinstance(flows, slice) else flows
+        taken, bounds = take_slices(offsets, which[several])
+        different = distinct(row[several][row_slices(bounds)] * self._ids + person_ids[taken])
+        rows, people = np.unique(different // self._ids, return_counts=True)
+        group[rows] = people
+
+
+def _flows_of(data: Flows, steps: Ints) -> tuple[Ints | slice, Ints]:
+    """Return the flows of some time steps, and the index of each one's step among them."""
+    lengths = np.diff(data.offsets)[steps]
+    number: Ints = np.repeat(np.arange(len(steps)), lengths)
+    first, last = int(steps[0]), int(steps[-1])
+    if last - first == len(steps) - 1:
+        return slice(int(data.offsets[first]), int(data.offsets[last + 1])), number
+    return take_slices(data.offsets, steps)[0], number
