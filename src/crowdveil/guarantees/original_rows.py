@@ -46,6 +46,7 @@ class LocatedRows:
 
     @classmethod
     def of(cls, written: WrittenRelease, original: Flows) -> LocatedRows:
+        """Locate the rows of a release in the original's time steps and zones."""
         if written.has_intervals:
             return cls._with_intervals(written, original)
         times, number = written.row_steps()
@@ -82,6 +83,7 @@ class LocatedRows:
 
 
 def sums_of_rows(written: WrittenRelease, original: Flows, rows: LocatedRows) -> _Sums | _IntervalSums:
+    """Return what adds up the original flows inside each row."""
     return (_IntervalSums if written.has_intervals else _Sums)(written, original, rows)
 
 
