@@ -18,7 +18,7 @@ from crowdveil.model.zones import Zones
 from crowdveil.progress import Progress
 from crowdveil.solve.od.small_flows import Reporting, count_groups
 from crowdveil.solve.od.step_solver import check_person_ids
-from crowdveil.solve.od.weights import added_up, rounded
+from crowdveil.solve.od.weights import added_up, rounded, rounded_up
 
 SUPPRESSED = -1
 
@@ -153,13 +153,16 @@ def _release(data: Flows, rows: _Rows, label: Ints) -> FlowRelease:
     order = np.argsort(rows.step, kind="stable")
     offsets = np.searchsorted(rows.step[order], np.arange(data.steps + 1))
     areas, number = Areas.of_sets(data.zones, rows.origin + rows.destination)
+    chosen = np.zeros(n, np.int64)
+    np.add.at(chosen, label[inside], data.volume[inside])
+    volume = rounded(trips[order], units[order], offsets)
     return FlowRelease(
         areas,
         data.t,
         offsets,
         number[:n][order].astype(np.int32),
         number[n:][order].astype(np.int32),
-        rounded(trips[order], units[order], offsets),
+        rounded_up(volume, chosen[order], offsets, slice_sums(data.offsets, data.volume)),
         crowd[order],
         rows.state[order].astype(np.uint8),
         np.full(data.steps, NOT_GIVEN),

@@ -55,14 +55,16 @@ def with_exact_volumes(data: Flows, release: FlowRelease) -> FlowRelease:
     chosen = np.zeros(len(release), np.int64)
     np.add.at(chosen, row[inside], data.volume[inside])
     volume = rounded(*sums, release.offsets)
-    return replace(release, volume=volume + _rounded_up(data, release, volume, chosen))
+    return replace(release, volume=rounded_up(volume, chosen, release.offsets, trips_in_windows(data, release)))
 
 
-def _rounded_up(data: Flows, release: FlowRelease, volume: Ints, chosen: Ints) -> Ints:
-    """Return 1 for rows rounded to 0 whose flows are rounded to more: the first of a time step, up to its trips in no row."""
+def rounded_up(volume: Ints, chosen: Ints, offsets: Ints, trips: Ints) -> Ints:
+    """Return volumes of rows, of which some that are 0 become 1: those whose flows are rounded to more (`chosen`), the first ones
+    of a time step, up to its `trips` that are in no row.
+    """
     lost = (volume == 0) & (chosen > 0)
-    room = trips_in_windows(data, release) - slice_sums(release.offsets, volume)
+    room = trips - slice_sums(offsets, volume)
     so_far = np.concatenate([np.zeros(1, np.int64), np.cumsum(lost)])
-    rank = so_far[1:] - np.repeat(so_far[release.offsets[:-1]], np.diff(release.offsets))
-    up: Ints = (lost & (rank <= np.repeat(room, np.diff(release.offsets)))).astype(np.int64)
+    rank = so_far[1:] - np.repeat(so_far[offsets[:-1]], np.diff(offsets))
+    up: Ints = volume + (lost & (rank <= np.repeat(room, np.diff(offsets))))
     return up
