@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from crowdveil.measures.rounding import round_share
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import Release
@@ -26,7 +27,7 @@ def test_costs_of_flows() -> None:
         "flows published        1 of 3 (33.3 %)",
         "time steps with flows  1 of 2",
     ]
-    assert cost_numbers(data, release) == {
+    assert cost_numbers(data, release, 10) == {
         "published_flows": 1,
         "published_volume": 90,
         "suppressed_volume_percent": 10,
@@ -42,4 +43,16 @@ def test_kinds_must_fit() -> None:
 def test_costs_of_trajectories_name_what_they_count() -> None:
     cost = TrajectoryCost(trajectories=3, points=10, all_trajectories=4, all_points=40)
     assert cost.lines() == ["trajectories published 3 of 4 (75.0 %)", "points published       10 of 40 (25.0 %)"]
-    assert cost.numbers()["suppressed_trajectories_percent"] == 25
+    cost = TrajectoryCost(trajectories=300, points=10, all_trajectories=400, all_points=40)
+    assert cost.numbers(4)["suppressed_trajectories_percent"] == 25
+
+
+@pytest.mark.parametrize("k", [2, 3, 7, 10])
+def test_a_share_never_shows_a_small_suppressed_group(k: int) -> None:
+    """The adversary knows the published number and the share, and tries every number that may be suppressed."""
+    for published in range(150):
+        consistent: dict[int, list[int]] = {}
+        for suppressed in range(published + 4 * k):
+            consistent.setdefault(round_share(suppressed, published + suppressed, k), []).append(suppressed)
+        for share, numbers in consistent.items():
+            assert numbers[0] == 0 or numbers[-1] >= k, (published, share, numbers)

@@ -30,6 +30,18 @@ def _step_of(k: int) -> int:
     return next(digit * power for digit in (1, 2, 5, 10) if digit * power >= k)
 
 
+def round_share(part: float, whole: float, k: int | None) -> int:
+    """Return a share in percents, in steps of 1, 2, 5, 10, 20, 50 or 100: of the first that is at least k.
+
+    An adversary who knows how many are published knows from a share how many are suppressed, up to the step. Each step above 0
+    has numbers of k or more, so that a share never shows that 1 to k − 1 are suppressed.
+    """
+    if whole <= 0:
+        return 0
+    step = next((step for step in (1, 2, 5, 10, 20, 50) if step * whole >= 100 * (k or DEFAULT_K)), 100)
+    return step * math.floor(100 * part / (whole * step) + 0.5)
+
+
 def two_digits(value: float) -> float:
     """Round to two significant digits; numbers of 10 or more are whole."""
     if value == 0 or not math.isfinite(value):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from crowdveil.measures.rounding import round_share
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
@@ -62,21 +63,21 @@ class FlowCost:
             )
         return lines
 
-    def numbers(self) -> dict[str, Any]:
-        """Return numbers for the manifest."""
+    def numbers(self, k: int | None) -> dict[str, Any]:
+        """Return numbers for the manifest; shares are rounded for a group size k."""
+        trips, off = self.units / WEIGHT_UNITS, self.units / WEIGHT_UNITS - self.volume
         published = {
             "published_flows": self.flows,
             "published_volume": self.volume,
-            "suppressed_volume_percent": _whole_percent(max(self.units - self.volume * WEIGHT_UNITS, 0), self.units),
+            "suppressed_volume_percent": round_share(max(off, 0), trips, k),
             "published_time_steps": self.steps,
         }
         if not self.weighted:
             return published
-        rounding = abs(self.units - self.all_volume * WEIGHT_UNITS)
         return {
             **published,
-            "flows_rounded_to_0_percent": _whole_percent(self.rounded_off, self.weighted),
-            "rounding_loss_percent": _whole_percent(rounding, self.units),
+            "flows_rounded_to_0_percent": round_share(self.rounded_off, self.weighted, k),
+            "rounding_loss_percent": round_share(abs(trips - self.all_volume), trips, k),
         }
 
 
@@ -110,13 +111,13 @@ class TrajectoryCost:
             f"points published       {points:,} of {of_points:,} ({_percent(points, of_points)})",
         ]
 
-    def numbers(self) -> dict[str, Any]:
-        """Return numbers for the manifest."""
+    def numbers(self, k: int | None) -> dict[str, Any]:
+        """Return numbers for the manifest; shares are rounded for a group size k."""
         return {
             "published_trajectories": self.trajectories,
             "published_points": self.points,
-            "suppressed_trajectories_percent": _whole_percent(
-                self.all_trajectories - self.trajectories + self.more_segments, self.all_trajectories
+            "suppressed_trajectories_percent": round_share(
+                self.all_trajectories - self.trajectories + self.more_segments, self.all_trajectories, k
             ),
         }
 
@@ -138,9 +139,9 @@ def cost_lines(data: Flows | Trajectories, release: Release) -> list[str]:
     return lines
 
 
-def cost_numbers(data: Flows | Trajectories, release: Release) -> dict[str, Any]:
-    """Return the cost for the manifest. Shares are whole percents: an exact suppressed total may reveal a person."""
-    return _cost(data, release).numbers()
+def cost_numbers(data: Flows | Trajectories, release: Release, k: int | None) -> dict[str, Any]:
+    """Return the cost for the manifest. Shares are rounded: an exact suppressed total may reveal a person."""
+    return _cost(data, release).numbers(k)
 
 
 def _count_locations(data: Trajectories | TrajectoryRelease) -> int:
@@ -153,7 +154,3 @@ def _count_locations(data: Trajectories | TrajectoryRelease) -> int:
 
 def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "–"
-
-
-def _whole_percent(part: int, whole: int) -> int:
-    return round(100 * part / whole) if whole else 0

@@ -98,10 +98,11 @@ class LocalBackend(Backend):
             *measured_lines(self.release.facts),
             *continuity_lines(self.release.facts),
         ]
-        numbers = cost_numbers(data, self.release)
+        k = getattr(self.spec.params, "k", None)
+        numbers = cost_numbers(data, self.release, k)
         distortion = None
         if isinstance(data, Trajectories) and isinstance(self.release, TrajectoryRelease):
-            distortion = measure_distortion(data, self.release, getattr(self.spec.params, "k", None))
+            distortion = measure_distortion(data, self.release, k)
         return Solution(len(self.release), self.release.facts, numbers, lines, self.release, notes, distortion)
 
     def _repair(self) -> list[str]:

@@ -91,7 +91,8 @@ class FlowSparkBackend(SparkBackend):
             refuse_tiny_weights(trips.reader.source.name)
         refuse_large_k(spec.params, self.totals.crowd, trips.counts)
         cost = self.totals.cost
-        return Solution(cost.flows, self.totals.facts(spec.method, spec.params), cost.numbers(), cost.lines())
+        numbers = cost.numbers(getattr(spec.params, "k", None))
+        return Solution(cost.flows, self.totals.facts(spec.method, spec.params), numbers, cost.lines())
 
     @property
     def published_rows(self) -> int:
