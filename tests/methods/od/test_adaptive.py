@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_boxes import problems, with_trees
 from plain_time import PlainTime, parts_in_rectangles, parts_in_tree
+from release_rows import sorted_rows
 
 from crowdveil import testing
 from crowdveil.errors import InputError, ParameterError
@@ -172,15 +173,6 @@ def test_small_flows_of_intervals_are_aggregated() -> None:
     assert small.any() and release.people[small].min() >= 5 and release.intervals is not None
 
 
-def _rows(release: FlowRelease) -> list[tuple[Any, ...]]:
-    names = release.areas.names
-    columns = (
-        release.t[release.step], names[release.origin], names[release.destination], release.volume, release.people,
-        release.state,
-    )  # fmt: skip
-    return sorted(zip(*(c.tolist() for c in columns), strict=True))
-
-
 @examples(60)
 @given(data=testing.flows(max_steps=1), splits=SPLITS, objective=OBJECTIVES, k=st.integers(2, 8), small=st.booleans())
 def test_one_time_step_is_as_before(data: Flows, splits: Any, objective: Any, k: int, small: bool) -> None:
@@ -191,7 +183,7 @@ def test_one_time_step_is_as_before(data: Flows, splits: Any, objective: Any, k:
         run(data, JointParams(**asked, time_partition=how), np.random.default_rng(0), no_progress)
         for how in ("steps", "adaptive")
     ]
-    assert both[1].intervals is None and _rows(both[0]) == _rows(both[1])
+    assert both[1].intervals is None and sorted_rows(both[0]) == sorted_rows(both[1])
     assert both[0].suppressed.tolist() == both[1].suppressed.tolist()
 
 

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_boxes import Plain, PlainOriginsFirst, on_hull, problems, pruning, sums, with_trees
 from plain_rivals import taxis
+from release_rows import sorted_rows
 
 from crowdveil import testing
 from crowdveil.errors import InputError, ParameterError
@@ -25,7 +26,6 @@ from crowdveil.methods.od.atg_dual import AtgDualParams
 from crowdveil.methods.od.atg_dual import run as run_atg_dual
 from crowdveil.methods.od.joint import JointParams, run
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import FlowRelease
 from crowdveil.model.trips import Trips
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
@@ -114,15 +114,6 @@ def test_the_budget_is_kept_over_all_steps(problem: Any, k: int, share: float) -
     assert cost == min(a for a, s in everything if s <= budget)
 
 
-def _rows(release: FlowRelease) -> list[tuple[Any, ...]]:
-    names = release.areas.names
-    columns = (
-        release.t[release.step], names[release.origin], names[release.destination], release.volume, release.people,
-        release.state,
-    )  # fmt: skip
-    return sorted(zip(*(c.tolist() for c in columns), strict=True))
-
-
 @examples(60)
 @given(data=testing.flows(max_steps=1), splits=SPLITS, objective=OBJECTIVES, k=st.integers(2, 8), small=st.booleans())
 def test_one_time_step_is_as_before(data: Flows, splits: Any, objective: Any, k: int, small: bool) -> None:
@@ -131,7 +122,7 @@ def test_one_time_step_is_as_before(data: Flows, splits: Any, objective: Any, k:
         run(data, JointParams(**asked, time_partition=how), np.random.default_rng(0), no_progress)
         for how in ("steps", "stable")
     ]
-    assert _rows(both[0]) == _rows(both[1]) and both[0].suppressed.tolist() == both[1].suppressed.tolist()
+    assert sorted_rows(both[0]) == sorted_rows(both[1]) and both[0].suppressed.tolist() == both[1].suppressed.tolist()
 
 
 @examples(60)
@@ -296,7 +287,7 @@ def test_atg_dual_of_one_time_step_is_as_before(data: Flows, k: int, small: bool
             release = run_atg_dual(
                 data, AtgDualParams(**asked, time_partition=how), np.random.default_rng(0), no_progress
             )
-            both.append((_rows(release), release.facts))
+            both.append((sorted_rows(release), release.facts))
         except InputError:  # a budget that no target keeps
             both.append(([], {}))
     assert both[0] == both[1]
