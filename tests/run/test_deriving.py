@@ -151,3 +151,15 @@ def test_what_cannot_be_derived(trips: Path, groups: Path, tmp_path: Path) -> No
     with pytest.raises(InputError, match="not k-anonymous"):
         crowdveil.derive(tmp_path / "noisy", tmp_path / "out", step="1d")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("step", ["1h", "10h"])
+def test_steps_hold_whole_steps_of_the_parent(trips: Path, tmp_path: Path, step: str) -> None:
+    """Shorter steps would have the volumes of longer ones."""
+    hours(trips, tmp_path / "hours")
+    with pytest.raises(ParameterError, match="time steps of 21,600 s"):
+        crowdveil.derive(tmp_path / "hours", tmp_path / "shorter", step=step)
+    assert not (tmp_path / "shorter").exists()
+    crowdveil.derive(tmp_path / "hours", tmp_path / "days", step="1d")
+    with pytest.raises(ParameterError, match="time steps of 86,400 s"):
+        crowdveil.derive(tmp_path / "days", tmp_path / "shorter", step="12h")

@@ -75,6 +75,7 @@ def derive(
     check_target(Path(output).absolute(), overwrite=overwrite, mark_file=MANIFEST_FILE)
     parent, written = releases.sound_release(Path(folder))
     k = _check_parent(folder, parent, written)
+    _check_step(options, parent, written)
     tables = derived_tables(written, options, _tz(parent))
     suffix = Path(parent["files"]["data"]["name"]).suffix
     names = {"data": f"flows{suffix}", "steps": f"steps{suffix}", "areas": AREAS_FILE}
@@ -108,6 +109,19 @@ def _check_parent(folder: Path, manifest: dict[str, Any], written: WrittenReleas
     if k is None:
         raise InputError(folder, "its rows have no group size, since it is not k-anonymous; derive from one that is.")
     return int(k)
+
+
+def _check_step(options: DeriveOptions, parent: dict[str, Any], written: WrittenRelease) -> None:
+    """Raise unless derived time steps hold whole time steps of the parent: shorter ones would have the volumes of longer ones."""
+    wanted = step_seconds(options.step)
+    given = parent["method"]["parameters"].get("step") or parent["input"]["options"].get("step")
+    known = step_seconds(given)
+    if known is None and not written.has_intervals:
+        gaps = np.diff(np.unique(written.listed_steps()[0]))
+        known = int(gaps.min()) if len(gaps) else None
+    if wanted is not None and (given == "all" or (known is not None and wanted % known)):
+        own = "one matrix" if given == "all" else f"time steps of {known:,} s"
+        raise ParameterError(Option("step"), f"the release has {own}; wanted a length that holds whole ones.")
 
 
 def _tz(manifest: dict[str, Any]) -> str:
