@@ -86,7 +86,7 @@ def test_a_run_states_and_verifies_the_budget(tmp_path: Path) -> None:
     (entry,) = [g for g in result.manifest["guarantees"] if g["name"] == BUDGET.name]
     assert entry["outcome"] == "holds" and entry["parameters"] == {"suppress": 0.1, "k": 2, "k_unit": "people"}
     assert entry["statement"] == "At most 10 % of the trajectories are suppressed: none, or those of at least 2 people."
-    assert result.manifest["cost"]["suppressed_trajectories_percent"] == 9
+    assert result.manifest["cost"]["suppressed_trajectories_percent"] == 10  # in steps of 10 %: 2 of 22 people
     assert len(result.release) == 20
     releases.verify(tmp_path / "out")
 
