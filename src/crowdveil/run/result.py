@@ -75,8 +75,9 @@ class Result:
 
     @property
     def flows(self) -> Table:
-        """The table of flows."""
-        return self._table("flows", self.written.data)
+        """The table of flows, with the readable names of their areas next to the ids."""
+        table = self._table("flows", self.written.data)
+        return Table(with_area_names(self.written)) if self.written.features else table
 
     @property
     def trajectories(self) -> Table:
