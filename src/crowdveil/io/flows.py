@@ -22,15 +22,13 @@ from crowdveil.io.source import open_source
 from crowdveil.io.stations import station_zones
 from crowdveil.io.tiling import zones_for
 from crowdveil.io.time_forms import TimeForm
-from crowdveil.io.time_steps import TimeSteps, step_seconds
+from crowdveil.io.time_steps import DEFAULT_STEP, TimeSteps, step_seconds
 from crowdveil.io.times import Clock, refuse_spread
 from crowdveil.io.values import encode_ids
 from crowdveil.io.weights import find_unusable_weights, to_weight_units
 from crowdveil.io.zones import read_zones
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 from crowdveil.model.trips import Trips
-
-DEFAULT_STEP = "1h"
 
 
 def read_flows(

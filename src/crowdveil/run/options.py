@@ -82,7 +82,14 @@ class EngineOptions(Params):
     """Master of the Spark session that is started, such as yarn; local[*] if not given."""
 
 
-class RunOptions(EngineOptions, ReleaseOptions):
+class AuditOptions(Params):
+    """Options of a run of flows with a ledger."""
+
+    repair: bool = Field(False, strict=True)
+    """With a ledger: merge rows of the release until the audit passes, instead of refusing it."""
+
+
+class RunOptions(AuditOptions, EngineOptions, ReleaseOptions):
     """Options of a run that is started here."""
 
     overwrite: bool = Field(False, strict=True)
@@ -95,5 +102,3 @@ class RunOptions(EngineOptions, ReleaseOptions):
     """Write the original of each published trajectory to this confidential file outside the release (.csv or .parquet)."""
     ledger: Location = _location_field("FOLDER")
     """Audit the release against the earlier ones in this ledger before it is published, and add it; confidential folder."""
-    repair: bool = Field(False, strict=True)
-    """With a ledger: merge rows of the release until the audit passes, instead of refusing it."""

@@ -14,6 +14,7 @@ from crowdveil.errors import InputError, Option
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.guarantees.base import tally
 from crowdveil.io.atomic import new_folder
+from crowdveil.io.derived_files import with_area_names
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, read_release
 from crowdveil.model.tabular import Table
