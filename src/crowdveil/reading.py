@@ -136,7 +136,7 @@ def read(takes: type, data: Any, options: Reading, notes: ReadNotes, *, person_i
         return canonical(data if isinstance(data, Trajectories) else read_trajectories(data, notes=notes, **given))
     partition, partition_step, time_tree = given.pop("partition"), given.pop("partition_step"), given.pop("time_tree")
     flows = with_partition(_read_flows(data, given, notes, person_ids), partition, partition_step)
-    return flows if time_tree is None else replace(flows, day_levels=read_day_levels(time_tree))
+    return with_day_levels(flows, time_tree)
 
 
 def _read_flows(data: Any, given: dict[str, Any], notes: ReadNotes, person_ids: bool) -> Flows:
@@ -152,6 +152,11 @@ def _read_flows(data: Any, given: dict[str, Any], notes: ReadNotes, person_ids: 
         flows = read_flows(data, notes=notes, members=person_ids, **given | dict.fromkeys(_TREES))
         flows = without_inner(flows) if rule == "transitions" else flows
     return flows if trees == (None, None) else with_trees(flows, *trees)
+
+
+def with_day_levels(flows: Flows, time_tree: Any) -> Flows:
+    """Return flows with intervals of the day from a table; without one, unchanged."""
+    return flows if time_tree is None else replace(flows, day_levels=read_day_levels(time_tree))
 
 
 def with_partition(flows: Flows, partition: Any, step: str | None) -> Flows:
