@@ -232,15 +232,6 @@ class AdaptiveInTime(TimePartitioned):
         return self
 
 
-def all_steps_at_once(params: Any) -> str | None:
-    """Return why time steps cannot be solved independently, as it follows "since"; None if they can."""
-    reasons = {
-        "stable": "one partition is made for all time steps",
-        "adaptive": "intervals of time span several time steps",
-    }
-    return reasons.get(params.time_partition)
-
-
 _EXPECTED = {
     "missing": "a value; give it",
     "greater_than": "a number above {gt}",
