@@ -27,7 +27,7 @@ from crowdveil.progress import progress_bar
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods, find_method
 from crowdveil.run import pipeline
-from crowdveil.run.options import RunOptions
+from crowdveil.run.options import AuditOptions, RunOptions
 
 EXAMPLES = {
     True: "trips.parquet --zones zones.geojson --step 1h --tz Europe/Paris",
@@ -47,10 +47,12 @@ FIRST = (
     "private_report",
     "ledger",
     "repair",
+    "keep_unchanged",
     "resume",
     "pairing",
 )
 """The order of the options of a run."""
+NOT_OF_TRAJECTORIES = ("resume", "ledger", *AuditOptions.model_fields)
 
 
 def method_command(method: Method) -> click.Command:
@@ -74,7 +76,7 @@ def method_command(method: Method) -> click.Command:
             click.Argument(["data"], metavar="TRIPS_OR_FLOWS" if od else "TRAJECTORIES"),
             *options_of(method.params),
             click.Option(["-o", "--output"], required=True, metavar="FOLDER", help="Folder to write the release to."),
-            *options_of(RunOptions, first=FIRST, without=("pairing",) if od else ("resume", "ledger", "repair")),
+            *options_of(RunOptions, first=FIRST, without=("pairing",) if od else NOT_OF_TRAJECTORIES),
             *server_options(),
             *([source_option()] if od else []),
             *options_of(reading),

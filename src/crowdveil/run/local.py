@@ -86,7 +86,7 @@ class LocalBackend(Backend):
         method, data = self.spec.method, self.data
         release = method.run(data, self.spec.params, np.random.default_rng(self.seed), progress)
         self.release = numbered(release) if isinstance(release, TrajectoryRelease) else release
-        repair_lines = self._repair()
+        repair_lines = [*self._keep_unchanged(), *self._repair()]
         notes = []
         if self.finished is not None and not self.finished.used:
             notes.append(f"{method.name} does all time steps in one go, so nothing was kept to resume from.")
@@ -104,6 +104,17 @@ class LocalBackend(Backend):
         if isinstance(data, Trajectories) and isinstance(self.release, TrajectoryRelease):
             distortion = measure_distortion(data, self.release, k)
         return Solution(len(self.release), self.release.facts, numbers, lines, self.release, notes, distortion)
+
+    def _keep_unchanged(self) -> list[str]:
+        """Keep values of earlier releases where few people changed, if it is asked for; return how many rows."""
+        if self.recorder is None or not self.spec.options.keep_unchanged:
+            return []
+        if not isinstance(self.data, Flows) or not isinstance(self.release, FlowRelease):
+            raise RuntimeError("a ledger is of flows")
+        self.enter_context(self.recorder.ledger.locked())
+        counts = what_k_counts(self.data, self.spec.params)
+        self.release, lines = self.recorder.unchanged(self.spec, self.data, self.release, counts)
+        return lines
 
     def _repair(self) -> list[str]:
         """Merge rows until the audit passes, if it is asked for; return what that cost, for the person who runs it."""
