@@ -52,7 +52,7 @@ class RowOption(click.Option):
         super().__init__(names, default=None, **settings)
 
     @property
-    def help(self) -> str:  # type: ignore[override]
+    def help(self) -> str:
         """Return the meaning of the parameter, with its unit, bounds and default."""
         row = self.row
         notes = [row.unit, row.bounds]
