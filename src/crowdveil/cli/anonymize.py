@@ -10,7 +10,14 @@ import click
 from crowdveil.cli.console import show_notes
 from crowdveil.cli.main import StoppedError
 from crowdveil.cli.options import NamedCommands, given, options_of
-from crowdveil.cli.remote_jobs import RemoteTarget, not_before_a_name, remote_target, server_options
+from crowdveil.cli.remote_jobs import (
+    RemoteTarget,
+    not_before_a_name,
+    remote_target,
+    server_options,
+    source_option,
+    take_source,
+)
 from crowdveil.cli.remote_jobs import anonymize as run_remotely
 from crowdveil.compat.mobidatalab.runfiles import read_run_file
 from crowdveil.engine import StoppedEarlyError
@@ -53,10 +60,11 @@ def method_command(method: Method) -> click.Command:
 
     def call(data: str, output: str, **values: Any) -> None:
         server = remote_target(values)
+        source = take_source(values, server)
         if server is not None and values["engine"] == "spark":
             raise click.UsageError("--engine spark is for a run from here; leave out --server, or the engine.")
         parameters, input_options, options = (given(model, values) for model in (method.params, reading, RunOptions))
-        perform(pipeline.Request(method.name, data, output, parameters, input_options, options), server)
+        perform(pipeline.Request(method.name, data, output, parameters, input_options, options), server, source)
 
     example = f"crowdveil anonymize {method.name} {EXAMPLES[od]} -o out/"
     return click.Command(
@@ -68,6 +76,7 @@ def method_command(method: Method) -> click.Command:
             click.Option(["-o", "--output"], required=True, metavar="FOLDER", help="Folder to write the release to."),
             *options_of(RunOptions, first=FIRST, without=("pairing",) if od else ("resume", "ledger", "repair")),
             *server_options(),
+            *([source_option()] if od else []),
             *options_of(reading),
         ],
         help=f"{method.summary}\n\nStatus: {method.status}.\n\n\b\nExample:\n  {example}",
@@ -75,10 +84,12 @@ def method_command(method: Method) -> click.Command:
     )
 
 
-def perform(request: pipeline.Request, server: RemoteTarget | None = None) -> None:
+def perform(
+    request: pipeline.Request, server: RemoteTarget | None = None, source: dict[str, Any] | None = None
+) -> None:
     """Run a request, here or on a server, and print where the release is and what it cost."""
     if server is not None:
-        run_remotely(server, request, READINGS[find_method(request.method).takes])
+        run_remotely(server, request, READINGS[find_method(request.method).takes], source or {})
         return
     try:
         with progress_bar() as (progress, stage):

@@ -76,18 +76,21 @@ def known_columns(ledger: Ledger) -> dict[str, str] | None:
     return None if first is None else dict(first.columns)
 
 
-def check_auditable(method_name: str) -> None:
-    """Raise where the volumes of a method cannot be subtracted exactly, so that the audit says nothing about them."""
+def check_auditable(method_name: str, option: str = "ledger") -> None:
+    """Raise where the volumes of a method cannot be subtracted exactly, so that the audit says nothing about them.
+
+    `option` is the one that asks for the audit.
+    """
     semantics = find_method(method_name).row_semantics
     if semantics == "noisy":
         raise InputError(
-            Option("ledger"),
+            Option(option),
             f"it audits exact volumes, and {method_name} adds noise, whose loss of privacy adds up over releases; leave it out, "
             "or choose a method without noise.",
         )
     if semantics == "overlapping":
         raise InputError(
-            Option("ledger"),
+            Option(option),
             f"it audits rows without overlap, and rows of {method_name} overlap; leave it out, or choose another method.",
         )
 
