@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import slow_param
 
 import crowdveil
 from crowdveil.errors import CrowdveilError
@@ -107,7 +108,12 @@ def drawn_texts(figure: Any) -> list[Any]:
     return [text for text in texts if text.get_text().strip() and text.get_visible()]
 
 
-CASES = [*((kind, False) for kind in OF_RELEASES), ("tree", False), *((kind, True) for kind in OF_ORIGINALS)]
+CASES = [
+    *((kind, False) for kind in OF_RELEASES),
+    ("tree", False),
+    *((slow_param if kind in OF_RELEASES else pytest.param)(kind, True) for kind in OF_ORIGINALS),
+]
+"""Every kind once in `make test`; those of releases also of originals in `make test-all`."""
 
 
 @pytest.mark.parametrize(("kind", "original"), CASES)

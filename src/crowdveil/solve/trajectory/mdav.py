@@ -11,7 +11,7 @@ import numpy as np
 
 from crowdveil import engine
 from crowdveil.kernels.trajectory.structures import MdavState, Metric
-from crowdveil.model.arrays import Floats, Ints, Mask
+from crowdveil.model.arrays import Floats, Ints, Mask, frozen
 from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.trajectory.distances import Contemporaries, Distance, SpatioTemporal
 from crowdveil.threads import thread_count
@@ -54,6 +54,10 @@ class Grouping:
     k: int
     center: Center = "once"
     exchange: bool = False
+
+    def __post_init__(self) -> None:
+        """Make the people read-only: kernels are compiled once for those, and again for writable ones."""
+        object.__setattr__(self, "person", frozen(self.person, np.int64))
 
     def groups(self, parts: Sequence[Ints], progress: Progress = no_progress) -> Ints:
         """Return the group of each trajectory, with numbers from 0; -1 if it is in no part, or in one with fewer than k people.
