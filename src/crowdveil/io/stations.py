@@ -30,7 +30,7 @@ DECIMALS = 5
 REPEATED = 5
 """Least rows of a station, on average."""
 REACH = 4.0
-"""Largest radius of a cell, in median distances between neighboring stations: people walk to a station, and maps stay readable."""
+"""Largest radius of a cell, in median distances between neighboring stations: people walk to a station, and maps are readable."""
 MAX_POSITIONS = 1_000_000
 """Distinct ids and positions beyond which they are no stations."""
 _ROLES = ("origin_lon", "origin_lat", "destination_lon", "destination_lat")

@@ -179,8 +179,8 @@ def _along(shape: Any, spacing: float) -> tuple[Floats, Floats]:
 def voronoi_zones(ids: Labels, lon: Floats, lat: Floats, reach: float | None = None) -> Zones:
     """Return the Voronoi cell of each point, in planar meters, clipped to the box of all points with a margin of a tenth.
 
-    With `reach`, a cell also ends at so many times the median distance between a point and its nearest other one: of points at the
-    edge, and of one that lies far from all others, no cell is large.
+    With `reach`, a cell also ends at that many times the median distance between a point and its nearest other one. So no cell is
+    large, neither of points at the edge nor of one that lies far from all others.
     """
     import shapely
 
