@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from crowdveil.errors import Option, ParameterError
 from crowdveil.params import Params
 
 
@@ -77,6 +78,9 @@ class EngineOptions(Params):
     """Where the work is done: on this machine, or on a cluster with Spark (needs the extra spark, and Java)."""
     master: str | None = Field(None, json_schema_extra={"metavar": "URL"})
     """Master of the Spark session that is started, such as yarn; local[*] if not given."""
+    table: str | None = Field(None, pattern=r"\w[\w.\-]*", json_schema_extra={"metavar": "FORMAT"})
+    """On Spark: read the data as a table, by its name in Spark's catalog with catalog, or by its path with the format of a
+    connector, such as delta or iceberg."""
 
 
 class RunOptions(EngineOptions, ReleaseOptions):
@@ -94,3 +98,9 @@ class RunOptions(EngineOptions, ReleaseOptions):
     """Audit the release against the earlier ones in this ledger before it is published, and add it; confidential folder."""
     repair: bool = Field(False, strict=True)
     """With a ledger: merge rows of the release until the audit passes, instead of refusing it."""
+
+
+def refuse_table_without_spark(table: str | None) -> None:
+    """Raise if data is to be read as a table of Spark, but without Spark."""
+    if table is not None:
+        raise ParameterError(Option("table"), f"it is for tables of Spark; add {Option('engine', 'spark')}.")
