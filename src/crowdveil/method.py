@@ -121,6 +121,8 @@ class Method(Described):
         Whether rows have confidence bounds of their volumes.
     summarize_diagnostics
         (parameters, figures of all time steps that have any, a row each) → facts for the manifest; None where there are none.
+    figure_names
+        Names of the figures of a time step, in their order: `figures` of its releases.
     partitioning
         parameters → why the data cannot be partitioned (as it follows "since"), or None if it can. Then any set of whole
         partitions gives the rows that all partitions give. Partitions of flows are time steps; those of trajectories are
@@ -148,6 +150,7 @@ class Method(Described):
     row_semantics: RowSemantics = "exact"
     volume_bounds: bool = False
     summarize_diagnostics: Callable[[Any, Any], dict[str, Any]] | None = None
+    figure_names: tuple[str, ...] = ()
     partitioning: Partitioning = lambda params: "it needs all of the data at once"
     partitions: Callable[[Outline, Any], list[Ints]] | None = None
     windowed: Callable[[Any], WindowedRun | None] = lambda params: None

@@ -84,7 +84,7 @@ class Guarantee(BaseModel):
     guarantee again.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
     name: ClassVar[str]
     kind: ClassVar[Kind]

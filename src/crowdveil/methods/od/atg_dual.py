@@ -60,6 +60,7 @@ from crowdveil.solve.od.summed_steps import sum_steps
 from crowdveil.solve.od.targets import (
     Attempt,
     Targets,
+    as_figure,
     one_target,
     summarize_gaps,
     summarize_targets,
@@ -85,10 +86,10 @@ def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: 
         forest = Forest.of(matrix, origins, params.k)
         return forest, forest.solve_for_budget(params.max_suppressed(matrix.total))
 
-    def finish(forest: Forest, solved: ForestSolution) -> tuple[ForestSolution, tuple[float]]:
+    def finish(forest: Forest, solved: ForestSolution) -> tuple[ForestSolution, tuple[float, float]]:
         budget = params.max_suppressed(forest.total)
         final = forest.spend_slack(solved, budget) if params.spend_rest else solved
-        return final, (gap_percent(final.cost, solved.lower_bound(budget)),)
+        return final, (gap_percent(final.cost, solved.lower_bound(budget)), as_figure(solved.multiplier))
 
     targets = Targets(params.v_target, params.k, attempt)
     return targets.solve(data, finish, params.reporting, partial(summarize_diagnostics, params), progress)
@@ -162,7 +163,7 @@ def _solve_targets(matrix: Matrix, total: int, forest_of: Callable[[Ints], Fores
     target, forest, best = Targets(wanted, params.k, attempt, error).best(matrix, _targets(params, matrix))
     final = forest.spend_slack(best, budget) if params.spend_rest else best
     gap = gap_percent(final.cost, best.lower_bound(budget))
-    found = forest.outcome(final.published, target, gap, left=params.aggregate_small)
+    found = forest.outcome(final.published, target, gap, as_figure(best.multiplier), left=params.aggregate_small)
     return Solved(found.origin, found.destination, found.left_origin, found.left_destination, found.facts)
 
 
@@ -199,6 +200,7 @@ METHOD = Method(
     guarantees=flow_guarantees,
     status="proven",
     summarize_diagnostics=summarize_diagnostics,
+    figure_names=("v-target", "gap", "multiplier"),
     partitioning=partitioning,
     shared=shared,
     needs_person_ids=True,

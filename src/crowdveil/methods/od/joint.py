@@ -98,7 +98,7 @@ from crowdveil.model.release import FlowRelease
 from crowdveil.params import AdaptiveInTime, Budgeted, FlowParams
 from crowdveil.progress import Progress
 from crowdveil.solve.od.adaptive import AdaptiveRelease, as_steps, solve_adaptive
-from crowdveil.solve.od.boxes import BoxSpace
+from crowdveil.solve.od.boxes import BoxSolution, BoxSpace
 from crowdveil.solve.od.kept_boxes import kept_boxes
 from crowdveil.solve.od.refinement import Refinement
 from crowdveil.solve.od.region_space import Objective, RegionExtent, RegionSpace, mean_hectares
@@ -159,6 +159,7 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
     refinement = _refinement(data, params) if params.refine and len(data) else None
 
     kept, made_with = kept_boxes(data), (params.k, params.splits, params.objective, params.extent)
+    solved: dict[int, tuple[BoxSpace, BoxSolution]] = {}
 
     def system() -> RegionSpace:
         return kept.get(made_with[1:], lambda: _regions(data, params)) if kept else _regions(data, params)
@@ -172,19 +173,27 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
 
     def multiplier_of_largest(system: RegionSpace) -> Fraction | None:
         """Return the multiplier of the largest time step: the search begins there in all others, which have similar ones."""
+        step = int(np.argmax(slice_sums(data.offsets, data.volume)))
         try:
-            boxes, budget = boxes_of(system, int(np.argmax(slice_sums(data.offsets, data.volume))))
-            return boxes.solve_for_budget(budget).multiplier if len(boxes) else None
+            boxes, budget = boxes_of(system, step)
+            if len(boxes) == 0:
+                return None
+            solved[step] = boxes, boxes.solve_for_budget(budget)
+            return solved[step][1].multiplier
         except InputError:
             return None  # its own turn raises the error
 
     def solve(system: RegionSpace, near: Fraction | None, step: int) -> StepSolution:
-        boxes, budget = boxes_of(system, step)
+        boxes, best = solved.pop(step, (None, None))  # of the largest time step, which is solved once
+        if boxes is None:
+            boxes, budget = boxes_of(system, step)
+        else:
+            budget = params.max_suppressed(boxes.total)
         if len(boxes) == 0:
             return ALL_SUPPRESSED
         if refinement is not None:
             return refinement.solve(step, boxes, budget, left=params.aggregate_small)
-        choice, gaps = boxes.solve(budget, near)
+        choice, gaps = boxes.solve(budget, near) if best is None else boxes.improve(best, budget)
         return boxes.outcome(choice, *gaps, left=params.aggregate_small)
 
     steps = StepRange(

@@ -60,6 +60,10 @@ def check_supported_on_spark(spec: RunSpec) -> None:
             "it audits runs on one machine, since each trip is compared with those of earlier releases; "
             f"leave out {Option('engine', 'spark')}, or add the release with crowdveil ledger add.",
         )
+    if getattr(spec.reading, "like", None) is not None:
+        raise ParameterError(
+            Option("like"), "rows of all time steps decide together; leave it out, or run it on one machine."
+        )
     if options.pairing is not None:
         raise ParameterError(f"{Option('pairing')} shows the original, which does not leave the cluster; leave it out.")
     if options.resume is not None and not isinstance(spec.data, str | Path):

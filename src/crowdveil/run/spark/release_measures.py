@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil import engine as engines
+from crowdveil.comparison.requested_measures import named_measures
 from crowdveil.engine import LocalEngine
 from crowdveil.engine.spark import SparkEngine
 from crowdveil.io.notes import ReadNotes
@@ -22,7 +23,7 @@ from crowdveil.measures.od.partition_sums import PartitionTotals, over_all_parti
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.progress import Progress
-from crowdveil.report.measurement import Measurement, named_measures
+from crowdveil.report.measurement import Measurement
 from crowdveil.run.spark.aligned_partitions import AlignedReader, align_partitions
 from crowdveil.run.spark.release_verification import open_spark_release, rest_of
 from crowdveil.solve.od.assignment import check_steps
