@@ -7,14 +7,24 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationError,
+    model_validator,
+)
 
+from crowdveil.attribute_docs import attribute_docs
 from crowdveil.errors import Option, ParameterError
 from crowdveil.guarantees.budget import BudgetPeriod
 from crowdveil.io.time_steps import step_seconds
 from crowdveil.io.time_windows import Window, WindowOptions
 from crowdveil.model.flows import trips_within
 from crowdveil.model.partition import StepClass
+from crowdveil.solve.od.region_space import RegionExtent
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.trajectory.distances import DISTANCES, DistanceName
 
@@ -22,9 +32,18 @@ from crowdveil.solve.trajectory.distances import DISTANCES, DistanceName
 class Params(BaseModel):
     """Base of every parameter model: named, typed, bounded, documented by the string below each field."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True, validate_default=True
-    )
+    # Pydantic would parse the source of every model for these strings at its import; see attribute_docs.
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True, defer_build=True)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Return the JSON schema with the help of every parameter."""
+        schema = handler(core_schema)
+        docs = attribute_docs(cls)
+        for name, described in handler.resolve_ref_schema(schema).get("properties", {}).items():
+            if name in docs:
+                described.setdefault("description", docs[name])
+        return schema
 
     @classmethod
     def checked(cls, values: dict[str, Any]) -> Any:
@@ -77,6 +96,25 @@ class FlowParams(Params):
     def reporting(self) -> Reporting:
         """Return the handling of small flows."""
         return Reporting(self.aggregate_small, self.include_empty)
+
+
+class SizedAreas(FlowParams):
+    """How many tiles a published area must have, at least (l-diversity)."""
+
+    min_tiles: int = Field(1, ge=1)
+    """Smallest number of tiles of a published area."""
+    min_inhabited_tiles: int = Field(0, ge=0)
+    """Smallest number of visited tiles of a published area (l-diversity)."""
+
+    @property
+    def reporting(self) -> Reporting:
+        """Return the handling of small flows."""
+        return Reporting(self.aggregate_small, self.include_empty, self.min_tiles, self.min_inhabited_tiles)
+
+    @property
+    def extent(self) -> RegionExtent:
+        """Return the limits of the size of published areas."""
+        return RegionExtent(self.min_tiles, self.min_inhabited_tiles)
 
 
 _A_SHARE = f"a share such as 10% or 0.1 (a number of trips is given with {Option('suppress_trips')})"
@@ -230,15 +268,6 @@ class AdaptiveInTime(TimePartitioned):
         if given and self.time_partition != "adaptive":
             raise ValueError(f"{Option('time_partition', 'adaptive')} with {Option(given[0])}; add it")
         return self
-
-
-def all_steps_at_once(params: Any) -> str | None:
-    """Return why time steps cannot be solved independently, as it follows "since"; None if they can."""
-    reasons = {
-        "stable": "one partition is made for all time steps",
-        "adaptive": "intervals of time span several time steps",
-    }
-    return reasons.get(params.time_partition)
 
 
 _EXPECTED = {

@@ -19,7 +19,6 @@ from crowdveil.cli.remote_jobs import (
     take_source,
 )
 from crowdveil.cli.remote_jobs import anonymize as run_remotely
-from crowdveil.compat.mobidatalab.runfiles import read_run_file
 from crowdveil.engine import StoppedEarlyError
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
@@ -131,6 +130,8 @@ def command(ctx: click.Context, /, run_file: str | None, overwrite: bool, **valu
     if run_file is not None:
         if ctx.invoked_subcommand is not None:
             raise click.UsageError("give either a method or a run file with -f, not both.")
+        from crowdveil.compat.mobidatalab.runfiles import read_run_file  # here, since a run with options needs none
+
         perform(read_run_file(Path(run_file), overwrite=overwrite), remote_target(values))
     elif ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

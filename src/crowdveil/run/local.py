@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,11 +27,13 @@ from crowdveil.progress import Progress
 from crowdveil.reading import read
 from crowdveil.report.cost_summary import cost_lines, cost_numbers
 from crowdveil.run.backend import Backend, FileEntries, Findings, Guarantees, LedgerAudit, RunSpec, Solution
-from crowdveil.run.ledgers import Recorder, open_recorder
 from crowdveil.run.manifest import file_entry, write_manifest
 from crowdveil.run.releases import add_report, check_private, write_private
 from crowdveil.run.resume import ATTACKS, drawn_seed, keep_finished_steps, open_finished
 from crowdveil.run.verification import check, check_k_feasible, what_k_counts
+
+if TYPE_CHECKING:
+    from crowdveil.run.ledgers import Recorder
 
 
 class LocalBackend(Backend):
@@ -54,6 +56,10 @@ class LocalBackend(Backend):
         if options.private_report is not None:
             check_private(Path(options.private_report), output, overwrite=options.overwrite)
         if options.ledger is not None:
+            from crowdveil.run.ledgers import (
+                open_recorder,
+            )  # here, since few runs have a ledger, and its imports take long
+
             self.recorder = open_recorder(options.ledger, output, self.spec.method)
         self.finished = None if options.resume is None else open_finished(self.spec)
         self.seed = drawn_seed(options.seed, self.finished)

@@ -41,6 +41,8 @@ class ReleaseOptions(Params):
     """Makes the run reproducible. Keep it secret: it repeats every random choice. Fresh random numbers if not given."""
     format: Literal["parquet", "csv", "geoparquet"] | None = None
     """File format of the tables; geoparquet: Parquet, and the areas as GeoParquet too. Default: that of the input."""
+    names: bool = Field(False, strict=True)
+    """Also write flows with the readable names of their areas next to the ids."""
     wide: bool = Field(False, strict=True)
     """Also write flows as a wide table: a row for each pair of areas, a column for each time step."""
     export: Literal["flowmap", "omx", "all"] | None = None
@@ -60,7 +62,8 @@ class ReleaseOptions(Params):
     def exports(self) -> tuple[str, ...]:
         """The further files of flows that are asked for."""
         tools = ("flowmap", "omx") if self.export == "all" else () if self.export is None else (self.export,)
-        return (*(["wide"] if self.wide else []), *tools, *(["geoparquet"] if self.format == "geoparquet" else []))
+        flags = [name for name in ("names", "wide") if getattr(self, name)]
+        return (*flags, *tools, *(["geoparquet"] if self.format == "geoparquet" else []))
 
     def table_format(self, data: Any, data_name: str | None) -> Literal["parquet", "csv"]:
         """Return the format of tables: as asked for, or that of the name of the data file, or that of the input."""

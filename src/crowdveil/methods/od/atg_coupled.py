@@ -35,16 +35,16 @@ from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.params import Budgeted, FlowParams
+from crowdveil.params import Budgeted, SizedAreas
 from crowdveil.progress import Progress
 from crowdveil.solve.od.boxes import BoxSpace, gap_percent
 from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.requirements import check_tree
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
-from crowdveil.solve.od.targets import summarize_gaps
+from crowdveil.solve.od.targets import as_figure, summarize_gaps
 
 
-class AtgCoupledParams(Budgeted, FlowParams):
+class AtgCoupledParams(Budgeted, SizedAreas):
     """Parameters of coupled tree generalization."""
 
 
@@ -58,11 +58,11 @@ def run(data: Flows, params: AtgCoupledParams, rng: np.random.Generator, progres
         budget = params.max_suppressed(boxes.total)
         found = boxes.solve_for_budget(budget)
         gap = gap_percent(found.cost, found.lower_bound(budget))
-        return boxes.outcome(found.choice, gap, left=params.aggregate_small)
+        return boxes.outcome(found.choice, gap, as_figure(found.multiplier), left=params.aggregate_small)
 
     steps = StepRange(
         params.k,
-        lambda: RegionSpace.trees(data),
+        lambda: RegionSpace.trees(data, extent=params.extent),
         lambda system: partial(solve, system),
         params.reporting,
         partial(summarize_diagnostics, params),
@@ -83,6 +83,7 @@ METHOD = Method(
     guarantees=flow_guarantees,
     status="proven",
     summarize_diagnostics=summarize_diagnostics,
+    figure_names=("gap", "multiplier"),
     partitioning=INDEPENDENT,
     needs_person_ids=True,
     check_data=check_tree,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +15,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress
 from crowdveil.solve.od.forest import Forest, ForestSolution
-from crowdveil.solve.od.region_space import RegionSpace
+from crowdveil.solve.od.region_space import RegionExtent, RegionSpace, large_enough_map
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.step_solver import StepRange, StepSolution, solve_steps
@@ -51,12 +52,15 @@ class Targets:
         Finds the best partition for given origins.
     score
         What the best target minimizes.
+    extent
+        How large published areas must be.
     """
 
     wanted: Literal["auto", "sample"] | float
     k: int
     attempt: Try
     score: Score = mean_cost
+    extent: RegionExtent = RegionExtent()  # noqa: RUF009 (frozen)
 
     def solve(
         self,
@@ -79,7 +83,10 @@ class Targets:
 
             return solve
 
-        steps = StepRange(self.k, lambda: RegionSpace.trees(data), solver, reporting, summarize)
+        def system() -> RegionSpace:
+            return large_enough_map(RegionSpace.trees(data, extent=self.extent))
+
+        steps = StepRange(self.k, system, solver, reporting, summarize)
         return solve_steps(data, steps, progress)
 
     def choices(self, data: Flows, system: RegionSpace) -> Callable[[Matrix], list[float]]:
@@ -170,6 +177,11 @@ def summarize_targets(wanted: str | float, used: Floats) -> dict[str, Any]:
     """Summarize the target volumes that were used, for the manifest."""
     how = wanted if isinstance(wanted, str) else "given"
     return {"v_target": how, "v_target_least": float(used.min()), "v_target_largest": float(used.max())}
+
+
+def as_figure(multiplier: Fraction | None) -> float:
+    """Return a multiplier as a figure of a time step; None is infinite."""
+    return float("inf") if multiplier is None else float(multiplier)
 
 
 def summarize_gaps(gap: Floats, before: Floats | None = None) -> dict[str, Any]:
