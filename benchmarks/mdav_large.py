@@ -5,8 +5,8 @@ halves of trajectories, in a tree, show of most that they are neither the farthe
 given up after a few points. What is found is what all distances would have found; tests compare the two.
 
 `python benchmarks/mdav_large.py quick` takes an eighth of the trajectories. The last line is the share of ten minutes that it
-took. `... growth` makes a release of 10,000, 100,000 and 1,000,000 trajectories of a month (`crowdveil synth trajectories`), or of
-as many as the numbers that follow it; its last line is the share of 25 CPU minutes that the largest took.
+took. `... growth` makes releases of 10,000, 100,000 and 1,000,000 trajectories of a month (`crowdveil synth trajectories`), or of
+the numbers that follow it; its last line is the share of 25 CPU minutes that the largest took.
 """
 
 from __future__ import annotations
