@@ -204,7 +204,7 @@ def _equivalence_classes(written: WrittenRelease) -> Ints:
     points = np.column_stack([written.column("lon"), written.column("lat"), t.astype(np.float64)])
     begins = np.flatnonzero(np.diff(number, prepend=number[0] - 1 if len(number) else 0))
     # A hash of the points of each: copies of them would take as much memory again as the table.
-    every, group = points.view(np.uint8).reshape(-1), dict[bytes, int]()
+    every, group = points.view(np.uint8).reshape(-1).data, dict[bytes, int]()
     cuts = (np.append(begins, len(number)) * points[:1].nbytes).tolist()
     content = (hashlib.blake2b(every[a:b], digest_size=16).digest() for a, b in pairwise(cuts))
     return np.array([group.setdefault(hashed, len(group)) for hashed in content], np.int64)
