@@ -65,8 +65,8 @@ def main() -> None:
     assert np.allclose(ours[1], theirs[1]), (ours[1], theirs[1])  # noqa: S101
     compared = OdComparison.between(original, release)
     for name, measure in all_measures().items():
-        measure.compute(compared)
-        fresh = timed(lambda measure=measure: measure.compute(OdComparison(original, release, compared.row)))
+        measure.of(compared)
+        fresh = timed(lambda measure=measure: measure.of(OdComparison(original, release, compared.row)))
         say(f"{name}_seconds", fresh[0])
     say("E", ours[1][0])
     say("D", ours[1][1])

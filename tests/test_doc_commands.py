@@ -1,7 +1,8 @@
 """Commands in the README and the docs parse with the options that exist, and pages run from top to bottom in an empty folder.
 
 Blocks of `sh` and `python` are run in order. Blocks of `console` show what needs a service, a cluster or other data: their
-commands are parsed. The guides that also show output have a test of their own (`test_guides.py`).
+commands are parsed here, and run in `test_doc_services.py` and `test_doc_examples.py`.
+The guides that also show output have a test of their own (`test_guides.py`).
 """
 
 from __future__ import annotations
@@ -18,20 +19,14 @@ from pathlib import Path
 
 import click
 import pytest
+from doc_pages import PAGES, ROOT, blocks
 
 from crowdveil.cli.main import cli
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 GUIDES = ("tutorial-nyc-taxi.md", "tutorial-land-use.md", "worked-example.md")
 QUICK = ("docs/glossary.md", "docs/filters.md")
 OTHER_TOOLS = {"--check", "--unix-socket", "--no-index", "--find-links", "--conf", "--archives", "--schema"}
 """Options of curl, pip, spark-submit and our modules that pages mention."""
-_BLOCK = re.compile(r"^```(sh|console|python)\n(.*?)^```$", re.M | re.S)
-
-
-def blocks(page: Path) -> list[tuple[str, str]]:
-    return _BLOCK.findall(page.read_text())
 
 
 def commands(page: Path) -> Iterator[list[str]]:

@@ -11,7 +11,7 @@ from crowdveil.errors import Option, ParameterError
 from crowdveil.io.day_levels import read_day_levels
 from crowdveil.io.flows import read_flows, with_trees
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.partition import read_partition
+from crowdveil.io.partition import read_earlier_rows, read_partition
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.io.trajectory_trips import RULE, read_as_trips, without_inner
 from crowdveil.model.canonical import canonical
@@ -89,6 +89,8 @@ class FlowReading(Reading):
     """Areas that were made before, for the method fixed: the folder of a release, or a table of zones and their groups."""
     partition_step: str | None = None
     """Time step of that release whose areas are taken, such as 2020-03-02T08:00, if its areas differ from step to step."""
+    like: Any = None
+    """Earlier release of the same trips, for the method fixed: it takes its rows, so that both reveal no small group."""
     time_tree: Any = None
     """Intervals of a day, for adaptive intervals of time: calendar (the default), or a table of their starts and names."""
     step: str | int | None = None
@@ -135,8 +137,9 @@ def read(takes: type, data: Any, options: Reading, notes: ReadNotes, *, person_i
     if takes is not Flows:
         return canonical(data if isinstance(data, Trajectories) else read_trajectories(data, notes=notes, **given))
     partition, partition_step, time_tree = given.pop("partition"), given.pop("partition_step"), given.pop("time_tree")
-    flows = with_partition(_read_flows(data, given, notes, person_ids), partition, partition_step)
-    return flows if time_tree is None else replace(flows, day_levels=read_day_levels(time_tree))
+    like = given.pop("like")
+    flows = with_partition(_read_flows(data, given, notes, person_ids), partition, partition_step, like)
+    return with_day_levels(flows, time_tree)
 
 
 def _read_flows(data: Any, given: dict[str, Any], notes: ReadNotes, person_ids: bool) -> Flows:
@@ -154,8 +157,17 @@ def _read_flows(data: Any, given: dict[str, Any], notes: ReadNotes, person_ids: 
     return flows if trees == (None, None) else with_trees(flows, *trees)
 
 
-def with_partition(flows: Flows, partition: Any, step: str | None) -> Flows:
-    """Return flows with a partition of their zones that was made before; without one, unchanged."""
+def with_day_levels(flows: Flows, time_tree: Any) -> Flows:
+    """Return flows with intervals of the day from a table; without one, unchanged."""
+    return flows if time_tree is None else replace(flows, day_levels=read_day_levels(time_tree))
+
+
+def with_partition(flows: Flows, partition: Any, step: str | None, like: Any = None) -> Flows:
+    """Return flows with a partition of their zones, or rows, that were made before; without them, unchanged."""
+    if like is not None:
+        if partition is not None or step is not None:
+            raise ParameterError(Option("like"), f"its rows are the areas; leave out {Option('partition')}.")
+        return replace(flows, partition=read_earlier_rows(like, flows))
     if partition is None and step is not None:
         raise ParameterError(Option("partition_step"), f"it is for a release; name that with {Option('partition')}.")
     return flows if partition is None else replace(flows, partition=read_partition(partition, flows.zones, step))

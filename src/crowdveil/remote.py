@@ -21,6 +21,8 @@ from urllib.parse import quote, urlsplit
 
 from crowdveil.errors import CrowdveilError, InputError, Name, Option, ParameterError, from_json
 from crowdveil.progress import Progress, no_progress
+from crowdveil.remote_uploads import CHUNK as UPLOAD_CHUNK
+from crowdveil.remote_uploads import ChunkedTransfer, ServerError
 
 if TYPE_CHECKING:
     import httpx  # takes 0.2 s to import, so it waits until a server is asked
@@ -32,12 +34,8 @@ PATIENCE_S = 60.0
 TIMEOUT_S = 120.0
 RETRIES = 2
 AGAIN_S = 0.5
-PARTIAL_CONTENT, BAD_REQUEST = 206, 400
+NO_CONTENT, PARTIAL_CONTENT, BAD_REQUEST = 204, 206, 400
 _ID = re.compile(r"[0-9a-f]{32}")
-
-
-class ServerError(CrowdveilError):
-    """The server does not answer, or not as it should."""
 
 
 @dataclass
@@ -78,34 +76,44 @@ class Remote:
         files: Mapping[str, Path],
         progress: Progress = no_progress,
     ) -> dict[str, Any]:
-        """Upload files, and put a job into the queue."""
+        """Upload files, and put a job into the queue. A large file is sent in chunks, and goes on where a connection broke."""
         path = f"/{quote(collection)}/{quote(name, safe='')}/jobs"
-        job: dict[str, Any] = self.send(path, {"parameters": json.dumps(parameters)}, files, progress)
-        return job
+        size = {field: _size(file) for field, file in files.items()}
+        counter = ByteCount(progress, sum(size.values()))
+        large = {field: (_plain(file.name), file) for field, file in files.items() if size[field] > UPLOAD_CHUNK}
+        with ChunkedTransfer(self._answer, counter.add).uploaded(large) as ids:
+            texts = {"parameters": json.dumps(parameters), **({"uploads": json.dumps(ids)} if ids else {})}
+            return self._send(path, texts, {field: file for field, file in files.items() if field not in ids}, counter)
 
     def send(
         self, path: str, texts: Mapping[str, str], files: Mapping[str, Path], progress: Progress = no_progress
     ) -> dict[str, Any]:
-        """Send a form, its files in chunks; return the server's answer. Never sent twice: it may have been taken."""
-        total = sum(_size(file) for file in files.values())
+        """Send a form with its files; return the server's answer. Never sent twice: it may have been taken."""
+        return self._send(path, texts, files, ByteCount(progress, sum(_size(file) for file in files.values())))
+
+    def _send(
+        self, path: str, texts: Mapping[str, str], files: Mapping[str, Path], counter: ByteCount
+    ) -> dict[str, Any]:
         with ExitStack() as stack:
-            upload = Upload(progress, total)
-            opened = {name: (_plain(file.name), stack.enter_context(upload.open(file))) for name, file in files.items()}
+            opened = {name: (_plain(f.name), stack.enter_context(counter.open(f))) for name, f in files.items()}
             # Fields of text come first, so that a wrong one is refused before the files are sent.
-            fields: list[Any] = [*((name, (None, text)) for name, text in texts.items()), *opened.items()]
-            with self._asked("POST", path, files=fields) as answer:
-                return _json(answer)
+            return self._answer(
+                "POST", path, files=[*((n, (None, text)) for n, text in texts.items()), *opened.items()]
+            )
+
+    def _answer(self, method: str, path: str, **request: Any) -> dict[str, Any]:
+        """Send a request, and return the answer as JSON; nothing where there is none."""
+        with self._asked(method, path, **request) as answer:
+            return {} if answer.status_code == NO_CONTENT else _json(answer)
 
     def job(self, job: str) -> dict[str, Any]:
         """What is known of a job."""
-        with self._asked("GET", f"/jobs/{_checked_id(job)}") as answer:
-            return _json(answer)
+        return self._answer("GET", f"/jobs/{_checked_id(job)}")
 
     def reviews(self) -> list[dict[str, Any]]:
         """Results of others that await review."""
-        with self._asked("GET", "/reviews") as answer:
-            found: list[dict[str, Any]] = _json(answer)["reviews"]
-            return found
+        found: list[dict[str, Any]] = self._answer("GET", "/reviews")["reviews"]
+        return found
 
     @contextmanager
     def review_report(self, job: str) -> Iterator[httpx.Response]:
@@ -116,13 +124,11 @@ class Remote:
     def decide(self, job: str, decision: str, comment: str) -> dict[str, Any]:
         """Approve or reject a result."""
         body = {"decision": decision, "comment": comment}
-        with self._asked("POST", f"/reviews/{_checked_id(job)}", json=body) as answer:
-            return _json(answer)
+        return self._answer("POST", f"/reviews/{_checked_id(job)}", json=body)
 
     def cancel(self, job: str) -> dict[str, Any]:
         """End a job, and have its files removed."""
-        with self._asked("DELETE", f"/jobs/{_checked_id(job)}") as answer:
-            return _json(answer)
+        return self._answer("DELETE", f"/jobs/{_checked_id(job)}")
 
     def follow(self, job: str, progress: Progress, stage: Any) -> dict[str, Any]:
         """Wait for a job's end, and show how far it is meanwhile. An interrupt ends the job too."""
@@ -206,7 +212,9 @@ class Remote:
         try:
             with self._client.stream(method, path, **request) as answer:
                 if answer.status_code >= BAD_REQUEST:
-                    raise _error_in(answer.read(), answer.status_code)
+                    failed = _error_in(answer.read(), answer.status_code)
+                    failed.status = answer.status_code  # type: ignore[attr-defined]
+                    raise failed
                 yield answer
         except httpx.LocalProtocolError:
             raise InputError("a file changed its size while it was sent; send it again.") from None
@@ -233,21 +241,25 @@ class Remote:
         return client
 
 
-class Upload:
-    """Files that report how far they were read."""
+class ByteCount:
+    """Bytes of files that were sent so far, as progress."""
 
     def __init__(self, progress: Progress, total: int) -> None:
         self.progress, self.total, self.sent = progress, total, 0
 
+    def add(self, more: int) -> None:
+        """Count bytes."""
+        self.sent += more
+        self.progress(min(self.sent, self.total), self.total)
+
     def open(self, path: Path) -> io.FileIO:
         """Open a file whose reads are counted."""
-        upload = self
+        count = self
 
         class Counted(io.FileIO):
             def read(self, size: int | None = -1) -> bytes:
                 chunk = super().read(-1 if size is None else size)
-                upload.sent += len(chunk)
-                upload.progress(min(upload.sent, upload.total), upload.total)
+                count.add(len(chunk))
                 return chunk
 
         return Counted(path)

@@ -32,11 +32,11 @@ def test_compare_prints_and_writes(command: Any, made: Path) -> None:
     assert "Nothing was published" in ran.out and "3 matrices" in ran.out
     names = ["coarseness-and-loss.png", "compare.csv", "ratios.png", "summary.csv"]
     assert sorted(path.name for path in (made / "out").iterdir()) == names
-    assert pacsv.read_csv(made / "out" / "compare.csv").num_rows == 3 * 3 * 4
+    assert pacsv.read_csv(made / "out" / "compare.csv").num_rows == 3 * 3 * 5
     assert pacsv.read_csv(made / "out" / "summary.csv")["method"].to_pylist() == ["joint", "suppression", "oigh"]
     assert "--overwrite" in command("compare", made / "flows.csv", *options).sentence
     assert command("compare", made / "flows.csv", *options, "--overwrite", "--sample", "1").code == 0
-    assert pacsv.read_csv(made / "out" / "compare.csv").num_rows == 3 * 4
+    assert pacsv.read_csv(made / "out" / "compare.csv").num_rows == 3 * 5
 
 
 def test_several_k_side_by_side(command: Any, made: Path) -> None:
@@ -66,10 +66,10 @@ def test_sweep_prints_and_writes(command: Any, made: Path) -> None:
     ran = command(*arguments, "-o", made / "out")
     assert ran.code == 0, ran.err
     head, *rows = ran.out.splitlines()
-    assert head.split() == ["k", "suppress", "Ḡ", "E", "D", "S"]
+    assert head.split() == ["k", "suppress", "Ḡ", "E", "D", "S", "seconds"]
     assert [row.split()[:2] for row in rows[:4]] == [["10", "0%"], ["20", "0%"], ["10", "30%"], ["20", "30%"]]
     assert sum(line.startswith("Take k = ") for line in rows) == 1
-    assert sorted(path.name for path in (made / "out").iterdir()) == ["sweep.csv", "sweep.png"]
+    assert sorted(path.name for path in (made / "out").iterdir()) == ["sweep.csv", "sweep.png", "time.png"]
 
 
 @pytest.mark.parametrize(

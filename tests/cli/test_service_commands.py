@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+from examples import slow_param
 from serving import BARE, Running, cabs, ended, put
 
 from conftest import COMMAND, Ran
@@ -85,6 +87,7 @@ def test_addresses_that_cannot_be_used(command: Command, tmp_path: Path) -> None
     assert "database unavailable" in command(*made, "postgresql://127.0.0.1:9/x").sentence
 
 
+@pytest.mark.parametrize("database_url", ["sqlite", slow_param("postgres")], indirect=True)
 def test_workers_of_their_own_on_a_data_base_that_is_shared(tmp_path: Path, database_url: str) -> None:
     service = Running(tmp_path / "data", workers=0, database_url=database_url)
     service.start()

@@ -175,11 +175,13 @@ def test_boxes_are_built_once_for_all_budgets(flows: Flows, monkeypatch: pytest.
             s: v.tolist() for s, v in point.outcome.by_step.items()
         }
     assert sorted(set(built)) == [(0, 10), (0, 20), (1, 10), (1, 20)]
-    assert len(built) <= 6  # two threads may build the largest one at the same time
+    # One is built to compile, and two threads may build the largest one at the same time.
+    assert len(built) <= 7
     assert "left" not in stages[0] and all("s left)" in name for name in stages[1:])
     built.clear()
     monkeypatch.setattr("crowdveil.solve.od.kept_boxes.MAX_BYTES", 0)
-    assert run_sweep(taken, chosen, 0).table == found.table and len(built) > 6
+    again = run_sweep(taken, chosen, 0).table.drop_columns("seconds")
+    assert again == found.table.drop_columns("seconds") and len(built) > 7
 
 
 def test_large_matrices_are_sampled_more_thinly() -> None:

@@ -29,7 +29,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_trips(town, folder / "trips.parquet", 3000, 1, seed=1)
     crowdveil.anonymize(
         "joint", folder / "trips.parquet", folder / "out", zones=folder / "zones.geojson", k=5, step="6h", wide=True,
-        export="all", format="geoparquet",
+        names=True, export="all", format="geoparquet",
     )  # fmt: skip
     return folder
 
@@ -134,3 +134,25 @@ def test_what_cannot_be_exported_is_refused(tmp_path: Path) -> None:
     points = pa.table({"lat": [1.0, 1.0], "lon": [2.0, 2.0], "timestamp": [0, 9], "trajectory_id": [1, 1]})
     with pytest.raises(ParameterError, match="is for trajectories"):
         crowdveil.anonymize("swapmob", points, tmp_path / "out", wide=True)
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_named_flows_are_the_flows_with_the_names_of_their_areas(made: Path, tmp_path: Path, form: str) -> None:
+    """The user's levels name the areas; without the names the rows are those of the release, to the letter."""
+    zones = crowdveil.read_zones(made / "zones.geojson")
+    levels = tmp_path / "levels.csv"
+    pairs = [f"{tile},district {i // 4},city\n" for i, tile in enumerate(zones.ids)]
+    levels.write_text("tile,district,city\n" + "".join(pairs))
+    crowdveil.anonymize(
+        "joint", made / "trips.parquet", tmp_path / "out", zones=made / "zones.geojson", hierarchy=levels, k=30, step="6h",
+        names=True, format=form, attack=False, report=False,
+    )  # fmt: skip
+    read = pq.read_table if form == "parquet" else pacsv.read_csv
+    plain, named = (read(tmp_path / "out" / f"{name}.{form}") for name in ("flows", "flows_named"))
+    assert named.drop_columns(["origin_name", "destination_name"]).equals(plain)
+    areas = json.loads((tmp_path / "out" / "areas.geojson").read_text())["features"]
+    name = {f["properties"]["area"]: f["properties"]["name"] for f in areas}
+    rows = named.to_pylist()
+    assert all(r[f"{end}_name"] == name[str(r[f"{end}_area"])] for r in rows for end in ("origin", "destination"))
+    merged = {f["properties"]["name"] for f in areas if f["properties"]["size"] > 1}
+    assert merged and merged <= {"city", *(f"district {i}" for i in range(4))}

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from serving import cabs
 
 import crowdveil
 from crowdveil.cli.main import cli
@@ -240,3 +241,12 @@ def test_heat_maps_are_audited(ledger: Path, tmp_path: Path) -> None:
     assert [entry.state for entry in entries(Ledger(ledger))] == ["published", "published"]
     coarse = crowdveil.ledger_check(ledger, tmp_path / "coarse", points)
     assert not coarse.passed and any("minus" in line for line in coarse.lines)
+
+
+def test_a_run_file_of_a_heat_map_names_a_ledger(ledger: Path, tmp_path: Path) -> None:
+    (tmp_path / "cabs.csv").write_text(cabs(people=40, points=8))
+    run_file = tmp_path / "map.toml"
+    where = f'input = "{tmp_path / "cabs.csv"}"\noutput = "{tmp_path / "map"}"\nledger = "{ledger}"\n'
+    run_file.write_text(f'method = "quadtree-heatmap"\n{where}[parameters]\nmin_k = 5\n')
+    cli.main(["analyze", "-f", str(run_file)], standalone_mode=False)
+    assert [(entry.name, entry.kind) for entry in entries(Ledger(ledger))] == [("map", "locations")]

@@ -17,6 +17,7 @@ from scipy.stats import wasserstein_distance
 from crowdveil.measures.base import Measure, MeasureRequest, scores
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.measures.od.counts import SIZES
+from crowdveil.measures.od.generalization import CostParams
 from crowdveil.measures.od.trip_length import mark_m
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
@@ -32,7 +33,7 @@ def _of_flows() -> list[Measure]:
 
 
 def _value(name: str, compared: OdComparison) -> Any:
-    return find_measure(name).compute(compared)
+    return find_measure(name).of(compared)
 
 
 def _by_definition(name: str, v: np.ndarray, w: np.ndarray, apart: np.ndarray) -> float:
@@ -130,6 +131,9 @@ def _check_rows(compared: OdComparison, group: int, rows: Any, total: float) -> 
     }
     for name, value in wanted.items():
         assert _value(name, compared)[group] == pytest.approx(value, nan_ok=True), name
+    cost_params = CostParams(delta=1)  # a suppressed trip counts as one from the whole map to the whole map
+    everything = cost + 2 * len(compared.original.zones) * (total - published)
+    assert find_measure("G_δ").of(compared, cost_params)[group] == pytest.approx(everything)
     for name, side in (("volume-by-origin-size", 0), ("volume-by-destination-size", 1)):
         shares = _value(name, compared)[group]
         bounds = [(1, 1), (2, 2), (3, 5), (6, 10), (11, 100), (101, 1000), (1001, 10**9)]

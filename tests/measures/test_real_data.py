@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from crowdveil.comparison.requested_measures import named_measures
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
-from crowdveil.report.measurement import measured, named_measures
+from crowdveil.report.measurement import measured
 from crowdveil.solve.od.assignment import row_of_flows
 
 pytestmark = pytest.mark.realdata

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from crowdveil.model.area_labels import MAX_LENGTH, area_labels, zone_labels
 from crowdveil.model.areas import Areas
+from crowdveil.model.tree_tables import named_units
 from crowdveil.model.zones import Zones
 
 
@@ -61,3 +63,39 @@ def test_the_name_of_an_area_does_not_depend_on_other_areas_or_their_order() -> 
     every = dict(zip(tree, area_labels(_areas(zones, *tree)), strict=True))
     for few in (tree[::-1], tree[2:5], [(0, 1), (4, 5, 6)]):
         assert area_labels(_areas(zones, *few)) == [every[s] for s in few]
+
+
+LEVELS = {"tile": [f"z{i}" for i in range(8)], "district": list("aabbccdd"), "city": ["North"] * 4 + ["South"] * 4}
+
+
+def test_units_of_the_users_levels_are_named() -> None:
+    zones = _zones([f"Z{i}" for i in range(8)])
+    zones = replace(zones, units=named_units(zones, LEVELS))
+    labels = area_labels(_areas(zones, (0, 1), (4, 5), (0, 1, 2, 3), tuple(range(8)), (0, 1, 2), (1,)))
+    assert labels == ["a", "c", "North", "North, South (Z0 + 7)", "Z0 + 2", "Z1"]
+    large = area_labels(_areas(zones, tuple(range(6))))
+    assert large == ["North, South (Z0 + 5)"]
+    edges = {
+        "node": [*(f"z{i}" for i in range(8)), "a", "b"],
+        "parent": [*("a" if i < 3 else "b" for i in range(8)), "b", None],
+    }
+    by_edges = replace(zones, units=named_units(zones, edges))
+    assert area_labels(_areas(by_edges, (0, 1, 2), tuple(range(8)))) == ["a", "b"]
+    nodes = {"node": [0], "parent": [None], "tiles": [1], "tile": ["z0"]}
+    assert named_units(zones, nodes) == ()
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b" * 70, "Z1", ""]), st.integers(0, 2)), min_size=2, max_size=8))
+def test_names_of_units_differ_and_do_not_depend_on_other_areas(drawn: list[tuple[str, int]]) -> None:
+    """Levels may repeat the names of each other and of zones; the tree decides what is added to them, not the release."""
+    zones = _zones([f"Z{i}" for i in range(len(drawn))])
+    held: dict[tuple[str, int], list[int]] = {}
+    for tile, unit in enumerate(drawn):
+        held.setdefault(unit, []).append(tile)
+    units = [(name, np.array(tiles, np.int64)) for (name, _), tiles in held.items() if len(tiles) > 1]
+    zones = replace(zones, units=tuple(units))
+    sets = [tuple(tiles.tolist()) for _, tiles in units] + [(i,) for i in range(len(drawn))]
+    every = area_labels(_areas(zones, *sets))
+    assert len(set(every)) == len(sets) and max(map(len, every)) <= MAX_LENGTH
+    for one, label in zip(sets, every, strict=True):
+        assert area_labels(_areas(zones, one)) == [label]

@@ -5,13 +5,14 @@ import math
 import numpy as np
 import pytest
 
+from crowdveil.comparison.requested_measures import named_measures
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.measures.base import shown
 from crowdveil.methods.od.suppression import SuppressionParams, run
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
-from crowdveil.report.measurement import measured, named_measures
+from crowdveil.report.measurement import measured
 
 
 def test_numbers_areshown_short_and_undefined_ones_as_a_dash() -> None:

@@ -20,7 +20,7 @@ from crowdveil.run.options import EngineOptions, ReleaseOptions, RunOptions
 from crowdveil.server.kinds.anonymize import JobOptions
 
 GIVEN: dict[str, Any] = {
-    "seed": 5, "format": "csv", "wide": True, "export": "omx", "attack": False, "report": False, "title": "Taxis",
+    "seed": 5, "format": "csv", "names": True, "wide": True, "export": "omx", "attack": False, "report": False, "title": "Taxis",
     "purpose": "research", "recipient": "everyone", "overwrite": True, "private_report": "p.html", "resume": "kept",
     "pairing": "pairs.csv", "ledger": "ledger", "repair": True, "engine": "spark", "master": "yarn",
 }  # fmt: skip

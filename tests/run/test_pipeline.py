@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from examples import ALL, slow_param
 
 import crowdveil
 from crowdveil.errors import GuaranteeViolatedError, InputError, OutputError, ParameterError
@@ -186,7 +187,7 @@ run(Request("suppression", sys.argv[1], Path(sys.argv[2]), {"k": 10}), stage=sta
 """
 
 
-@pytest.mark.parametrize("at", ["anonymizing", "writing", "verifying"])
+@pytest.mark.parametrize("at", [slow_param("anonymizing"), slow_param("writing"), "verifying"])
 def test_killed_at_any_stage_there_is_no_release_and_the_next_run_cleans_up(
     trips: Path, tmp_path: Path, at: str
 ) -> None:
@@ -217,7 +218,7 @@ def test_killed_while_replacing_there_is_a_whole_release_or_none(trips: Path, tm
     """Runs replace one another without a pause and are killed at arbitrary moments."""
     out = tmp_path / "out"
     rng = np.random.default_rng(1)
-    for _ in range(4):
+    for _ in range(4 if ALL else 1):
         command = [sys.executable, "-c", _KILL_LOOP, str(trips), str(out)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None and process.stdout.readline() == "ready\n"

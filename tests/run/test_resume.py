@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from examples import slow_param
 
 import crowdveil
 from conftest import Ran
@@ -163,7 +164,7 @@ def arguments(city: Path, out: Path, kept: Path) -> list[str]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [slow_param(signal.SIGINT), signal.SIGTERM, signal.SIGKILL])
 def test_a_process_that_is_stopped_goes_on(
     number: int, city: Path, whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     command: Callable[..., Ran],

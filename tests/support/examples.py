@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any
 
+import pytest
 from hypothesis import settings
 
+slow_param = partial(pytest.param, marks=pytest.mark.slow)
+"""A case of a test that `make test` leaves out: cases that remain reach the same code."""
 ALL = os.environ.get("CROWDVEIL_ALL_EXAMPLES") == "1"
 """Whether all tests are run (`make test-all`), with all of their examples."""
 
 
 def tries(number: int) -> int:
-    """Return a number of examples: all of them where all tests are run, and a sixth otherwise."""
-    return number if ALL else max(number // 6, 5)
+    """Return a number of examples: all of them where all tests are run, and a tenth otherwise, at least 5."""
+    return number if ALL else max(number // 10, 5)
 
 
 def examples(number: int, **more: Any) -> Any:
-    """Set a number of examples: all of them where all tests are run, and a fifth otherwise, as hundreds of tests use it."""
-    return settings(max_examples=number if ALL else max(number // 5, 10), **more)
+    """Set a number of examples as `tries` does."""
+    return settings(max_examples=tries(number), **more)

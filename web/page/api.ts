@@ -11,7 +11,7 @@ export type Takes = "flows" | "trajectories";
 export interface Method { name: string; summary: string; status: string; takes: Takes; fields: Field[] }
 export interface Preset { name: string; k: number; source: string }
 export interface Form {
-  methods: Method[]; reading: Record<Takes, Field[]>; run: Field[]; files: Record<string, string[]>; presets: Preset[];
+  methods: Method[]; reading: Record<Takes, Field[]>; run: Field[]; audit: Field[]; sources: string[]; files: Record<string, string[]>; presets: Preset[];
 }
 export interface Session {
   name: string; keep_hours: number; upload_hours: number; limits: { max_upload_mib: number; max_rows: number }; scopes: string[]; four_eyes: boolean;

@@ -66,8 +66,14 @@ export function reading(form: Form, draft: Draft, takes: Takes): Record<string, 
   return { ...values(known, draft), ...named };
 }
 
+/** Options of the audit of flows: none where the token has no source, and the sources to choose from where it has several. */
+export function auditFields({ audit, sources }: Form): Field[] {
+  if (!sources.length) return [];
+  return audit.filter((f) => f.name !== "source" || sources.length > 1).map((f) => (f.name === "source" ? { ...f, kind: "choice", choices: ["", ...sources], required: true } : f));
+}
+
 export function parameters(form: Form, draft: Draft, takes: Takes): Record<string, unknown> {
-  return { ...reading(form, draft, takes), ...values(method(form, draft, takes).fields, draft), ...values(form.run, draft), ...format(form, draft) };
+  return { ...reading(form, draft, takes), ...values(method(form, draft, takes).fields, draft), ...values(form.run, draft), ...(takes === "flows" ? values(auditFields(form), draft) : {}), ...format(form, draft) };
 }
 
 /** The file format of the release: text for text, unless another is chosen. */

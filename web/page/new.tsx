@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Field, type Form, type Job, said, send, stopped, type Takes } from "./api";
 import { DataChoice, type Chosen } from "./data";
-import { type Draft, filesOf, formatOf, jobForm, method } from "./draft";
+import { auditFields, type Draft, filesOf, formatOf, jobForm, method } from "./draft";
 import { Control, Controls, Crowd, More } from "./fields";
 import { Columns, Findings, Kind } from "./look";
 import { type Desk, FieldControl, Message } from "./message";
@@ -117,6 +117,10 @@ function Run({ desk, work, reason, children }: { desk: Desk; work: Work; reason:
   const unfit = seen.unfit && (!seen.error || (seen.problems.length > 0 && draft.values.drop_invalid === true)) ? seen.unfit : null; // first what is wrong with the file
   return <section aria-labelledby="s-run"><h2 id="s-run"><span class="n" aria-hidden="true">4</span> Run</h2>
     {form.run.filter((f) => f.name === "before_after").map((f) => <Control key={f.name} field={f} given={draft.values[f.name]} change={set} />)}
+    {desk.takes === "flows" && form.sources.length > 0 && <>
+      <p class="hint">{form.sources.length === 1 ? <>Audited before it is published against the earlier releases in the ledger of <b>{form.sources[0]}</b>.</> : "Audited before it is published against the earlier releases in the ledger of its source."}</p>
+      <Controls fields={auditFields(form)} values={draft.values} change={set} />
+    </>}
     <More title="Advanced: random seed, file format, attacks" fields={fields} values={values} change={set} />
     {work.failed && <><p class="hint">The last job ended with this error:</p><Message error={work.failed} desk={desk} calm /></>}
     {unfit && <Message error={unfit} desk={desk} />}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crowdveil.api.analyze import analyze, check_outputs, land_use, profiles, quadtree_heatmap, reconstruct, topics
 from crowdveil.api.attack import attack
-from crowdveil.api.compare import compare, sweep
+from crowdveil.api.compare import compare, compare_inputs, sweep, sweep_trajectories
 from crowdveil.api.derive import derive
 from crowdveil.api.describe import describe
 from crowdveil.api.ledger import (
@@ -26,6 +26,7 @@ __all__ = [
     "attack",
     "check_outputs",
     "compare",
+    "compare_inputs",
     "derive",
     "describe",
     "land_use",
@@ -43,6 +44,7 @@ __all__ = [
     "quadtree_heatmap",
     "reconstruct",
     "sweep",
+    "sweep_trajectories",
     "topics",
     "verify",
     "write_report",

@@ -10,9 +10,9 @@ from crowdveil.analysis.study import OpenedRelease, StudyReading, build_study, o
 from crowdveil.api.opened import row_semantics_of, split_options, visible
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.atomic import new_file
-from crowdveil.io.flows import DEFAULT_STEP
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending, check_picture
+from crowdveil.io.time_steps import DEFAULT_STEP
 from crowdveil.ledger.records import input_files
 from crowdveil.ledger.store import open_ledger
 from crowdveil.model.flows import Flows

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from crowdveil.api.opened import published_numbers, visible
+from crowdveil.comparison.requested_measures import named_measures, parsed
 from crowdveil.errors import Option, ParameterError, as_command_line, render
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import PUBLISHED, pairing_by_ids, read_pairing
@@ -20,7 +21,7 @@ from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import READINGS, TrajectoryReading, read
-from crowdveil.report.measurement import Measurement, measured, named_measures, parsed
+from crowdveil.report.measurement import Measurement, measured
 from crowdveil.run import releases
 from crowdveil.run.manifest import original_input_options
 from crowdveil.solve.od.assignment import check_windows, windows_of_steps

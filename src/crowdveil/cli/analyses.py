@@ -24,7 +24,9 @@ from crowdveil.cli.remote_jobs import (
     put_folder,
     remote_target,
     server_options,
+    source_option,
     split_files,
+    take_source,
 )
 from crowdveil.compat.mobidatalab.runfiles import read_analysis_file
 from crowdveil.io.notes import ReadNotes
@@ -41,10 +43,10 @@ def command_of(name: str) -> click.Command:
 
     def call(data: str, output: str | None, overwrite: bool, **values: Any) -> None:
         server = remote_target(values)
-        options = given(analysis.params, values) | given(reading, values)
+        options = given(analysis.params, values) | given(reading, values) | take_source(values, server)
         if values.get("ledger") is not None:
             if server is not None:
-                raise click.UsageError("--ledger is for a run from here; leave out --server, or the ledger.")
+                raise click.UsageError("--ledger is for a run from here; name a source of the server with --source.")
             options["ledger"] = values["ledger"]
         perform(name, data, output, overwrite, options, values.get("original"), values.get("plot"), server)
 
@@ -146,6 +148,7 @@ def _of_trajectories(analysis: Analysis) -> list[click.Parameter]:
         click.Option(["--overwrite"], is_flag=True, help="Replace what exists."),
         *[o for o in options_of(RunOptions) if o.name == "ledger"],
         *server_options(),
+        source_option(),
         *[o for o in options_of(TrajectoryReading) if o.name not in ("zones", "zone_id")],
     ]
 

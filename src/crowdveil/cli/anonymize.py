@@ -10,9 +10,15 @@ import click
 from crowdveil.cli.console import show_notes
 from crowdveil.cli.main import StoppedError
 from crowdveil.cli.options import NamedCommands, given, options_of
-from crowdveil.cli.remote_jobs import RemoteTarget, not_before_a_name, remote_target, server_options
+from crowdveil.cli.remote_jobs import (
+    RemoteTarget,
+    not_before_a_name,
+    remote_target,
+    server_options,
+    source_option,
+    take_source,
+)
 from crowdveil.cli.remote_jobs import anonymize as run_remotely
-from crowdveil.compat.mobidatalab.runfiles import read_run_file
 from crowdveil.engine import StoppedEarlyError
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
@@ -20,7 +26,7 @@ from crowdveil.progress import progress_bar
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods, find_method
 from crowdveil.run import pipeline
-from crowdveil.run.options import RunOptions
+from crowdveil.run.options import AuditOptions, RunOptions
 
 EXAMPLES = {
     True: "trips.parquet --zones zones.geojson --step 1h --tz Europe/Paris",
@@ -40,10 +46,12 @@ FIRST = (
     "private_report",
     "ledger",
     "repair",
+    "keep_unchanged",
     "resume",
     "pairing",
 )
 """The order of the options of a run."""
+NOT_OF_TRAJECTORIES = ("resume", "ledger", *AuditOptions.model_fields)
 
 
 def method_command(method: Method) -> click.Command:
@@ -53,10 +61,11 @@ def method_command(method: Method) -> click.Command:
 
     def call(data: str, output: str, **values: Any) -> None:
         server = remote_target(values)
+        source = take_source(values, server)
         if server is not None and values["engine"] == "spark":
             raise click.UsageError("--engine spark is for a run from here; leave out --server, or the engine.")
         parameters, input_options, options = (given(model, values) for model in (method.params, reading, RunOptions))
-        perform(pipeline.Request(method.name, data, output, parameters, input_options, options), server)
+        perform(pipeline.Request(method.name, data, output, parameters, input_options, options), server, source)
 
     example = f"crowdveil anonymize {method.name} {EXAMPLES[od]} -o out/"
     return click.Command(
@@ -66,8 +75,9 @@ def method_command(method: Method) -> click.Command:
             click.Argument(["data"], metavar="TRIPS_OR_FLOWS" if od else "TRAJECTORIES"),
             *options_of(method.params),
             click.Option(["-o", "--output"], required=True, metavar="FOLDER", help="Folder to write the release to."),
-            *options_of(RunOptions, first=FIRST, without=("pairing",) if od else ("resume", "ledger", "repair")),
+            *options_of(RunOptions, first=FIRST, without=("pairing",) if od else NOT_OF_TRAJECTORIES),
             *server_options(),
+            *([source_option()] if od else []),
             *options_of(reading),
         ],
         help=f"{method.summary}\n\nStatus: {method.status}.\n\n\b\nExample:\n  {example}",
@@ -75,10 +85,12 @@ def method_command(method: Method) -> click.Command:
     )
 
 
-def perform(request: pipeline.Request, server: RemoteTarget | None = None) -> None:
+def perform(
+    request: pipeline.Request, server: RemoteTarget | None = None, source: dict[str, Any] | None = None
+) -> None:
     """Run a request, here or on a server, and print where the release is and what it cost."""
     if server is not None:
-        run_remotely(server, request, READINGS[find_method(request.method).takes])
+        run_remotely(server, request, READINGS[find_method(request.method).takes], source or {})
         return
     try:
         with progress_bar() as (progress, stage):
@@ -118,6 +130,8 @@ def command(ctx: click.Context, /, run_file: str | None, overwrite: bool, **valu
     if run_file is not None:
         if ctx.invoked_subcommand is not None:
             raise click.UsageError("give either a method or a run file with -f, not both.")
+        from crowdveil.compat.mobidatalab.runfiles import read_run_file  # here, since a run with options needs none
+
         perform(read_run_file(Path(run_file), overwrite=overwrite), remote_target(values))
     elif ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

@@ -23,10 +23,12 @@ from crowdveil.reading import FlowReading, TrajectoryReading
 
 
 def _call(
-    data: str,
+    data: tuple[str, ...],
     methods: str | None,
     trajectories: bool,
     k: str | None,
+    vary: tuple[str, ...],
+    grids: str | None,
     output: str | None,
     overwrite: bool,
     **values: Any,
@@ -36,14 +38,19 @@ def _call(
     of_trajectories = data_kind_of(names, Trajectories if trajectories else Flows) is Trajectories
     if trajectories and not of_trajectories:
         raise ParameterError(Option("trajectories"), "the methods that were named are for flows; leave it out.")
-    settings, reading = _SETTINGS[of_trajectories]
-    _nothing_else(values, settings, reading)
+    settings, reading = SETTINGS[of_trajectories]
+    refuse_others(values, settings, reading)
     notes = ReadNotes()
     with progress_bar() as (progress, stage):
-        found = api.compare(
-            data, names, notes=notes, progress=progress, stage=announced(stage), k=None if k is None else crowds(k),
-            trajectories=trajectories, **given(settings, values), **given(reading, values),
-        )  # fmt: skip
+        options: dict[str, Any] = {
+            "notes": notes, "progress": progress, "stage": announced(stage), "k": None if k is None else crowds(k), "vary": vary,
+            "trajectories": trajectories, **given(settings, values), **given(reading, values),
+        }  # fmt: skip
+        found: Comparison
+        if len(data) > 1 or grids is not None:
+            found = api.compare_inputs(data, names, grids=grids, **options)
+        else:
+            found = api.compare(data[0], names, **options)
     show_notes(notes)
     show_comparison(found, found.caption(), output, "tables and plots", overwrite=overwrite)
 
@@ -68,7 +75,14 @@ def announced(stage: Stage) -> Stage:
     return show
 
 
-def _nothing_else(values: dict[str, Any], settings: type[Params], reading: type[Params]) -> None:
+def vary_option() -> click.Option:
+    """Return the option that varies parameters of methods."""
+    return click.Option(["--vary"], metavar="NAME=LIST", multiple=True,
+                        help="Values of another parameter with commas between, as in v_target=40,80; several times for "
+                        "several.")  # fmt: skip
+
+
+def refuse_others(values: dict[str, Any], settings: type[Params], reading: type[Params]) -> None:
     """Refuse options of the other kind of data, so that none is passed over."""
     known = {*settings.model_fields, *reading.model_fields}
     for name, value in values.items():
@@ -90,7 +104,7 @@ def listed(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-_SETTINGS: dict[bool, tuple[type[Params], type[Params]]] = {
+SETTINGS: dict[bool, tuple[type[Params], type[Params]]] = {
     False: (FlowComparisonParams, FlowReading),
     True: (TrajectoryComparisonParams, TrajectoryReading),
 }
@@ -108,7 +122,7 @@ command = click.Command(
     "compare",
     callback=_call,
     params=[
-        click.Argument(["data"], metavar="INPUT"),
+        click.Argument(["data"], metavar="INPUT...", nargs=-1, required=True),
         click.Option(
             ["--methods"], metavar="NAMES",
             help="Names with commas between, with parameters as in joint:splits=dyadic. [all for flows]",
@@ -117,6 +131,9 @@ command = click.Command(
         click.Option(["-k", "--k"], metavar="LIST",
                      help="Smallest crowd; or several with commas between, to see how the loss rises with them. "
                      f"[{FlowComparisonParams().k} for flows, {', '.join(map(str, K))} for trajectories]"),
+        vary_option(),
+        click.Option(["--grids"], metavar="LIST",
+                     help="Compare on several grids, such as 500m,1km,2km: time and loss by the number of tiles."),
         click.Option(["-o", "--output"], metavar="FOLDER", help="Also write tables (CSV) and plots (PNG) to this folder."),
         click.Option(["--overwrite"], is_flag=True, help="Replace an earlier comparison in the folder."),
         *_OPTIONS,
@@ -124,11 +141,18 @@ command = click.Command(
     help="Run methods side by side on the same data, with the same k, and publish nothing.\n\n"
     "For flows the table has means over matrices: generalization Ḡ, reconstruction error E, distribution distance D, share of "
     "trips suppressed S, and seconds. For trajectories it has the distortion of range queries, SID and AID, by the longest time "
-    "of a query, and the share of trajectories removed. The numbers are exact and confidential: do not publish them.\n\n"
+    "of a query, and the share of trajectories removed. --measures names others. With several inputs there is a table for "
+    "each, and the plots show the ratios by input and the time by number of tiles. The numbers are exact and confidential: do "
+    "not publish them.\n\n"
     "\b\nExamples:\n"
     "  crowdveil compare trips.parquet --zones zones.geojson --sample 10\n"
     "  crowdveil compare flows.csv --methods joint,joint:splits=dyadic,atg-dual:v_target=sample -o compared/\n"
     "  crowdveil compare flows.csv --methods joint,oigh,mondrian --k 5,10,20,50 -o by-k/\n"
+    "  crowdveil compare flows.csv --methods atg-dual,oigh --measures MAO,MAD,generalization-cost:delta=1,multiplier\n"
+    "  crowdveil compare nyc.parquet civ.parquet --methods atg-dual,oigh,mondrian -o by-input/\n"
+    "  crowdveil compare trips.csv --methods atg-exact --grids 500m,1km,2km -o by-tiles/\n"
     "  crowdveil compare movers.parquet --trajectories -o figure/\n"
-    "  crowdveil compare cabs.csv --methods microaggregation,swapmob --k 3,10 --queries 10000",
+    "  crowdveil compare cabs.csv --methods microaggregation,swapmob --k 3,10 --queries 10000\n"
+    "  crowdveil compare cabs.csv --methods microaggregation,time-partitioned-microaggregation --vary interval_s=900,3600 "
+    "--measures rmse,propensity-score,record-linkage -o evaluation/",
 )  # fmt: skip

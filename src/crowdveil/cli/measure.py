@@ -32,6 +32,7 @@ from crowdveil.measures.base import MeasureRequest
 from crowdveil.progress import progress_bar
 from crowdveil.reading import EitherReading, FlowReading
 from crowdveil.registry import MEASURES
+from crowdveil.run.manifest import NOT_OF_FLOWS
 from crowdveil.runfiles.common import load
 
 
@@ -137,7 +138,7 @@ command = click.Command(
         click.Option(["--overwrite"], is_flag=True, help="Replace files that exist."),
         *engine_options(),
         *server_options(),
-        *options_of(EitherReading, without=("hierarchy", "destination_hierarchy", "partition", "partition_step", "time_tree")),
+        *options_of(EitherReading, without=NOT_OF_FLOWS),
     ],
     help="Measure what a release lost of the original flows or trajectories. The numbers are exact and confidential: do not "
     "publish them.\n\n"

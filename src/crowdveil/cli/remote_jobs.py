@@ -26,7 +26,7 @@ from crowdveil.params import Params
 from crowdveil.progress import progress_bar
 from crowdveil.remote import Remote, remote, with_paths
 from crowdveil.run import pipeline, releases
-from crowdveil.run.options import ReleaseOptions, RunOptions
+from crowdveil.run.options import AuditOptions, ReleaseOptions, RunOptions
 
 LARGEST = 1 << 50
 """No limit of size for a result: the server has one."""
@@ -39,6 +39,25 @@ def server_options() -> list[click.Option]:
                      help="Run it on this server (crowdveil serve), with the token in CROWDVEIL_TOKEN. [CROWDVEIL_SERVER]"),
         click.Option(["--detach"], is_flag=True, help="With --server: print the job's id and leave; see crowdveil task."),
     ]  # fmt: skip
+
+
+def source_option() -> click.Option:
+    """Return `--source`, for commands whose result is audited on a server."""
+    return click.Option(["--source"], metavar="NAME",
+                        help="With --server: source of the data, whose ledger on the server the result is audited against. "
+                        "[that of the token]")  # fmt: skip
+
+
+def take_source(values: dict[str, Any], server: RemoteTarget | None) -> dict[str, Any]:
+    """Return the parameter of the source of a job; remove it from `values`."""
+    source = values.pop("source", None)
+    if source is None:
+        return {}
+    if server is None:
+        raise ParameterError(
+            Option("source"), f"it is for a run on a server; name a ledger of this machine with {Option('ledger')}."
+        )
+    return {"source": source}
 
 
 def not_before_a_name(ctx: click.Context) -> None:
@@ -151,14 +170,16 @@ def split_files(model: type[Params], values: dict[str, Any]) -> tuple[dict[str, 
     return {n: v for n, v in values.items() if n not in files}, files
 
 
-def anonymize(server: RemoteTarget, request: pipeline.Request, reading: type[Params]) -> None:
+def anonymize(server: RemoteTarget, request: pipeline.Request, reading: type[Params], source: dict[str, Any]) -> None:
     """Run a request on a server; the release is verified here again before it gets its name."""
     run_options = RunOptions.checked(request.options)
     if run_options.resume is not None:
         raise ParameterError(Option("resume"), "a server keeps jobs by itself; leave it out, or run it here.")
     if run_options.ledger is not None:
         raise ParameterError(
-            Option("ledger"), "a ledger of this machine is not used on a server; leave it out, or run it here."
+            Option("ledger"),
+            "a ledger of this machine is not used on a server, which has those of its sources; name a source with "
+            f"{Option('source')}, or run it here.",
         )
     for private in ("pairing", "private_report"):
         if getattr(run_options, private) is not None:
@@ -166,8 +187,9 @@ def anonymize(server: RemoteTarget, request: pipeline.Request, reading: type[Par
     check_target(Path(request.output).absolute(), overwrite=run_options.overwrite, mark_file=MANIFEST_FILE)
     options, files = split_files(reading, request.reading)
     named = {} if request.data_name is None else {"data_name": request.data_name}
-    of_run = {n: v for n, v in request.options.items() if n in ReleaseOptions.model_fields and v is not None}
-    parameters = {**request.parameters, **options, **of_run, **named}
+    sent = {*ReleaseOptions.model_fields, *AuditOptions.model_fields}
+    of_run = {n: v for n, v in request.options.items() if n in sent and v is not None}
+    parameters = {**request.parameters, **options, **of_run, **named, **source}
     job = server.run(
         "methods", request.method, parameters, {"data": request.data, **files},
         lambda job, result: put_release(result, Path(request.output), overwrite=run_options.overwrite),

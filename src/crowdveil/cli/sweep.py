@@ -1,4 +1,4 @@
-"""`crowdveil sweep METHOD INPUT`: one method with several k and budgets."""
+"""`crowdveil sweep METHOD INPUT`: one method with several k, budgets and values of other parameters."""
 
 from __future__ import annotations
 
@@ -7,58 +7,89 @@ from typing import Any
 import click
 
 from crowdveil import api
-from crowdveil.cli.compare import announced, listed, show_comparison
+from crowdveil.cli.compare import SETTINGS, announced, listed, refuse_others, show_comparison, vary_option
 from crowdveil.cli.console import show_notes
 from crowdveil.cli.options import given, options_of
+from crowdveil.comparison.candidates import data_kind_of
 from crowdveil.comparison.flows import FlowComparisonParams
-from crowdveil.comparison.sweep import SUPPRESS, K
+from crowdveil.comparison.sweep import SUPPRESS, K, Sweep
 from crowdveil.comparison.tables import SWEEP_FILE, check_folder
-from crowdveil.errors import counted
+from crowdveil.comparison.trajectories import K as K_OF_TRAJECTORIES
+from crowdveil.comparison.trajectories import TrajectoryComparisonParams, TrajectorySweep
+from crowdveil.errors import Option, ParameterError, counted
 from crowdveil.io.notes import ReadNotes
+from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import progress_bar
-from crowdveil.reading import FlowReading
+from crowdveil.reading import FlowReading, TrajectoryReading
 
-_SHARED = ("sample", "seed")
+_SHARED = ("sample", "seed", "sampling", "min_trips", "measures")
 
 
 def _call(
-    method: str, data: str, k: str, suppress: str | None, suppress_trips: str | None, output: str | None, overwrite: bool,
-    **values: Any,
+    method: str, data: str, k: str | None, suppress: str | None, suppress_trips: str | None, vary: tuple[str, ...],
+    output: str | None, overwrite: bool, **values: Any,
 ) -> None:  # fmt: skip
     check_folder(output, SWEEP_FILE, overwrite=overwrite)
-    notes = ReadNotes()
+    notes, trajectories = ReadNotes(), data_kind_of([method]) is Trajectories
+    settings, reading = SETTINGS[trajectories]
+    refuse_others(values, settings, reading)
+    if trajectories and suppress_trips is not None:
+        raise ParameterError(
+            Option("suppress_trips"), "it is a budget of trips, and the method is for trajectories; leave it out."
+        )
+    found: Sweep | TrajectorySweep
     with progress_bar() as (progress, stage):
-        found = api.sweep(
-            method, data, k=listed(k), suppress=None if suppress is None else listed(suppress),
-            suppress_trips=None if suppress_trips is None else listed(suppress_trips), notes=notes,
-            progress=progress, stage=announced(stage), **given(FlowComparisonParams, {name: values[name] for name in _SHARED}),
-            **given(FlowReading, values),
-        )  # fmt: skip
+        options: dict[str, Any] = {
+            "suppress": None if suppress is None else listed(suppress), "vary": vary, "notes": notes, "progress": progress,
+            "stage": announced(stage), **given(settings, {**values, "k": None}), **given(reading, values),
+        }  # fmt: skip
+        if trajectories:
+            found = api.sweep_trajectories(method, data, k=listed(k) if k else K_OF_TRAJECTORIES, **options)
+        else:
+            trips = None if suppress_trips is None else listed(suppress_trips)
+            found = api.sweep(method, data, k=listed(k) if k is not None else K, suppress_trips=trips, **options)
     show_notes(notes)
-    caption = f"Means of {counted(found.flows.steps, 'matrix', 'matrices')}.\n{found.recommendation()}"
-    show_comparison(found, caption, output, "table and plot", overwrite=overwrite)
+    if isinstance(found, Sweep):
+        matrices = f"Means of {counted(found.flows.steps, 'matrix', 'matrices')}."
+        caption = "\n".join([matrices, *found.choices(), found.recommendation()])
+    else:
+        caption = f"{found.caption()}\n{found.recommendation()}"
+    show_comparison(found, caption, output, "table and plots", overwrite=overwrite)
 
+
+_OPTIONS = {
+    option.name: option
+    for model in (TrajectoryComparisonParams, TrajectoryReading, FlowReading)
+    for option in options_of(model)
+}
+_OPTIONS |= {option.name: option for option in options_of(FlowComparisonParams) if option.name in _SHARED}
 
 command = click.Command(
     "sweep",
     callback=_call,
     params=[
         click.Argument(["method"], metavar="METHOD"),
-        click.Argument(["data"], metavar="TRIPS_OR_FLOWS"),
-        click.Option(["-k", "--k"], default=",".join(map(str, K)), show_default=True, metavar="LIST",
-                     help="Smallest crowds, with commas between."),
+        click.Argument(["data"], metavar="INPUT"),
+        click.Option(["-k", "--k"], metavar="LIST",
+                     help=f"Smallest crowds, with commas between. [{','.join(map(str, K))} for flows, "
+                     f"{','.join(map(str, K_OF_TRAJECTORIES))} for trajectories]"),
         click.Option(["--suppress"], metavar="LIST",
                      help=f"Budgets as shares, with commas between. [{','.join(SUPPRESS)} if the method has one]"),
         click.Option(["--suppress-trips"], metavar="LIST", help="Budgets as numbers of trips, with commas between."),
-        *[option for option in options_of(FlowComparisonParams) if option.name in _SHARED],
+        vary_option(),
         click.Option(["-o", "--output"], metavar="FOLDER", help="Also write the table (CSV) and a plot (PNG) to this folder."),
         click.Option(["--overwrite"], is_flag=True, help="Replace an earlier sweep in the folder."),
-        *options_of(FlowReading),
+        *_OPTIONS.values(),
     ],
-    help="Run a method with several k and budgets on the same matrices, publish nothing, and say which to take.\n\n"
+    help="Run a method with several k and budgets on the same matrices or trajectories, publish nothing, and say which to "
+    "take.\n\n"
     "The rule: the least budget whose Ḡ at the smallest k is at most twice that of the largest budget, and with it the "
-    "largest k whose Ḡ is at most twice that of the smallest k.\n\n"
+    "largest k whose Ḡ is at most twice that of the smallest k; for trajectories the first measure takes the place of Ḡ. With "
+    "--vary it also says which value to choose for each k and budget: of target volumes the one at which origins and "
+    "destinations have the nearest mean sizes, of other parameters the one with the least error.\n\n"
     "\b\nExamples:\n"
     "  crowdveil sweep joint trips.parquet --zones zones.geojson --k 5,10,20,50 --suppress 5%,10%\n"
-    "  crowdveil sweep joint:splits=dyadic flows.csv --sample 10 -o swept/",
+    "  crowdveil sweep joint:splits=dyadic flows.csv --sample 10 -o swept/\n"
+    "  crowdveil sweep atg-dual flows.csv --k 5,10,15 --suppress 10% --vary v_target=50,100,200,400 -o targets/\n"
+    "  crowdveil sweep time-partitioned-microaggregation cabs.csv --k 3,10 --vary interval_s=900,3600 --measures rmse",
 )  # fmt: skip

@@ -12,6 +12,7 @@ import click
 
 from crowdveil.cli.options import given, options_of
 from crowdveil.cli.serve import place, place_options
+from crowdveil.server.sources import make_ledgers
 from crowdveil.server.tokens import SCOPES, USUAL, Limits, length_s
 
 ONCE = "note: this token is not shown again; hand it over by a safe way."
@@ -46,6 +47,9 @@ def command() -> None:
               help=f"What it may do; several of: {_ALL}. [{' and '.join(USUAL)}]")  # fmt: skip
 @_expires_option()
 @click.option("--jobs-of", metavar="NAME", help="Work on the jobs of this other token, in place of jobs of its own.")
+@click.option("--source", "sources", multiple=True, metavar="NAME",
+              help="Source of its data: every release of flows and heat map is audited against the ledger of the source, in "
+              "the data directory. Several may be given; a job then names one.")  # fmt: skip
 @click.argument("name")
 def create(
     name: str,
@@ -54,6 +58,7 @@ def create(
     scopes: tuple[str, ...],
     expires: str | None,
     jobs_of: str | None,
+    sources: tuple[str, ...],
     **values: Any,
 ) -> None:
     """Make a token, and show it this once: only a hash of it is kept.
@@ -63,11 +68,14 @@ def create(
       crowdveil token create anna --expires 90d
       crowdveil token create rita --scope review
       crowdveil token create dashboard --scope read --jobs-of anna
+      crowdveil token create transit --source buses --source trams
     """
     lasts = None if expires is None else length_s(expires, "expires")
     with place(data_dir, database_url).open() as service:
+        if sources:
+            make_ledgers(service.files.root, sources)
         made = service.tokens.create(
-            name, scopes=scopes or USUAL, expires_s=lasts, jobs_of=jobs_of, **given(Limits, values)
+            name, scopes=scopes or USUAL, expires_s=lasts, jobs_of=jobs_of, sources=sources, **given(Limits, values)
         )
         service.needs_tokens()  # the data directory records that it has tokens
     click.echo(made)
@@ -114,6 +122,8 @@ def _found(row: dict[str, Any], names: dict[str, str]) -> list[str]:
             found.append(f"{what} {_day(row[what])}")
     if row["owner"] is not None:
         found.append(f"jobs of {names.get(row['owner'], row['owner'])}")
+    if row["sources"]:
+        found.append(f"audited for {' or '.join(row['sources'].split())}")
     return found + [f"{name.replace('_', ' ')} {value:,}" for name, value in json.loads(row["limits"]).items()]
 
 

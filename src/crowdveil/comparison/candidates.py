@@ -95,12 +95,47 @@ def data_kind_of(names: Sequence[str] | None, otherwise: type = Flows) -> type:
 
 def with_each_k(names: Sequence[str], ks: Sequence[str]) -> list[str]:
     """Return each method with a k once for each of `ks`, and the others unchanged."""
-    made = []
-    for name in names:
-        has_k = "k" in Candidate.named(name, {}).method.params.model_fields
-        own = any(part.partition("=")[0].strip() == "k" for part in name.split(":"))
-        made += [f"{name}:k={k}" for k in ks] if has_k and not own else [name]
-    return made
+    return [made for name in names for made in _with_each(name, "k", ks)]
+
+
+def with_each(names: Sequence[str], varied: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return each method once for each combination of the values of the varied parameters that it has."""
+    for parameter, values in varied.items():
+        if not any(_has(name, parameter) for name in names):
+            raise ParameterError(
+                Option("vary"), f"no method that is compared has a parameter {parameter}; see their parameters."
+            )
+        names = [made for name in names for made in _with_each(name, parameter, values)]
+    return list(names)
+
+
+def _has(name: str, parameter: str) -> bool:
+    return parameter in Candidate.named(name, {}).method.params.model_fields
+
+
+def _with_each(name: str, parameter: str, values: Sequence[str]) -> list[str]:
+    """Return a method with each value of a parameter; unchanged if it has none, or one of its own."""
+    own = any(part.partition("=")[0].strip().replace("-", "_") == parameter for part in name.split(":")[1:])
+    return [f"{name}:{parameter}={value}" for value in values] if _has(name, parameter) and not own else [name]
+
+
+def varied_values(given: Mapping[str, Any] | Sequence[str] | None) -> dict[str, list[str]]:
+    """Return the values of each varied parameter, from texts such as `v_target=40,80` or from lists by name."""
+    if isinstance(given, Mapping):
+        listed = {
+            name: [str(value) for value in (values if isinstance(values, list | tuple) else [values])]
+            for name, values in given.items()
+        }
+    else:
+        pairs = [text.partition("=") for text in given or ()]
+        listed = {name.strip(): [v.strip() for v in values.split(",") if v.strip()] for name, _, values in pairs}
+    for name, values in listed.items():
+        if not name or not values or name in ("k", "suppress", "suppress_trips"):
+            raise ParameterError(
+                Option("vary"),
+                "wanted a parameter other than k and the budget, and its values, as in v_target=40,80,160; give both.",
+            )
+    return {name.replace("-", "_"): list(dict.fromkeys(values)) for name, values in listed.items()}
 
 
 def without_k(label: str) -> str:

@@ -6,8 +6,8 @@ All is done in memory and nothing is published. The numbers are exact and theref
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,9 @@ from crowdveil.comparison.candidates import (
     numbers_or_null,
     reason_of,
 )
-from crowdveil.errors import InputError, counted
+from crowdveil.comparison.requested_measures import Column, Names, figures_of, flow_columns
+from crowdveil.engine import timed_tasks
+from crowdveil.errors import InputError, Option, counted
 from crowdveil.guarantees import SuppressionBudget
 from crowdveil.io.flows import with_trees
 from crowdveil.io.times import time_column
@@ -33,10 +35,8 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.tabular import Tabular
 from crowdveil.params import Budgeted
 from crowdveil.progress import Progress, no_progress
-from crowdveil.registry import all_methods, find_measure
+from crowdveil.registry import all_methods
 
-SYMBOLS = ("Ḡ", "E", "D", "S")
-"""The measures of the table, by their symbols in the papers."""
 MAX_MATRICES, MAX_FLOWS = 10, 2_000_000
 """Default number of matrices, and flows up to which so many are taken; of larger matrices fewer, at least one."""
 MAX_CONSECUTIVE = 48
@@ -51,20 +51,44 @@ class FlowComparisonParams(Budgeted):
     k: int = Field(10, ge=2)
     """Minimum group size k."""
     sample: int | None = Field(None, ge=1)
-    """Number of matrices, evenly spread over time (default: at most 10, with 2 million flows); or of trajectories (5,000)."""
+    """Number of matrices (default: at most 10, with 2 million flows); or of trajectories (5,000)."""
+    sampling: Literal["spread", "random"] = "spread"
+    """Take matrices that are evenly spread over time, or at random."""
+    min_trips: int = Field(0, ge=0)
+    """Take matrices of at least this number of trips alone."""
+    measures: Names = Field(None, json_schema_extra={"metavar": "NAMES"})
+    """Measures of the table with commas between, as in MAO,MAD,generalization-cost:delta=1,multiplier or rmse,record-linkage;
+    all for every one. Default: Ḡ, E, D and S, or SID and AID."""
     seed: int = Field(0, ge=0)
     """Seed of every random choice."""
 
 
 @dataclass(frozen=True, eq=False)
 class MethodResult:
-    """Result of one method: measures of each matrix by symbol (NaN where undefined), seconds per matrix, and its k."""
+    """Result of one method.
+
+    Attributes
+    ----------
+    label
+        Its label in the table.
+    by_step
+        Measures of each matrix by the key of their column, NaN where undefined.
+    seconds
+        Processor seconds per matrix.
+    remark
+        How it differs from methods that guarantee k and the budget.
+    k
+        Its k; None if it has none.
+    seconds_by_step
+        Processor seconds of each matrix. What a method does for all matrices together is shared evenly.
+    """
 
     label: str
     by_step: Mapping[str, Floats]
     seconds: float
     remark: str = ""
     k: int | None = None
+    seconds_by_step: Floats = field(default_factory=lambda: np.zeros(0))
 
     def mean(self, symbol: str) -> float:
         """Return the mean over the matrices in which the measure is defined."""
@@ -92,6 +116,11 @@ class FlowComparison(Tabular):
     outcomes: tuple[MethodResult, ...]
     left_out: Mapping[str, str]
 
+    @property
+    def columns(self) -> list[Column]:
+        """Return the measures of the table."""
+        return flow_columns(self.shared.measures)
+
     def to_arrow(self) -> pa.Table:
         """Return the table."""
         return self.table
@@ -100,27 +129,40 @@ class FlowComparison(Tabular):
     def table(self) -> pa.Table:
         """A row per method: the mean of each measure over matrices, processor seconds per matrix, and a remark."""
         columns: dict[str, Any] = {"method": [found.label for found in self.outcomes]}
-        for symbol in SYMBOLS:
-            columns[find_measure(symbol).name] = numbers_or_null([found.mean(symbol) for found in self.outcomes])
+        for column in self.columns:
+            columns[column.name] = numbers_or_null([found.mean(column.key) for found in self.outcomes])
         columns["seconds"] = numbers_or_null([found.seconds for found in self.outcomes])
         columns["remark"] = pa.array([found.remark or None for found in self.outcomes], pa.string())
         return pa.table(columns)
 
     @property
     def values(self) -> pa.Table:
-        """A row per method, matrix and measure."""
+        """A row per method, matrix and measure; the last measure is the processor seconds of the matrix."""
+        cells = [
+            (found.label, name, values)
+            for found in self.outcomes
+            for name, values in [
+                *((column.name, found.by_step[column.key]) for column in self.columns),
+                ("seconds", found.seconds_by_step),
+            ]
+        ]
+        times = pa.array(step_times(self.flows) * len(cells), pa.string())
         steps = self.flows.steps
-        methods = [found.label for found in self.outcomes for _ in range(steps * len(SYMBOLS))]
-        names = [find_measure(symbol).name for symbol in SYMBOLS for _ in range(steps)] * len(self.outcomes)
-        numbers = [v for found in self.outcomes for symbol in SYMBOLS for v in found.by_step[symbol].tolist()]
-        times = pa.array(step_times(self.flows) * (len(SYMBOLS) * len(self.outcomes)), pa.string())
-        return pa.table({"method": methods, "t": times, "measure": names, "value": numbers_or_null(numbers)})
+        return pa.table(
+            {
+                "method": [label for label, _, _ in cells for _ in range(steps)],
+                "t": times,
+                "measure": [name for _, name, _ in cells for _ in range(steps)],
+                "value": numbers_or_null([value for *_, values in cells for value in values.tolist()]),
+            }
+        )
 
     def lines(self) -> list[str]:
         """Return the table as text."""
-        head = ["method", *SYMBOLS, "seconds", ""]
+        columns = self.columns
+        head = ["method", *(column.title for column in columns), "seconds", ""]
         rows = [
-            [found.label, *(shown(found.mean(s), s) for s in SYMBOLS), f"{found.seconds:.3g}", found.remark]
+            [found.label, *(shown(found.mean(c.key), c.key) for c in columns), f"{found.seconds:.3g}", found.remark]
             for found in self.outcomes
         ]
         return align_columns([head, *rows])
@@ -159,19 +201,33 @@ def spread_evenly(steps: int, wanted: int | None, flows: int = 0) -> Ints:
     return np.linspace(0, steps - 1, number).round().astype(np.int64)
 
 
-def sample_matrices(flows: Flows, wanted: int | None, k: int, chosen: Sequence[Candidate] = ()) -> Flows:
-    """Return the matrices to compare on, with the default tree of methods, built once.
+def sample_matrices(
+    flows: Flows,
+    wanted: int | None,
+    k: int,
+    chosen: Sequence[Candidate] = (),
+    shared: FlowComparisonParams | None = None,
+) -> Flows:
+    """Return the matrices to compare on, with the default tree of methods, built once; `shared` says how they are sampled.
 
     Time steps of fewer than k people are fully suppressed by every method that publishes time step by time step, so they are
     not taken. Where a method joins time steps, those taken follow one another, from the one after which most trips are.
     """
     if len(flows) == 0:
         raise InputError("input", "there is no flow; wanted at least one.")
-    held = np.flatnonzero(slice_sums(flows.offsets, flows.people) >= k)
+    shared = FlowComparisonParams() if shared is None else shared
+    enough = slice_sums(flows.offsets, flows.volume) >= shared.min_trips
+    if not enough.any():
+        raise InputError(Option("min_trips"), "no matrix has so many trips; wanted a smaller number.")
+    held = np.flatnonzero(enough & (slice_sums(flows.offsets, flows.people) >= k))
     if any(getattr(candidate.params, "time_partition", None) == "adaptive" for candidate in chosen):
         steps = _consecutive(flows, MAX_CONSECUTIVE if wanted is None else wanted)
+    elif len(held) == 0:
+        steps = np.flatnonzero(enough)
     else:
-        steps = held[spread_evenly(len(held), wanted, len(flows))] if len(held) else np.arange(flows.steps)
+        steps = held[spread_evenly(len(held), wanted, len(flows))]
+        if shared.sampling == "random":
+            steps = np.sort(np.random.default_rng(shared.seed).choice(held, len(steps), replace=False))
     taken = flows if len(steps) == flows.steps else flows.at_steps(steps)
     plain = taken.origin_tree is None and taken.destination_tree is None
     return with_trees(taken, "ward") if plain and taken.zones.located else taken
@@ -198,6 +254,7 @@ def compare_flow_methods(
     fails is left out with its reason; raise if all fail.
     """
     left_out: dict[str, str] = {}
+    columns = flow_columns(shared.measures)
     cost: dict[str, float] = {}
     largest = flows.at_steps(np.argmax(slice_sums(flows.offsets, flows.volume), keepdims=True))
     for candidate in chosen:
@@ -212,7 +269,7 @@ def compare_flow_methods(
             continue
         stage(f"{candidate.label}{remaining.shown()}")
         try:
-            outcomes.append(run_candidate(candidate, flows, shared.seed, progress))
+            outcomes.append(run_candidate(candidate, flows, shared.seed, progress, columns))
         except REFUSALS as error:
             left_out[candidate.label] = reason_of(error)
         remaining.add(cost[candidate.label])
@@ -221,22 +278,55 @@ def compare_flow_methods(
     return FlowComparison(flows, shared, tuple(outcomes), left_out)
 
 
-def run_candidate(candidate: Candidate, flows: Flows, seed: int, progress: Progress = no_progress) -> MethodResult:
-    """Run one method on all matrices, and measure its release."""
-    seconds, release = candidate.run(flows, seed, progress)
+def run_candidate(
+    candidate: Candidate,
+    flows: Flows,
+    seed: int,
+    progress: Progress = no_progress,
+    columns: Sequence[Column] = (),
+) -> MethodResult:
+    """Run one method on all matrices, and measure its release: the usual measures, and those of more columns."""
+    with timed_tasks() as tasks:
+        seconds, release = candidate.run(flows, seed, progress)
     compared = OdComparison.between(flows, release)
-    by_step = {symbol: find_measure(symbol).of(compared) for symbol in SYMBOLS}
+    by_step = {}
+    for column in (*flow_columns(None), *columns):
+        if column.asked is None:
+            names = candidate.method.figure_names
+            by_step[column.key] = figures_of(column.key, names, release.figures, flows.steps)
+        elif column.key not in by_step:
+            by_step[column.key] = column.of(column.asked.measure.of(compared, column.asked.params))
     if candidate.method.row_semantics == "noisy":
         # Noise changes the number of trips, so missing trips do not measure suppression.
-        by_step["S"] = np.full(flows.steps, np.nan)
-    return MethodResult(candidate.label, by_step, seconds / flows.steps, remark_on(candidate, flows), candidate.k)
+        by_step |= {key: np.full(flows.steps, np.nan) for key in ("S", "k-anonymous") if key in by_step}
+    return MethodResult(
+        candidate.label,
+        by_step,
+        seconds / flows.steps,
+        remark_on(candidate, flows),
+        candidate.k,
+        _seconds_by_step(seconds, tasks, flows.steps),
+    )
+
+
+def _seconds_by_step(seconds: float, tasks: Sequence[Sequence[float]], steps: int) -> Floats:
+    """Return the seconds of each matrix: those of its tasks, and an even share of the rest."""
+    own = np.sum([each for each in tasks if len(each) == steps] or [[0.0] * steps], axis=0)
+    found: Floats = own + max(seconds - float(own.sum()), 0.0) / steps
+    return found
 
 
 def shown(value: float, symbol: str) -> str:
     """Format a number for the table; "–" where undefined."""
     if not np.isfinite(value):
         return "–"
-    return f"{100 * value:.1f} %" if symbol == "S" else f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+    return (
+        f"{100 * value:.1f} %"
+        if symbol in ("S", "k-anonymous")
+        else f"{value:.3g}"
+        if value < 1000
+        else f"{value:,.0f}"
+    )
 
 
 def step_times(flows: Flows, *, as_text: bool = True) -> list[Any]:

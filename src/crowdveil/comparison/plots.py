@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from crowdveil.comparison.candidates import without_k
-from crowdveil.comparison.flows import FlowComparison
+from crowdveil.comparison.flows import FlowComparison, MethodResult
 from crowdveil.comparison.sweep import Sweep, budget_shown
-from crowdveil.comparison.trajectories import MEASURES, TrajectoryMethodComparison
+from crowdveil.comparison.trajectories import TrajectoryMethodComparison
 from crowdveil.errors import counted
 from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.model.arrays import Floats
@@ -19,7 +19,12 @@ from crowdveil.registry import find_measure
 
 _COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#444444")
 _MARKERS = "osD^vP*Xph"
-_RATIOS = {"Ḡ": "generalization error Ḡ", "E": "reconstruction error E", "D": "distribution distance D"}
+_RATIOS = {
+    "Ḡ": "generalization error Ḡ",
+    "E": "reconstruction error E",
+    "D": "distribution distance D",
+    "seconds": "processor time",
+}
 _DIGITS = ((8, (1, 1.5, 2, 3, 5, 7)), (50, (1, 2, 5)), (500, (1, 3)), (np.inf, (1,)))
 """First digits of tick labels on a logarithmic axis, by the upper bound of largest / smallest value."""
 
@@ -33,7 +38,7 @@ def method_styles() -> Iterator[tuple[str, str]]:
 def ratios(found: FlowComparison, file: Path) -> None:
     """Draw box plots over matrices of each measure as a ratio to the first method (with the same k); right is worse."""
     labels = [f"{outcome.label} *" if outcome.remark else outcome.label for outcome in found.outcomes]
-    figure = new_figure(11, 1.6 + 0.36 * len(labels))
+    figure = new_figure(14, 1.6 + 0.36 * len(labels))
     axes = figure.subplots(1, len(_RATIOS), sharey=True)
     first, several = found.outcomes[0], several_k(found)
     base = {
@@ -42,12 +47,12 @@ def ratios(found: FlowComparison, file: Path) -> None:
     bases = [base.get(outcome.k, first) for outcome in found.outcomes]
     for axis, (symbol, title) in zip(axes, _RATIOS.items(), strict=True):
         pairs = zip(found.outcomes, bases, strict=True)
-        boxes = [_ratio(outcome.by_step[symbol], other.by_step[symbol]) for outcome, other in pairs]
+        boxes = [ratio_boxes(outcome, other, symbol) for outcome, other in pairs]
         _boxes(axis, boxes)
         axis.axvline(1, color="#d55e00", linewidth=1, zorder=0)
         axis.set_title(title, fontsize=11)
         axis.set_xlabel(f"ratio to {without_k(first.label)} with the same k" if several else f"ratio to {first.label}")
-        _log_axis(axis, np.concatenate([*boxes, np.ones(1)]))
+        log_axis(axis, np.concatenate([*boxes, np.ones(1)]))
         axis.grid(axis="x", alpha=0.3)
     axes[0].set_yticks(range(len(labels)), labels)
     axes[0].set_ylim(len(labels) - 0.4, -0.6)
@@ -75,7 +80,7 @@ def coarseness_and_loss(found: FlowComparison, file: Path) -> None:
         _draw_front(axis, front(_comparable(found, points)), "Pareto front (methods without a remark)")
     axis.set_xlabel("trips suppressed S, %")
     axis.set_ylabel("mean generalization error Ḡ, tiles")
-    _log_axis(axis, np.array([error for _, error in points]), which="y")
+    log_axis(axis, np.array([error for _, error in points]), which="y")
     axis.grid(alpha=0.3)
     axis.set_title(f"{_settings(found)}; lower left is better", fontsize=11)
     figure.legend(loc="outside right upper", fontsize=9, frameon=False)
@@ -90,7 +95,7 @@ def error_by_k(found: FlowComparison, file: Path) -> None:
     _draw_methods(axis, found, points)
     best = front([(-k, error) for k, error in _comparable(found, points)])
     _draw_front(axis, [(-k, error) for k, error in best], "Pareto front (methods without a remark)")
-    _k_axis(axis, [outcome.k for outcome in found.outcomes if outcome.k is not None])
+    k_axis(axis, [outcome.k for outcome in found.outcomes if outcome.k is not None])
     axis.set_ylabel("mean reconstruction error E")
     axis.set_ylim(bottom=0)
     axis.set_title(f"{_settings(found)}; lower right is better", fontsize=11)
@@ -116,15 +121,16 @@ def distortion_by_window(found: TrajectoryMethodComparison, file: Path) -> None:
 
     Methods without k are in each row; hollow markers are of methods without a proven guarantee.
     """
+    measures = found.shared.by_window
     ks: list[int | None] = [*sorted({outcome.k for outcome in found.outcomes if outcome.k is not None})] or [None]
     families = dict.fromkeys(without_k(outcome.label) for outcome in found.outcomes)
     look = dict(zip(families, method_styles(), strict=False))
     figure = new_figure(11, 1.2 + 2.9 * len(ks))
-    axes = figure.subplots(len(ks), len(MEASURES), squeeze=False, sharex=True)
-    top = {name: max(float(outcome.by_window[name].max()) for outcome in found.outcomes) for name in MEASURES}
+    axes = figure.subplots(len(ks), len(measures), squeeze=False, sharex=True)
+    top = {name: max(float(outcome.by_window[name].max()) for outcome in found.outcomes) for name in measures}
     handles = {}
     for row, k in zip(axes, ks, strict=True):
-        for axis, name in zip(row, MEASURES, strict=True):
+        for axis, name in zip(row, measures, strict=True):
             for outcome in found.outcomes:
                 if outcome.k not in (k, None):
                     continue
@@ -158,7 +164,7 @@ def _trials(axis: Any, found: Sweep, symbol: str) -> None:
     """Draw a measure by k, one line per budget."""
     budgets = {trial.budget: trial.budget_shown for trial in found.trials}
     for budget, (color, marker) in zip(budgets, method_styles(), strict=False):
-        points = [(t.k, t.outcome.mean(symbol)) for t in found.trials if t.budget == budget]
+        points = [(t.k, t.outcome.mean(symbol)) for t in found.chosen if t.budget == budget]
         name = None if budget is None else f"at most {budgets[budget]} suppressed"
         axis.plot(*zip(*points, strict=True), marker=marker, color=color, label=name)
     best = found.recommended
@@ -166,10 +172,10 @@ def _trials(axis: Any, found: Sweep, symbol: str) -> None:
         axis.plot(best.k, best.outcome.mean(symbol), "o", markersize=18, markerfacecolor="none", markeredgecolor="black",
                   linestyle="none", label="recommended")  # fmt: skip
     if symbol == "E" and len(budgets) > 1:
-        errors = [(-float(t.k), t.outcome.mean(symbol)) for t in found.trials if np.isfinite(t.outcome.mean(symbol))]
+        errors = [(-float(t.k), t.outcome.mean(symbol)) for t in found.chosen if np.isfinite(t.outcome.mean(symbol))]
         _draw_front(axis, [(-k, error) for k, error in front(errors)], "Pareto front of k and E")
         axis.legend(handles=[axis.lines[-1]], fontsize=9, frameon=False)
-    _k_axis(axis, [trial.k for trial in found.trials])
+    k_axis(axis, [trial.k for trial in found.trials])
     axis.set_ylabel("mean generalization error Ḡ, tiles" if symbol == "Ḡ" else "mean reconstruction error E")
     axis.set_ylim(bottom=0)
 
@@ -214,7 +220,8 @@ def _draw_front(axis: Any, points: list[tuple[float, float]], name: str) -> None
                   markeredgewidth=0, label=name)  # fmt: skip
 
 
-def _k_axis(axis: Any, values: list[int]) -> None:
+def k_axis(axis: Any, values: list[int]) -> None:
+    """Set a logarithmic axis of k with a tick at each value."""
     from matplotlib.ticker import NullLocator
 
     axis.set_xscale("log")
@@ -234,7 +241,7 @@ def _boxes(axis: Any, boxes: list[Floats]) -> None:
     )  # fmt: skip
 
 
-def _log_axis(axis: Any, values: Floats, which: str = "x") -> None:
+def log_axis(axis: Any, values: Floats, which: str = "x") -> None:
     """Set a logarithmic axis with plain numbers, fewer of them if it spans decades."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -250,6 +257,12 @@ def _log_axis(axis: Any, values: Floats, which: str = "x") -> None:
     side.set_major_locator(LogLocator(subs=digits, numticks=50))
     side.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     side.set_minor_formatter(NullFormatter())
+
+
+def ratio_boxes(outcome: MethodResult, other: MethodResult, symbol: str) -> Floats:
+    """Return the ratios of a measure, or of the processor time, of each matrix to those of another method."""
+    values, first = (each.seconds_by_step if symbol == "seconds" else each.by_step[symbol] for each in (outcome, other))
+    return _ratio(values, first)
 
 
 def _ratio(values: Floats, first: Floats) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,14 +17,16 @@ from crowdveil.comparison.candidates import (
     align_columns,
     numbers_or_null,
     reason_of,
+    with_each,
 )
-from crowdveil.comparison.flows import SYMBOLS, MethodResult, run_candidate, shown
+from crowdveil.comparison.flows import MethodResult, run_candidate, shown
+from crowdveil.comparison.requested_measures import Column, flow_columns
 from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.model.arrays import slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.tabular import Tabular
 from crowdveil.params import Budgeted
 from crowdveil.progress import Progress, no_progress
-from crowdveil.registry import find_measure
 from crowdveil.solve.od.kept_boxes import keep_boxes
 
 K, SUPPRESS = (5, 10, 20), ("5%", "10%", "20%")
@@ -35,12 +37,15 @@ ACCEPTABLE = 2
 
 @dataclass(frozen=True, eq=False)
 class SweepPoint:
-    """Result of one k and one budget, a share or a number of trips; both are None for a method without a budget."""
+    """Result of one k, one budget (a share or a number of trips; both are None for a method without one), and one value of
+    each varied parameter.
+    """
 
     k: int
     suppress: float | None
     outcome: MethodResult
     suppress_trips: int | None = None
+    varied: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def budget(self) -> float | None:
@@ -64,15 +69,23 @@ class Sweep(Tabular):
     flows
         The matrices that it ran on.
     trials
-        By budget, then by k, both ascending.
+        By budget, then by k, both ascending; then by the values of varied parameters, in their order.
     left_out
         Why trials are missing, by label.
+    columns
+        The measures of the table.
     """
 
     method: str
     flows: Flows
     trials: tuple[SweepPoint, ...]
     left_out: Mapping[str, str]
+    columns: Sequence[Column] = field(default_factory=lambda: flow_columns(None))
+
+    @property
+    def varied(self) -> list[str]:
+        """Return the names of the varied parameters."""
+        return list(self.trials[0].varied)
 
     def _budgets(self) -> dict[str, Any]:
         """Return the column of budgets: shares, or numbers of trips."""
@@ -87,19 +100,65 @@ class Sweep(Tabular):
 
     @property
     def table(self) -> pa.Table:
-        """A row per k and budget, with the means over matrices."""
+        """A row per k, budget and varied value, with the means over matrices and processor seconds per matrix."""
         columns: dict[str, Any] = {"k": [trial.k for trial in self.trials], **self._budgets()}
-        for symbol in SYMBOLS:
-            columns[find_measure(symbol).name] = numbers_or_null([trial.outcome.mean(symbol) for trial in self.trials])
+        for name in self.varied:
+            columns[name] = _plain_column([trial.varied[name] for trial in self.trials])
+        for column in self.columns:
+            columns[column.name] = numbers_or_null([trial.outcome.mean(column.key) for trial in self.trials])
+        columns["seconds"] = numbers_or_null([trial.outcome.seconds for trial in self.trials])
+        if self.varied:
+            columns["chosen"] = [any(trial is other for other in self.chosen) for trial in self.trials]
         return pa.table(columns)
 
     def lines(self) -> list[str]:
-        """Return the table as text."""
+        """Return the table as text; with varied parameters the best values for each k and budget are marked."""
+        chosen = self.chosen if self.varied else ()
         rows = [
-            [f"{trial.k}", trial.budget_shown, *(shown(trial.outcome.mean(s), s) for s in SYMBOLS), ""]
+            [
+                f"{trial.k}",
+                trial.budget_shown,
+                *(f"{trial.varied[name]}" for name in self.varied),
+                *(shown(trial.outcome.mean(c.key), c.key) for c in self.columns),
+                f"{trial.outcome.seconds:.3g}",
+                "chosen" if any(trial is other for other in chosen) else "",
+            ]
             for trial in self.trials
         ]
-        return align_columns([["k", "suppress", *SYMBOLS, ""], *rows])
+        return align_columns([["k", "suppress", *self.varied, *(c.title for c in self.columns), "seconds", ""], *rows])
+
+    @property
+    def chosen(self) -> tuple[SweepPoint, ...]:
+        """The best varied values for each k and budget; all trials where nothing is varied.
+
+        The best target volume is the one at which origins and destinations have the nearest mean sizes, as in the papers;
+        of other parameters it is the value with the least error.
+        """
+        best: dict[Any, SweepPoint] = {}
+        for trial in self.trials:
+            known = best.setdefault((trial.budget, trial.k), trial)
+            if self._worth(trial) < self._worth(known):
+                best[trial.budget, trial.k] = trial
+        return tuple(best.values())
+
+    def _worth(self, trial: SweepPoint) -> float:
+        of = trial.outcome
+        sizes = "v_target" in trial.varied
+        worth = abs(of.mean("origin-tiles") - of.mean("destination-tiles")) if sizes else of.mean(self.weighed)
+        return worth if np.isfinite(worth) else float("inf")
+
+    def choices(self) -> list[str]:
+        """Return a sentence on the best varied values for each k and budget; nothing where nothing is varied."""
+        made = []
+        for trial in self.chosen if self.varied else ():
+            values = " and ".join(f"{name} = {value}" for name, value in trial.varied.items())
+            budget = "" if trial.budget is None else f" and suppress = {trial.budget_shown}"
+            why = f"{self.weighed} is least ({trial.outcome.mean(self.weighed):.3g})"
+            if "v_target" in trial.varied:
+                origin, destination = (trial.outcome.mean(f"{end}-tiles") for end in ("origin", "destination"))
+                why = f"mean origins of {origin:.3g} and destinations of {destination:.3g} tiles are nearest in size"
+            made.append(f"For k = {trial.k}{budget} choose {values}: {why}.")
+        return made
 
     @property
     def weighed(self) -> str:
@@ -109,8 +168,8 @@ class Sweep(Tabular):
     @property
     def recommended(self) -> SweepPoint | None:
         """The trial that `recommend` chooses; None if nothing could be published."""
-        best = recommend([(trial.k, trial.budget, trial.outcome.mean(self.weighed)) for trial in self.trials])
-        return None if best is None else self.trials[best]
+        best = recommend([(trial.k, trial.budget, trial.outcome.mean(self.weighed)) for trial in self.chosen])
+        return None if best is None else self.chosen[best]
 
     def recommendation(self) -> str:
         """Return the recommendation and its reasons, in one sentence."""
@@ -118,7 +177,7 @@ class Sweep(Tabular):
         if best is None:
             steps = "" if self.flows.step_s is None else " or longer time steps"
             return f"Nothing could be published with any of these; try a smaller k{', ' if steps else ' or '}larger zones{steps}."
-        error = {(trial.k, trial.budget): trial.outcome.mean(self.weighed) for trial in self.trials}
+        error = {(trial.k, trial.budget): trial.outcome.mean(self.weighed) for trial in self.chosen}
         defined = [key for key, value in error.items() if np.isfinite(value)]
         least = min(k for k, suppress in defined if suppress == best.budget)
         reasons, shown_as = [], {trial.budget: trial.budget_shown for trial in self.trials}
@@ -166,9 +225,13 @@ def recommend(trials: Sequence[tuple[int, float | None, float]]) -> int | None:
 
 
 def sweep_candidates(
-    method: str, k: Sequence[Any], suppress: Sequence[Any] | None, suppress_trips: Sequence[Any] | None = None
+    method: str,
+    k: Sequence[Any],
+    suppress: Sequence[Any] | None,
+    suppress_trips: Sequence[Any] | None = None,
+    varied: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Candidate]:
-    """Return the method with each budget and each k, smallest first; parameters are checked before data is read."""
+    """Return the method with each budget, each k and each varied value, smallest first, checked before data is read."""
     plain = Candidate.named(method, {})
     if plain.method.takes is not Flows:
         raise ParameterError(
@@ -197,8 +260,9 @@ def sweep_candidates(
         wanted = [{"suppress_trips": n} for n in suppress_trips]
     elif has_budget:
         wanted = [{"suppress": share} for share in (SUPPRESS if suppress is None else suppress)]
-    made = [Candidate.named(method, {"k": n, **budget}) for budget in wanted for n in k]
-    different = {(_budget(c)[0] or _budget(c)[1] or 0, getattr(c.params, "k", 0)): c for c in made}
+    names = with_each([method], varied or {})
+    made = [(i, Candidate.named(name, {"k": n, **b})) for b in wanted for n in k for i, name in enumerate(names)]
+    different = {(_budget(c)[0] or _budget(c)[1] or 0, getattr(c.params, "k", 0), i): c for i, c in made}
     return [different[key] for key in sorted(different)]
 
 
@@ -214,29 +278,54 @@ def run_sweep(
     seed: int,
     progress: Progress = no_progress,
     stage: Stage = lambda name: None,
+    columns: Sequence[Column] = (),
+    varied: Sequence[str] = (),
 ) -> Sweep:
     """Run every trial on the same matrices; one that fails is left out; raise if all fail.
 
     All budgets of one k run one after the other, so that boxes are built once for them.
     """
+    listed = {column.key: column for column in columns or flow_columns(None)}
+    if "v_target" in varied:
+        listed |= {column.key: column for column in flow_columns("origin-tiles,destination-tiles")}
     found: dict[int, SweepPoint] = {}
     left_out: dict[str, str] = {}
     remaining = RemainingTime(len(chosen))
+    _warm_up(chosen[0], flows, seed)
     ks = {i: getattr(candidate.params, "k", 0) for i, candidate in enumerate(chosen)}
     for k in sorted(set(ks.values())):
         with keep_boxes(flows):
             for i in (i for i in ks if ks[i] == k):
                 budget = _budget(chosen[i])
                 label = f"k = {k}" + ("" if budget == (None, None) else f", {budget_shown(*budget)} suppressed")
+                values = {name: getattr(chosen[i].params, name) for name in varied}
+                label += "".join(f", {name} = {value}" for name, value in values.items())
                 stage(f"{label}{remaining.shown()}")
                 try:
-                    found[i] = SweepPoint(k, budget[0], run_candidate(chosen[i], flows, seed, progress), budget[1])
+                    outcome = run_candidate(chosen[i], flows, seed, progress, [*listed.values()])
+                    found[i] = SweepPoint(k, budget[0], outcome, budget[1], values)
                 except REFUSALS as error:
                     left_out[label] = reason_of(error)
                 remaining.add(1)
     if not found:
         raise InputError(next(iter(left_out.values())))
-    return Sweep(chosen[0].label, flows, tuple(found[i] for i in sorted(found)), left_out)
+    label = ":".join(part for part in chosen[0].label.split(":") if part.partition("=")[0] not in varied)
+    return Sweep(label, flows, tuple(found[i] for i in sorted(found)), left_out, [*listed.values()])
+
+
+def _warm_up(candidate: Candidate, flows: Flows, seed: int) -> None:
+    """Compile the kernels of a method on the smallest matrix, so that it is not measured; a failure shows in the trials."""
+    trips = slice_sums(flows.offsets, flows.volume)
+    try:
+        candidate.run(flows.at_steps(np.argmin(trips, keepdims=True)), seed)
+    except REFUSALS:
+        return
+
+
+def _plain_column(values: list[Any]) -> Any:
+    """Return a column of numbers, or of texts where a value is none."""
+    numbers = all(isinstance(value, int | float) for value in values)
+    return pa.array(values) if numbers else pa.array([str(value) for value in values])
 
 
 def budget_shown(share: float | None, trips: int | None) -> str:

@@ -8,17 +8,19 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from crowdveil.comparison import plots
+from crowdveil.comparison import plots, time_plots
 from crowdveil.comparison.flows import FlowComparison
+from crowdveil.comparison.measure_plots import plots_of_measures
+from crowdveil.comparison.several_inputs import InputComparisons
 from crowdveil.comparison.sweep import Sweep
-from crowdveil.comparison.trajectories import TrajectoryMethodComparison
+from crowdveil.comparison.trajectories import TrajectoryMethodComparison, TrajectorySweep
 from crowdveil.errors import MissingExtraError
 from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.tables import write_table
 
 SUMMARY_FILE, VALUES_FILE, SWEEP_FILE = "summary.csv", "compare.csv", "sweep.csv"
 
-Comparison = FlowComparison | TrajectoryMethodComparison | Sweep
+Comparison = FlowComparison | TrajectoryMethodComparison | Sweep | InputComparisons
 Draw = Callable[[Path], None]
 
 
@@ -46,17 +48,37 @@ def check_folder(target: str | Path | None, mark_file: str, *, overwrite: bool) 
 def _tables(found: Comparison) -> dict[str, pa.Table]:
     if isinstance(found, Sweep):
         return {SWEEP_FILE: found.table}
+    if isinstance(found, TrajectorySweep):
+        return {SWEEP_FILE: found.table, VALUES_FILE: found.values}
     return {SUMMARY_FILE: found.table, VALUES_FILE: found.values}
 
 
 def _plots(found: Comparison) -> dict[str, Draw]:
     if isinstance(found, Sweep):
-        return {"sweep.png": partial(plots.sweep, found)}
+        varied = {"varied.png": partial(time_plots.varied_values, found)} if found.varied else {}
+        return {"sweep.png": partial(plots.sweep, found), "time.png": partial(time_plots.sweep_time, found), **varied}
     if isinstance(found, TrajectoryMethodComparison):
-        return {"distortion.png": partial(plots.distortion_by_window, found)}
+        windowed: dict[str, Draw] = {"distortion.png": partial(plots.distortion_by_window, found)}
+        windowed = windowed if found.shared.by_window else {}
+        return windowed if found.shared.measures is None else {**windowed, **plots_of_measures(found)}
+    if isinstance(found, InputComparisons):
+        return _plots_of_inputs(found)
     by_k = {"error-by-k.png": partial(plots.error_by_k, found)} if plots.several_k(found) else {}
     return {
         "ratios.png": partial(plots.ratios, found),
         "coarseness-and-loss.png": partial(plots.coarseness_and_loss, found),
         **by_k,
     }
+
+
+def _plots_of_inputs(found: InputComparisons) -> dict[str, Draw]:
+    """Return the plots of each input, with its number in front, and those over all inputs."""
+    made = {
+        f"{number}-{name}": draw
+        for number, each in enumerate(found.by_input.values(), start=1)
+        for name, draw in _plots(each).items()
+    }
+    if found.of_flows:
+        made["ratios.png"] = partial(time_plots.ratios_of_inputs, found.of_flows)
+        made["time-by-tiles.png"] = partial(time_plots.time_by_tiles, found.of_flows)
+    return made

@@ -1,4 +1,4 @@
-"""Compare methods for trajectories on the same data: distortion of range queries, suppressed trajectories and time.
+"""Compare methods for trajectories on the same data: distortion of range queries, other measures, suppression and time.
 
 All is done in memory and nothing is published. The numbers are exact and therefore confidential.
 """
@@ -6,7 +6,7 @@ All is done in memory and nothing is published. The numbers are exact and theref
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,13 @@ from crowdveil.comparison.candidates import (
     mean_of_defined,
     numbers_or_null,
     reason_of,
+    with_each,
     with_each_k,
 )
-from crowdveil.errors import InputError, counted
+from crowdveil.comparison.requested_measures import Column, Names, columns_of, named_measures
+from crowdveil.comparison.sweep import recommend
+from crowdveil.errors import CrowdveilError, InputError, Option, ParameterError, counted
+from crowdveil.measures.base import MeasureRequest, shown
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.measures.trajectory.range_queries import RangeQueryParams
 from crowdveil.model.arrays import Floats
@@ -32,7 +36,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import all_methods, find_measure
 
-MEASURES = ("sid", "aid")
+MEASURES, REMOVED = ("sid", "aid"), "trajectories-removed"
 K = (2, 4, 8)
 """Default values, as in the paper."""
 MAX_TRAJECTORIES = 5_000
@@ -46,6 +50,27 @@ class TrajectoryComparisonParams(RangeQueryParams):
 
     sample: int | None = Field(None, ge=2)
     """Number of trajectories, drawn at random (default: at most 5,000)."""
+    measures: Names = Field(None, json_schema_extra={"metavar": "NAMES"})
+    """Measures of the table with commas between, as in rmse,propensity-score,record-linkage; all for every one. Default: SID
+    and AID."""
+
+    @property
+    def by_window(self) -> tuple[str, ...]:
+        """Return the measures that have a value for each window of time."""
+        if self.measures is None:
+            return MEASURES
+        wanted = {asked.measure.name for asked in self._requests()}
+        return tuple(name for name in MEASURES if name in wanted)
+
+    @property
+    def columns(self) -> list[Column]:
+        """Return the other measures of the table."""
+        others = () if self.measures is None else self._requests()
+        return columns_of([asked for asked in others if asked.measure.name not in (*MEASURES, REMOVED)])
+
+    def _requests(self) -> list[MeasureRequest]:
+        names = [text.strip() for text in (self.measures or "").split(",") if text.strip()]
+        return named_measures(None if names == ["all"] else names, Trajectories)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +89,10 @@ class TrajectoryOutcome:
         Processor seconds.
     remark
         How it differs from methods with a proven guarantee.
+    scores
+        Other measures, by the key of their column; NaN where undefined.
+    parameters
+        Parameters that differ between outcomes, by name.
     """
 
     label: str
@@ -72,6 +101,8 @@ class TrajectoryOutcome:
     removed: float
     seconds: float
     remark: str = ""
+    scores: Mapping[str, float] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,13 +137,17 @@ class TrajectoryMethodComparison(Tabular):
 
     @property
     def table(self) -> pa.Table:
-        """A row per method: mean distortion over windows, suppressed share, processor seconds, and a remark."""
+        """A row per method: mean distortion over windows, other measures, suppressed share, processor seconds, and a remark."""
         columns: dict[str, Any] = {
             "method": [found.label for found in self.outcomes],
             "k": pa.array([found.k for found in self.outcomes], pa.int64()),
         }
-        for name in MEASURES:
+        for name in dict.fromkeys(name for found in self.outcomes for name in found.parameters):
+            columns[name] = _texts([found.parameters.get(name) for found in self.outcomes])
+        for name in self.shared.by_window:
             columns[name] = numbers_or_null([mean_of_defined(found.by_window[name]) for found in self.outcomes])
+        for column in self.shared.columns:
+            columns[column.name] = numbers_or_null([found.scores[column.key] for found in self.outcomes])
         columns["trajectories_removed"] = numbers_or_null([found.removed for found in self.outcomes])
         columns["seconds"] = numbers_or_null([found.seconds for found in self.outcomes])
         columns["remark"] = pa.array([found.remark or None for found in self.outcomes], pa.string())
@@ -120,25 +155,31 @@ class TrajectoryMethodComparison(Tabular):
 
     @property
     def values(self) -> pa.Table:
-        """A row per method, measure and window."""
-        cells = [
-            (found.label, found.k, name, window, value)
-            for found in self.outcomes
-            for name in MEASURES
-            for window, value in zip(self.windows, found.by_window[name].tolist(), strict=True)
-        ]
-        label, k, name, window, value = (list(column) for column in zip(*cells, strict=True))
-        columns = {"method": label, "k": pa.array(k, pa.int64()), "measure": name, "window_s": window}
-        return pa.table({**columns, "value": numbers_or_null(value)})
+        """A row per method and measure, and per window where a measure has them."""
+        cells: list[tuple[str, int | None, str, int | None, float]] = []
+        for found in self.outcomes:
+            for name in self.shared.by_window:
+                by_window = zip(self.windows, found.by_window[name].tolist(), strict=True)
+                cells += [(found.label, found.k, name, window, value) for window, value in by_window]
+            cells += [(found.label, found.k, c.name, None, found.scores[c.key]) for c in self.shared.columns]
+        columns = {
+            "method": [cell[0] for cell in cells],
+            "k": pa.array([cell[1] for cell in cells], pa.int64()),
+            "measure": [cell[2] for cell in cells],
+            "window_s": pa.array([cell[3] for cell in cells], pa.int64()),
+        }
+        return pa.table({**columns, "value": numbers_or_null([cell[4] for cell in cells])})
 
     def lines(self) -> list[str]:
-        """Return the table as text, a column per measure and window."""
-        titles = [f"{find_measure(name).symbol} {window}" for name in MEASURES for window in self.windows]
-        head = ["method", *titles, "removed", "seconds", ""]
+        """Return the table as text, a column per measure, and per window where a measure has them."""
+        windowed, others = self.shared.by_window, self.shared.columns
+        titles = [f"{find_measure(name).symbol} {window}" for name in windowed for window in self.windows]
+        head = ["method", *titles, *(column.title for column in others), "removed", "seconds", ""]
         rows = [
             [
                 found.label,
-                *(f"{v:.3f}" if np.isfinite(v) else "–" for name in MEASURES for v in found.by_window[name]),
+                *(f"{v:.3f}" if np.isfinite(v) else "–" for name in windowed for v in found.by_window[name]),
+                *(shown(found.scores[column.key], column.unit) for column in others),
                 f"{100 * found.removed:.1f} %",
                 f"{found.seconds:.3g}",
                 found.remark,
@@ -149,17 +190,75 @@ class TrajectoryMethodComparison(Tabular):
 
     def caption(self) -> str:
         """Return what the numbers of the table mean."""
+        queries = (
+            f" {self.shared.queries:,} queries for each maximum query duration in seconds;"
+            if self.shared.by_window
+            else ""
+        )
+        return f"{counted(len(self.data), 'trajectory', 'trajectories')};{queries} seconds of processor time."
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TrajectorySweep(TrajectoryMethodComparison):
+    """One method for trajectories with several k, budgets and values of other parameters."""
+
+    @property
+    def weighed(self) -> str:
+        """The criterion: the first measure of the table."""
+        return (*self.shared.by_window, *(column.key for column in self.shared.columns))[0]
+
+    @property
+    def recommended(self) -> TrajectoryOutcome | None:
+        """The outcome that `recommend` chooses; None if the criterion is undefined for all."""
+        best = recommend(
+            [(found.k or 0, found.parameters.get("suppress"), self._error(found)) for found in self.outcomes]
+        )
+        return None if best is None else self.outcomes[best]
+
+    def _error(self, found: TrajectoryOutcome) -> float:
+        windowed = self.weighed in found.by_window
+        return mean_of_defined(found.by_window[self.weighed]) if windowed else found.scores[self.weighed]
+
+    def recommendation(self) -> str:
+        """Return the recommendation in one sentence."""
+        best = self.recommended
+        if best is None:
+            return f"{self.weighed} is undefined for all of them; name another measure with {Option('measures')}."
         return (
-            f"{counted(len(self.data), 'trajectory', 'trajectories')}; {self.shared.queries:,} queries for each maximum query "
-            "duration in seconds; seconds of processor time."
+            f"Take {best.label}: it has the largest k whose {self.weighed} ({self._error(best):.3g}) is at most twice that of "
+            "the smallest k, at the smallest budget with which it is at most twice that of the largest."
         )
 
 
-def trajectory_candidates(names: Sequence[str] | None, ks: Sequence[int]) -> list[Candidate]:
-    """Return the distinct named methods with each k; by default all for trajectories."""
+def _texts(values: list[Any]) -> Any:
+    """Return a column of numbers, or of texts where a value is none; null where a method has no such parameter."""
+    numbers = all(value is None or isinstance(value, int | float) for value in values)
+    return pa.array(values if numbers else [None if value is None else str(value) for value in values])
+
+
+def trajectory_candidates(
+    names: Sequence[str] | None, ks: Sequence[int], varied: Mapping[str, Sequence[str]] | None = None
+) -> list[Candidate]:
+    """Return the distinct named methods with each k and each varied value; by default all for trajectories."""
     if names is None:
         names = [name for name, method in all_methods().items() if method.takes is Trajectories]
-    return [Candidate.named(name, {}) for name in dict.fromkeys(with_each_k(names, [str(k) for k in ks]))]
+    wanted = with_each(with_each_k(names, [str(k) for k in ks]), varied or {})
+    return [Candidate.named(name, {}) for name in dict.fromkeys(wanted)]
+
+
+def trajectory_sweep_candidates(
+    method: str, ks: Sequence[Any], suppress: Sequence[Any] | None, varied: Mapping[str, Sequence[str]]
+) -> list[Candidate]:
+    """Return a method with each budget, k and varied value; raise if it has no such parameter."""
+    fields = Candidate.named(method, {}).method.params.model_fields
+    if "k" not in fields and not varied:
+        raise ParameterError(
+            method, f"it has no k, so there is nothing to sweep; vary a parameter with {Option('vary')}."
+        )
+    if suppress is not None and "suppress" not in fields:
+        raise ParameterError(method, f"it has no budget; omit {Option('suppress')}, or name another method.")
+    names = [method] if suppress is None else [f"{method}:suppress={share}" for share in suppress]
+    return trajectory_candidates(names, list(ks) if "k" in fields else [], varied)
 
 
 def sample_trajectories(data: Trajectories, wanted: int | None, seed: int) -> Trajectories:
@@ -180,8 +279,9 @@ def compare_trajectory_methods(
     shared: TrajectoryComparisonParams,
     progress: Progress = no_progress,
     stage: Stage = lambda name: None,
+    varied: Sequence[str] = (),
 ) -> TrajectoryMethodComparison:
-    """Run methods on the same trajectories.
+    """Run methods on the same trajectories; `varied` names the parameters that differ, for the table.
 
     Each first runs on a few of them, so that compilation is not measured. A method that fails is left out
     with its reason; raise if all fail.
@@ -192,7 +292,7 @@ def compare_trajectory_methods(
     compared: TrajectoryComparison | None = None
     for candidate in chosen:
         try:
-            if candidate.method.name not in warm and len(few) < len(data):
+            if candidate.method.name not in warm:
                 stage(f"warming up {candidate.method.name}")
                 _warm_up(candidate, few, shared.seed)
             warm.add(candidate.method.name)
@@ -203,15 +303,39 @@ def compare_trajectory_methods(
             continue
         stage(f"measuring {candidate.label}")
         compared = TrajectoryComparison(data, release) if compared is None else compared.with_release(release)
-        by_window = {name: find_measure(name).of(compared, shared)[0] for name in MEASURES}
+        by_window = {name: find_measure(name).of(compared, shared)[0] for name in shared.by_window}
+        scores = _scores(compared, candidate.label, shared.columns, left_out)
         # A release may hold several segments of one trajectory.
         left = len(np.unique(release.source)) if release.source is not None else len(release)
         remark = "" if candidate.method.status == "proven" else candidate.method.status
         removed = max(1 - left / len(data), 0.0)
-        outcomes.append(TrajectoryOutcome(candidate.label, candidate.k, by_window, removed, seconds, remark))
+        parameters = {name: getattr(candidate.params, name) for name in varied if hasattr(candidate.params, name)}
+        outcomes.append(
+            TrajectoryOutcome(candidate.label, candidate.k, by_window, removed, seconds, remark, scores, parameters)
+        )
     if not outcomes:
         raise InputError(next(iter(left_out.values())))
     return TrajectoryMethodComparison(data, shared, tuple(outcomes), left_out)
+
+
+def _scores(
+    compared: TrajectoryComparison, label: str, columns: Sequence[Column], left_out: dict[str, str]
+) -> dict[str, float]:
+    """Return the measures of a release by the key of their column; those that cannot be computed are NaN, with a reason."""
+    found: dict[str, float] = {}
+    values: dict[str, Floats] = {}
+    for column in columns:
+        asked = column.asked
+        if asked is None:  # a figure of matrices
+            continue
+        try:
+            if asked.label not in values:
+                values[asked.label] = asked.measure.of(compared, asked.params)
+            found[column.key] = float(np.ravel(column.of(values[asked.label]))[0])
+        except CrowdveilError as error:
+            found[column.key] = float("nan")
+            left_out[f"{asked.label} of {label}"] = str(error)
+    return found
 
 
 def _warm_up(candidate: Candidate, few: Trajectories, seed: int) -> None:

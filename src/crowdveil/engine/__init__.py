@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from crowdveil.engine.finished import Arrays, FinishedPartitions, StoppedEarlyError, keep_until_done
-from crowdveil.engine.local import Engine, LocalEngine, Task, apart
+from crowdveil.engine.local import Engine, LocalEngine, Task, apart, timed_tasks
 
 __all__ = [
     "Arrays",
@@ -33,6 +33,7 @@ __all__ = [
     "apart",
     "current",
     "keep_until_done",
+    "timed_tasks",
     "use",
 ]
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from contextvars import ContextVar
 from threading import Lock
 from typing import Protocol, TypeVar
 
@@ -23,6 +25,20 @@ FINISH_S, STOP_S = 0.5, 1.0
 """Seconds to wait for running tasks after an interrupt, before and after their kernels are stopped."""
 KEEP_S = 2.0
 """Seconds between saves of finished partitions: the most work that a killed run loses."""
+
+
+_task_seconds: ContextVar[list[list[float]] | None] = ContextVar("task_seconds", default=None)
+
+
+@contextmanager
+def timed_tasks() -> Iterator[list[list[float]]]:
+    """Collect the processor seconds of tasks: for each call of `LocalEngine.map` inside the block those of its partitions."""
+    collected: list[list[float]] = []
+    before = _task_seconds.set(collected)
+    try:
+        yield collected
+    finally:
+        _task_seconds.reset(before)
 
 
 class Engine(Protocol):
@@ -62,6 +78,9 @@ class LocalEngine:
         if work.failed:
             raise work.failed[min(work.failed)]
         progress(count, count)
+        collected = _task_seconds.get()
+        if collected is not None:
+            collected.append([work.seconds.get(partition, 0.0) for partition in range(count)])
         return [work.results[partition] for partition in range(count)]
 
     def _supervise(self, work: _Work, progress: Progress) -> None:
@@ -119,6 +138,7 @@ class _Work:
     def __init__(self, task: Task, count: int, results: dict[int, Arrays]) -> None:
         self.task, self.count, self.results = task, count, results
         self.failed: dict[int, BaseException] = {}
+        self.seconds: dict[int, float] = {}
         self.stopped = False
         self.left = count - len(results)
         self._next = iter([partition for partition in range(count) if partition not in results])
@@ -128,6 +148,7 @@ class _Work:
     def run(self) -> None:
         """Run partitions until there are none left, or the work is stopped."""
         while (partition := self._take()) is not None:
+            begin = time.thread_time()
             try:
                 arrays = self.task(partition)
             except BaseException as error:
@@ -136,6 +157,7 @@ class _Work:
             else:
                 with self._lock:
                     self.results[partition] = self._not_kept[partition] = arrays
+                    self.seconds[partition] = time.thread_time() - begin
 
     def _take(self) -> int | None:
         with self._lock:

@@ -54,6 +54,26 @@ def write_derived(
     return files
 
 
+def with_area_names(written: WrittenRelease) -> pa.Table:
+    """Return the flows with the readable name of each area after its id, as in the list of areas."""
+    table, (_, names) = written.data, _area_columns(written)
+    text = pa.array(names, pa.string())
+    for end in ("origin", "destination"):
+        named = pa.DictionaryArray.from_arrays(pa.array(written.area_numbers(f"{end}_area"), pa.int32()), text)
+        table = table.add_column(table.column_names.index(f"{end}_area") + 1, f"{end}_name", named)
+    return table
+
+
+def _names(written: WrittenRelease, table_format: str, tz: str, folder: Path) -> dict[str, str]:
+    """Write the flows with readable names of areas; names repeat in every row, so that a CSV is about twice as large."""
+    table = with_area_names(written)
+    plain = [pa.field(f.name, pa.string()) if pa.types.is_dictionary(f.type) else f for f in table.schema]
+    table = table.cast(pa.schema(plain))
+    name = f"flows_named.{table_format}"
+    write_table(table, folder / name)
+    return {"names": name}
+
+
 def _wide(written: WrittenRelease, table_format: str, tz: str, folder: Path) -> dict[str, str]:
     """Write a row for each published pair of areas and a column for each time step; suppressed cells are empty."""
     _refuse_intervals(written, "a wide table")
@@ -156,6 +176,7 @@ def _geoparquet(written: WrittenRelease, table_format: str, tz: str, folder: Pat
 
 
 _WRITERS: dict[str, Callable[[WrittenRelease, str, str, Path], dict[str, str]]] = {
+    "names": _names,
     "wide": _wide,
     "flowmap": _flowmap,
     "omx": _omx,

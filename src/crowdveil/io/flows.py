@@ -12,7 +12,7 @@ from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.cropping import crop_zones, parse_crop
 from crowdveil.io.duckdb_engine import engine, fetch
 from crowdveil.io.duckdb_reader import can_read_in_duckdb, read_in_duckdb
-from crowdveil.io.hierarchy import build_hierarchy
+from crowdveil.io.hierarchy import build_hierarchy, named_by_levels
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import OdColumns, find_od_columns
 from crowdveil.io.od_grouping import group_sql, read_in_chunks, to_flows
@@ -22,15 +22,13 @@ from crowdveil.io.source import open_source
 from crowdveil.io.stations import station_zones
 from crowdveil.io.tiling import zones_for
 from crowdveil.io.time_forms import TimeForm
-from crowdveil.io.time_steps import TimeSteps, step_seconds
+from crowdveil.io.time_steps import DEFAULT_STEP, TimeSteps, step_seconds
 from crowdveil.io.times import Clock, refuse_spread
 from crowdveil.io.values import encode_ids
 from crowdveil.io.weights import find_unusable_weights, to_weight_units
 from crowdveil.io.zones import read_zones
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 from crowdveil.model.trips import Trips
-
-DEFAULT_STEP = "1h"
 
 
 def read_flows(
@@ -139,10 +137,11 @@ def by_coordinates(zones: Any, grid: Any, h3: Any, voronoi: Any) -> bool:
 
 
 def with_trees(flows: Flows, hierarchy: Any, destination_hierarchy: Any = None) -> Flows:
-    """Return flows with trees over their zones; destinations have the origins' tree by default."""
+    """Return flows with trees over their zones, and named units of tables; destinations have the origins' tree by default."""
     origin = None if hierarchy is None else build_hierarchy(flows.zones, hierarchy)
     destination = origin if destination_hierarchy is None else build_hierarchy(flows.zones, destination_hierarchy)
-    return replace(flows, origin_tree=origin, destination_tree=destination)
+    zones = named_by_levels(flows.zones, [kind for kind in (hierarchy, destination_hierarchy) if kind is not None])
+    return replace(flows, zones=zones, origin_tree=origin, destination_tree=destination)
 
 
 def read_trips(

@@ -13,12 +13,14 @@ from crowdveil.io.manifest_reader import read_manifest
 from crowdveil.io.release_reader import load_flow_release_alone
 from crowdveil.io.source import open_source
 from crowdveil.io.step_classes import step_classes
+from crowdveil.io.time_steps import DEFAULT_STEP, ends_of_steps, step_seconds
 from crowdveil.io.times import Clock, read_seconds
 from crowdveil.io.values import encode_ids
-from crowdveil.io.written_release import MANIFEST_FILE, read_release
+from crowdveil.io.written_release import MANIFEST_FILE, NO_TIME, WrittenRelease, read_release
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Ints
-from crowdveil.model.partition import BoxPartition, Partition, StepClass, ZoneGroups
+from crowdveil.model.flows import Flows
+from crowdveil.model.partition import BoxPartition, EarlierRows, Partition, StepClass, ZoneGroups
 from crowdveil.model.release import PUBLISHED, FlowRelease
 from crowdveil.model.zones import Zones
 
@@ -44,10 +46,76 @@ def read_partition(given: Any, zones: Zones, step: str | None = None) -> Partiti
     return _of_table(given, zones)
 
 
-def _of_release(folder: Path, zones: Zones, step: str | None) -> BoxPartition:
+def read_earlier_rows(given: Any, flows: Flows) -> EarlierRows:
+    """Return the rows of a release of flows in a folder, over the zones and the time steps of the data."""
+    if not isinstance(given, str | Path) or not Path(given).is_dir():
+        raise ParameterError(Option("like"), "wanted the folder of a release of flows.")
+    manifest, written, tz = _opened(Path(given))
+    k = manifest["method"]["parameters"].get("k")
+    if not written.is_flows or not isinstance(k, int):
+        raise InputError(given, "wanted a release of flows whose rows have a group size of at least k.")
+    length = manifest["method"]["parameters"].get("step") or manifest["input"]["options"].get("step")
+    step_s = step_seconds(DEFAULT_STEP if length is None else length)
+    release = load_flow_release_alone(written, flows.zones, step_s, tz)
+    rows = np.flatnonzero(release.state == PUBLISHED)
+    start, end = (times[rows] for times in _times_of(release, step_s, tz))
+    step, row = _steps_of_rows(flows, start, end)
+    return EarlierRows(
+        release.areas, release.origin[rows], release.destination[rows], step, row, k,
+        manifest["cost"].get("suppressed_volume_percent"),
+    )  # fmt: skip
+
+
+ALWAYS = (-(2**62), 2**62)
+"""The interval of rows without a time."""
+
+
+def _times_of(release: FlowRelease, step_s: int | None, tz: str) -> tuple[Ints, Ints]:
+    """Return start and end of each row."""
+    if release.intervals is not None:
+        return release.intervals.t, release.intervals.until
+    start = release.t[release.step]
+    if step_s is None or NO_TIME in start:
+        return np.full(len(release), ALWAYS[0]), np.full(len(release), ALWAYS[1])
+    return start, ends_of_steps(start, step_s, tz)
+
+
+def _steps_of_rows(flows: Flows, start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Return each time step of the data with each row whose interval holds it, in order of steps and rows."""
+    if flows.step_s is None:
+        low, high = np.full(flows.steps, ALWAYS[0]), np.full(flows.steps, ALWAYS[1])
+    else:
+        low, high = flows.t, ends_of_steps(flows.t, flows.step_s, flows.tz)
+    spans, of_row = np.unique(np.column_stack([start, end]), axis=0, return_inverse=True)
+    of_row = of_row.reshape(-1)
+    in_order = np.argsort(of_row, kind="stable")
+    ends = np.searchsorted(of_row[in_order], np.arange(len(spans) + 1))
+    steps, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for number, (begin, stop) in enumerate(spans.tolist()):
+        first, last = int(np.searchsorted(high, begin, side="right")), int(np.searchsorted(low, stop))
+        if np.any(low[first:last] < begin) or np.any(high[first:last] > stop):
+            raise ParameterError(
+                Option("step"),
+                f"time steps of the data hold more than a row of the release of {Option('like')}; add its rows up with crowdveil "
+                "derive, or choose shorter ones.",
+            )
+        held = in_order[ends[number] : ends[number + 1]]
+        steps.append(np.repeat(np.arange(first, last), len(held)))
+        rows.append(np.tile(held, last - first))
+    step, row = np.concatenate(steps), np.concatenate(rows)
+    order = np.lexsort((row, step))
+    return step[order], row[order]
+
+
+def _opened(folder: Path) -> tuple[dict[str, Any], WrittenRelease, str]:
+    """Return the manifest, the tables and the time zone of a release."""
     manifest = read_manifest(folder)
     written = read_release(folder, {role: entry["name"] for role, entry in manifest["files"].items()})
-    tz = str(manifest["input"]["options"].get("tz", "UTC"))
+    return manifest, written, str(manifest["input"]["options"].get("tz", "UTC"))
+
+
+def _of_release(folder: Path, zones: Zones, step: str | None) -> BoxPartition:
+    manifest, written, tz = _opened(folder)
     if written.has_intervals:
         raise InputError(
             folder,

@@ -16,6 +16,10 @@ _A_MONDAY = 4 * 86400
 """The first Monday after 1970-01-01, where weeks begin."""
 
 
+DEFAULT_STEP = "1h"
+"""Length of time steps of data with times, if none is given."""
+
+
 def step_seconds(text: str | int | None) -> int | None:
     """Return the seconds of "15min", "1h", "1d"; None for "all" (one matrix)."""
     if text is None or text == "all":
@@ -56,6 +60,12 @@ class TimeSteps:
     def starts(self, number: Ints) -> Ints:
         """Return the start of each step in UTC seconds."""
         return Clock(self.tz).to_utc(number * self.seconds - self._anchor)
+
+
+def ends_of_steps(starts: Ints, seconds: int, tz: str) -> Ints:
+    """Return the end of each time step, from its start in UTC seconds: a day may have 23 or 25 hours."""
+    steps = TimeSteps(seconds, tz)
+    return steps.starts(steps.number(Clock(tz).to_wall(starts)) + 1)
 
 
 def wall_sql(seconds: str, *, instants: bool, tz: str, low: int, high: int) -> str:

@@ -51,6 +51,8 @@ class Candidate:
         As in `Entry`.
     parent
         The entry that it was derived from; None where it was made from the data.
+    step_s
+        Seconds of its time steps; None where it has none.
     """
 
     name: str
@@ -64,10 +66,11 @@ class Candidate:
     k: int
     k_unit: str
     parent: int | None = None
+    step_s: int | None = None
 
     def covered(self) -> Covered:
         """Return its records with their rows, for the audit."""
-        return Covered(self.name, self.records.source, self.records.person, self.records.volume, self.row)
+        return Covered(self.name, self.records.source, self.records.person, self.records.volume, self.row, self.k)
 
 
 def known_columns(ledger: Ledger) -> dict[str, str] | None:
@@ -76,18 +79,21 @@ def known_columns(ledger: Ledger) -> dict[str, str] | None:
     return None if first is None else dict(first.columns)
 
 
-def check_auditable(method_name: str) -> None:
-    """Raise where the volumes of a method cannot be subtracted exactly, so that the audit says nothing about them."""
+def check_auditable(method_name: str, option: str = "ledger") -> None:
+    """Raise where the volumes of a method cannot be subtracted exactly, so that the audit says nothing about them.
+
+    `option` is the one that asks for the audit.
+    """
     semantics = find_method(method_name).row_semantics
     if semantics == "noisy":
         raise InputError(
-            Option("ledger"),
+            Option(option),
             f"it audits exact volumes, and {method_name} adds noise, whose loss of privacy adds up over releases; leave it out, "
             "or choose a method without noise.",
         )
     if semantics == "overlapping":
         raise InputError(
-            Option("ledger"),
+            Option(option),
             f"it audits rows without overlap, and rows of {method_name} overlap; leave it out, or choose another method.",
         )
 
@@ -120,7 +126,7 @@ def model_candidate(
     row = rows_with_totals(flows, release)[inputs.records.cell]
     return Candidate(
         name, inputs.kind, inputs.columns, inputs.files, inputs.records, row, len(release), period_of(flows),
-        int(about["k"]), str(about["k_unit"]),
+        int(about["k"]), str(about["k_unit"]), step_s=flows.step_s,
     )  # fmt: skip
 
 

@@ -67,7 +67,9 @@ def read_records(data: Any, reading: Reading, flows: Flows, known: Mapping[str, 
         return _cells(flows, known, key, input_files(data))
     options = {name: getattr(reading, name) for name in type(reading).model_fields}
     options = {
-        name: value for name, value in options.items() if not name.startswith("partition") and name != "time_tree"
+        name: value
+        for name, value in options.items()
+        if not name.startswith("partition") and name not in ("like", "time_tree")
     }
     if isinstance(data, Trips):
         data, options = _table_of(data), options | {"user": None}

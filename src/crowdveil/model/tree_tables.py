@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +65,47 @@ def parents(zones: Zones, table: pa.Table | TableLike) -> Hierarchy:
     tile = np.full(len(names), -1, np.int64)
     tile[: len(zones)] = np.arange(len(zones))
     return Hierarchy.from_parents(parent, tile, "parents")
+
+
+def named_units(zones: Zones, table: pa.Table | TableLike) -> tuple[tuple[str, Ints], ...]:
+    """Return name and tiles of each unit of several tiles, from a table of levels or of parents; no table of nodes has names.
+
+    The table must be one that `levels` or `parents` takes. Units with the same tiles have the name of the finest.
+    """
+    table = _as_table(table)
+    if set(table.column_names) == set(NODE_COLUMNS):
+        return ()
+    edges = set(table.column_names) == {"node", "parent"}
+    found: dict[bytes, tuple[str, Ints]] = {}
+    for name, tiles in _parent_units(zones, table) if edges else _level_units(zones, table):
+        if len(tiles) > 1:
+            found.setdefault(tiles.tobytes(), (name, tiles))
+    return tuple(found.values())
+
+
+def _level_units(zones: Zones, table: pa.Table) -> Iterator[tuple[str, Ints]]:
+    """Yield the units of a table of levels, from fine to coarse, each with its tiles in order."""
+    row = _row_of_tile(zones, _complete(table, 0))
+    for column in range(1, len(table.column_names)):
+        text = _complete(table, column)
+        unit = _first_seen(text, row)
+        order = np.argsort(unit, kind="stable")
+        for tiles in np.split(order, np.flatnonzero(np.diff(unit[order])) + 1):
+            yield str(text[int(row[tiles[0]])]), tiles
+
+
+def _parent_units(zones: Zones, table: pa.Table) -> Iterator[tuple[str, Ints]]:
+    """Yield the inner nodes of a table of parents, smaller ones first, each with its tiles in order."""
+    (node, _), (parent, _) = (_text(table, table.column_names.index(name)) for name in ("node", "parent"))
+    above = dict(zip(node.to_pylist(), parent.to_pylist(), strict=True))
+    held: dict[str, list[int]] = {}
+    for tile, name in enumerate(zones.ids):
+        unit = above.get(name)
+        while unit:
+            held.setdefault(unit, []).append(tile)
+            unit = above.get(unit)
+    for name in sorted(held, key=lambda name: (len(held[name]), name)):
+        yield name, np.array(held[name], np.int64)
 
 
 NODE_COLUMNS = ("node", "parent", "tiles", "tile")

@@ -64,6 +64,8 @@ class Zones(Tabular):
         For kind `h3`: the resolution of the cells.
     names, regions
         Readable name of each tile, and the name of a larger unit that it is in, such as a borough; None where not known.
+    units
+        Named units of a tree that the user gave, such as the districts of a table of levels: names, and tiles of each.
     """
 
     ids: Labels
@@ -77,6 +79,7 @@ class Zones(Tabular):
     h3_resolution: int | None = None
     names: Labels | None = None
     regions: Labels | None = None
+    units: tuple[tuple[str, Ints], ...] = ()
     _index: dict[str, int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

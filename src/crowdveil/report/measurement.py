@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from crowdveil.comparison.candidates import numbers_or_null
 from crowdveil.comparison.flows import step_times
-from crowdveil.errors import CrowdveilError, InputError, Option, ParameterError
+from crowdveil.errors import CrowdveilError, InputError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import write_table
 from crowdveil.io.times import time_column
@@ -25,13 +25,11 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release
 from crowdveil.model.tabular import Tabular
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import named_parameters
 from crowdveil.progress import Progress, no_progress
-from crowdveil.registry import all_measures, find_measures, our_names
+from crowdveil.registry import our_names
 
 OVERLAPPING = "rows of this release overlap: the shares of several rows in a pair of tiles are added."
 _ARROWS = {"lower": "↓", "higher": "↑", "neither": " "}
-_KINDS = {Flows: "flows", Trajectories: "trajectories"}
 
 Stage = Callable[[str], None]
 
@@ -162,50 +160,6 @@ class Measurement(Tabular):
 
         axes = measured_axes([("release", self.scores)])
         draw_loss(axes, "Information loss of the release", [], confidential=True).save(Path(file), "png")
-
-
-def named_measures(names: Sequence[str | MeasureRequest] | None, takes: type = Flows) -> list[MeasureRequest]:
-    """Return the distinct measures of names, symbols or aliases, with parameters as in `rmse:distance=dtw`.
-
-    Without names, return all measures of `takes`.
-    """
-    if names is None:
-        return [MeasureRequest.of(measure) for measure in all_measures().values() if measure.takes is takes]
-    found: dict[str, MeasureRequest] = {}
-    for name in names:
-        for asked in [name] if isinstance(name, MeasureRequest) else parsed(name):
-            if asked.measure.takes is not takes:
-                raise ParameterError(
-                    asked.measure.name,
-                    f"wanted a measure of {_KINDS[takes]}, but this one is of "
-                    f"{_KINDS[asked.measure.takes]}; name another measure.",
-                )
-            found.setdefault(asked.label, asked)
-    if not found:
-        raise ParameterError(Option("measures"), "wanted at least one, but got none; omit the option for all of them.")
-    return list(found.values())
-
-
-def parsed(text: str) -> list[MeasureRequest]:
-    """Return the measures of a name with parameters, as in `rmse:distance=dtw`."""
-    name, values = named_parameters(text, "rmse:distance=dtw")
-    return asked_for(name, values)
-
-
-def asked_for(name: str, values: Mapping[str, Any]) -> list[MeasureRequest]:
-    """Return the measures of a name with these parameters; if there are several, each gets those that it has."""
-    measures = find_measures(name)
-    known = {key for measure in measures if measure.params is not None for key in measure.params.model_fields}
-    unknown = [key for key in values if key not in known]
-    if unknown:
-        listed = f"known are {', '.join(sorted(known))}" if known else "it has none"
-        raise ParameterError(name, f"{unknown[0]}: there is no such parameter; {listed}.")
-    return [
-        MeasureRequest.of(
-            measure, {key: v for key, v in values.items() if key in getattr(measure.params, "model_fields", {})}
-        )
-        for measure in measures
-    ]
 
 
 def measured(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from crowdveil.comparison.requested_measures import named_measures
 from crowdveil.errors import CrowdveilError
 from crowdveil.io.written_release import file_hash
 from crowdveil.measures.od.comparison import OdComparison
@@ -16,7 +17,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.report.cost_summary import cost_lines
-from crowdveil.report.measurement import measured, named_measures
+from crowdveil.report.measurement import measured
 from crowdveil.report.page_model import PrivateContext
 
 

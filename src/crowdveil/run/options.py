@@ -41,6 +41,8 @@ class ReleaseOptions(Params):
     """Makes the run reproducible. Keep it secret: it repeats every random choice. Fresh random numbers if not given."""
     format: Literal["parquet", "csv", "geoparquet"] | None = None
     """File format of the tables; geoparquet: Parquet, and the areas as GeoParquet too. Default: that of the input."""
+    names: bool = Field(False, strict=True)
+    """Also write flows with the readable names of their areas next to the ids."""
     wide: bool = Field(False, strict=True)
     """Also write flows as a wide table: a row for each pair of areas, a column for each time step."""
     export: Literal["flowmap", "omx", "all"] | None = None
@@ -60,7 +62,8 @@ class ReleaseOptions(Params):
     def exports(self) -> tuple[str, ...]:
         """The further files of flows that are asked for."""
         tools = ("flowmap", "omx") if self.export == "all" else () if self.export is None else (self.export,)
-        return (*(["wide"] if self.wide else []), *tools, *(["geoparquet"] if self.format == "geoparquet" else []))
+        flags = [name for name in ("names", "wide") if getattr(self, name)]
+        return (*flags, *tools, *(["geoparquet"] if self.format == "geoparquet" else []))
 
     def table_format(self, data: Any, data_name: str | None) -> Literal["parquet", "csv"]:
         """Return the format of tables: as asked for, or that of the name of the data file, or that of the input."""
@@ -79,7 +82,16 @@ class EngineOptions(Params):
     """Master of the Spark session that is started, such as yarn; local[*] if not given."""
 
 
-class RunOptions(EngineOptions, ReleaseOptions):
+class AuditOptions(Params):
+    """Options of a run of flows with a ledger."""
+
+    repair: bool = Field(False, strict=True)
+    """With a ledger: merge rows of the release until the audit passes, instead of refusing it."""
+    keep_unchanged: bool = Field(False, strict=True)
+    """With a ledger: rows of an earlier release from which fewer than k people differ keep their published value."""
+
+
+class RunOptions(AuditOptions, EngineOptions, ReleaseOptions):
     """Options of a run that is started here."""
 
     overwrite: bool = Field(False, strict=True)
@@ -92,5 +104,3 @@ class RunOptions(EngineOptions, ReleaseOptions):
     """Write the original of each published trajectory to this confidential file outside the release (.csv or .parquet)."""
     ledger: Location = _location_field("FOLDER")
     """Audit the release against the earlier ones in this ledger before it is published, and add it; confidential folder."""
-    repair: bool = Field(False, strict=True)
-    """With a ledger: merge rows of the release until the audit passes, instead of refusing it."""

@@ -347,8 +347,9 @@ def _distinct(titles: Sequence[str]) -> list[str]:
 
 
 def _scores(data: Any, written: WrittenRelease, params: Any, takes: type) -> Any:
+    from crowdveil.comparison.requested_measures import named_measures
     from crowdveil.io.release_reader import load_flow_release, load_trajectory_release
-    from crowdveil.report.measurement import measured, named_measures
+    from crowdveil.report.measurement import measured
 
     names = None if params.measures is None else [name.strip() for name in params.measures.split(",")]
     if isinstance(data, Flows):

@@ -11,7 +11,7 @@ from crowdveil.run.pipeline import Request
 from crowdveil.runfiles.common import AnalysisRequest, checked_options, known_only, need, tables
 
 KEYS = ("method", "input", "output", "parameters", "reading", *RunOptions.model_fields)
-ANALYSIS_KEYS = ("method", "input", "output", "parameters", "reading", "overwrite")
+ANALYSIS_KEYS = ("method", "input", "output", "parameters", "reading", "overwrite", "ledger")
 
 
 def analysis_of(path: Path, content: dict[str, Any], *, overwrite: bool = False) -> AnalysisRequest:
@@ -19,10 +19,11 @@ def analysis_of(path: Path, content: dict[str, Any], *, overwrite: bool = False)
     known_only(path, content, ANALYSIS_KEYS)
     analysis = find_analysis(need(path, content, "method"))
     options = tables(path, content, "parameters", "reading")
-    named = {name: content[name] for name in ("overwrite",) if name in content}
-    replace = checked_options(path, named, overwrite=overwrite).get("overwrite", False)
+    named = {name: content[name] for name in content if name in ("overwrite", "ledger")}
+    checked = checked_options(path, named, overwrite=overwrite)
+    replace = checked.pop("overwrite", False)
     output = need(path, content, "output") if "output" in content else None
-    return AnalysisRequest(analysis.name, need(path, content, "input"), output, options, replace)
+    return AnalysisRequest(analysis.name, need(path, content, "input"), output, options | checked, replace)
 
 
 def request_of(path: Path, content: dict[str, Any], *, overwrite: bool = False) -> Request:

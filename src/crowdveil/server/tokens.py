@@ -76,6 +76,8 @@ class Caller:
         Of the token, as the log has it.
     scopes
         What it may do.
+    sources
+        Sources of data that its releases are audited for.
     """
 
     id: str
@@ -83,6 +85,7 @@ class Caller:
     limits: Limits = field(default_factory=Limits)
     scopes: frozenset[str] = frozenset(USUAL)
     token: str = ""
+    sources: tuple[str, ...] = ()
 
     @property
     def who(self) -> str:
@@ -108,9 +111,13 @@ class Tokens:
         scopes: tuple[str, ...] = USUAL,
         expires_s: float | None = None,
         jobs_of: str | None = None,
+        sources: tuple[str, ...] = (),
         **limits: Any,
     ) -> str:
-        """Make a token; it is returned once, and only its hash is kept. With `jobs_of`, it works on the jobs of another token."""
+        """Make a token; it is returned once, and only its hash is kept. With `jobs_of`, it works on the jobs of another token.
+
+        Releases of flows and heat maps of a token with `sources` are audited against the ledger of one of them.
+        """
         if not name or len(name) > 100 or not name.isprintable():
             raise ParameterError(Option("name"), "wanted up to 100 printable signs.")
         Limits.checked(limits)
@@ -131,7 +138,7 @@ class Tokens:
         row = sa.insert(tokens).values(
             id=secrets.token_hex(8), name=name, hash=hashed(secret), limits=json.dumps(limits), created=now(),
             scopes=" ".join(s for s in SCOPES if s in scopes), expires=_after(expires_s),
-            owner=None if other is None else other["owner"] or other["id"],
+            owner=None if other is None else other["owner"] or other["id"], sources=" ".join(sources),
         )  # fmt: skip
         with self.store.db.transaction() as do:
             do(row)
@@ -188,7 +195,7 @@ class Tokens:
         # Looked up by hash: the time that takes does not depend on the token.
         digest = hashed(token)
         over = sa.func.coalesce(tokens.c.expires < now(), sa.false()).label("over")
-        shown = (tokens.c.id, tokens.c.name, tokens.c.limits, tokens.c.scopes, tokens.c.owner, over)
+        shown = (tokens.c.id, tokens.c.name, tokens.c.limits, tokens.c.scopes, tokens.c.owner, tokens.c.sources, over)
         good = tokens.c.revoked.is_(None)
         rows = self.store.db.do(sa.select(*shown).where(tokens.c.hash == digest, good))
         if not rows:
@@ -202,7 +209,8 @@ class Tokens:
         self._note_use(row["id"])
         limits = self.default.model_copy(update=json.loads(row["limits"]))
         scopes = frozenset(row["scopes"].split())
-        return Caller(row["owner"] or row["id"], row["name"], limits, scopes, row["id"])
+        sources = tuple(row["sources"].split())
+        return Caller(row["owner"] or row["id"], row["name"], limits, scopes, row["id"], sources)
 
     def _note_use(self, token: str) -> None:
         """Write down that a token was used, but not at every request."""

@@ -33,7 +33,7 @@ def _cost(release: FlowRelease) -> int:
     k=st.integers(2, 5),
     share=st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.9]),
     target=st.integers(1, 45),
-    delta=st.sampled_from([0.0, 0.01, 0.2, 0.9]),
+    delta=st.sampled_from([0.0, 0.01, 0.2, 0.9, 1.0]),
 )
 def test_it_is_the_best_of_all_partitions(problem: Any, k: int, share: float, target: int, delta: float) -> None:
     flows, trips = problem

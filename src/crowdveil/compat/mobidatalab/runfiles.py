@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from crowdveil.analysis.study import Study
+from crowdveil.comparison.requested_measures import asked_for
 from crowdveil.compat.mobidatalab.names import ANALYSES, MEASURES, METHODS, NONE
 from crowdveil.errors import ParameterError
 from crowdveil.measures.base import MeasureRequest
 from crowdveil.method import Method
 from crowdveil.reading import READINGS
 from crowdveil.registry import find_aggregation, find_analysis, find_distance, find_measures, find_method
-from crowdveil.report.measurement import asked_for
 from crowdveil.run.options import RunOptions
 from crowdveil.run.pipeline import Request
 from crowdveil.runfiles import ours

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from crowdveil.measures.base import Measure, ratio
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
+from crowdveil.params import Params
 
-DELTA = 0.01
-"""The cost of a suppressed trip, as a share of one generalized to the whole map at both ends."""
+
+class CostParams(Params):
+    """Parameters of the generalization error with suppressed trips."""
+
+    delta: float = Field(0.01, ge=0, le=1)
+    """Cost of a suppressed trip, as a share of one generalized to the whole map at both ends; 1 counts it as such a trip."""
 
 
 def total(compared: OdComparison) -> Floats:
@@ -21,10 +28,10 @@ def mean(compared: OdComparison) -> Floats:
     return ratio(total(compared), compared.published)
 
 
-def with_suppressed(compared: OdComparison) -> Floats:
+def with_suppressed(compared: OdComparison, params: CostParams) -> Floats:
     """Return G, and 2δ|U| for each suppressed trip."""
     suppressed = compared.volume - compared.published
-    return total(compared) + 2 * DELTA * len(compared.original.zones) * suppressed
+    return total(compared) + 2 * params.delta * len(compared.original.zones) * suppressed
 
 
 MEASURES = (
@@ -39,7 +46,7 @@ MEASURES = (
     Measure(
         "generalization-cost", "generalization error with suppressed trips", "tiles × trips", "lower", Flows,
         with_suppressed,
-        f"The total generalization error, and for each suppressed trip {DELTA} of that of a trip from the whole map to the "
-        "whole map.", "G_δ",
+        "The total generalization error, and for each suppressed trip the share delta of that of a trip from the whole map to "
+        "the whole map.", "G_δ", params=CostParams,
     ),
 )  # fmt: skip

@@ -41,7 +41,7 @@ from crowdveil.solve.od.boxes import BoxSpace, gap_percent
 from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.requirements import check_tree
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
-from crowdveil.solve.od.targets import summarize_gaps
+from crowdveil.solve.od.targets import as_figure, summarize_gaps
 
 
 class AtgCoupledParams(Budgeted, FlowParams):
@@ -58,7 +58,7 @@ def run(data: Flows, params: AtgCoupledParams, rng: np.random.Generator, progres
         budget = params.max_suppressed(boxes.total)
         found = boxes.solve_for_budget(budget)
         gap = gap_percent(found.cost, found.lower_bound(budget))
-        return boxes.outcome(found.choice, gap, left=params.aggregate_small)
+        return boxes.outcome(found.choice, gap, as_figure(found.multiplier), left=params.aggregate_small)
 
     steps = StepRange(
         params.k,
@@ -83,6 +83,7 @@ METHOD = Method(
     guarantees=flow_guarantees,
     status="proven",
     summarize_diagnostics=summarize_diagnostics,
+    figure_names=("gap", "multiplier"),
     partitioning=INDEPENDENT,
     needs_person_ids=True,
     check_data=check_tree,

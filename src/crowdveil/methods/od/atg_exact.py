@@ -62,7 +62,7 @@ class AtgExactParams(Budgeted, FlowParams):
     """One suppression budget for each time step, or one for each origin."""
     v_target: TargetVolume = "auto"
     """Target volume of each origin; auto takes the best of a grid for each matrix, sample one for all."""
-    delta: float | None = Field(None, ge=0, lt=1)
+    delta: float | None = Field(None, ge=0, le=1)
     """Additional cost of a suppressed trip, as a share of the whole map; not given: 0.01 on a quadtree, else 0."""
 
     def lost_cost(self, system: RegionSpace) -> Fraction:
@@ -138,6 +138,7 @@ METHOD = Method(
     guarantees=guarantees,
     status="proven",
     summarize_diagnostics=summarize_diagnostics,
+    figure_names=("v-target", "gap"),
     partitioning=one_target,
     needs_person_ids=True,
     check_data=check_tree,

@@ -102,6 +102,7 @@ METHOD = Method(
     guarantees=guarantees,
     status="proven",
     summarize_diagnostics=summarize_diagnostics,
+    figure_names=("v-target",),
     partitioning=one_target,
     needs_person_ids=True,
     check_data=check_tree,

@@ -17,6 +17,13 @@ pairs of areas of its rows, over all of its time steps; they must be disjoint, a
 stable` are. `partition_step` takes the boxes of one time step of any release. Where a release has a partition for each class of
 time steps (`stable_by`), every new time step has that of its class. Groups of a table are areas of origins and of destinations.
 
+`like` names an earlier release of the same trips, and the new one has its rows. With the same time steps (and another k) each row
+is one of the earlier rows, so that nothing new can be derived from both: a ledger accepts it at tier 0. With shorter time steps,
+what is left of an earlier row after the new rows inside it are subtracted is nothing, or at least k people: rows with the
+fewest people are suppressed until it is. Longer time steps are derived from the release itself (`crowdveil derive`). Trips
+at times without rows in the earlier release are suppressed, and no suppressed totals are given. All this is for equal trips:
+where data were corrected, a ledger decides.
+
 A box is published in the time steps in which it reaches k. Trips outside all boxes are suppressed. The share of suppressed trips
 is compared with that of the release that the areas are of: the run warns if it is far larger, since the areas are then out of
 date and a new partition would lose less.
@@ -31,16 +38,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.step_classes import step_classes
 from crowdveil.method import INDEPENDENT, Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.flows import Flows
-from crowdveil.model.partition import Partition, ZoneGroups
+from crowdveil.model.partition import EarlierRows, Partition, ZoneGroups
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import FlowParams
 from crowdveil.progress import Progress
 from crowdveil.solve.od.fixed_boxes import release_fixed_boxes
+from crowdveil.solve.od.like_release import release_like
 from crowdveil.solve.od.merging import release_merged_flows
 from crowdveil.solve.od.step_solver import check_person_ids
 
@@ -53,7 +61,13 @@ def run(data: Flows, params: FixedParams, rng: np.random.Generator, progress: Pr
     """Add up the flows of each box, and keep the boxes that reach k."""
     check_person_ids(data)
     partition = _given_partition(data)
-    if isinstance(partition, ZoneGroups):
+    if isinstance(partition, EarlierRows):
+        if params.aggregate_small:
+            raise ParameterError(
+                Option("aggregate_small"), f"with {Option('like')} rows are those of a release; leave it out."
+            )
+        release = release_like(data, partition, params.k)
+    elif isinstance(partition, ZoneGroups):
         release = release_merged_flows(data, partition.areas, partition.part, params.k, params.reporting)
     else:
         classes = step_classes(data.t, data.tz, partition.by)
@@ -65,7 +79,8 @@ def run(data: Flows, params: FixedParams, rng: np.random.Generator, progress: Pr
 def _given_partition(data: Flows) -> Partition:
     if data.partition is None:
         raise InputError(
-            f"fixed needs areas that were made before; name a release or a table of zones and groups with {Option('partition')}."
+            f"fixed needs areas that were made before; name a release or a table of zones and groups with {Option('partition')}, "
+            f"or an earlier release of the same trips with {Option('like')}."
         )
     return data.partition
 

@@ -7,10 +7,11 @@ from typing import Any, Literal
 from crowdveil import api
 from crowdveil.analysis.base import CONFIDENTIAL
 from crowdveil.analysis.study import Study, StudyReading
+from crowdveil.errors import Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.params import Params
 from crowdveil.registry import ANALYSES, find_analysis
-from crowdveil.server.kinds.base import JobRequest, Kind, PlainReading, ResultOptions, Task, values_of
+from crowdveil.server.kinds.base import JobRequest, Kind, PlainReading, ResultOptions, SourceOptions, Task, values_of
 from crowdveil.server.queue.files import FLOWS, RELEASE, TABLES
 
 
@@ -23,8 +24,8 @@ class AnalysisOptions(ResultOptions):
     """Draw it too; the result is a zip file then."""
 
 
-class MapOptions(ResultOptions):
-    """Parameters of every analysis of trajectories: the form of its result."""
+class MapOptions(SourceOptions, ResultOptions):
+    """Parameters of every analysis of trajectories: the form of its result, and its source."""
 
     format: Literal["all", "geojson", "png", "html"] = "all"
     """Form of the result: one of these files, or all three in a zip file."""
@@ -55,9 +56,19 @@ def _map(task: Task) -> JobRequest:
     form = MapOptions.checked(values_of(task.values, MapOptions)).format
     found = api.analyze(
         analysis.name, task.files["data"], task.out if form == "all" else task.out / f"{analysis.name}.{form}",
-        notes=notes, progress=task.progress, stage=task.stage, **values_of(task.values, analysis.params, PlainReading),
+        ledger=task.ledger, notes=notes, progress=task.progress, stage=task.stage,
+        **values_of(task.values, analysis.params, PlainReading),
     )  # fmt: skip
     return JobRequest(notes.sentences(), found.lines())
+
+
+def _check(name: str, values: dict[str, Any]) -> None:
+    """Raise where a map that is to be audited has no manifest, since only a folder has one."""
+    if values.get("source") is not None and values.get("format", "all") != "all":
+        raise ParameterError(
+            Option("format"),
+            f"a map of a {Option('source')} is recorded with its manifest; leave it out for all files.",
+        )
 
 
 def _models(name: str) -> tuple[type[Params], ...]:
@@ -91,5 +102,6 @@ KIND = Kind(
     optional_files=lambda name: {"original": FLOWS} if find_analysis(name).compares else {},
     run=_run,
     about=_about,
+    check=_check,
     example={"format": "csv"},
 )

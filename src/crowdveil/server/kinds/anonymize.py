@@ -6,12 +6,15 @@ from typing import Any
 
 from pydantic import Field
 
+from crowdveil.errors import Option, ParameterError
+from crowdveil.ledger.candidates import check_auditable
 from crowdveil.model.flows import Flows
+from crowdveil.params import Params
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods, find_method
 from crowdveil.run import pipeline
-from crowdveil.run.options import ReleaseOptions
-from crowdveil.server.kinds.base import JobRequest, Kind, Task, values_of
+from crowdveil.run.options import AuditOptions, ReleaseOptions
+from crowdveil.server.kinds.base import JobRequest, Kind, SourceOptions, Task, values_of
 from crowdveil.server.queue.files import FLOWS
 
 PRIVATE = "private.html"
@@ -27,9 +30,13 @@ class JobOptions(ReleaseOptions):
     """Keep a confidential report that shows the original and the release, as long as the result and never in it."""
 
 
+class FlowAuditOptions(AuditOptions, SourceOptions):
+    """Options of a run of flows that is audited against the ledger of its source."""
+
+
 def _run(task: Task) -> JobRequest:
     method, job = find_method(task.name), JobOptions.checked(values_of(task.values, JobOptions))
-    options = values_of(task.values, ReleaseOptions)
+    options = values_of(task.values, ReleaseOptions, AuditOptions) | {"ledger": task.ledger}
     if job.before_after:
         options["private_report"] = task.out.parent / PRIVATE
     request = pipeline.Request(
@@ -38,6 +45,24 @@ def _run(task: Task) -> JobRequest:
     )  # fmt: skip
     result = pipeline.run(request, task.progress, task.stage)
     return JobRequest(result.notes.sentences(), result.lines())
+
+
+def _models(name: str) -> tuple[type[Params], ...]:
+    method = find_method(name)
+    audited = (FlowAuditOptions,) if method.takes is Flows else ()
+    return (method.params, READINGS[method.takes], JobOptions, *audited)
+
+
+def _check(name: str, values: dict[str, Any]) -> None:
+    """Raise where a release could not be audited, before anything is read."""
+    source = values.get("source")
+    if source is not None:
+        check_auditable(name, "source")
+    for option in AuditOptions.model_fields:
+        if values.get(option) and source is None:
+            raise ParameterError(
+                Option(option), f"it is for an audit, and the token has no {Option('source')}; leave it out."
+            )
 
 
 def _about(name: str) -> dict[str, Any]:
@@ -55,11 +80,12 @@ KIND = Kind(
     summary="Anonymize trips, flows or trajectories; the result is a verified release.",
     names=lambda: list(all_methods()),
     find=lambda name: find_method(name).name,
-    models=lambda name: (find_method(name).params, READINGS[find_method(name).takes], JobOptions),
+    models=_models,
     required_files=lambda name: {"data": FLOWS},
     optional_files=lambda name: {},
     run=_run,
     about=_about,
+    check=_check,
     packed=True,
     secret=("seed",),
     example={"k": 10, "zone_id": "id", "step": "1h", "tz": "Europe/Paris"},

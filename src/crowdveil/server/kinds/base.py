@@ -27,6 +27,13 @@ class PlainReading(TrajectoryReading):
     """Means nothing here."""
 
 
+class SourceOptions(Params):
+    """The source of data of a job whose result is to be published."""
+
+    source: str | None = Field(None, pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")
+    """Source of the data: the release is audited against the earlier ones in its ledger. Default: that of the token, if any."""
+
+
 class ResultOptions(Params):
     """Parameters of every job whose result may be one file."""
 
@@ -36,7 +43,7 @@ class ResultOptions(Params):
 
 @dataclass(frozen=True)
 class Task:
-    """One run of a job: names of files are relative to the folder that it runs in."""
+    """One run of a job: names of files are relative to the folder that it runs in. `ledger` is that of its source."""
 
     name: str
     values: dict[str, Any]
@@ -44,6 +51,7 @@ class Task:
     out: Path
     progress: Progress
     stage: Stage
+    ledger: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -149,7 +157,7 @@ def file_options(model: type[Params]) -> list[str]:
 
 def endings_of(option: str) -> tuple[str, ...]:
     """Return the endings of files that an option takes: a partition is a release or a table, others are maps or tables."""
-    return RELEASE if option == "partition" else MAPS
+    return RELEASE if option in ("partition", "like") else MAPS
 
 
 def check_word(option: str, value: Any, uploaded: bool) -> None:

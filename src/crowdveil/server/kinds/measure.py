@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from crowdveil import api
+from crowdveil.comparison.requested_measures import named_measures, parsed
 from crowdveil.errors import Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.measures.base import MeasureRequest
@@ -12,7 +13,6 @@ from crowdveil.model.flows import Flows
 from crowdveil.params import Params
 from crowdveil.reading import EitherReading
 from crowdveil.registry import MEASURES, find_measure
-from crowdveil.report.measurement import named_measures, parsed
 from crowdveil.server.kinds.base import JobRequest, Kind, ResultOptions, Task, values_of
 from crowdveil.server.queue.files import FLOWS, RELEASE, TABLES
 

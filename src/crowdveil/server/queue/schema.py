@@ -22,7 +22,7 @@ from sqlalchemy.sql.functions import GenericFunction
 
 FIRST = "0001"
 """The revision of a database that was made before there were revisions."""
-REVISION = "0003"
+REVISION = "0004"
 """The newest revision: what this version of the program reads and writes."""
 
 metadata = MetaData()
@@ -67,6 +67,8 @@ tokens = Table(
     # Revision 0002: rights that end, what they are, and a secret that still works for a while after a rotation.
     _text("scopes", server_default=text("'submit read'")), Column("owner", Text), Column("expires", DOUBLE_PRECISION),
     Column("last_used", DOUBLE_PRECISION), Column("old_hash", Text), Column("old_until", DOUBLE_PRECISION),
+    # Revision 0004: sources of data, whose ledgers its releases are audited against.
+    _text("sources", server_default=text("''")),
     UniqueConstraint("hash", name="tokens_hash_key"),
     Index("tokens_by_old_hash", "old_hash"),
 )  # fmt: skip

@@ -17,6 +17,7 @@ from crowdveil.server.quotas import Upload
 from crowdveil.server.routes.attached import UPLOADS, attach, count_attached
 from crowdveil.server.routes.uploads import Form, check_files, make_upload_folder, parsed, receive
 from crowdveil.server.settings import Service
+from crowdveil.server.sources import with_source
 from crowdveil.server.tokens import Caller
 
 Fields = dict[str, tuple[str, ...]]
@@ -64,6 +65,7 @@ async def accept(
                 form.files = {
                     next(f for f in fields[theirs] if f in taken): file for theirs, file in form.files.items()
                 }
+            values = with_source(kind, name, values, who)
             await run_in_threadpool(kind.checked, name, values, form.files)
             await run_in_threadpool(check_files, form, folder / "inputs", limits.upload_bytes)
             await run_in_threadpool(service.files.accept, job)

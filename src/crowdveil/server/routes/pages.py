@@ -24,7 +24,7 @@ from crowdveil.report.html import asset
 from crowdveil.server import openapi
 from crowdveil.server.access import Who
 from crowdveil.server.kinds import KINDS
-from crowdveil.server.kinds.anonymize import JobOptions
+from crowdveil.server.kinds.anonymize import FlowAuditOptions, JobOptions
 from crowdveil.server.kinds.base import file_options
 from crowdveil.server.routes.example import NAMES
 from crowdveil.server.settings import Service
@@ -73,7 +73,7 @@ def add_pages(app: FastAPI) -> None:
     @app.get("/form", tags=["page"], summary="What a form for anonymizing is drawn from", operation_id="form",
              responses=openapi.errors(401, 403))  # fmt: skip
     def form(who: Who) -> dict[str, Any]:
-        return _form()
+        return _form() | {"sources": list(who.sources)}
 
     @app.get("/example/{name}", tags=["page"], summary="A file of a made-up city, to try things with", operation_id="example",
              responses=openapi.errors(401, 403, 422) | openapi.file_answer())  # fmt: skip
@@ -122,6 +122,7 @@ def _form() -> dict[str, Any]:
         ],
         "reading": {"flows" if takes is Flows else "trajectories": _drawn(of) for takes, of in READINGS.items()},
         "run": _drawn(JobOptions),
+        "audit": _drawn(FlowAuditOptions),
         "files": {field: list(endings) for name in kind.names() for field, endings in kind.fields(name).items()},
         "presets": [{"name": preset.name, "k": preset.k, "source": preset.source} for preset in PRESETS],
     }

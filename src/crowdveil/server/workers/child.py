@@ -43,7 +43,7 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class Order:
-    """The order of a child: its lease, the folders of its inputs and its run, and the bytes that it may hold."""
+    """The order of a child: its lease, the folders of its inputs, its run and its ledger, and the bytes that it may hold."""
 
     kind: str
     name: str
@@ -54,6 +54,7 @@ class Order:
     inputs: str
     run: str
     memory: int | None
+    ledger: str | None = None
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,8 @@ def _enter(order: Order, pipe: int, confinement: Confinement | None) -> None:
         tempfile.tempdir = str(temporary)
     else:
         bounds = bounds_of(order.limits, confinement.memory, confinement.tasks)
-        confine((inputs, run), temporary, bounds, read=confinement.read)
+        ledger = () if order.ledger is None else (Path(order.ledger),)
+        confine((inputs, run, *ledger), temporary, bounds, read=confinement.read)
     os.chdir(inputs)
 
 
@@ -137,9 +139,11 @@ def perform(order: Order, progress: Any, stage: Any) -> dict[str, Any]:
     """Run a job in the current folder, which holds its inputs; what the result is."""
     kind, run = KINDS[order.kind], Path(order.run)
     files = _opened(order)
-    out = run / "out"
+    ledger = None if order.ledger is None else Path(order.ledger)
+    # The ledger names a release by its folder; that of a job has the id of the job.
+    out = run / ("out" if ledger is None else run.parent.name)
     out.mkdir()
-    output = kind.run(Task(order.name, order.parameters, files, out, progress, stage))
+    output = kind.run(Task(order.name, order.parameters, files, out, progress, stage, ledger))
     stage("packing")
     return _packed(out, run, output, "release.zip" if kind.packed else f"{order.name}.zip", packed=kind.packed)
 

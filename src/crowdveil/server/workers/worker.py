@@ -27,6 +27,7 @@ from crowdveil.server.queue.files import Files
 from crowdveil.server.queue.job import QueuedJob
 from crowdveil.server.queue.store import Store
 from crowdveil.server.sentences import without_paths
+from crowdveil.server.sources import has_ledger, ledger_of
 from crowdveil.server.workers.child import SUMMARY, TEMPORARY, Order
 from crowdveil.server.workers.process import memory_of
 from crowdveil.server.workers.starter import Starter, StarterEndedError
@@ -145,17 +146,28 @@ class Worker:
             return
         ours = False
         try:
+            if self._lacks_ledger(job):
+                return
             ours = self._watched(job, run)
         finally:
             if not ours:
                 shutil.rmtree(run, ignore_errors=True)
+
+    def _lacks_ledger(self, job: QueuedJob) -> bool:
+        """End a job whose ledger is lost: with a new one it would be audited against nothing."""
+        source = job.parameters.get("source")
+        if source is None or has_ledger(self.files.root, source):
+            return False
+        sentence = f"the ledger of the source {source} is missing; ask the operator of the server to restore it."
+        self._failed(job, "no_ledger", sentence)
+        return True
 
     def _watched(self, job: QueuedJob, run: Path) -> bool:
         """Whether the run's folder is the job's result now."""
         read, write = os.pipe()
         heard, status = ChildMessages(), 0
         try:
-            child = self.starter.start(_order(job, self.files.inputs(job.id), run, self.memory_bytes), write)
+            child = self.starter.start(_order(job, self.files, run, self.memory_bytes), write)
             os.close(write)
             try:
                 reason = self._watch(job, child, read, heard)
@@ -242,11 +254,13 @@ class Worker:
             self.files.remove(job.id)
 
 
-def _order(job: QueuedJob, inputs: Path, run: Path, memory: int | None) -> Order:
-    """Return the order of a child: nothing of who sent it, or of other jobs."""
+def _order(job: QueuedJob, files: Files, run: Path, memory: int | None) -> Order:
+    """Return the order of a child: nothing of who sent it, or of other jobs but the ledger of its source."""
+    source = job.parameters.get("source")
     return Order(
-        job.kind, job.name, job.parameters, job.files, job.limits, job.lease or "", str(inputs), str(run), memory
-    )
+        job.kind, job.name, job.parameters, job.files, job.limits, job.lease or "", str(files.inputs(job.id)), str(run),
+        memory, None if source is None else str(ledger_of(files.root, source)),
+    )  # fmt: skip
 
 
 def _is_whole(run: Path, job: QueuedJob, end: dict[str, Any]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
@@ -170,6 +171,11 @@ def summarize_targets(wanted: str | float, used: Floats) -> dict[str, Any]:
     """Summarize the target volumes that were used, for the manifest."""
     how = wanted if isinstance(wanted, str) else "given"
     return {"v_target": how, "v_target_least": float(used.min()), "v_target_largest": float(used.max())}
+
+
+def as_figure(multiplier: Fraction | None) -> float:
+    """Return a multiplier as a figure of a time step; None is infinite."""
+    return float("inf") if multiplier is None else float(multiplier)
 
 
 def summarize_gaps(gap: Floats, before: Floats | None = None) -> dict[str, Any]:

@@ -1,0 +1,149 @@
+"""Measures by name with parameters: those that a measurement or a comparison asks for, and their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import BeforeValidator
+
+from crowdveil.errors import Option, ParameterError
+from crowdveil.measures.base import MeasureRequest
+from crowdveil.model.arrays import Floats
+from crowdveil.model.flows import Flows
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import named_parameters
+from crowdveil.registry import all_measures, find_measures
+
+SYMBOLS = ("Ḡ", "E", "D", "S")
+"""The measures of every comparison of flows, by their symbols in the papers."""
+FIGURES = {"multiplier": "λ*", "v-target": "v_target"}
+"""Figures of the solution of a matrix that a comparison can show, and their symbols; undefined for methods without them."""
+_KINDS = {Flows: "flows", Trajectories: "trajectories"}
+
+
+def _joined(value: Any) -> Any:
+    """Return names with commas between, from a list of them too."""
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+Names = Annotated[str | None, BeforeValidator(_joined)]
+"""Names with commas between, or a list of them; None where none are given."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A measure or a figure as a column of a comparison.
+
+    Attributes
+    ----------
+    key
+        Its key among the values of a method.
+    name
+        Its name in tables.
+    title
+        Its heading in a text.
+    asked
+        The measure; None for a figure of the solution.
+    part
+        The number of its part, for a measure that is a small table.
+    """
+
+    key: str
+    name: str
+    title: str
+    asked: MeasureRequest | None
+    part: int | None = None
+
+    @property
+    def unit(self) -> str:
+        """Return the unit of the measure."""
+        return "" if self.asked is None else self.asked.measure.unit
+
+    def of(self, values: Floats) -> Floats:
+        """Return the values of the column from those of the measure."""
+        return values if self.part is None else values[:, self.part]
+
+
+def columns_of(requests: Sequence[MeasureRequest]) -> list[Column]:
+    """Return a column for each measure, and for each part of one that is a small table."""
+    made = []
+    for asked in requests:
+        plain = asked.label == asked.measure.name
+        title = asked.measure.symbol if plain and asked.measure.symbol else asked.label
+        key = title if title in SYMBOLS else asked.label
+        parts = asked.measure.parts
+        made += [
+            Column(f"{key} {part}", f"{asked.label} {part}", f"{title} {part}", asked, i)
+            for i, part in enumerate(parts)
+        ] or [Column(key, asked.label, title, asked)]
+    return made
+
+
+def flow_columns(names: str | None) -> list[Column]:
+    """Return the columns of a comparison of flows; the usual ones where no names are given, and every measure for `all`."""
+    if names is not None and names.strip() == "all":
+        return columns_of(named_measures(None))
+    texts = SYMBOLS if names is None else [text.strip() for text in names.split(",") if text.strip()]
+    made: dict[str, Column] = {}
+    for text in texts or [""]:
+        figure = next((name for name, symbol in FIGURES.items() if text in (name, symbol)), None)
+        if figure is not None:
+            made[figure] = Column(figure, figure, FIGURES[figure], None)
+        else:
+            made |= {column.name: column for column in columns_of(named_measures([text] if text else []))}
+    return list(made.values())
+
+
+def figures_of(name: str, names: Sequence[str], figures: Floats | None, steps: int) -> Floats:
+    """Return a figure of each matrix from those of a release, whose columns have these names; NaN where there is none."""
+    if figures is None or name not in names or figures.shape != (steps, len(names)):
+        return np.full(steps, np.nan)
+    values: Floats = figures[:, list(names).index(name)]
+    return values
+
+
+def named_measures(names: Sequence[str | MeasureRequest] | None, takes: type = Flows) -> list[MeasureRequest]:
+    """Return the distinct measures of names, symbols or aliases, with parameters as in `rmse:distance=dtw`.
+
+    Without names, return all measures of `takes`.
+    """
+    if names is None:
+        return [MeasureRequest.of(measure) for measure in all_measures().values() if measure.takes is takes]
+    found: dict[str, MeasureRequest] = {}
+    for name in names:
+        for asked in [name] if isinstance(name, MeasureRequest) else parsed(name):
+            if asked.measure.takes is not takes:
+                raise ParameterError(
+                    asked.measure.name,
+                    f"wanted a measure of {_KINDS[takes]}, but this one is of "
+                    f"{_KINDS[asked.measure.takes]}; name another measure.",
+                )
+            found.setdefault(asked.label, asked)
+    if not found:
+        raise ParameterError(Option("measures"), "wanted at least one, but got none; omit the option for all of them.")
+    return list(found.values())
+
+
+def parsed(text: str) -> list[MeasureRequest]:
+    """Return the measures of a name with parameters, as in `rmse:distance=dtw`."""
+    name, values = named_parameters(text, "rmse:distance=dtw")
+    return asked_for(name, values)
+
+
+def asked_for(name: str, values: Mapping[str, Any]) -> list[MeasureRequest]:
+    """Return the measures of a name with these parameters; if there are several, each gets those that it has."""
+    measures = find_measures(name)
+    known = {key for measure in measures if measure.params is not None for key in measure.params.model_fields}
+    unknown = [key for key in values if key not in known]
+    if unknown:
+        listed = f"known are {', '.join(sorted(known))}" if known else "it has none"
+        raise ParameterError(name, f"{unknown[0]}: there is no such parameter; {listed}.")
+    return [
+        MeasureRequest.of(
+            measure, {key: v for key, v in values.items() if key in getattr(measure.params, "model_fields", {})}
+        )
+        for measure in measures
+    ]
