@@ -112,7 +112,7 @@ def test_unusable_rows_are_found_where_trips_are_grouped_file_by_file(
     people[17] = None
     table = table.set_column(3, "user_id", pa.array(people, pa.int64()))
     folder = in_files(table, tmp_path / "many", [10])
-    with pytest.raises(InputError, match=r"no user in column user_id: row 18"):
+    with pytest.raises(InputError, match=r"row 18\) has no user in column user_id"):
         read_flows(folder, zones=ZONES)
     assert read_flows(folder, zones=ZONES, drop_invalid=True).total == 399
 

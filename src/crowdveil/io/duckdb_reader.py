@@ -201,7 +201,9 @@ def _time_span(source: Source, column: str) -> tuple[int, int] | None:
     for path in source.parquet_files:
         with pq.ParquetFile(path) as file:
             groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-            columns = [g.column(j) for g in groups for j in range(g.num_columns) if g.column(j).path_in_schema == column]
+            columns = [
+                g.column(j) for g in groups for j in range(g.num_columns) if g.column(j).path_in_schema == column
+            ]
             try:
                 found = [t for c in columns if c.is_stats_set for t in (c.statistics.min, c.statistics.max)]
             except (OverflowError, ValueError):  # a time that Python's datetime cannot hold

@@ -38,7 +38,9 @@ def group_sql(step: str, rows: str, columns: Collection[str]) -> str:
     trips = "sum(n)" if "n" in columns else "count(*)"
     weight = ", sum(weight)::DECIMAL(38, 0) AS weight" if "weight" in columns else ""
     if "person" not in columns:
-        return f"SELECT {step} AS step, o, d, {trips}::BIGINT AS trips, false AS bad{weight} FROM {rows} GROUP BY 1, 2, 3"
+        return (
+            f"SELECT {step} AS step, o, d, {trips}::BIGINT AS trips, false AS bad{weight} FROM {rows} GROUP BY 1, 2, 3"
+        )
     # Two nested groupings can spill to disk, where count(DISTINCT) holds sets in memory.
     outer = weight + (", list(person) AS members" if "members" in columns else "")
     return (
@@ -164,7 +166,7 @@ def to_flows(
 ) -> Flows:
     """Return grouped rows as `Flows`, sorted by step, origin and destination.
 
-    One column after the other is put in order and its source freed: with many flows, memory is little more than that of the model.
+    One column after the other is put in order and its source freed, so that many flows need little more memory than the model.
     """
     weighted, with_members = "weight" in grouped.column_names, "members" in grouped.column_names
     columns = {column: grouped[column].to_numpy() for column in ("step", "o", "d")}

@@ -74,7 +74,9 @@ class Source:
             return self.table.select(wanted)
         if self.is_parquet:
             with _read_errors(self.name):
-                return pa.concat_tables([_validated(pq.read_table(file, columns=wanted)) for file in self.parquet_files])
+                return pa.concat_tables(
+                    [_validated(pq.read_table(file, columns=wanted)) for file in self.parquet_files]
+                )
         schema = pa.schema([(c, pa.string()) for c in wanted])
         return pa.Table.from_batches(self._csv_batches(wanted, as_is=as_is), schema)
 
