@@ -68,7 +68,7 @@ def read_trajectories(
     Parameters
     ----------
     data
-        A path to a CSV or Parquet file, an Arrow table, or a data frame.
+        A path to a CSV or Parquet file or to a folder of Parquet files, an Arrow table, or a data frame.
     lat, lon, time, trajectory, user
         Names of the columns; guessed from the usual ones if not given. Without a column of users each trajectory
         counts as a person; without one of trajectories, all points of a user are one trajectory.
