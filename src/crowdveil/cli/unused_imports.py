@@ -14,6 +14,8 @@ from types import FrameType, ModuleType
 
 UNUSED = {"pandas": ("pyarrow", "crowdveil"), "coverage": ("numba",)}
 """Packages, and the callers that do without. Compiled code of pyarrow and DuckDB has no frame: its caller is our code."""
+USERS = ("crowdveil.engine.spark", "crowdveil.run.spark")
+"""Modules of ours whose libraries need these packages."""
 
 
 class _Refusal:
@@ -23,7 +25,10 @@ class _Refusal:
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Raise as if a package were not installed, for the callers that do without it."""
-        if name in UNUSED and _caller(sys._getframe(1)).partition(".")[0] in UNUSED[name]:
+        if name not in UNUSED:
+            return None
+        caller = _caller(sys._getframe(1))
+        if caller.partition(".")[0] in UNUSED[name] and not caller.startswith(USERS):
             raise ModuleNotFoundError(f"{name} is left out of commands.", name=name)
         return None
 

@@ -16,6 +16,7 @@ from crowdveil.model.release import FlowRelease
 from crowdveil.solve.od.assignment import check_windows, rows_met, steps_of_release
 
 T = TypeVar("T")
+_Values = TypeVar("_Values", Floats, Ints)
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class OdComparison:
         """Return the number of groups."""
         return 1 if self.pooled else self.original.steps
 
-    def in_listed_steps(self, values: Floats) -> Floats:
+    def in_listed_steps(self, values: _Values) -> _Values:
         """Return values of groups without those of time steps that were added."""
         return values if self.pooled or self.listed is None else values[self.listed]
 
