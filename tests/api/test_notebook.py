@@ -86,7 +86,7 @@ def test_zones_are_a_geodataframe_or_a_file(kind: str, result: Any, tmp_path: Pa
     assert crowdveil.reconstruct(written, to_zones=given).table().num_rows > 0
 
 
-@pytest.mark.parametrize("kind", ["arrow", "pandas", "path"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_tree_is_a_frame_or_a_file_and_names_the_areas(kind: str, tmp_path: Path) -> None:
     ids = sorted(str(zone) for zone in crowdveil.read_zones(make_zones()).ids)
     levels = pa.table({"tile": ids, "district": ["north", "north", "south", "south"]})
