@@ -139,6 +139,8 @@ def _options(reading: Params) -> dict[str, Any]:
 
 def _differs(value: Any, default: Any) -> bool:
     """Return whether a value is not the default; a data frame, which zones may be, is compared cell by cell, so it differs."""
+    if default is None:  # polars warns of a comparison with None
+        return value is not None
     differs = value != default
     return differs if isinstance(differs, bool) else True
 
