@@ -47,13 +47,13 @@ def answer(job: Callable[[], Any], warm: Callable[[], Any] | None = None) -> Non
     figures = {
         "wall": time.perf_counter() - wall,
         "cpu": time.process_time() - cpu,
-        "peak_mib": _peak_mib(),
+        "peak_mib": peak_mib(),
         **(result if isinstance(result, dict) else {"result": result if isinstance(result, int) else 0}),
     }
     print(json.dumps(figures))
 
 
-def _peak_mib() -> float:
+def peak_mib() -> float:
     """Peak memory of this process alone: what getrusage reports includes the parent before the process was started."""
     status = Path("/proc/self/status")
     if status.exists():

@@ -24,6 +24,7 @@ from crowdveil.io.time_steps import step_seconds
 from crowdveil.io.time_windows import Window, WindowOptions
 from crowdveil.model.flows import trips_within
 from crowdveil.model.partition import StepClass
+from crowdveil.solve.od.region_space import RegionExtent
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.trajectory.distances import DISTANCES, DistanceName
 
@@ -95,6 +96,25 @@ class FlowParams(Params):
     def reporting(self) -> Reporting:
         """Return the handling of small flows."""
         return Reporting(self.aggregate_small, self.include_empty)
+
+
+class SizedAreas(FlowParams):
+    """How many tiles a published area must have, at least (l-diversity)."""
+
+    min_tiles: int = Field(1, ge=1)
+    """Smallest number of tiles of a published area."""
+    min_inhabited_tiles: int = Field(0, ge=0)
+    """Smallest number of visited tiles of a published area (l-diversity)."""
+
+    @property
+    def reporting(self) -> Reporting:
+        """Return the handling of small flows."""
+        return Reporting(self.aggregate_small, self.include_empty, self.min_tiles, self.min_inhabited_tiles)
+
+    @property
+    def extent(self) -> RegionExtent:
+        """Return the limits of the size of published areas."""
+        return RegionExtent(self.min_tiles, self.min_inhabited_tiles)
 
 
 _A_SHARE = f"a share such as 10% or 0.1 (a number of trips is given with {Option('suppress_trips')})"

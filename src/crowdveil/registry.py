@@ -121,6 +121,7 @@ ATTACKS: dict[str, str] = {
     "singleton-margins": "crowdveil.attacks.od.singleton_margins",
     "differencing": "crowdveil.attacks.od.differencing",
     "homogeneity": "crowdveil.attacks.od.homogeneity",
+    "destination-belief": "crowdveil.attacks.od.destination_belief",
     "releases": "crowdveil.attacks.od.releases",
 }
 """The module of each attack: first those on trajectories, then those on a release of flows, then on several."""

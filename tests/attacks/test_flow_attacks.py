@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import Any
 
@@ -134,7 +135,75 @@ def test_differences_are_those_of_sets(drawn: list[tuple[int, str, str, int]]) -
     assert found.below_k == any(0 < x < 8 for x in left)
 
 
-@pytest.mark.parametrize("name", ["minimum-group-size", "singleton-margins", "differencing", "homogeneity"])
+def _plain_beliefs(rows: list[Any], prior: str) -> tuple[float, float, float]:
+    """Mean and largest divergence in bits, and the largest ratio, from the belief in every destination tile of the formula."""
+    weights, bits, ratios = [], [], []
+    for step in sorted({row[0] for row in rows}):
+        own = [row for row in rows if row[0] == step]
+        total = sum(v for *_, v, _ in own)
+        before = {
+            d: sum(v / len(AREAS[to]) for _, _, to, v, _ in own if d in AREAS[to]) / total
+            if prior == "margins"
+            else 1 / 3
+            for d in "abc"
+        }
+        for o in "abc":
+            leaving = {
+                d: sum(
+                    v / len(AREAS[of]) / len(AREAS[to]) for _, of, to, v, _ in own if o in AREAS[of] and d in AREAS[to]
+                )
+                for d in "abc"
+            }
+            whole = sum(leaving.values())
+            if whole:
+                after = {d: x / whole for d, x in leaving.items() if x}
+                weights.append(whole)
+                bits.append(sum(p * math.log2(p / before[d]) for d, p in after.items()))
+                ratios.append(max(p / before[d] for d, p in after.items()))
+    mean = sum(w * b for w, b in zip(weights, bits, strict=True)) / sum(weights)
+    return mean, max(bits), max(ratios)
+
+
+def test_a_belief_by_hand() -> None:
+    """From a 30 go to b and 10 to c, from b 40 to c: the prior is 3/8 for b and 5/8 for c."""
+    rows = [(0, "a", "b", 30, 30), (0, "a", "c", 10, 10), (0, "b", "c", 40, 40)]
+    found = attacked("destination-belief", flow_release(rows)).values
+    first = 0.75 * math.log2(2) + 0.25 * math.log2(0.25 / 0.625)
+    second = math.log2(1 / 0.625)
+    assert found["origin_tiles"] == 2 and found["ratio_largest"] == 2.0
+    assert found["divergence_bits_mean"] == pytest.approx((first + second) / 2, abs=1e-4)
+    assert found["divergence_bits_largest"] == pytest.approx(second, abs=1e-4)
+    assert found["posterior_belief_percent_mean"] == pytest.approx(100 * (0.5 * (0.75**2 + 0.25**2) + 0.5), abs=0.01)
+    assert found["prior_belief_percent_mean"] == pytest.approx(
+        100 * (0.5 * (0.75 * 0.375 + 0.25 * 0.625) + 0.5 * 0.625), abs=0.01
+    )
+    # All origins with the same destinations: the release adds nothing to a belief.
+    same = [(0, o, d, v, v) for o, v in (("a", 10), ("b", 30)) for d in ("a", "c")]
+    assert attacked("destination-belief", flow_release(same)).values["divergence_bits_largest"] == 0
+
+
+@given(
+    drawn=st.lists(st.tuples(st.integers(0, 1), AREA, AREA, st.integers(1, 30)), min_size=1, max_size=6),
+    prior=st.sampled_from(["margins", "uniform"]),
+)
+def test_beliefs_are_those_of_the_formula(drawn: list[tuple[int, str, str, int]], prior: str) -> None:
+    rows = [(60 * step, o, d, v, v) for step, o, d, v in sorted(drawn, key=lambda r: r[0])]
+    disjoint: list[Any] = []
+    for row in rows:  # of exact rows no two share a pair of tiles
+        if all(row[0] != r[0] or not _cells(row[1], row[2]) & _cells(r[1], r[2]) for r in disjoint):
+            disjoint.append(row)
+    attack = find_attack("probabilistic")
+    for listed, how in ((disjoint, "exact"), (rows, "overlapping")):
+        found = attack.run(Published(flow_release(listed), 10, how), attack.params(prior=prior)).values  # type: ignore[arg-type,call-arg]
+        mean, largest, ratio = _plain_beliefs(listed, prior)
+        assert found["divergence_bits_mean"] == pytest.approx(mean, abs=1e-4)
+        assert found["divergence_bits_largest"] == pytest.approx(largest, abs=1e-4)
+        assert found["ratio_largest"] == pytest.approx(ratio, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "name", ["minimum-group-size", "singleton-margins", "differencing", "homogeneity", "destination-belief"]
+)
 def test_an_empty_release_reveals_nothing(name: str) -> None:
     found = attacked(name, flow_release([]))
     assert not found.below_k and found.worst is None and np.all([v in (0, None) for v in found.values.values()])

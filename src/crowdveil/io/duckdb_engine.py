@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,11 +21,16 @@ _NO_EXTENSIONS = {
 
 @contextmanager
 def engine(
-    *, memory_limit: str = MEMORY_LIMIT, threads: int | None = None, reading: Path | None = None
+    *,
+    memory_limit: str = MEMORY_LIMIT,
+    threads: int | None = None,
+    reading: Sequence[Path] = (),
+    working: Path | None = None,
 ) -> Iterator[Any]:
     """Yield a connection with bounded memory and its own temporary folder; `threads` are those of this process if not given.
 
-    It opens no file but `reading` and loads no extension; no query can change that.
+    It opens no files but those in `reading`, writes none but in the folder `working`, and loads no extension; no query can
+    change that.
     """
     import duckdb
 
@@ -36,9 +41,12 @@ def engine(
             # The order of rows does not matter, and keeping it costs memory.
             connection.execute("SET preserve_insertion_order = false")
             connection.execute(f"SET threads = {threads or thread_count()}")
-            if reading is not None:
-                paths = dict.fromkeys(quote_literal(str(path)) for path in (reading.absolute(), reading.resolve()))
+            if reading:
+                spellings = (spelling for path in reading for spelling in (path.absolute(), path.resolve()))
+                paths = dict.fromkeys(quote_literal(str(path)) for path in spellings)
                 connection.execute(f"SET allowed_paths = [{', '.join(paths)}]")
+            if working is not None:
+                connection.execute(f"SET allowed_directories = [{quote_literal(str(working.absolute()))}]")
             connection.execute("SET enable_external_access = false")
             connection.execute("SET lock_configuration = true")
             yield connection
@@ -47,13 +55,22 @@ def engine(
 
 
 def fetch(connection: Any, sql: str) -> Any:
-    """Return the result of a query as an Arrow table.
+    """Return the result of a query as an Arrow table; an interrupt ends it."""
+    return _interruptible(connection, lambda: connection.sql(sql).to_arrow_table())
 
-    The query runs on its own thread, because DuckDB may lose an interrupt that arrives while a query starts. An interrupt
-    is therefore repeated until the query has stopped.
+
+def execute(connection: Any, sql: str) -> None:
+    """Run a statement that has no result; an interrupt ends it."""
+    _interruptible(connection, lambda: connection.execute(sql))
+
+
+def _interruptible(connection: Any, work: Callable[[], Any]) -> Any:
+    """Run a query on its own thread, because DuckDB may lose an interrupt that arrives while a query starts.
+
+    An interrupt is therefore repeated until the query has stopped.
     """
     with ThreadPoolExecutor(1) as pool:
-        result = pool.submit(lambda: connection.sql(sql).to_arrow_table())
+        result = pool.submit(work)
         try:
             return result.result()
         except KeyboardInterrupt:
@@ -71,6 +88,11 @@ def quote_identifier(name: str) -> str:
 def quote_literal(text: str) -> str:
     """Quote a text for SQL."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def is_pattern(path: Path) -> bool:
+    """Return whether DuckDB reads a path as a pattern of paths."""
+    return any(sign in str(path) for sign in "*?[")
 
 
 @contextmanager

@@ -1,21 +1,24 @@
-"""Group a Parquet file of trips inside DuckDB, so that rows never pass through Python."""
+"""Group Parquet files of trips inside DuckDB, so that rows never pass through Python."""
 
 from __future__ import annotations
 
 import calendar
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from crowdveil.io.duckdb_engine import duckdb_errors, engine, fetch, quote_identifier, quote_literal
+from crowdveil.io.atomic import scratch_folder
+from crowdveil.io.duckdb_engine import duckdb_errors, engine, fetch, is_pattern, quote_identifier, quote_literal
+from crowdveil.io.duckdb_groups import RowGroups
 from crowdveil.io.duckdb_people import EnginePeople
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import OdColumns
-from crowdveil.io.od_grouping import group_sql, to_flows
+from crowdveil.io.od_grouping import to_flows
 from crowdveil.io.od_rows import Problems
 from crowdveil.io.person_ids import IdRules
 from crowdveil.io.source import Source
@@ -29,10 +32,12 @@ from crowdveil.model.zones import Zones
 _MAX_UNKNOWN_IDS = 100_000
 """Unknown zone ids that are compared with the known ones."""
 _SINCE_YEAR_1 = 62_135_596_800
+_FILE_NAME = "crowdveil_file_name"
+"""Column of the name of a row's file, where there are several."""
 
 
 def can_read_in_duckdb(source: Source, columns: OdColumns, zones: Zones) -> bool:
-    """Return whether DuckDB can group the file itself: unweighted trips with zone ids and native times."""
+    """Return whether DuckDB can group the files themselves: unweighted trips with zone ids and native times."""
     if not source.is_parquet or not columns.by_id or columns.is_flows or columns.weight is not None:
         return False
     if _is_ambiguous(source):
@@ -47,9 +52,22 @@ def can_read_in_duckdb(source: Source, columns: OdColumns, zones: Zones) -> bool
 
 
 def _is_ambiguous(source: Source) -> bool:
-    """Return whether DuckDB reads the file name as a pattern, or confuses columns that differ in case."""
-    lower = [c.lower() for c in (*source.columns, "file_row_number")]
-    return len(set(lower)) < len(lower) or any(sign in str(source.path) for sign in "*?[")
+    """Return whether DuckDB reads a file name as a pattern, or confuses columns that differ in case."""
+    lower = [c.lower() for c in (*source.columns, "file_row_number", _FILE_NAME)]
+    return len(set(lower)) < len(lower) or any(map(is_pattern, source.parquet_files))
+
+
+def _rows_sql(source: Source) -> str:
+    """Return SQL for the rows of a file, or of all files of a folder; rows are numbered through all files."""
+    files = source.parquet_files
+    names = ", ".join(quote_literal(str(path)) for path in files)
+    if len(files) == 1:
+        return f"read_parquet({names}, file_row_number = true, hive_partitioning = false)"
+    counts = [pq.ParquetFile(path).metadata.num_rows for path in files]
+    before = ", ".join(map(str, np.cumsum([0, *counts[:-1]]).tolist()))
+    number = f"file_row_number + list_extract([{before}], list_position([{names}], {_FILE_NAME}))"
+    options = f"file_row_number = true, hive_partitioning = false, filename = {quote_literal(_FILE_NAME)}"
+    return f"(SELECT * REPLACE ({number} AS file_row_number) FROM read_parquet([{names}], {options}))"
 
 
 def _id_kind(source: Source, column: str | None) -> str | None:
@@ -73,9 +91,13 @@ def read_in_duckdb(
     members: bool,
     notes: ReadNotes,
 ) -> Flows:
-    """Group a Parquet file of trips inside DuckDB; unusable rows come out as groups without a key."""
-    with engine(reading=source.path) as connection, duckdb_errors(source.name):
-        file = f"read_parquet({quote_literal(str(source.path))}, file_row_number = true, hive_partitioning = false)"
+    """Group Parquet files of trips inside DuckDB; unusable rows come out as groups without a key."""
+    with (
+        scratch_folder() as working,
+        engine(reading=source.parquet_files, working=Path(working)) as connection,
+        duckdb_errors(source.name),
+    ):
+        file = _rows_sql(source)
         keys = {p: _register_ids(connection, source, p, getattr(columns, p), zones) for p in ("origin", "destination")}
         wall, far = _wall_expression(connection, source, columns, file, tz, form, notes)
         people = EnginePeople.of(connection, source, columns, file, ids)
@@ -87,18 +109,21 @@ def read_in_duckdb(
             f"(SELECT f.file_row_number, f.{keys['origin']} AS o, f.{keys['destination']} AS d"
             f"{f', {wall} AS wall' if wall else ''}{f', {far} AS far' if far else ''}{people.column} FROM {file} f{people.join})"
         )
+        groups = RowGroups(connection, step_sql, person, source.rows or 0, Path(working))
         # Zones are looked up per group, of which there are far fewer than trips.
-        grouped = fetch(connection, f"SELECT {_IN_ZONES.format(rows=f'({group_sql(step_sql, rows, person)})')}")
+        grouped = groups.fetch(rows, lambda sql: f"SELECT {_IN_ZONES.format(rows=f'({sql})')}")
         if sum(grouped[c].null_count for c in ("step", "o", "d")) or grouped["bad"].to_numpy().any():
             _refuse_other_spelling(connection, rows, columns, zones, source.name)
-            notes.rows = pq.ParquetFile(source.path).metadata.num_rows
+            notes.rows = source.rows or 0
             reasons, matched = _reasons(columns, wall, far), f"(SELECT {_IN_ZONES.format(rows=rows)})"
             _diagnose(connection, matched, reasons).settle(source.name, drop_invalid, notes)
             good = " AND ".join(f"NOT ({condition})" for condition in reasons.values())
             usable = f"(SELECT * FROM {matched} WHERE {good})"
-            grouped = fetch(connection, group_sql(step_sql, usable, person))
+            grouped = groups.fetch(usable)
             people = people.among(connection, usable)
-    flows = to_flows(grouped, zones, None, steps, columns.user is not None, source.name)
+    held = [grouped]
+    del grouped  # `to_flows` frees the groups while it puts them in order
+    flows = to_flows(held.pop(), zones, None, steps, columns.user is not None, source.name)
     ids.warn(people.alike, columns.user, notes)
     return replace(flows, distinct_people=people.count)
 
@@ -171,16 +196,21 @@ def _note_clock_changes(
 
 
 def _time_span(source: Source, column: str) -> tuple[int, int] | None:
-    """Return the first and last time by the file's statistics, one second wider; None if it has none."""
-    with pq.ParquetFile(source.path) as file:
-        groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-        columns = [g.column(j) for g in groups for j in range(g.num_columns) if g.column(j).path_in_schema == column]
-        try:
-            bounds = [t for c in columns if c.is_stats_set for t in (c.statistics.min, c.statistics.max)]
-        except (OverflowError, ValueError):  # a time that Python's datetime cannot hold
+    """Return the first and last time by the statistics of the files, one second wider; None if they have none."""
+    bounds: list[Any] = []
+    for path in source.parquet_files:
+        with pq.ParquetFile(path) as file:
+            groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+            columns = [
+                g.column(j) for g in groups for j in range(g.num_columns) if g.column(j).path_in_schema == column
+            ]
+            try:
+                found = [t for c in columns if c.is_stats_set for t in (c.statistics.min, c.statistics.max)]
+            except (OverflowError, ValueError):  # a time that Python's datetime cannot hold
+                return None
+        if len(found) < 2 * len(groups) or not all(isinstance(t, datetime) for t in found):
             return None
-    if len(bounds) < 2 * len(groups) or not all(isinstance(t, datetime) for t in bounds):
-        return None
+        bounds += found
     seconds = [calendar.timegm(t.utctimetuple()) for t in bounds]
     return min(seconds) - 1, max(seconds) + 1
 

@@ -61,7 +61,7 @@ def read_flows(
     Parameters
     ----------
     data
-        A path to a CSV, Parquet or OMX file, an Arrow table, a data frame, or `Trips`.
+        A path to a CSV, Parquet or OMX file or to a folder of Parquet files, an Arrow table, a data frame, or `Trips`.
     zones, zone_id
         The zones, as for `read_zones`. Without them, the ids found in the data are the zones; where each has one position, the
         Voronoi cells of these stations.

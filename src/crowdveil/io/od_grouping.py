@@ -17,7 +17,6 @@ from crowdveil.io.duckdb_engine import duckdb_errors, engine, fetch
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import OdColumns
 from crowdveil.io.od_rows import OdReader, ZoneNames
-from crowdveil.io.parallel import run_parallel
 from crowdveil.io.person_ids import IdRules
 from crowdveil.io.sorted_flows import flows_in_order, read_in_order
 from crowdveil.io.source import Source
@@ -39,11 +38,13 @@ def group_sql(step: str, rows: str, columns: Collection[str]) -> str:
     trips = "sum(n)" if "n" in columns else "count(*)"
     weight = ", sum(weight)::DECIMAL(38, 0) AS weight" if "weight" in columns else ""
     if "person" not in columns:
-        return f"SELECT {step} AS step, o, d, {trips}::BIGINT AS trips, 0 AS bad{weight} FROM {rows} GROUP BY 1, 2, 3"
+        return (
+            f"SELECT {step} AS step, o, d, {trips}::BIGINT AS trips, false AS bad{weight} FROM {rows} GROUP BY 1, 2, 3"
+        )
     # Two nested groupings can spill to disk, where count(DISTINCT) holds sets in memory.
     outer = weight + (", list(person) AS members" if "members" in columns else "")
     return (
-        "SELECT step, o, d, sum(n)::BIGINT AS trips, count(person) AS people, count(*) - count(person) AS bad"
+        "SELECT step, o, d, sum(n)::BIGINT AS trips, count(person) AS people, count(*) > count(person) AS bad"
         f"{outer} FROM (SELECT {step} AS step, o, d, person, {trips} AS n{weight} FROM {rows} "
         "GROUP BY 1, 2, 3, 4) GROUP BY 1, 2, 3"
     )
@@ -163,23 +164,36 @@ def with_inferred_steps(flows: Flows) -> Flows:
 def to_flows(
     grouped: pa.Table, zones: Zones, final: Indices | None, steps: TimeSteps | None, with_people: bool, name: str | None
 ) -> Flows:
-    """Return grouped rows as `Flows`, sorted by step, origin and destination."""
-    o, d = (grouped[c].to_numpy() for c in "od")
-    step, trips = grouped["step"].to_numpy(), grouped["trips"].to_numpy()
-    people = grouped["people"].to_numpy() if with_people else trips
-    weighted = "weight" in grouped.column_names
-    volume = read_weight_sums(grouped["weight"], name or "trips") if weighted else trips
-    if final is not None and len(o):
-        o, d = final[o], final[d]
-    kept = (volume > 0) & (people > 0)
+    """Return grouped rows as `Flows`, sorted by step, origin and destination.
+
+    One column after the other is put in order and its source freed, so that many flows need little more memory than the model.
+    """
+    weighted, with_members = "weight" in grouped.column_names, "members" in grouped.column_names
+    columns = {column: grouped[column].to_numpy() for column in ("step", "o", "d")}
+    columns["volume"] = (
+        read_weight_sums(grouped["weight"], name or "trips") if weighted else grouped["trips"].to_numpy()
+    )
+    if with_people or weighted:
+        columns["people"] = grouped["people" if with_people else "trips"].to_numpy()
+    lists = grouped["members"] if with_members else None
+    del grouped
+    if final is not None and len(columns["o"]):
+        columns |= {end: final[columns[end]] for end in "od"}
+    kept = columns["volume"] > 0
+    if "people" in columns:
+        kept &= columns["people"] > 0
     if not kept.all():
-        o, d, step, volume, people = (a[kept] for a in (o, d, step, volume, people))
-        grouped = grouped.filter(pa.array(kept))
-    if len(o) == 0:
+        columns = {column: values[kept] for column, values in columns.items()}
+        lists = None if lists is None else lists.filter(pa.array(kept))
+    del kept
+    if len(columns["o"]) == 0:
         raise InputError(name or "trips", "no row can be used, or all volumes are zero; wanted at least one.")
-    order = _order(step, o, d, len(zones))
-    o, d, step, volume, people = run_parallel(*(partial(np.take, a, order) for a in (o, d, step, volume, people)))
-    members = _members(grouped["members"].take(pa.array(order))) if "members" in grouped.column_names else (None, None)
+    order = _order(columns["step"], columns["o"], columns["d"], len(zones))
+    for column in columns:
+        columns[column] = np.take(columns[column], order)
+    step, o, d, volume = (columns[column] for column in ("step", "o", "d", "volume"))
+    people = columns.get("people", volume)
+    members = (None, None) if lists is None else _members(lists.take(pa.array(order)))
     starts = np.flatnonzero(np.append(True, step[1:] != step[:-1]))
     counts: FlowUnit = "people" if with_people else "trips"
     offsets, weights = np.append(starts, len(step)), volume if weighted else None

@@ -33,7 +33,9 @@ class Source:
     schema
         Its columns; all text for a CSV.
     path
-        The file; None for a table in memory.
+        The file, or the folder of Parquet files; None for a table in memory.
+    files
+        The Parquet files of a folder, by name; empty for one file.
     table
         The table in memory; None for a file.
     delimiter
@@ -48,6 +50,7 @@ class Source:
     table: pa.Table | None = None
     delimiter: str | None = None
     rows: int | None = None
+    files: tuple[Path, ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -56,8 +59,13 @@ class Source:
 
     @property
     def is_parquet(self) -> bool:
-        """Whether it is a Parquet file, which DuckDB can read itself."""
+        """Whether it is a Parquet file or a folder of them, which DuckDB can read itself."""
         return self.path is not None and self.delimiter is None
+
+    @property
+    def parquet_files(self) -> tuple[Path, ...]:
+        """The Parquet files, in the order of their rows."""
+        return self.files or (() if self.path is None else (self.path,))
 
     def read(self, columns: Sequence[str] | None = None, *, as_is: bool = False) -> pa.Table:
         """Return the whole table, or the given columns. With `as_is`, "NA" and the like in a CSV stay text."""
@@ -66,7 +74,9 @@ class Source:
             return self.table.select(wanted)
         if self.is_parquet:
             with _read_errors(self.name):
-                return _validated(pq.read_table(self.path, columns=wanted))
+                return pa.concat_tables(
+                    [_validated(pq.read_table(file, columns=wanted)) for file in self.parquet_files]
+                )
         schema = pa.schema([(c, pa.string()) for c in wanted])
         return pa.Table.from_batches(self._csv_batches(wanted, as_is=as_is), schema)
 
@@ -77,8 +87,9 @@ class Source:
             yield from self.table.select(wanted).to_batches(max_chunksize=1 << 18)
         elif self.is_parquet:
             text = [c for c in ids if c in wanted and pa.types.is_string(self.schema.field(c).type)]
-            with _read_errors(self.name), pq.ParquetFile(self.path, read_dictionary=text) as file:
-                yield from map(_validated, file.iter_batches(batch_size=1 << 18, columns=wanted))
+            for path in self.parquet_files:
+                with _read_errors(self.name), pq.ParquetFile(path, read_dictionary=text) as file:
+                    yield from map(_validated, file.iter_batches(batch_size=1 << 18, columns=wanted))
         else:
             yield from self._csv_batches(wanted)
 
@@ -159,7 +170,7 @@ def _geoframe_as_table(frame: Any) -> pa.Table:
 
 def _open_file(path: Path) -> Source:
     if path.is_dir():
-        raise InputError(path, "wanted a file, but this is a folder.")
+        return _open_folder(path)
     if not path.exists():
         raise InputError(path, "there is no such file.")
     try:
@@ -172,6 +183,23 @@ def _open_file(path: Path) -> Source:
     if head == b"PAR1" or path.suffix in (".parquet", ".geoparquet", ".pq"):
         return _open_parquet(path)
     return _open_csv_source(path)
+
+
+def _open_folder(folder: Path) -> Source:
+    """Open the Parquet files of a folder as one table; raise unless they have the same columns."""
+    files = tuple(sorted(path for path in folder.iterdir() if path.suffix in (".parquet", ".pq") and path.is_file()))
+    if not files:
+        raise InputError(folder, "this is a folder without Parquet files; give a file, or a folder of Parquet files.")
+    opened = [_open_parquet(file) for file in files]
+    other = next((source for source in opened if not source.schema.equals(opened[0].schema)), None)
+    if other is not None:
+        raise InputError(
+            folder,
+            f"the columns of {files[0].name} and {Path(other.name).name} differ in their names, order or types; write all "
+            "files of the folder with the same columns.",
+        )
+    rows = sum(source.rows or 0 for source in opened)
+    return Source(str(folder), opened[0].schema, path=folder, rows=rows, files=files)
 
 
 def _open_parquet(path: Path) -> Source:

@@ -8,6 +8,8 @@ from crowdveil.guarantees import (
     DisjointFlows,
     FlowKAnonymity,
     Guarantee,
+    MinInhabitedTiles,
+    MinTiles,
     SuppressedTrajectories,
     SuppressionBudget,
     TrajectoryKAnonymity,
@@ -15,7 +17,7 @@ from crowdveil.guarantees import (
 from crowdveil.io.time_windows import longest_interval
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import AdaptiveInTime, Budgeted, FlowParams, TimePartitioned
+from crowdveil.params import AdaptiveInTime, Budgeted, FlowParams, SizedAreas, TimePartitioned
 
 
 def overlapping_flow_guarantees(data: Flows, params: FlowParams) -> tuple[Guarantee, ...]:
@@ -39,7 +41,18 @@ def overlapping_flow_guarantees(data: Flows, params: FlowParams) -> tuple[Guaran
 def flow_guarantees(data: Flows, params: FlowParams) -> tuple[Guarantee, ...]:
     """Return k-anonymity of disjoint flows, and the suppression budget of a method that has one."""
     anonymity, *budget = overlapping_flow_guarantees(data, params)
-    return (anonymity, DisjointFlows(), *budget)
+    return (anonymity, DisjointFlows(), *budget, *size_guarantees(params))
+
+
+def size_guarantees(params: FlowParams) -> tuple[Guarantee, ...]:
+    """Return the guarantees of the smallest areas of a method that has them, where they are asked for."""
+    made: list[Guarantee] = []
+    if isinstance(params, SizedAreas):
+        if params.min_tiles > 1:
+            made.append(MinTiles(tiles=params.min_tiles))
+        if params.min_inhabited_tiles > 0:
+            made.append(MinInhabitedTiles(tiles=params.min_inhabited_tiles))
+    return tuple(made)
 
 
 def suppressing_guarantees(data: Trajectories, params: Any) -> tuple[Guarantee, ...]:

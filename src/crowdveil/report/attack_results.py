@@ -28,6 +28,8 @@ from crowdveil.registry import ATTACKS, find_attack
 
 ALL = "all"
 RECOVERY = "trajectory-recovery"
+REPORTED = ("homogeneity", "destination-belief", RECOVERY)
+"""Attacks whose findings no method guarantees anything about."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,7 +140,7 @@ class ExposureResults(Tabular):
         for found in self.exposures:
             verdict = f"finds groups of fewer than {self.k:,}" if found.below_k else f"finds no group below {self.k:,}"
             lines += [
-                f"{found.title}: {verdict if found.name not in ('homogeneity', RECOVERY) else 'reported, not guaranteed'}",
+                f"{found.title}: {'reported, not guaranteed' if found.name in REPORTED else verdict}",
                 f"  {found.explanation}",
             ]
             lines += [f"  {name.replace('_', ' '):44}{_shown(value)}" for name, value in found.values.items()]

@@ -83,7 +83,7 @@ def _path(data: Any) -> Path:
         raise ParameterError(
             Option("resume"), "wanted data in a file, but it is in memory; write it to a file, or do not resume."
         )
-    if not Path(data).is_file():
+    if not Path(data).exists():
         raise InputError(data, "there is no such file.")
     return Path(data)
 
@@ -96,7 +96,7 @@ def _is_file(name: str, value: Any) -> bool:
 
 
 def _hashes(path: Path) -> list[str]:
-    """Return the hash of a file; of a shapefile, those of all its component files."""
+    """Return the hash of a file or folder; of a shapefile, those of all its component files."""
     shapefile = path.suffix.lower() == ".shp"
     files = sorted(p for p in path.parent.iterdir() if p.stem == path.stem and p.is_file()) if shapefile else [path]
     return [file_hash(file) for file in files]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +20,7 @@ from crowdveil.methods.od.atg_exact import AtgExactParams, guarantees, run
 from crowdveil.model.arrays import frozen
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import no_progress
+from crowdveil.registry import find_method
 from crowdveil.solve.od.forest import Forest, ForestSolution
 
 
@@ -72,6 +74,90 @@ def test_each_origin_on_its_own(problem: Any, k: int, share: float, target: int)
             best += min(c for c, s in plain.destinations_of(a, plain.destinations.root) if s <= budget)
     assert _cost(release) == best
     assert len(guarantees(flows, params)) == 2
+
+
+class _Sized(PlainOriginsFirst):
+    """Partitions whose areas must have so many tiles that count."""
+
+    def __init__(self, flows: Any, trips: Any, k: int, least: int, counting: set[int]) -> None:
+        super().__init__(flows, trips, k)
+        self.least, self.counting = least, counting
+
+    def large(self, tiles: Any) -> bool:
+        return len({*tiles.tolist()} & self.counting) >= self.least
+
+    def destinations_of(self, a: int, b: int) -> frozenset[tuple[int, int]]:
+        if not self.large(self.destinations.node_tiles(b)):
+            return frozenset({(0, len(self.inside(a, b)))})
+        return super().destinations_of(a, b)
+
+    def origins_near(self, target: float, a: int) -> tuple[float, list[int]]:
+        penalty = (target - len(self.inside(a, self.destinations.root))) ** 2
+        children = self.origins.children(a).tolist()
+        if children and all(self.large(self.origins.node_tiles(c)) for c in children):
+            below = [self.origins_near(target, c) for c in children]
+            if sum(b[0] for b in below) < penalty:
+                return sum(b[0] for b in below), [n for b in below for n in b[1]]
+        return penalty, [a]
+
+
+@examples(200)
+@given(
+    problem=problems(),
+    k=st.integers(2, 4),
+    share=st.sampled_from([0.0, 0.2, 0.5]),
+    target=st.integers(1, 45),
+    tiles=st.integers(1, 3),
+    inhabited=st.integers(0, 2),
+)
+def test_areas_are_as_large_as_wanted(
+    problem: Any, k: int, share: float, target: int, tiles: int, inhabited: int
+) -> None:
+    """l-diversity: the best of all partitions with areas of so many tiles, or of so many visited tiles."""
+    flows, trips = problem
+    visited = {*trips.origin.tolist(), *trips.destination.tolist()}
+    counting, least = (visited, inhabited) if inhabited else ({*range(TILES)}, tiles)
+    plain = _Sized(flows, trips, k, least, counting)
+    sizes = {"min_inhabited_tiles": inhabited} if inhabited else {"min_tiles": tiles}
+    params = AtgExactParams(k=k, suppress=share, v_target=target, delta=0, **sizes)  # type: ignore[arg-type]
+    if len(counting) < least or not plain.publishable(plain.origins.root, plain.destinations.root):
+        return
+    origins = plain.origins_near(target, plain.origins.root)[1]
+    within = [
+        (a, s)
+        for a, s in sums([plain.destinations_of(o, plain.destinations.root) for o in origins])
+        if s <= int(share * flows.total + 1e-9)
+    ]
+    if within:
+        release = run(flows, params, np.random.default_rng(0), no_progress)
+        assert (_cost(release), flows.total - int(release.volume.sum())) in within
+        assert _cost(release) == min(a for a, _ in within)
+    for name in ("atg-exact", "atg-dual", "atg-coupled", "atg-soft"):
+        method = find_method(name)
+        for report in (False, True):
+            given = {**sizes, "k": k, "aggregate_small": report, **({} if name == "atg-soft" else {"suppress": 0.9})}
+            checked = method.params.checked(given)
+            made: Any = method.run(flows, checked, np.random.default_rng(0), no_progress)
+            for area in {*made.origin.tolist(), *made.destination.tolist()}:
+                held = made.areas.tiles[made.areas.offsets[area] : made.areas.offsets[area + 1]]
+                assert plain.large(held), name
+            wanted = "inhabited" if inhabited else "tiles"
+            asked = (inhabited > 0) if inhabited else tiles > 1
+            assert any(wanted in g.name for g in method.guarantees(flows, checked)) == asked
+
+
+def test_a_map_with_fewer_tiles_than_wanted_is_refused() -> None:
+    from crowdveil.model.flows import Flows
+    from crowdveil.model.hierarchy import Hierarchy
+    from crowdveil.model.zones import Zones
+
+    one, tree = np.ones(1, np.int64), Hierarchy.from_parents([-1], [0])
+    flows = Flows.from_rows(Zones.from_ids(["a"]), 0 * one, np.zeros(1, np.int32), np.zeros(1, np.int32), 20 * one)
+    flows = replace(flows, origin_tree=tree, destination_tree=tree)
+    for name in ("atg-exact", "atg-dual", "atg-coupled", "atg-soft"):
+        method = find_method(name)
+        with pytest.raises(InputError, match="whole map"):
+            method.run(flows, method.params.checked({"min_tiles": 2}), np.random.default_rng(0), no_progress)
 
 
 @st.composite

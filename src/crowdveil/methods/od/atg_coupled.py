@@ -35,7 +35,7 @@ from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.params import Budgeted, FlowParams
+from crowdveil.params import Budgeted, SizedAreas
 from crowdveil.progress import Progress
 from crowdveil.solve.od.boxes import BoxSpace, gap_percent
 from crowdveil.solve.od.region_space import RegionSpace
@@ -44,7 +44,7 @@ from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSoluti
 from crowdveil.solve.od.targets import as_figure, summarize_gaps
 
 
-class AtgCoupledParams(Budgeted, FlowParams):
+class AtgCoupledParams(Budgeted, SizedAreas):
     """Parameters of coupled tree generalization."""
 
 
@@ -62,7 +62,7 @@ def run(data: Flows, params: AtgCoupledParams, rng: np.random.Generator, progres
 
     steps = StepRange(
         params.k,
-        lambda: RegionSpace.trees(data),
+        lambda: RegionSpace.trees(data, extent=params.extent),
         lambda system: partial(solve, system),
         params.reporting,
         partial(summarize_diagnostics, params),

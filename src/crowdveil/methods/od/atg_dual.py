@@ -47,11 +47,11 @@ from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.params import Budgeted, FlowParams, TargetVolume, TimePartitioned
+from crowdveil.params import Budgeted, SizedAreas, TargetVolume, TimePartitioned
 from crowdveil.progress import Progress
 from crowdveil.solve.od.boxes import gap_percent
 from crowdveil.solve.od.forest import Forest, ForestSolution
-from crowdveil.solve.od.region_space import RegionSpace
+from crowdveil.solve.od.region_space import RegionSpace, large_enough_map
 from crowdveil.solve.od.requirements import check_tree
 from crowdveil.solve.od.stable import NOTHING_PUBLISHED, Solved, StableRelease, release_stable
 from crowdveil.solve.od.stable_forest import StableForest, StableForests, large_steps
@@ -68,7 +68,7 @@ from crowdveil.solve.od.targets import (
 )
 
 
-class AtgDualParams(TimePartitioned, Budgeted, FlowParams):
+class AtgDualParams(TimePartitioned, Budgeted, SizedAreas):
     """Parameters of ATG-Dual."""
 
     v_target: TargetVolume = "auto"
@@ -91,13 +91,13 @@ def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: 
         final = forest.spend_slack(solved, budget) if params.spend_rest else solved
         return final, (gap_percent(final.cost, solved.lower_bound(budget)), as_figure(solved.multiplier))
 
-    targets = Targets(params.v_target, params.k, attempt)
+    targets = Targets(params.v_target, params.k, attempt, extent=params.extent)
     return targets.solve(data, finish, params.reporting, partial(summarize_diagnostics, params), progress)
 
 
 def _run_stable(data: Flows, params: AtgDualParams, progress: Progress) -> FlowRelease:
     """Fix the origins by the trips of all time steps of a class, then find the destinations that are best over all of them."""
-    system = RegionSpace.trees(data)
+    system = large_enough_map(RegionSpace.trees(data, extent=params.extent))
     classes = step_classes(data.t, data.tz, params.stable_by)
     numbers = np.unique(classes)
 

@@ -43,7 +43,7 @@ from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.params import Budgeted, FlowParams, TargetVolume
+from crowdveil.params import Budgeted, SizedAreas, TargetVolume
 from crowdveil.progress import Progress
 from crowdveil.solve.od.boxes import gap_percent
 from crowdveil.solve.od.forest import Forest, ForestSolution
@@ -55,7 +55,7 @@ from crowdveil.solve.od.targets import Attempt, Targets, one_target, summarize_t
 QUADTREE_DELTA = 0.01
 
 
-class AtgExactParams(Budgeted, FlowParams):
+class AtgExactParams(Budgeted, SizedAreas):
     """Parameters of exact tree generalization."""
 
     scope: Literal["matrix", "origin"] = "matrix"
@@ -88,7 +88,7 @@ def run(data: Flows, params: AtgExactParams, rng: np.random.Generator, progress:
             best = exactly(forest, params.max_suppressed(forest.total), near)
         return best, (gap_percent(near.cost, best.cost),)
 
-    targets = Targets(params.v_target, params.k, attempt)
+    targets = Targets(params.v_target, params.k, attempt, extent=params.extent)
     return targets.solve(data, finish, params.reporting, partial(summarize_diagnostics, params), progress)
 
 
@@ -126,8 +126,8 @@ def exactly(forest: Forest, budget: int, near: ForestSolution) -> ForestSolution
 
 def guarantees(data: Flows, params: AtgExactParams) -> tuple[Guarantee, ...]:
     """Return the guarantees: the budget is one of time steps only with `scope = matrix`."""
-    anonymity, disjoint, budget = flow_guarantees(data, params)
-    return (anonymity, disjoint) if params.scope == "origin" else (anonymity, disjoint, budget)
+    anonymity, disjoint, budget, *sizes = flow_guarantees(data, params)
+    return (anonymity, disjoint, *sizes) if params.scope == "origin" else (anonymity, disjoint, budget, *sizes)
 
 
 METHOD = Method(

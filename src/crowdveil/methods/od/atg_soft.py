@@ -40,7 +40,7 @@ from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.params import FlowParams, TargetVolume
+from crowdveil.params import SizedAreas, TargetVolume
 from crowdveil.progress import Progress
 from crowdveil.solve.od.forest import Forest, ForestSolution
 from crowdveil.solve.od.requirements import check_tree
@@ -48,7 +48,7 @@ from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.targets import Attempt, Targets, one_target, summarize_targets
 
 
-class AtgSoftParams(FlowParams):
+class AtgSoftParams(SizedAreas):
     """Parameters of ATG-Soft."""
 
     price: float = Field(0.1, gt=0, le=1)
@@ -79,7 +79,7 @@ def run(data: Flows, params: AtgSoftParams, rng: np.random.Generator, progress: 
         over = (to > 1) & (origins[forest.origins[forest.part]] + to > floor(price))
         return replace(solved, published=solved.published & ~over), ()
 
-    targets = Targets(params.v_target, params.k, attempt, cost)
+    targets = Targets(params.v_target, params.k, attempt, cost, params.extent)
     return targets.solve(data, finish, params.reporting, partial(summarize_diagnostics, params), progress)
 
 

@@ -85,8 +85,6 @@ from crowdveil.errors import InputError, Option
 from crowdveil.guarantees import (
     Guarantee,
     MaxArea,
-    MinInhabitedTiles,
-    MinTiles,
 )
 from crowdveil.io.step_classes import step_classes
 from crowdveil.io.time_windows import checked_step, time_windows
@@ -95,7 +93,7 @@ from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.params import AdaptiveInTime, Budgeted, FlowParams
+from crowdveil.params import AdaptiveInTime, Budgeted, SizedAreas
 from crowdveil.progress import Progress
 from crowdveil.solve.od.adaptive import AdaptiveRelease, as_steps, solve_adaptive
 from crowdveil.solve.od.boxes import BoxSolution, BoxSpace
@@ -103,7 +101,6 @@ from crowdveil.solve.od.kept_boxes import kept_boxes
 from crowdveil.solve.od.refinement import Refinement
 from crowdveil.solve.od.region_space import Objective, RegionExtent, RegionSpace, mean_hectares
 from crowdveil.solve.od.requirements import check_outlines, check_positions, check_tree
-from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.od.stable import Solved, StableProblem, StableRelease, StepSums, release_stable, solve_stable
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import summarize_gaps
@@ -111,17 +108,13 @@ from crowdveil.solve.od.time_boxes import AdaptiveProblem
 from crowdveil.solve.od.weights import rounded_in_windows
 
 
-class JointParams(AdaptiveInTime, Budgeted, FlowParams):
+class JointParams(AdaptiveInTime, Budgeted, SizedAreas):
     """Parameters of joint generalization."""
 
     splits: Literal["tree", "dyadic"] = "tree"
     """Areas are nodes of a tree, or rectangles that are halved in either direction, which is finer."""
     objective: Objective = "generalization"
     """Objective to minimize: tiles of origin and destination, or their area, each weighted by trips; or the error of cells."""
-    min_tiles: int = Field(1, ge=1)
-    """Smallest number of tiles of a published area."""
-    min_inhabited_tiles: int = Field(0, ge=0)
-    """Smallest number of visited tiles of a published area (l-diversity)."""
     max_area_km2: float | None = Field(None, gt=0)
     """Largest area of a published origin or destination."""
     refine: bool = False
@@ -138,11 +131,6 @@ class JointParams(AdaptiveInTime, Budgeted, FlowParams):
         if self.refine and self.time_partition != "steps":
             raise ValueError(f"{Option('time_partition', 'steps')} with {Option('refine')}; leave one of them out")
         return self
-
-    @property
-    def reporting(self) -> Reporting:
-        """Return the handling of small flows."""
-        return Reporting(self.aggregate_small, self.include_empty, self.min_tiles, self.min_inhabited_tiles)
 
     @property
     def extent(self) -> RegionExtent:
@@ -311,10 +299,6 @@ def summarize_diagnostics(params: JointParams, facts: Floats) -> dict[str, Any]:
 def guarantees(data: Flows, params: JointParams) -> tuple[Guarantee, ...]:
     """Return the guarantees of flows, and those of the requested sizes of areas."""
     made = list(flow_guarantees(data, params))
-    if params.min_tiles > 1:
-        made.append(MinTiles(tiles=params.min_tiles))
-    if params.min_inhabited_tiles > 0:
-        made.append(MinInhabitedTiles(tiles=params.min_inhabited_tiles))
     if params.max_area_km2 is not None:
         made.append(MaxArea(km2=params.max_area_km2))
     return tuple(made)

@@ -14,7 +14,7 @@ from crowdveil.model.arrays import Ints, Small, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.solve.od.dyadic_regions import DyadicRegions
-from crowdveil.solve.od.region_space import Objective, Regions, RegionSpace
+from crowdveil.solve.od.region_space import Objective, Regions, RegionSpace, large_enough_map
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.step_solver import NO_BOXES, StepSolution
 
@@ -365,9 +365,8 @@ def build_matrix_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) -
     from crowdveil.kernels.od.dyadic import build_dyadic_boxes
     from crowdveil.kernels.od.tree_boxes import build_boxes
 
-    origins, destinations = matrix.system.origins, matrix.system.destinations
-    if not (origins.large_enough[-1] and destinations.large_enough[-1]):
-        raise InputError("not even the whole map has as many tiles as published areas should have; ask for fewer.")
+    system = large_enough_map(matrix.system)
+    origins, destinations = system.origins, system.destinations
     if isinstance(origins.regions, DyadicRegions):
         large = frozen(origins.large_enough, np.int64)
         enough, boxes, splits = build_dyadic_boxes(

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from crowdveil.errors import Option
+from crowdveil.errors import InputError, Option
 from crowdveil.kernels.od.structures import DestinationTree, OriginTree
 from crowdveil.model.arrays import Ints, Mask, frozen
 from crowdveil.model.flows import Flows
@@ -156,6 +156,13 @@ class RegionSpace:
         """Make the dyadic rectangles over the zones of the data."""
         side = RegionSide.of(DyadicRegions.of(data.zones), data, objective, extent)
         return cls(side, side)
+
+
+def large_enough_map(space: RegionSpace) -> RegionSpace:
+    """Return the regions; raise if not even the whole map is large enough to be published."""
+    if not (space.origins.large_enough[-1] and space.destinations.large_enough[-1]):
+        raise InputError("not even the whole map has as many tiles as published areas should have; ask for fewer.")
+    return space
 
 
 def tile_cost(data: Flows, objective: Objective) -> Ints:

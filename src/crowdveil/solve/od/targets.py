@@ -15,7 +15,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress
 from crowdveil.solve.od.forest import Forest, ForestSolution
-from crowdveil.solve.od.region_space import RegionSpace
+from crowdveil.solve.od.region_space import RegionExtent, RegionSpace, large_enough_map
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.step_solver import StepRange, StepSolution, solve_steps
@@ -52,12 +52,15 @@ class Targets:
         Finds the best partition for given origins.
     score
         What the best target minimizes.
+    extent
+        How large published areas must be.
     """
 
     wanted: Literal["auto", "sample"] | float
     k: int
     attempt: Try
     score: Score = mean_cost
+    extent: RegionExtent = RegionExtent()  # noqa: RUF009 (frozen)
 
     def solve(
         self,
@@ -80,7 +83,10 @@ class Targets:
 
             return solve
 
-        steps = StepRange(self.k, lambda: RegionSpace.trees(data), solver, reporting, summarize)
+        def system() -> RegionSpace:
+            return large_enough_map(RegionSpace.trees(data, extent=self.extent))
+
+        steps = StepRange(self.k, system, solver, reporting, summarize)
         return solve_steps(data, steps, progress)
 
     def choices(self, data: Flows, system: RegionSpace) -> Callable[[Matrix], list[float]]:
