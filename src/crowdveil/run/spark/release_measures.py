@@ -67,7 +67,7 @@ class MeasuresOfPartition:
         """Return the values of each measure by step, and its sums for all steps, as arrays in bytes."""
         with engines.use(LocalEngine(1)):
             both = compared(*self.read(partition))
-            t = both.in_listed_steps(both.original.t)
+            t = both.original.t if both.listed is None else both.original.t[both.listed]
             rows = [
                 (number, _bytes(t), _bytes(asked.measure.of(both, asked.params)),
                  [_bytes(of_part) for of_part in sums_of_partition(asked, both, self.totals)])
