@@ -23,6 +23,7 @@ KINDS = {
 SCRIPT = """
 import numpy as np, crowdveil
 from crowdveil.cli.main import cli
+from crowdveil.errors import ParameterError
 from crowdveil.registry import all_analyses, all_aggregations, all_distances, all_measures
 from crowdveil.synth.movers import make_movers
 from crowdveil.synth.network import street_grid
@@ -38,7 +39,7 @@ lost = crowdveil.measure("movers.csv", "out", ["mean-shift", "rmse:distance=end-
 assert lost["mean-shift"].pooled >= 0
 try:
     crowdveil.anonymize("microaggregation", "movers.csv", "no", clustering="magic")
-except crowdveil.ParameterError as error:
+except ParameterError as error:
     assert "'mdav', 'pivots', 'log-cost' or 'by-start'" in str(error), error
 else:
     raise AssertionError

@@ -238,8 +238,8 @@ def _zones_of_inputs(zones: Any, inputs: int) -> list[Any] | None:
     """Return the zones of each input: one for all, or a list, as text with commas between, of one for each."""
     if zones is None:
         return None
-    listed: Any = [text.strip() for text in zones.split(",")] if isinstance(zones, str) else zones
-    listed = list(listed) if isinstance(listed, list | tuple) else [listed]
+    given: Any = [text.strip() for text in zones.split(",")] if isinstance(zones, str) else zones
+    listed: list[Any] = list(given) if isinstance(given, list | tuple) else [given]
     if len(listed) not in (1, inputs):
         raise ParameterError(
             Option("zones"), f"wanted one file for all {inputs:,} inputs, or one for each, but got {len(listed):,}."
