@@ -70,6 +70,15 @@ def test_broken_links_are_found(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_every_page_has_an_example_and_describes_its_pictures() -> None:
+    """Reference pages of the site have theirs from the command line, Python and REST."""
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        text = page.read_text()
+        assert re.search(r"^```\w", text, re.M), f"{page.name} has no example"
+        for described in re.findall(r"!\[([^\]]*)\]\(", text):
+            assert len(described.split()) >= 8, f"{page.name}: describe the picture {described!r}"
+
+
 @pytest.mark.parametrize("page", readability.pages(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_sentences_are_short_and_words_are_those_of_the_glossary(page: Path) -> None:
     text = page.read_text()

@@ -50,3 +50,25 @@ def test_choices_stay_choices_where_names_elsewhere_are_taken() -> None:
     for kind in DISTANCES:
         for name in (kind.name, *kind.aliases):
             assert Others.checked({"distance": name}).distance == kind.name
+
+
+def test_help_is_the_string_below_a_field_of_the_class_or_its_bases() -> None:
+    class Own(Example):
+        """Declared inside of a function."""
+
+        mode: Literal["all", "one"] = "one"
+        """Which one,
+        over two lines."""
+        link: bool = True
+        more: int = 0
+
+    helps = {row.name: row.help for row in rows(Own)}
+    assert helps == {
+        "k": "Smallest crowd.", "radius_m": "How far.", "mode": "Which one, over two lines.", "link": "Whether.", "name": "What.",
+        "more": "",
+    }  # fmt: skip
+
+
+def test_the_schema_for_other_programs_has_the_help() -> None:
+    described = {name: entry.get("description") for name, entry in Example.model_json_schema()["properties"].items()}
+    assert described == {row.name: row.help for row in rows(Example)}

@@ -63,11 +63,16 @@ def _with_methods(text: str, listed: list[Method]) -> str:
 
 
 def _index(listed: list[Method]) -> str:
-    lines = [_HEAD, "# Methods\n", "| method | input | status | summary |", "| --- | --- | --- | --- |"]
+    example = _console("crowdveil methods", "crowdveil methods joint")
+    lines = [_HEAD, "# Methods\n", f"{example}\n", "| method | input | status | summary |", "| --- | --- | --- | --- |"]
     for method in listed:
         lines.append(f"| [{method.name}]({method.name}.md) | {_takes(method)} | {method.status} | {method.summary} |")
     lines += ["", *(f"- *{status}*: {meaning}." for status, meaning in _STATUS.items())]
     return "\n".join(lines) + "\n"
+
+
+def _console(*commands: str) -> str:
+    return "\n".join(["```console", *commands, "```"])
 
 
 def _takes(method: Method) -> str:
@@ -110,6 +115,11 @@ def _reading_page() -> str:
             _HEAD,
             "# Input options\n",
             "The same for every method, on the command line, in run files (`[reading]`) and in Python.\n",
+            _console(
+                "crowdveil anonymize joint trips.csv --zones zones.geojson --tz Europe/Paris --step 1h --drop-invalid -o hours/",
+                "crowdveil anonymize swapmob cabs.csv --time-format '%d.%m.%Y %H:%M' --drop-invalid -o cabs/",
+            )
+            + "\n",
             "## Trips and flows\n",
             _table(rows(FlowReading)),
             "## Trajectories\n",
@@ -125,6 +135,11 @@ def _distances_page() -> str:
         "Values of `distance` and `aggregation` in [methods](methods/README.md) for trajectories. In Python "
         "`crowdveil.registry.find_distance(name)` and `crowdveil.solve.trajectory.distances.make_distance(data, name, weight)`; "
         "`many_to_many` computes the distances of many trajectories to many in blocks. [Which to choose](trajectories.md).\n",
+        _console(
+            "crowdveil anonymize microaggregation cabs.csv --distance frechet --aggregation medoid -o tracks/ --pairing kept.csv",
+            "crowdveil measure cabs.csv tracks/ --pairing kept.csv -m rmse:distance=dtw",
+        )
+        + "\n",
     ]
     distances = [(kind.name, kind.summary, kind.aliases) for kind in all_distances().values()]
     table = mobidatalab.AGGREGATIONS
@@ -140,6 +155,11 @@ def _attacks_page() -> str:
         _HEAD,
         "# List of attacks\n",
         "Background knowledge and matching rule of each adversary. [How to read the results](attacks.md).\n",
+        _console(
+            "crowdveil attack location cabs.csv --knowledge 3 --tile-m 500",
+            "crowdveil attack homogeneity out/",
+        )
+        + "\n",
     ]
     for attack in all_attacks().values():
         what = _ATTACKED.get(attack.takes, "a release of flows")
@@ -155,6 +175,7 @@ def _modules_page() -> str:
         _HEAD,
         "# Modules\n",
         "Every module by package. [ARCHITECTURE.md](../ARCHITECTURE.md) has the rules and decisions.\n",
+        _console("python -m crowdveil.docs     # writes this page and the other generated ones") + "\n",
     ]
     for folder in [PACKAGE, *sorted(p for p in PACKAGE.rglob("*") if any(p.glob("*.py")))]:
         name = ".".join((PACKAGE.name, *folder.relative_to(PACKAGE).parts))

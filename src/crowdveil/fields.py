@@ -9,6 +9,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
+from crowdveil.attribute_docs import attribute_docs
 from crowdveil.extensions import OpenNames
 from crowdveil.params import Params, read_share, read_share_of_trajectories
 
@@ -37,8 +38,8 @@ class Row:
         The allowed range in words, such as "at least 2".
     unit
         Its unit, from the name's suffix.
-    help
-        Its meaning.
+    model
+        The model that it is a parameter of.
     metavar
         The placeholder of its value on the command line, such as FILE; "" for the one of its kind.
     """
@@ -51,7 +52,7 @@ class Row:
     more: bool
     bounds: str
     unit: str
-    help: str
+    model: type[Params]
     metavar: str = ""
 
     @property
@@ -59,13 +60,19 @@ class Row:
         """Return its name on the command line."""
         return "--" + self.name.replace("_", "-")
 
+    @property
+    def help(self) -> str:
+        """Return its meaning, from the string below its declaration; the source is parsed when it is asked for."""
+        given = self.model.model_fields[self.name].description
+        return " ".join((given or attribute_docs(self.model).get(self.name, "")).split())
+
 
 def rows(params: type[Params]) -> list[Row]:
     """Return the parameters of a model, in the order of declaration."""
-    return [_row(name, info) for name, info in params.model_fields.items()]
+    return [_row(params, name, info) for name, info in params.model_fields.items()]
 
 
-def _row(name: str, info: FieldInfo) -> Row:
+def _row(model: type[Params], name: str, info: FieldInfo) -> Row:
     kind: Literal["int", "float", "bool", "text", "choice", "share"]
     kind, choices = _kind(info.annotation)
     named = next((m for m in info.metadata if isinstance(m, OpenNames)), None)
@@ -84,7 +91,7 @@ def _row(name: str, info: FieldInfo) -> Row:
         more=more,
         bounds=_bounds(info),
         unit=next((unit for suffix, unit in _UNITS.items() if name.endswith(suffix)), ""),
-        help=" ".join((info.description or "").split()),
+        model=model,
         metavar=str(extra.get("metavar", "")) if isinstance(extra := info.json_schema_extra, dict) else "",
     )
 

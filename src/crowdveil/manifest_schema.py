@@ -14,7 +14,7 @@ FORMAT: Final = 4
 
 
 class _Schema(BaseModel):
-    model_config = ConfigDict(strict=True, extra="allow")
+    model_config = ConfigDict(strict=True, extra="allow", defer_build=True)
 
 
 class _File(_Schema):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, update_wrapper
 from typing import Any, Literal
@@ -10,10 +10,13 @@ from typing import Any, Literal
 import numpy as np
 
 from crowdveil.guarantees.base import Guarantee
+from crowdveil.io.time_windows import Window
 from crowdveil.model.arrays import Ints
 from crowdveil.model.canonical import digest
+from crowdveil.model.flows import Flows
 from crowdveil.model.flows import trips_within as trips_within
-from crowdveil.model.release import Release, TrajectoryRelease
+from crowdveil.model.partition import StepClass
+from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Outline
 from crowdveil.params import Described, Params
 from crowdveil.progress import Progress
@@ -38,6 +41,50 @@ def _independent(params: Any) -> None:
 
 INDEPENDENT: Partitioning = _independent
 """The partitioning of methods that can solve every partition on its own, whatever the parameters."""
+
+
+@dataclass(frozen=True)
+class WindowedRun:
+    """How a method with intervals of time runs on some windows of the data.
+
+    Attributes
+    ----------
+    window
+        Length of a window; its time steps are in one partition.
+    run
+        As `Method.run`, but rows have intervals even where each is one time step.
+    as_steps
+        (data, release, parameters) → the release by time step where each interval is one time step, else the same release.
+    """
+
+    window: Window
+    run: Callable[[Any, Any, Progress], FlowRelease]
+    as_steps: Callable[[Any, FlowRelease, Any], FlowRelease]
+
+
+@dataclass(frozen=True)
+class SharedPartition:
+    """How a method finds one partition of the map for all time steps of a class, where these are in several partitions.
+
+    Attributes
+    ----------
+    by
+        The classes of time steps.
+    begin
+        (flows of all time steps of a class together, parameters) → candidates, None where nothing can be published.
+    add_up
+        (some time steps of the class, candidates, parameters) → arrays, which are added up over all time steps.
+    solve
+        (flows without rows, candidates, sums, parameters) → arrays: the boxes of the class, with their diagnostics last.
+    release
+        (some time steps, the class of each, boxes of each class in it by its number, parameters) → their release.
+    """
+
+    by: StepClass
+    begin: Callable[[Flows, Any], Any]
+    add_up: Callable[[Flows, Any, Any], Sequence[Ints]]
+    solve: Callable[[Flows, Any, Sequence[Ints], Any], Sequence[Any]]
+    release: Callable[[Flows, Ints, Mapping[int, Sequence[Any]], Any], FlowRelease]
 
 
 def _run_and_mark(run: Run, data: Any, *rest: Any) -> Release:
@@ -83,6 +130,9 @@ class Method(Described):
     partitions
         (outline of trajectories, parameters) → lists of trajectories that must be in one partition; None where each can be
         alone.
+    windowed, shared
+        parameters → how windows of time, or one partition of the map for all time steps, are found in partitions; None where
+        each time step is solved on its own.
     check_data
         (data, parameters) → None; raises where the data lacks what the method needs, such as positions of zones. Called before
         anything is solved, and by previews.
@@ -103,6 +153,8 @@ class Method(Described):
     figure_names: tuple[str, ...] = ()
     partitioning: Partitioning = lambda params: "it needs all of the data at once"
     partitions: Callable[[Outline, Any], list[Ints]] | None = None
+    windowed: Callable[[Any], WindowedRun | None] = lambda params: None
+    shared: Callable[[Any], SharedPartition | None] = lambda params: None
     check_data: Callable[[Any, Any], None] = lambda data, params: None
     aliases: tuple[str, ...] = ()
 

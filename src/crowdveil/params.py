@@ -7,8 +7,17 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationError,
+    model_validator,
+)
 
+from crowdveil.attribute_docs import attribute_docs
 from crowdveil.errors import Option, ParameterError
 from crowdveil.guarantees.budget import BudgetPeriod
 from crowdveil.io.time_steps import step_seconds
@@ -23,9 +32,18 @@ from crowdveil.solve.trajectory.distances import DISTANCES, DistanceName
 class Params(BaseModel):
     """Base of every parameter model: named, typed, bounded, documented by the string below each field."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True, validate_default=True
-    )
+    # Pydantic would parse the source of every model for these strings at its import; see attribute_docs.
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True, defer_build=True)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Return the JSON schema with the help of every parameter."""
+        schema = handler(core_schema)
+        docs = attribute_docs(cls)
+        for name, described in handler.resolve_ref_schema(schema).get("properties", {}).items():
+            if name in docs:
+                described.setdefault("description", docs[name])
+        return schema
 
     @classmethod
     def checked(cls, values: dict[str, Any]) -> Any:
@@ -250,15 +268,6 @@ class AdaptiveInTime(TimePartitioned):
         if given and self.time_partition != "adaptive":
             raise ValueError(f"{Option('time_partition', 'adaptive')} with {Option(given[0])}; add it")
         return self
-
-
-def all_steps_at_once(params: Any) -> str | None:
-    """Return why time steps cannot be solved independently, as it follows "since"; None if they can."""
-    reasons = {
-        "stable": "one partition is made for all time steps",
-        "adaptive": "intervals of time span several time steps",
-    }
-    return reasons.get(params.time_partition)
 
 
 _EXPECTED = {

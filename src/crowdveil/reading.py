@@ -139,7 +139,7 @@ def read(takes: type, data: Any, options: Reading, notes: ReadNotes, *, person_i
     partition, partition_step, time_tree = given.pop("partition"), given.pop("partition_step"), given.pop("time_tree")
     like = given.pop("like")
     flows = with_partition(_read_flows(data, given, notes, person_ids), partition, partition_step, like)
-    return flows if time_tree is None else replace(flows, day_levels=read_day_levels(time_tree))
+    return with_day_levels(flows, time_tree)
 
 
 def _read_flows(data: Any, given: dict[str, Any], notes: ReadNotes, person_ids: bool) -> Flows:
@@ -155,6 +155,11 @@ def _read_flows(data: Any, given: dict[str, Any], notes: ReadNotes, person_ids: 
         flows = read_flows(data, notes=notes, members=person_ids, **given | dict.fromkeys(_TREES))
         flows = without_inner(flows) if rule == "transitions" else flows
     return flows if trees == (None, None) else with_trees(flows, *trees)
+
+
+def with_day_levels(flows: Flows, time_tree: Any) -> Flows:
+    """Return flows with intervals of the day from a table; without one, unchanged."""
+    return flows if time_tree is None else replace(flows, day_levels=read_day_levels(time_tree))
 
 
 def with_partition(flows: Flows, partition: Any, step: str | None, like: Any = None) -> Flows:

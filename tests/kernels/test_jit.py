@@ -55,6 +55,27 @@ def test_a_kernel_is_compiled_again_when_the_fields_of_its_arrays_change_places(
     assert _ask(tmp_path) == (2, 0)
 
 
+def test_a_kernel_from_the_disk_has_arrays_and_errors_and_leaves_the_compiler_ready(tmp_path: Path) -> None:
+    """Loading leaves out what only the compiler needs: kernels that allocate, raise, or are compiled after it must work."""
+    (tmp_path / "user.py").write_text(
+        "import numpy as np\n" + IMPORT + "@kernel\ndef half(x):\n    return np.sort(x)[: len(x) // 2].copy()\n\n"
+        "@kernel\ndef user(x):\n    if len(x) == 0:\n        raise ValueError('empty')\n    return half(x)\n"
+    )
+    code = (
+        "import sys, numpy as np\nfrom user import user\nprint(user(np.array([3, 1, 2, 0])).tolist())\n"
+        "loaded = sum(user.stats.cache_hits.values()), 'numba.np.linalg' in sys.modules\n"
+        "try:\n    user(np.empty(0, np.int64))\nexcept ValueError as error:\n    print(error)\n"
+        "print(*loaded)\nprint(user(np.array([3.5, 1.5])).tolist())"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    said = []
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        said.append(done.stdout.splitlines())
+    assert said[0] == ["[0, 1]", "empty", "0 True", "[1.5]"]
+    assert said[1] == ["[0, 1]", "empty", "1 False", "[1.5]"]
+
+
 @kernel
 def _lowest(word: int) -> int:
     found: int = lowest_bit(word)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from audit_checks import check_pair, releases_of
 from examples import tries
-from plain_ledger import bounds, smallest_set
+from plain_ledger import atoms_of, bounds, smallest_set
 
 from crowdveil.errors import InputError
 from crowdveil.ledger.audit import Audit, Published, Records, audit
@@ -30,6 +30,26 @@ def test_no_small_set_of_people_is_missed() -> None:
             assert audit(world.records, made[0], made[1:], k).strict
             strict += 1
     assert strict <= tries(900) // 100
+
+
+@pytest.mark.parametrize("people", [False, True])
+def test_releases_with_other_k(people: bool) -> None:
+    """A set needs the most that one of its records does, and a record the smallest k of the releases that publish it."""
+    leaks = strict = 0
+    for world, made, k in releases_of(5, tries(600), people=people, other_k=True):
+        ks = [int(m.k or k) for m in made]
+        atoms, _ = atoms_of([m.row for m in made])
+        needed = np.where(atoms >= 0, ks, 99).min(axis=1)
+        exists = bool(np.any(smallest_set([m.row for m in made], *world.records)[1] < needed))
+        found = audit(world.records, made[0], made[1:], k)
+        assert not (exists and found.passed)
+        if not exists and not found.passed:
+            assert people and found.strict
+            strict += 1
+        for leak in found.leaks:
+            assert people or leak.size < leak.needed <= max(ks)
+        leaks += exists
+    assert leaks > tries(600) // 20 and strict <= max(tries(600) // 100, 1)
 
 
 def test_no_small_set_of_three_releases_is_missed() -> None:

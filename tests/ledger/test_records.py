@@ -107,7 +107,7 @@ def test_inputs_with_other_columns_are_refused() -> None:
 
 def covered(name: str, **columns: list[int]) -> Covered:
     source, volume, row = (np.array(columns[c]) for c in ("source", "volume", "row"))
-    return Covered(name, source.astype(np.uint64), None, volume.astype(np.int64), row.astype(np.int64))
+    return Covered(name, source.astype(np.uint64), None, volume.astype(np.int64), row.astype(np.int64), 10)
 
 
 def test_trips_in_common_are_one_record() -> None:

@@ -184,13 +184,11 @@ def test_areas_made_before_travel_with_a_partition(city: Path, tmp_path: Path) -
     assert len(rows) and same_rows(rows, pq.read_table(tmp_path / "out/flows.parquet"))
 
 
-def test_stable_areas_are_refused_on_a_cluster() -> None:
+def test_one_window_of_all_time_is_refused_on_a_cluster() -> None:
     joint = find_method("joint")
-    params = joint.params.checked({"time_partition": "stable"})
+    params = joint.params.checked({"time_partition": "adaptive", "window": "all"})
     spec: Any = SimpleNamespace(method=joint, params=params, options=None)
-    with pytest.raises(
-        ParameterError, match="joint cannot be done in partitions, since one partition is made for all time"
-    ):
+    with pytest.raises(ParameterError, match="joint cannot be done in partitions, since with window = all every time"):
         check_supported_on_spark(spec)
 
 
@@ -212,6 +210,7 @@ def _merged(guarantee: Guarantee, releases: list[WrittenRelease]) -> Finding:
 
 OF_FLOWS: tuple[Guarantee, ...] = (
     FlowKAnonymity(k=10, k_unit="trips"), DisjointFlows(), SuppressionBudget(suppress=0.1, k=10), GeneralizationLimit(tiles=2),
+    SuppressionBudget(suppress=0.1, k=10, period="all"), SuppressionBudget(suppress=0.1, k=10, period="hour-of-day"),
     MinTiles(tiles=2), MinInhabitedTiles(tiles=2), MaxArea(km2=3), WellFormedFlows(), TrueVolumes(),
     DifferentialPrivacy(epsilon=1, trips=1),
 )  # fmt: skip
@@ -293,6 +292,6 @@ def test_the_summary_is_plain_json(city: Path) -> None:
     outcome = _part(reader, find_method("joint"), numbers)(packs)
     (line,) = outcome["summary"].drop_null().to_pylist()
     summary = json.loads(line)
-    assert {*summary} == {"steps", "t", "crowd", "figures", "findings", "trials", "cost"}
+    assert {*summary} == {"columns", "steps", "t", "crowd", "figures", "findings", "trials", "cost"}
     people = {str(p) for p in unpacked(packs["packed"], reader.schema)["person"].to_pylist()}
     assert not any(f'"{person}"' in line for person in people)

@@ -53,7 +53,9 @@ def _both(spark: Any, tmp_path: Path, method: str, data: Any, **options: Any) ->
     """Run on one machine and on the cluster, and hold the rows and the manifests against each other."""
     here = crowdveil.anonymize(method, data, tmp_path / "here", seed=4, report=False, **options)
     there = crowdveil.anonymize(method, str(data), tmp_path / "there", seed=4, report=False, spark=spark, **options)
-    assert same_rows(*(pq.read_table(tmp_path / place / "flows.parquet") for place in ("here", "there")))
+    rows = [pq.read_table(tmp_path / place / "flows.parquet") for place in ("here", "there")]
+    assert same_rows(*rows)
+    assert rows[0].schema.equals(rows[1].schema), "times have the same zone"
     steps = [pq.read_table(tmp_path / place / "steps.parquet") for place in ("here", "there")]
     assert steps[0].equals(steps[1])
     features = [json.loads((tmp_path / place / "areas.geojson").read_text())["features"] for place in ("here", "there")]
@@ -74,6 +76,37 @@ def _options(method: str) -> dict[str, Any]:
 @pytest.mark.parametrize("method", [name for name in OD if name not in ("uniform", "fixed")])
 def test_a_city_gives_the_same_rows(method: str, spark: Any, city: Path, tmp_path: Path) -> None:
     _both(spark, tmp_path, method, city / "trips.parquet", zones=city / "zones.geojson", step="3h", **_options(method))
+
+
+TIME_PARTITIONS: list[tuple[str, dict[str, Any]]] = [
+    ("joint", {"time_partition": "adaptive", "hour_weight": 1}),
+    ("joint", {"time_partition": "adaptive", "window": "7d", "longest": "4h", "aggregate_small": True}),
+    ("joint", {"time_partition": "stable", "aggregate_small": True}),
+    (
+        "joint",
+        {"time_partition": "stable", "stable_by": "hour-of-day", "splits": "dyadic", "objective": "reconstruction"},
+    ),
+    ("atg-dual", {"time_partition": "stable", "stable_by": "day-type"}),
+]
+
+
+@pytest.mark.parametrize(("method", "options"), TIME_PARTITIONS)
+def test_intervals_and_stable_areas_are_those_of_one_machine(
+    method: str, options: dict[str, Any], spark: Any, city: Path, tmp_path: Path
+) -> None:
+    trips, zones = city / "trips.parquet", str(city / "zones.geojson")
+    _both(spark, tmp_path, method, trips, zones=zones, step="1h", tz="Europe/Paris", k=5, **options)
+    there = tmp_path / "there"
+    for original in ((), (str(trips),)):
+        given = {"zones": zones} if original else {}
+        one, other = (crowdveil.verify(there, *original, spark=s, **given) for s in (None, spark))
+        assert one == other
+        assert all(finding.holds for _, finding in one) or not original
+    one, other = (crowdveil.measure(str(trips), there, zones=zones, spark=s) for s in (None, spark))
+    for of_one, of_other in zip(one.scores, other.scores, strict=True):
+        for values in ("by_step", "mean", "pooled"):
+            both = getattr(of_one, values), getattr(of_other, values)
+            assert np.allclose(*both, rtol=1e-12, equal_nan=True), of_one.asked.label
 
 
 @pytest.mark.parametrize("method", ["suppression", "mondrian"])

@@ -13,14 +13,15 @@ from crowdveil.model.arrays import Ints, Mask
 
 
 def releases_of(
-    seed: int, wanted: int, *, people: bool, releases: int = 2
+    seed: int, wanted: int, *, people: bool, releases: int = 2, other_k: bool = False
 ) -> Iterator[tuple[SmallWorld, list[Published], int]]:
-    """Yield random releases of the same trips with few enough overlaps to try all sets of them."""
+    """Yield random releases of the same trips with few enough overlaps to try all sets of them; each with a k of its own."""
     rng = np.random.default_rng(seed)
     while wanted:
         k = int(rng.integers(2, 7))
         world = random_world(rng, people=people)
-        made = [random_release(rng, world, k, f"release {i}") for i in range(releases)]
+        ks = [k + (int(rng.integers(0, 4)) if other_k else 0) for _ in range(releases)]
+        made = [random_release(rng, world, own, f"release {i}")._replace(k=own) for i, own in enumerate(ks)]
         atoms, _ = atoms_of([m.row for m in made])
         if 2 <= len(atoms) <= 11 and all((m.row >= 0).any() for m in made):
             wanted -= 1
@@ -66,7 +67,7 @@ def check_rows(found: Audit, made: list[Published], of_atom: Ints, k: int) -> No
     for r, release in enumerate(made):
         best = {int(row): int(of_atom[atoms[:, r] == row].min()) for row in np.unique(atoms[:, r]) if row >= 0}
         leaking = {row: size for row, size in best.items() if size < k}
-        assert found.leaking_rows[release.name] == len(leaking)
+        assert found.leaking_rows.get(release.name, 0) == len(leaking)
         for row, size in leaking.items():
             assert size == min(s for s, inside in sets if np.any(inside & (release.row == row)))
     assert np.all(of_record < len(atoms))

@@ -41,8 +41,8 @@ def spark() -> Iterator[Any]:
 
 def plain(rows: pa.Table) -> pa.Table:
     """Rows in one order, with times as UTC: nothing but values is left."""
-    t = rows["t"].cast(pa.timestamp("ms", tz="UTC"))
-    columns = {"t": t, **{n: rows[n].cast(pa.string()) for n in ("origin_area", "destination_area", "state")}}
+    times = {n: rows[n].cast(pa.timestamp("ms", tz="UTC")) for n in ("t", "until") if n in rows.column_names}
+    columns = {**times, **{n: rows[n].cast(pa.string()) for n in ("origin_area", "destination_area", "state")}}
     columns |= {n: rows[n] for n in rows.column_names if n not in columns}
     table = pa.table(columns)
     return table.sort_by([(name, "ascending") for name in table.column_names]).combine_chunks()

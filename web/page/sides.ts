@@ -51,8 +51,12 @@ export interface Side {
   /** The largest volume, or number of trajectories in a cell, at a time; "" for all times. */
   top(step: string): number;
   show(step: string, least: number, top: number, look: string): string;
+  /** The largest flows at a time, by the readable names of their areas. */
+  largest(step: string): string[];
   density(grid: Grid, step: string, end: End): Float64Array;
 }
+
+const LISTED = 5;
 
 export class FlowSide implements Side {
   readonly painter: FlowPainter;
@@ -79,6 +83,11 @@ export class FlowSide implements Side {
     Object.assign(this.painter, { step: this.at(step), least, top });
     const { drawn } = this.painter.counts();
     return `${drawn.toLocaleString("en")} of ${this.layer.rowsAt(this.painter.step).volume.length.toLocaleString("en")} flows`;
+  }
+
+  largest(step: string): string[] {
+    const { origin, destination, volume } = this.layer.rowsAt(this.at(step)), { areas } = this.layer.data; // sorted by volume
+    return Array.from(volume.subarray(0, LISTED), (trips, i) => `${areas[origin[i]]} → ${areas[destination[i]]}: ${trips.toLocaleString("en")} trips`);
   }
 
   /** Mean number of tiles of an area, over the origins and destinations of all trips. */
@@ -145,6 +154,8 @@ export class TrajectorySide implements Side {
     const { trajectories, points } = this.painter.counts();
     return `${points.toLocaleString("en")} points of ${trajectories.toLocaleString("en")} trajectories`;
   }
+
+  largest(): string[] { return []; }
 
   density(grid: Grid, step: string): Float64Array {
     const sums = new Float64Array(grid.length), last = new Int32Array(grid.length).fill(-1), at = this.at(step);

@@ -19,7 +19,6 @@ from crowdveil.cli.remote_jobs import (
     take_source,
 )
 from crowdveil.cli.remote_jobs import anonymize as run_remotely
-from crowdveil.compat.mobidatalab.runfiles import read_run_file
 from crowdveil.engine import StoppedEarlyError
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
@@ -27,7 +26,7 @@ from crowdveil.progress import progress_bar
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods, find_method
 from crowdveil.run import pipeline
-from crowdveil.run.options import RunOptions
+from crowdveil.run.options import AuditOptions, RunOptions
 
 EXAMPLES = {
     True: "trips.parquet --zones zones.geojson --step 1h --tz Europe/Paris",
@@ -47,10 +46,12 @@ FIRST = (
     "private_report",
     "ledger",
     "repair",
+    "keep_unchanged",
     "resume",
     "pairing",
 )
 """The order of the options of a run."""
+NOT_OF_TRAJECTORIES = ("resume", "ledger", *AuditOptions.model_fields)
 
 
 def method_command(method: Method) -> click.Command:
@@ -74,7 +75,7 @@ def method_command(method: Method) -> click.Command:
             click.Argument(["data"], metavar="TRIPS_OR_FLOWS" if od else "TRAJECTORIES"),
             *options_of(method.params),
             click.Option(["-o", "--output"], required=True, metavar="FOLDER", help="Folder to write the release to."),
-            *options_of(RunOptions, first=FIRST, without=("pairing",) if od else ("resume", "ledger", "repair")),
+            *options_of(RunOptions, first=FIRST, without=("pairing",) if od else NOT_OF_TRAJECTORIES),
             *server_options(),
             *([source_option()] if od else []),
             *options_of(reading),
@@ -129,6 +130,8 @@ def command(ctx: click.Context, /, run_file: str | None, overwrite: bool, **valu
     if run_file is not None:
         if ctx.invoked_subcommand is not None:
             raise click.UsageError("give either a method or a run file with -f, not both.")
+        from crowdveil.compat.mobidatalab.runfiles import read_run_file  # here, since a run with options needs none
+
         perform(read_run_file(Path(run_file), overwrite=overwrite), remote_target(values))
     elif ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from importlib import import_module
@@ -11,6 +12,7 @@ import click
 
 from crowdveil import __version__
 from crowdveil.cli.stopping import SENTENCE, end_now, prompt_stop, threads_left
+from crowdveil.cli.unused_imports import leave_out_unused
 from crowdveil.compilation import on_first_compilation
 from crowdveil.errors import CrowdveilError, MissingExtraError, as_command_line, render
 
@@ -163,6 +165,10 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command; report any error in one sentence."""
+    leave_out_unused()
+    gc.set_threshold(
+        50_000, 20
+    )  # imports make a million objects that stay, which collections by the default look at again
     with prompt_stop() as watch:
         try:
             _main()

@@ -46,12 +46,16 @@ class Finding:
         What was checked and what was found, in one sentence made from the counts.
     with_original
         Whether the original data were used.
+    sums
+        Sums by group of time steps, where a group may be in several partitions: the merged finding is made from them.
+        Confidential, do not publish.
     """
 
     outcome: Outcome
     counts: dict[str, int] = field(default_factory=dict)
     detail: str = ""
     with_original: bool = False
+    sums: dict[str, list[int]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def holds(self) -> bool:
@@ -80,7 +84,7 @@ class Guarantee(BaseModel):
     guarantee again.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
     name: ClassVar[str]
     kind: ClassVar[Kind]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, ClassVar, Literal
 from zoneinfo import ZoneInfo
@@ -163,13 +164,34 @@ class SuppressionBudget(Guarantee):
         of_group = np.zeros((3, len(groups)), np.int64)
         for row, values in enumerate((published, volume, unknown)):
             np.add.at(of_group[row], number, values)
+        sums = dict(zip(map(str, groups.tolist()), of_group.T.tolist(), strict=True))
+        return self._compare_sums(sums, len(group), strange, with_original)
+
+    def _compare_sums(self, sums: dict[str, list[int]], steps: int, strange: int, with_original: bool) -> Finding:
+        """Compare what is suppressed of each group with its volume; `sums` has what is published, the volume, and how many totals
+        are unknown.
+        """
+        of_group = np.array([*sums.values()], np.int64).reshape(-1, 3).T
         outside, open_ = ~self._within(of_group[1] - of_group[0], of_group[1]), of_group[2] > 0
         counts = {
-            "steps": len(group), "over": int((outside & ~open_).sum()), "open": int(open_.sum()), "strange": strange,
+            "steps": steps, "over": int((outside & ~open_).sum()), "open": int(open_.sum()), "strange": strange,
         }  # fmt: skip
-        return self.make_finding(
+        found = self.make_finding(
             counts["over"] + strange > 0, counts, open_=counts["open"] > 0, with_original=with_original
         )
+        return replace(found, sums=sums)
+
+    def merge_findings(self, findings: Sequence[Finding]) -> Finding:
+        """Merge the findings of all partitions; time steps of one group may be in several of them."""
+        if self.period in ("step", "window") or not findings:
+            return super().merge_findings(findings)
+        sums: dict[str, list[int]] = {}
+        for finding in findings:
+            for group, values in finding.sums.items():
+                before = sums.get(group, [0] * len(values))
+                sums[group] = [a + b for a, b in zip(before, values, strict=True)]
+        steps, strange = (sum(finding.counts.get(name, 0) for finding in findings) for name in ("steps", "strange"))
+        return self._compare_sums(sums, steps, strange, any(finding.with_original for finding in findings))
 
     def _check_groups_with_flows(
         self, written: WrittenRelease, original: Flows, published: Ints, volume: Ints, strange: int

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 import numpy as np
+from pydantic import Field
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, faults_in, flags
@@ -94,13 +95,20 @@ class TrueVolumes(_ComparedWithFlows):
         **dict.fromkeys(("rows", "volumes", "people", "totals", "crossed", "unsure"), "sum"), **flags(_FAULTS),
     }  # fmt: skip
 
+    repeats_within: int | None = Field(None, ge=1)
+    """Rows may repeat the value of an earlier release if fewer than these people (or trips) differ; None: no row does."""
+    from_data: ClassVar[tuple[str, ...]] = ("repeats_within",)
+
     def statement(self) -> str:
         """Return the guarantee in one sentence."""
-        return (
+        said = (
             "Volume and group size of every published flow are those of the original flows from its origin to its "
             "destination in its time step or interval, and a suppressed total that is given is exactly the rest; where trips "
-            "have weights, a volume is their sum, rounded up or down to a whole trip."
+            "have weights, a volume is their sum, rounded up or down to a whole trip"
         )
+        if self.repeats_within is None:
+            return f"{said}."
+        return f"{said}. A flow in which fewer than {self.repeats_within} changed may repeat the value of an earlier release."
 
     def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
         """Add up the original flows of each row, and compare."""
@@ -111,10 +119,15 @@ class TrueVolumes(_ComparedWithFlows):
         if sums.crossed:
             return self.make_finding(True, {"crossed": sums.crossed}, with_original=True)
         volume = written.column("volume")
-        volumes = int(((volume < sums.lower) | (volume > sums.upper)).sum())
-        sure = sums.sure_of_people
-        people = int((sums.people != written.column(original.k_unit))[sure].sum())
-        totals = _count_wrong_totals(written, original, rows, volume)
+        sure, group = sums.sure_of_people, written.column(original.k_unit)
+        wrong_volume, wrong_people = (volume < sums.lower) | (volume > sums.upper), (sums.people != group) & sure
+        own = volume
+        if self.repeats_within is not None:
+            repeated = np.abs(group - sums.people) < self.repeats_within
+            own = np.where(repeated & wrong_volume, sums.volume, volume)
+            wrong_volume, wrong_people = wrong_volume & ~repeated, wrong_people & ~repeated
+        volumes, people = int(wrong_volume.sum()), int(wrong_people.sum())
+        totals = _count_wrong_totals(written, original, rows, volume, own)
         counts = {
             "rows": len(sure),
             "volumes": volumes,
@@ -211,14 +224,21 @@ def _upper_bound_of_people(original: Flows, flows: Ints) -> int:
     return len(distinct(original.person_ids[taken]))
 
 
-def _count_wrong_totals(written: WrittenRelease, original: Flows, rows: LocatedRows, volume: Ints) -> int:
-    """Count time steps whose published volume is not that of their rows or too large, or whose rest is not suppressed."""
+def _count_wrong_totals(
+    written: WrittenRelease, original: Flows, rows: LocatedRows, volume: Ints, own: Ints | None = None
+) -> int:
+    """Count time steps whose published volume is not that of their rows or too large, or whose rest is not suppressed.
+
+    `own` are the volumes in the original, where rows repeat those of an earlier release.
+    """
     volumes = _window_volumes(written, original) if written.has_intervals else step_volumes(original)
     published = np.zeros(len(volumes), np.int64)
     np.add.at(published, rows.step, volume)
+    held = np.zeros(len(volumes), np.int64)
+    np.add.at(held, rows.step, volume if own is None else own)
     listed = written.listed("published"), written.listed("suppressed")
-    wrong: Mask = (published > volumes)[rows.listed]
-    for (values, given), true in zip(listed, (published, volumes - published), strict=True):
+    wrong: Mask = (held > volumes)[rows.listed]
+    for (values, given), true in zip(listed, (published, volumes - held), strict=True):
         wrong |= given & (values != true[rows.listed])
     return int(wrong.sum())
 

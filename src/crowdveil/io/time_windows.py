@@ -39,6 +39,30 @@ class WindowOptions:
     longest_s: int | None
 
 
+@dataclass(frozen=True)
+class TimeUnits:
+    """What of time is not cut into several partitions: time steps, or windows where rows have intervals.
+
+    Attributes
+    ----------
+    window
+        Length of a window; None for time steps.
+    tz
+        Time zone of windows.
+    """
+
+    window: Window | None = None
+    tz: str = "UTC"
+
+    def number(self, t: Ints) -> Ints:
+        """Return a number of the unit that each time lies in, UTC seconds; of a time step that is its start."""
+        if self.window is None:
+            return t
+        if self.window == "all":
+            return np.zeros(len(t), np.int64)
+        return _keys(Clock(self.tz).to_wall(t), WEEK_S if self.window == "7d" else DAY_S)
+
+
 def time_windows(data: Flows, options: WindowOptions, k: int, weight: Fraction) -> TimeWindows:
     """Cut the time of the data into windows, each with a tree of intervals; an hour costs a trip `weight` tiles."""
     step_s = checked_step(data, options)

@@ -54,6 +54,7 @@ import numba  # noqa: E402  (reads NUMBA_CACHE_DIR when it is imported)
 from numba.core import types  # noqa: E402
 from numba.core.caching import NullCache  # noqa: E402
 from numba.core.dispatcher import Dispatcher  # noqa: E402
+from numba.core.runtime import _nrt_python  # noqa: E402
 from numba.extending import intrinsic  # noqa: E402
 
 from crowdveil.compilation import report_compilation  # noqa: E402
@@ -112,7 +113,7 @@ def _save_if_allowed(stored: Any) -> None:
 
 def _report_if_missing(stored: Any) -> None:
     """Report the compilation of a kernel that is not on the disk before it begins."""
-    load = stored.load_overload
+    load = _load_only(stored)
 
     def load_or_report(signature: Any, context: Any) -> Any:
         found = load(signature, context)
@@ -121,6 +122,30 @@ def _report_if_missing(stored: Any) -> None:
         return found
 
     stored.load_overload = load_or_report
+
+
+def _load_only(stored: Any) -> Callable[[Any, Any], Any]:
+    """Return how a kernel is loaded from the disk, without all that numba needs to compile one.
+
+    Numba's own way first declares every function that kernels may call, which takes a quarter of a second. Machine code needs
+    none of them, only the addresses of numba's runtime; a kernel that is then compiled has them declared by the compiler.
+    """
+    if not hasattr(stored, "_load_overload") or not hasattr(stored, "_guard_against_spurious_io_errors"):
+        return stored.load_overload  # type: ignore[no-any-return]
+
+    def load(signature: Any, context: Any) -> Any:
+        _add_runtime_symbols()
+        with stored._guard_against_spurious_io_errors():
+            return stored._load_overload(signature, context)
+
+    return load
+
+
+@cache
+def _add_runtime_symbols() -> None:
+    """Name the functions of numba's runtime (memory of arrays) to LLVM, as numba does before it compiles."""
+    for name, address in _nrt_python.c_helpers.items():
+        llvmlite.binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
 
 
 @cache

@@ -23,6 +23,8 @@ class Covered(NamedTuple):
         As in `SourceRecords`.
     row
         The published row of each record; -1 where it is suppressed without a published total.
+    k
+        Its smallest group size.
     """
 
     name: str
@@ -30,6 +32,7 @@ class Covered(NamedTuple):
     person: Hashes | None
     volume: Ints
     row: Ints
+    k: int
 
 
 def align(releases: Sequence[Covered]) -> tuple[Records, list[Published]]:
@@ -51,7 +54,7 @@ def align(releases: Sequence[Covered]) -> tuple[Records, list[Published]]:
     rows, volume, of_record = _shared_volumes(rows, volumes)
     number_of = np.unique(person[of_record], return_inverse=True)[1].astype(np.int64) if people_known else None
     records = Records(volume, number_of)
-    return records, [Published(release.name, rows[i]) for i, release in enumerate(releases)]
+    return records, [Published(release.name, rows[i], release.k) for i, release in enumerate(releases)]
 
 
 def _shared_volumes(rows: Ints, volumes: Ints) -> tuple[Ints, Ints, Ints]:

@@ -28,10 +28,13 @@ class Published(NamedTuple):
     row
         For each record the published row that contains it; -1 where the release does not cover it, or suppresses it without a
         published total. A published suppressed total is a row of its own.
+    k
+        Its smallest group size; None for that of the audit.
     """
 
     name: str
     row: Ints
+    k: int | None = None
 
 
 class Derivation(NamedTuple):
@@ -44,8 +47,8 @@ class Derivation(NamedTuple):
     other, subtracted
         The other release and the rows whose volumes are subtracted. In tier 3 rows of all earlier releases together are numbered
         as in `Audit.base`.
-    size
-        The people (or trips) in the set.
+    size, needed
+        The people (or trips) in the set, and how many it should have.
     """
 
     release: str
@@ -53,6 +56,7 @@ class Derivation(NamedTuple):
     other: str
     subtracted: Ints
     size: int
+    needed: int
 
 
 class Audit(NamedTuple):
@@ -93,17 +97,20 @@ class Audit(NamedTuple):
 def audit(records: Records, new: Published, earlier: Sequence[Published], k: int) -> Audit:
     """Return whether a set of fewer than k people can be derived from a new release and earlier ones.
 
-    Each release alone is taken to be k-anonymous, and the earlier ones to have passed the audit together.
+    Each release alone is taken to be k-anonymous, and the earlier ones to have passed the audit together. Where releases have
+    other k, a record needs the smallest k of those that publish it in a row: groups of that size are public already. A set needs
+    the most that one of its records does: one that only the release with the larger k covers needs the larger k.
     """
     _check(records, new, earlier)
     relevant = _relevant(new, earlier)
     nothing = dict.fromkeys([new.name, *(e.name for e in relevant)], 0)
     if any(_is_union(new.row, e.row) for e in relevant) or all(_is_union(e.row, new.row) for e in relevant):
         return Audit(0, True, None, (), nothing, 0, False)
+    needed = _needed([new, *relevant], k)
     if len(relevant) == 1:
-        return _audit_pair(records, new, relevant[0], k)
+        return _audit_pair(records, new, relevant[0], needed)
     name, base = _refinement(relevant)
-    found = _audit_pair(records, new, Published(name, base), k)
+    found = _audit_pair(records, new, Published(name, base), needed)
     return found if found.tier == 1 else found._replace(tier=3, strict=not found.passed, base=base)
 
 
@@ -113,6 +120,16 @@ def _check(records: Records, new: Published, earlier: Sequence[Published]) -> No
     require(records.person is None or len(records.person) == len(records.volume), "wanted a person for each record.")
     names = [release.name for release in (new, *earlier)]
     require(len(set(names)) == len(names), "releases must have different names.")
+
+
+def _needed(releases: Sequence[Published], k: int) -> Ints:
+    """Return for each record the smallest k of the releases that publish it; 0 where none does."""
+    most = np.iinfo(np.int64).max
+    needed = np.full(len(releases[0].row), most)
+    for release in releases:
+        own = k if release.k is None else release.k
+        needed = np.where(release.row >= 0, np.minimum(needed, own), needed)
+    return np.where(needed == most, 0, needed)
 
 
 def _is_union(coarse: Ints, fine: Ints) -> bool:
@@ -156,26 +173,26 @@ def _refinement(releases: Sequence[Published]) -> tuple[str, Ints]:
     return " + ".join(release.name for release in releases), np.where(covered, row, -1)
 
 
-def _audit_pair(records: Records, new: Published, base: Published, k: int) -> Audit:
-    """Audit two releases by minimum cuts."""
-    pair = pair_of(records, new.row, base.row)
+def _audit_pair(records: Records, new: Published, base: Published, needed: Ints) -> Audit:
+    """Audit two releases by minimum cuts; `needed` is the size of sets with each record."""
+    pair = pair_of(records, new.row, base.row, needed)
     names = new.name, base.name
-    if np.all(pair.size >= k):
+    if np.all(pair.size >= pair.needed):
         return Audit(1, True, None, (), dict.fromkeys(names, 0), 0, False)
     if records.person is None:
-        cuts = PairCuts(pair.overlaps, pair.size, k)
+        cuts = PairCuts(pair.overlaps, pair.size, pair.needed)
         found = best_sets(pair, cuts, None)
     else:
-        cuts, found = cuts_of_people(pair, records.person, k)
+        cuts, found = cuts_of_people(pair, records.person)
     if not len(found.size):
         return Audit(2, True, None, (), dict.fromkeys(names, 0), 0, False)
     if records.person is not None:
-        cuts = PairCuts(pair.overlaps, pair.volume, k)
+        cuts = PairCuts(pair.overlaps, pair.volume, pair.needed)
     # The largest volume of an overlap is that of the smallest set with it.
     confined = int(np.count_nonzero(cuts.lowest(cuts.leaking(), pair.volume) >= 1))
     leaking = dict(zip(names, found.leaking_rows, strict=True))
-    # A bound of people below k is no proof that a set has fewer than k.
-    strict = bool(np.any(found.size >= k))
+    # A bound of people that is too small is no proof that a set has too few.
+    strict = bool(np.any(found.size >= found.needed))
     return Audit(2, False, int(found.size.min()), _derivations(pair, found, names), leaking, confined, strict)
 
 
@@ -186,5 +203,5 @@ def _derivations(pair: PairOfReleases, found: SmallSets, names: tuple[str, str])
         one, other = (1, 0) if found.sets.second[i] else (0, 1)
         added, subtracted = found.sets.rows_of(i)
         rows = np.sort(pair.rows[one][added]), np.sort(pair.rows[other][subtracted])
-        listed.append(Derivation(names[one], rows[0], names[other], rows[1], int(found.size[i])))
+        listed.append(Derivation(names[one], rows[0], names[other], rows[1], int(found.size[i]), int(found.needed[i])))
     return tuple(listed)

@@ -51,6 +51,8 @@ class Candidate:
         As in `Entry`.
     parent
         The entry that it was derived from; None where it was made from the data.
+    step_s
+        Seconds of its time steps; None where it has none.
     """
 
     name: str
@@ -64,10 +66,11 @@ class Candidate:
     k: int
     k_unit: str
     parent: int | None = None
+    step_s: int | None = None
 
     def covered(self) -> Covered:
         """Return its records with their rows, for the audit."""
-        return Covered(self.name, self.records.source, self.records.person, self.records.volume, self.row)
+        return Covered(self.name, self.records.source, self.records.person, self.records.volume, self.row, self.k)
 
 
 def known_columns(ledger: Ledger) -> dict[str, str] | None:
@@ -123,7 +126,7 @@ def model_candidate(
     row = rows_with_totals(flows, release)[inputs.records.cell]
     return Candidate(
         name, inputs.kind, inputs.columns, inputs.files, inputs.records, row, len(release), period_of(flows),
-        int(about["k"]), str(about["k_unit"]),
+        int(about["k"]), str(about["k_unit"]), step_s=flows.step_s,
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from crowdveil.ledger.alignment import align
 from crowdveil.ledger.audit import Audit, Derivation, Published, Records, audit
 from crowdveil.ledger.candidates import Candidate
 from crowdveil.ledger.entries import Entry, entries, entry_label, find_entry
+from crowdveil.ledger.reissues import Change, boxes_of_table, differing, small_changes
 from crowdveil.ledger.store import Ledger
 from crowdveil.ledger.stored import read_covered, stored_release
 from crowdveil.model.arrays import Ints
@@ -31,13 +32,15 @@ class Examination:
     against
         The entries that share records with it.
     k
-        The smallest k of all of them.
+        The smallest k of all of them. Sets with records that only a release of a larger k publishes need that.
     unit
         What k counts.
     result
         The audit; None where no entry shares a record.
     leaks
         Derivations with their rows in words, the smallest sets first.
+    changes
+        Rows that differ from an earlier row of the same areas and time in fewer than k people, in words.
     """
 
     against: list[Entry]
@@ -45,19 +48,25 @@ class Examination:
     unit: str
     result: Audit | None
     leaks: list[dict[str, Any]] = field(default_factory=list)
+    changes: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def passed(self) -> bool:
-        """Whether no set below k can be derived."""
-        return self.result is None or self.result.passed
+        """Whether no set below k can be derived, and no row differs from an earlier one in fewer than k people."""
+        return self.result is None or (self.result.passed and not self.changes)
+
+    @property
+    def found(self) -> list[dict[str, Any]]:
+        """Return all that was found, the smallest first."""
+        return sorted([*self.leaks, *self.changes], key=lambda one: int(one["size"]))
 
     def summary(self) -> dict[str, Any]:
         """Return plain values for the ledger."""
         found = {"entries": [entry.entry for entry in self.against], "k": self.k, "k_unit": self.unit}
         if self.result is None:
             return found | {"tier": 0, "passed": True, "smallest": None, "confined": 0, "strict": False}
-        names = ("tier", "passed", "smallest", "confined", "strict")
-        return found | {name: _plain(getattr(self.result, name)) for name in names}
+        names = ("tier", "smallest", "confined", "strict")
+        return found | {"passed": self.passed} | {name: _plain(getattr(self.result, name)) for name in names}
 
     def statement(self, entry: int) -> dict[str, Any]:
         """Return what the manifest says: nothing of the size of any set."""
@@ -73,7 +82,7 @@ class Examination:
 
     def _found(self) -> list[str]:
         result = self.result
-        if result is None or result.passed:
+        if result is None or self.passed:
             tier = 0 if result is None else result.tier
             lines = [f"passed at tier {tier}: no set of fewer than {self.k:,} {self.unit} can be derived"]
             if result is not None and result.confined:
@@ -81,13 +90,19 @@ class Examination:
                     f"warning: {counted(result.confined, 'overlap')} of rows are certain to hold 1 to {self.k - 1:,} {self.unit}"
                 )
             return lines
-        rows = " and ".join(f"{n:,} of {name}" for name, n in result.leaking_rows.items() if n)
-        lines = [
-            f"refused at tier {result.tier}: sets of fewer than {self.k:,} {self.unit} can be derived from rows ({rows})"
-        ]
+        lines = []
+        if not result.passed:
+            rows = " and ".join(f"{n:,} of {name}" for name, n in result.leaking_rows.items() if n)
+            most = max(int(leak["needed"]) for leak in self.leaks)
+            lines.append(
+                f"refused at tier {result.tier}: sets of fewer than {most:,} {self.unit} can be derived from rows ({rows})"
+            )
         if result.strict:
             lines.append("tier 3 is safe but may refuse what is harmless")
-        return lines + [sentence(leak, self.unit) for leak in self.leaks]
+        if self.changes:
+            rows = counted(len(self.changes), "row")
+            lines.append(f"refused, since {rows} of the same areas and time changed by fewer than k {self.unit}")
+        return lines + [sentence(one, self.unit) for one in self.found]
 
 
 def _plain(value: Any) -> Any:
@@ -110,7 +125,15 @@ def examine(ledger: Ledger, candidate: Candidate, written: WrittenRelease | None
     found = audit(records, published[0], published[1:], k)
     describe = _Describer(ledger, candidate, against, written, _overlaps(found, published[1:]))
     smallest = sorted(found.leaks, key=lambda leak: (leak.size, len(leak.added) + len(leak.subtracted)))
-    return Examination(against, k, unit, found, [describe(leak) for leak in smallest[:MOST_LEAKS]])
+    leaks = [describe(leak) for leak in smallest[:MOST_LEAKS]]
+    changes: list[dict[str, Any]] = []
+    if written is not None:
+        boxes = boxes_of_table(written, candidate.step_s)
+        changed = small_changes(ledger, against, records, published, boxes, candidate.k)
+        unit_column = "people" if "people" in written.data.column_names else "trips"
+        seen = differing(changed, ledger, written.column("volume"), written.column(unit_column))
+        changes = [describe.change(change) for change in sorted(seen, key=lambda one: one.people)[:MOST_LEAKS]]
+    return Examination(against, k, unit, found, leaks, changes)
 
 
 class Aligned(NamedTuple):
@@ -163,12 +186,26 @@ class _Describer:
     def __call__(self, leak: Derivation) -> dict[str, Any]:
         return {
             "size": int(leak.size),
+            "needed": int(leak.needed),
             "release": leak.release,
             "added": self._rows(leak.release, leak.added),
             "added_rows": len(leak.added),
             "other": leak.other,
             "subtracted": self._rows(leak.other, leak.subtracted),
             "subtracted_rows": len(leak.subtracted),
+        }
+
+    def change(self, change: Change) -> dict[str, Any]:
+        """Return a changed row in words."""
+        name = entry_label(change.entry)
+        rows, others = np.array([change.row]), np.array([change.other])
+        return {
+            "size": change.people,
+            "needed": change.k,
+            "release": self.candidate.name,
+            "row": self._rows(self.candidate.name, rows)[0],
+            "other": name,
+            "other_row": self._rows(name, others)[0],
         }
 
     def _rows(self, name: str, rows: Ints) -> list[dict[str, Any]]:
@@ -217,8 +254,11 @@ def _when(row: Mapping[str, Any]) -> str:
 
 def sentence(leak: Mapping[str, Any], unit: str, most: int = MOST_ROWS) -> str:
     """Return a derivation in words: which rows are added, which are subtracted, and how many remain; `most` rows of each."""
-    added, subtracted = (_rows_in_words(leak, side, most) for side in ("added", "subtracted"))
     left = counted(leak["size"], _SINGULAR.get(unit, unit), unit)
+    if "other_row" in leak:
+        rows = f"{_row_in_words(leak['row'])} and {leak['other']}: {_row_in_words(leak['other_row'])}"
+        return f"{leak['release']}: {rows} have the same areas and time, and {left} are in one of them alone"
+    added, subtracted = (_rows_in_words(leak, side, most) for side in ("added", "subtracted"))
     return f"{leak['release']}: {added} minus {leak['other']}: {subtracted} leaves {left}"
 
 
@@ -248,13 +288,21 @@ def _row_in_words(row: Mapping[str, Any]) -> str:
 def refuse(name: str, examination: Examination) -> None:
     """Raise unless the audit passed: name both releases, the rows, the subtraction and the size of the smallest set."""
     result = examination.result
-    if result is None or result.passed:
+    if result is None or examination.passed:
         return
-    worst = examination.leaks[0]
+    worst = examination.found[0]
+    if not examination.leaks:
+        changed = counted(len(examination.changes), "row")
+        raise GuaranteeViolatedError(
+            name,
+            f"it was not published, since {changed} of the same areas and time as in earlier releases changed by fewer than "
+            f"{worst['needed']:,} {examination.unit}; the smallest: {sentence(worst, examination.unit, 3)}. Keep their values "
+            f"with {Option('keep_unchanged')}, or see crowdveil ledger explain.",
+        )
     rows = sum(result.leaking_rows.values())
     raise GuaranteeViolatedError(
         name,
-        f"it was not published, since with earlier releases sets of fewer than {examination.k:,} {examination.unit} can be "
+        f"it was not published, since with earlier releases sets of fewer than {worst['needed']:,} {examination.unit} can be "
         f"derived from {counted(rows, 'row')}; the smallest: {sentence(worst, examination.unit, 3)}. Derive it from the earlier "
         f"release (crowdveil derive), repair it with {Option('repair')}, or see crowdveil ledger explain.",
     )

@@ -29,11 +29,10 @@ def explain(ledger: Ledger, number: int | None = None) -> list[str]:
 def _audit_lines(audit: Line) -> list[str]:
     numbers = ", ".join(map(str, audit["entries"]))
     against = f"audited against {counted(len(audit['entries']), 'entry', 'entries')} {numbers}".rstrip()
-    verdict = (
-        TIERS[audit["tier"]]
-        if audit["passed"]
-        else f"sets of fewer than {audit['k']:,} {audit['k_unit']} can be derived"
-    )
+    verdict = TIERS[audit["tier"]]
+    if not audit["passed"]:
+        changed = "rows of the same areas and time changed by fewer than k"
+        verdict = changed if audit["smallest"] is None else "sets of fewer than k can be derived"
     lines = [against, f"tier {audit['tier']}: {verdict}", f"k = {audit['k']:,} {audit['k_unit']}"]
     if audit["smallest"] is not None:
         lines.append(f"smallest set found: {audit['smallest']:,} {audit['k_unit']}")

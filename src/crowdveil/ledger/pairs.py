@@ -41,6 +41,8 @@ class PairOfReleases(NamedTuple):
         The records, and the overlap of each.
     size
         The people of each overlap, or its trips where people are unknown.
+    needed
+        The size that every set with the overlap must have.
     """
 
     overlaps: Overlaps
@@ -49,10 +51,11 @@ class PairOfReleases(NamedTuple):
     overlap: Ints
     volume: Ints
     size: Ints
+    needed: Ints
 
 
-def pair_of(records: Records, new: Ints, base: Ints) -> PairOfReleases:
-    """Return the overlaps of two releases, from the row of each record in both."""
+def pair_of(records: Records, new: Ints, base: Ints, needed: Ints | int) -> PairOfReleases:
+    """Return the overlaps of two releases, from the row of each record in both, and the size that each record needs."""
     covered = np.flatnonzero((new >= 0) | (base >= 0))
     (rows, first), (others, second) = (_numbered(row[covered]) for row in (new, base))
     key, overlap = np.unique((first + 1) * (len(others) + 1) + second + 1, return_inverse=True)
@@ -63,7 +66,9 @@ def pair_of(records: Records, new: Ints, base: Ints) -> PairOfReleases:
     if records.person is not None:
         of, _ = _distinct_pairs(overlap, records.person[covered])
         size = np.bincount(of, minlength=len(key))
-    return PairOfReleases(pairs, (rows, others), covered, overlap, volume, size)
+    of_overlap = np.zeros(len(key), np.int64)
+    np.maximum.at(of_overlap, overlap, np.broadcast_to(needed, len(new))[covered])
+    return PairOfReleases(pairs, (rows, others), covered, overlap, volume, size, of_overlap)
 
 
 def _numbered(row: Ints) -> tuple[Ints, Ints]:
@@ -101,38 +106,47 @@ def _representatives(pair: PairOfReleases, person: Ints, safe: Mask, preference:
 
 
 class SmallSets(NamedTuple):
-    """The sets of leaking rows, their sizes, their overlaps (pairs of set and overlap), and the number of leaking rows."""
+    """The sets of leaking rows, their sizes, their overlaps (pairs of set and overlap), and the number of leaking rows.
+
+    `needed` is the size that each set should have: the most that one of its overlaps needs.
+    """
 
     sets: DerivableSets
     size: Ints
+    needed: Ints
     members: tuple[Ints, Ints]
     leaking_rows: tuple[int, int]
 
 
-def cuts_of_people(pair: PairOfReleases, person: Ints, k: int) -> tuple[PairCuts, SmallSets]:
-    """Search sets with fewer than k people, with other representatives where a set that was found has at least k.
+def cuts_of_people(pair: PairOfReleases, person: Ints) -> tuple[PairCuts, SmallSets]:
+    """Search sets with too few people, with other representatives where a set that was found has enough.
 
     What one choice of representatives proves safe is safe. The next choice prefers the overlaps of sets that were found
-    although they have k people, the more the more often.
+    although they have enough people, the more the more often.
     """
+    k, needed = int(pair.needed.max(initial=1)), pair.needed
     safe, preference = pair.size >= k, np.zeros(len(pair.size), np.int64)
     for _ in range(MAX_CHOICES):
-        cuts = PairCuts(pair.overlaps, _representatives(pair, person, safe, preference), k, safe)
+        cuts = PairCuts(pair.overlaps, _representatives(pair, person, safe, preference), needed, safe)
         safe = safe | (cuts.smallest >= k)
         found = best_sets(pair, cuts, person)
-        doubtful = np.flatnonzero(found.size >= k)
+        doubtful = np.flatnonzero(found.size >= found.needed)
         if not len(doubtful):
             return cuts, found
         of_set, overlap = found.members
         np.add.at(preference, overlap[np.isin(of_set, doubtful)], 1)
-        safe = safe | _safe_by_trial(pair, person, cuts, overlap[np.isin(of_set, doubtful)], k)
-    cuts = PairCuts(pair.overlaps, _representatives(pair, person, safe, preference), k, safe)
+        large, enough = _by_trial(pair, person, cuts, overlap[np.isin(of_set, doubtful)], k)
+        safe, needed = safe | large, np.where(enough, 0, needed)
+    cuts = PairCuts(pair.overlaps, _representatives(pair, person, safe, preference), needed, safe)
     return cuts, best_sets(pair, cuts, person)
 
 
-def _safe_by_trial(pair: PairOfReleases, person: Ints, cuts: PairCuts, doubtful: Ints, k: int) -> Mask:
-    """Return the overlaps that are in no set of fewer than k people, by trying all sets of their component if it is small."""
-    safe = np.zeros(len(pair.size), np.bool_)
+def _by_trial(pair: PairOfReleases, person: Ints, cuts: PairCuts, doubtful: Ints, k: int) -> tuple[Mask, Mask]:
+    """Return the overlaps that are in no set of fewer than k people, and those in none with fewer than they need.
+
+    All sets of their component are tried, if it is small.
+    """
+    safe, enough = np.zeros(len(pair.size), np.bool_), np.zeros(len(pair.size), np.bool_)
     component, (overlap, tail, head) = pair.overlaps.components(), cuts.contracted()
     of_overlap, who = _distinct_pairs(pair.overlap, person[pair.records])
     order = np.argsort(component[overlap], kind="stable")
@@ -152,9 +166,10 @@ def _safe_by_trial(pair: PairOfReleases, person: Ints, cuts: PairCuts, doubtful:
         present = np.zeros((len(edges), len(people)), np.int64)
         present[np.repeat(np.arange(len(edges)), high - low), number] = 1
         size = np.count_nonzero(crossing.astype(np.int64) @ present, axis=1)
-        small = crossing[size < k].any(axis=0)
-        safe[overlap[edges[~small]]] = True
-    return safe
+        for proven, least in ((safe, np.full(len(edges), k)), (enough, pair.needed[overlap[edges]])):
+            small = np.any(crossing & (size[:, None] < least), axis=0)
+            proven[overlap[edges[~small]]] = True
+    return safe, enough
 
 
 def best_sets(pair: PairOfReleases, cuts: PairCuts, person: Ints | None) -> SmallSets:
@@ -163,7 +178,9 @@ def best_sets(pair: PairOfReleases, cuts: PairCuts, person: Ints | None) -> Smal
     sets = cuts.sets(chosen)
     members = sets.members(pair.overlaps)
     size = cuts.smallest[chosen] if person is None else _people(pair, person, members, len(chosen))
-    return SmallSets(sets, size, members, leaking_rows)
+    needed = np.zeros(len(chosen), np.int64)
+    np.maximum.at(needed, members[0], pair.needed[members[1]])
+    return SmallSets(sets, size, needed, members, leaking_rows)
 
 
 def _people(pair: PairOfReleases, person: Ints, members: tuple[Ints, Ints], sets: int) -> Ints:

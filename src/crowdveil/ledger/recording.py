@@ -66,7 +66,7 @@ def _records_table(candidate: Candidate) -> pa.Table:
 
 def add_refusal(ledger: Ledger, candidate: Candidate, examination: Examination) -> None:
     """Append what the audit of a refused release found, for `explain`. It does not count for later audits."""
-    found = {"name": candidate.name, "audit": examination.summary(), "leaks": examination.leaks}
+    found = {"name": candidate.name, "audit": examination.summary(), "leaks": examination.found}
     ledger.append("refused", found)
 
 

@@ -17,7 +17,9 @@ def read_covered(ledger: Ledger, entry: Entry) -> Covered:
     ledger.check_files(entry.entry, {RECORDS: entry.stored[RECORDS]})
     table = pq.read_table(ledger.entry_folder(entry.entry) / RECORDS)
     columns = {name: table[name].to_numpy() for name in table.column_names}
-    return Covered(entry_label(entry), columns["source"], columns.get("person"), columns["volume"], columns["row"])
+    return Covered(
+        entry_label(entry), columns["source"], columns.get("person"), columns["volume"], columns["row"], entry.k
+    )
 
 
 def stored_release(ledger: Ledger, entry: Entry) -> WrittenRelease | None:

@@ -83,23 +83,28 @@ class Areas(Tabular):
 
         A node of one tile is that tile, whatever its tree; others are named after the tree and the node.
         """
+        held = [tree.tiles_of(wanted) for tree, wanted in nodes]
+        size = np.concatenate([np.diff(offsets) for offsets, _ in held])
+        tiles = np.concatenate([flat for _, flat in held])
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(size)])
+        # A number for each area: its tile, or its node after those of earlier trees.
+        begin = np.cumsum([len(zones), *(len(tree) for tree, _ in nodes)])
+        key = np.concatenate([low + wanted for low, (_, wanted) in zip(begin[:-1], nodes, strict=True)])
+        key[size == 1] = tiles[offsets[:-1][size == 1]]
+        _, first, which = np.unique(key, return_index=True, return_inverse=True)
+        kept = np.sort(first)
+        area = np.searchsorted(kept, first)[which]
+        rows, kept_offsets = take_slices(offsets, kept)
+        of_area = np.repeat(np.arange(len(kept)) * len(zones), size[kept])
+        flat = (np.sort(of_area + tiles[rows]) - of_area).astype(np.int32)
         prefix = _free_prefix(zones, "area")
-        number: dict[str, int] = {}
-        tiles: list[Indices] = []
-        found = []
-        for which, (tree, wanted) in enumerate(nodes):
-            area = np.empty(len(wanted), np.int64)
-            for i, node in enumerate(wanted.tolist()):
-                of_node = tree.node_tiles(node)
-                name = zones.ids[of_node[0]] if len(of_node) == 1 else f"{prefix}{'-to' if which else ''}-{node}"
-                if name not in number:
-                    number[name] = len(tiles)
-                    tiles.append(np.sort(of_node))
-                area[i] = number[name]
-            found.append(area)
-        offsets = np.cumsum([0, *(len(t) for t in tiles)])
-        flat = np.concatenate([np.zeros(0, np.int32), *tiles])
-        return cls(zones, np.array(list(number), dtype=object), offsets, flat), found
+        tree_of = np.searchsorted(begin, key[kept], "right") - 1
+        names = [
+            zones.ids[number] if tree < 0 else f"{prefix}{'-to' if tree else ''}-{number - begin[tree]}"
+            for number, tree in zip(key[kept].tolist(), tree_of.tolist(), strict=True)
+        ]
+        parts = np.split(area, np.cumsum([len(wanted) for _, wanted in nodes])[:-1])
+        return cls(zones, np.array(names, dtype=object), kept_offsets, flat), parts
 
     @classmethod
     def of_sets(cls, zones: Zones, held: Sequence[Indices]) -> tuple[Areas, Ints]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +11,11 @@ from crowdveil.errors import InputError
 from crowdveil.kernels._types import AnyArray, Bytes, Floats, Indices, Ints, Mask, Small, Words
 
 Labels = AnyArray
+_T = TypeVar("_T")
 
 __all__ = [
     "AnyArray", "Bytes", "Floats", "Indices", "Ints", "Labels", "Mask", "Small", "Words", "check_coordinates",
-    "check_lengths", "check_offsets", "distinct", "frozen", "refrozen", "require", "row_slices", "slice_sums",
+    "check_lengths", "check_offsets", "distinct", "frozen", "refreeze", "refrozen", "require", "row_slices", "slice_sums",
     "take_slices",
 ]  # fmt: skip
 
@@ -34,6 +35,20 @@ def refrozen(model: Any) -> None:
         for array in value if isinstance(value, tuple) else (value,):
             if isinstance(array, np.ndarray):
                 array.flags.writeable = False
+
+
+def refreeze(value: _T) -> _T:
+    """Return a value that comes from another process with all arrays in it made read-only again, however deep they are."""
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+    elif isinstance(value, tuple | list):
+        for item in value:
+            refreeze(item)
+    elif isinstance(value, dict):
+        refreeze([*value.values()])
+    elif hasattr(value, "__dict__"):
+        refreeze([*vars(value).values()])
+    return value
 
 
 def require(condition: bool | np.bool_, message: str) -> None:

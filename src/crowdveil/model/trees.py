@@ -37,17 +37,29 @@ def ward(zones: Zones) -> Hierarchy:
 
 
 def _ward(zones: Zones) -> Hierarchy:
-    import fastcluster
-
     x, y = _plane(zones, "Ward trees")
     positions, position = np.unique(np.column_stack((x, y)), axis=0, return_inverse=True)
     n, m = len(zones), len(positions)
     parent = np.full(n + 2 * m - 1, -1, np.int64)
     parent[:n] = n + position.ravel()
     if m > 1:
-        joined = fastcluster.linkage_vector(positions, method="ward")[:, :2].astype(np.int64)
+        joined = _ward_linkage(positions)
         parent[n + joined] = (n + m + np.arange(m - 1))[:, None]
     return Hierarchy.from_parents(parent, _tiles_first(n, len(parent)), "ward")
+
+
+def _ward_linkage(positions: Floats) -> Ints:
+    """Return the pairs of nodes that Ward's method merges, in its order; positions are nodes 0, 1, …, and merged ones follow.
+
+    This is `fastcluster.linkage_vector(positions, method="ward")` without the import of that module, which imports half of
+    scipy for another function.
+    """
+    from _fastcluster import linkage_vector_wrap
+
+    ward, euclidean = 4, 0  # as fastcluster numbers methods and metrics
+    merges = np.empty((len(positions) - 1, 4))
+    linkage_vector_wrap(np.array(positions, np.float64, order="C"), merges, ward, euclidean, None)
+    return merges[:, :2].astype(np.int64)
 
 
 def kd(zones: Zones) -> Hierarchy:

@@ -16,17 +16,18 @@ from html import unescape
 from importlib.resources import files
 from typing import Any
 
-import numpy as np
-
-from crowdveil.guarantees.base import Outcome, tally
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.report.attack_table import attack_rows
 from crowdveil.report.first_page import build_first_page
+from crowdveil.report.first_page_html import first_page_html
+from crowdveil.report.markup import escape
+from crowdveil.report.page_html import PageContent, page_html
 from crowdveil.report.page_model import PageModel, PrivateContext
 from crowdveil.report.questions import answers
 
 REPORT_FILE = "report.html"
 _PAGE = "crowdveil.report.page"
+_CONFIDENTIAL = "Confidential, do not publish: this report shows the original data"
 
 
 def public_report(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
@@ -56,30 +57,30 @@ def _page_model(written: WrittenRelease, manifest: dict[str, Any], private: Priv
 def _page(written: WrittenRelease, manifest: dict[str, Any], private: PrivateContext | None) -> str:
     page = _page_model(written, manifest, private)
     script, style = asset("report.js"), asset("report.css")
-    facts, attacks = manifest["method"].get("facts", {}), attack_rows(written, manifest)
+    attacks = attack_rows(written, manifest)
     first = build_first_page(written, manifest, attacks, private)
-    return str(
-        _template().render(
-            title=f"{first.title}: report of a release",
-            first=first,
-            attacks=attacks,
-            policy=_policy(script, style),
-            script=script,
-            style=style,
-            data=_data(page.data),
-            private=private,
-            page=page,
-            manifest=manifest,
-            facts={n: v for n, v in facts.items() if not isinstance(v, dict)},
-            measured=facts.get("measured"),
-            guarantees=manifest["guarantees"],
-            violated=[p["name"] for p in manifest["guarantees"] if p["outcome"] == Outcome.VIOLATED],
-            tally=tally([p["outcome"] for p in manifest["guarantees"]]),
-            unchecked=[p for p in manifest["guarantees"] if p["outcome"] == Outcome.NOT_CHECKED],
-            questions=answers(written, manifest, page.equal),
-            files={role: entry for role, entry in manifest["files"].items() if role != "report"},
-        )
-    )
+    content = PageContent(page, manifest, attacks, answers(written, manifest, page.equal), private)
+    title = f"{'CONFIDENTIAL – ' if private else ''}{first.title}: report of a release"
+    mark = f'<p class="mark" role="note">{_CONFIDENTIAL}</p>\n' if private else ""
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{escape(_policy(script, style))}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<title>{escape(title)}</title>
+<style>{style}</style>
+</head>
+<body class="{"private" if private else ""}">
+{mark}<a class="skip" href="#main">Skip to the report</a>
+{first_page_html(first, manifest)}<main id="main">
+{page_html(content)}</main>
+<script type="application/json" id="data">{_data(page.data)}</script>
+<script>{script}</script>
+</body>
+</html>"""
 
 
 def _policy(script: str, style: str) -> str:
@@ -112,30 +113,3 @@ def _data(data: dict[str, Any]) -> str:
 def asset(name: str) -> str:
     """Return a built file of the page."""
     return files(_PAGE).joinpath(name).read_text(encoding="utf-8").strip()
-
-
-@cache
-def _template() -> Any:
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(lambda name: files(_PAGE).joinpath(name).read_text(encoding="utf-8")),
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined,
-    )  # fmt: skip
-    environment.filters["number"] = lambda value: f"{value:,}" if isinstance(value, int | np.integer) else str(value)
-    environment.filters["words"] = lambda name: str(name).replace("_", " ")
-    environment.filters["value"] = _shown
-    return environment.get_template("report.html.j2")
-
-
-def _shown(value: Any) -> str:
-    """Format a parameter for readers."""
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {_shown(inner)}" for name, inner in value.items())
-    if isinstance(value, list):
-        return ", ".join(_shown(inner) for inner in value)
-    return f"{value:,}" if isinstance(value, int) and abs(value) >= 1000 else str(value)

@@ -23,9 +23,17 @@ from crowdveil.ledger.candidates import (
     model_candidate,
     release_name,
 )
-from crowdveil.ledger.examination import Examination, examine, refuse
+from crowdveil.ledger.examination import Examination, aligned, examine, refuse
 from crowdveil.ledger.recording import MadeBy, add_entry, add_refusal, confirm
 from crowdveil.ledger.records import input_files
+from crowdveil.ledger.reissues import (
+    Kept,
+    boxes_of_release,
+    boxes_of_table,
+    keep_earlier_values,
+    small_changes,
+    with_kept_rows,
+)
 from crowdveil.ledger.repair import repair
 from crowdveil.ledger.store import Ledger, open_ledger
 from crowdveil.method import Method
@@ -72,6 +80,18 @@ class Recorder:
     def __init__(self, ledger: Ledger, name: str) -> None:
         self.ledger, self.name = ledger, name
         self._audited: tuple[Candidate, Examination] | None = None
+        self._kept: Kept = {}
+
+    def unchanged(self, spec: RunSpec, data: Flows, release: FlowRelease, counts: str) -> tuple[FlowRelease, list[str]]:
+        """Keep earlier values of rows in which fewer than k people changed; the caller holds the lock."""
+        if data.weight is not None:
+            raise InputError(Option("keep_unchanged"), "earlier volumes of weighted trips are rounded; leave it out.")
+        about = {"k": getattr(spec.params, "k", 0), "k_unit": counts}
+        candidate = model_candidate(self.ledger, self.name, spec.data, spec.reading, data, release, about)
+        against, _, records, published = aligned(self.ledger, candidate)
+        changes = small_changes(self.ledger, against, records, published, boxes_of_release(release), candidate.k)
+        release, self._kept, lines = keep_earlier_values(self.ledger, release, changes)
+        return release, lines
 
     def repaired(self, spec: RunSpec, data: Flows, release: FlowRelease, counts: str) -> tuple[FlowRelease, list[str]]:
         """Merge rows of a release until the audit passes; return it, and what that cost. The caller holds the lock."""
@@ -85,7 +105,8 @@ class Recorder:
         """Audit a written release; record a refusal and raise where a small set could be derived."""
         about = {"k": getattr(spec.params, "k", 0), "k_unit": counts}
         candidate = flow_candidate(self.ledger, self.name, spec.data, spec.reading, data, written, about)
-        return self.examined(candidate, written)
+        boxes = boxes_of_table(written, data.step_s) if self._kept else []
+        return self.examined(with_kept_rows(self.ledger, candidate, boxes, self._kept), written)
 
     def examined(self, candidate: Candidate, written: WrittenRelease | None = None) -> LedgerAudit:
         """Audit a candidate; the caller holds the lock."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,11 +27,13 @@ from crowdveil.progress import Progress
 from crowdveil.reading import read
 from crowdveil.report.cost_summary import cost_lines, cost_numbers
 from crowdveil.run.backend import Backend, FileEntries, Findings, Guarantees, LedgerAudit, RunSpec, Solution
-from crowdveil.run.ledgers import Recorder, open_recorder
 from crowdveil.run.manifest import file_entry, write_manifest
 from crowdveil.run.releases import add_report, check_private, write_private
 from crowdveil.run.resume import ATTACKS, drawn_seed, keep_finished_steps, open_finished
 from crowdveil.run.verification import check, check_k_feasible, what_k_counts
+
+if TYPE_CHECKING:
+    from crowdveil.run.ledgers import Recorder
 
 
 class LocalBackend(Backend):
@@ -54,6 +56,10 @@ class LocalBackend(Backend):
         if options.private_report is not None:
             check_private(Path(options.private_report), output, overwrite=options.overwrite)
         if options.ledger is not None:
+            from crowdveil.run.ledgers import (
+                open_recorder,
+            )  # here, since few runs have a ledger, and its imports take long
+
             self.recorder = open_recorder(options.ledger, output, self.spec.method)
         self.finished = None if options.resume is None else open_finished(self.spec)
         self.seed = drawn_seed(options.seed, self.finished)
@@ -86,7 +92,7 @@ class LocalBackend(Backend):
         method, data = self.spec.method, self.data
         release = method.run(data, self.spec.params, np.random.default_rng(self.seed), progress)
         self.release = numbered(release) if isinstance(release, TrajectoryRelease) else release
-        repair_lines = self._repair()
+        repair_lines = [*self._keep_unchanged(), *self._repair()]
         notes = []
         if self.finished is not None and not self.finished.used:
             notes.append(f"{method.name} does all time steps in one go, so nothing was kept to resume from.")
@@ -104,6 +110,17 @@ class LocalBackend(Backend):
         if isinstance(data, Trajectories) and isinstance(self.release, TrajectoryRelease):
             distortion = measure_distortion(data, self.release, k)
         return Solution(len(self.release), self.release.facts, numbers, lines, self.release, notes, distortion)
+
+    def _keep_unchanged(self) -> list[str]:
+        """Keep values of earlier releases where few people changed, if it is asked for; return how many rows."""
+        if self.recorder is None or not self.spec.options.keep_unchanged:
+            return []
+        if not isinstance(self.data, Flows) or not isinstance(self.release, FlowRelease):
+            raise RuntimeError("a ledger is of flows")
+        self.enter_context(self.recorder.ledger.locked())
+        counts = what_k_counts(self.data, self.spec.params)
+        self.release, lines = self.recorder.unchanged(self.spec, self.data, self.release, counts)
+        return lines
 
     def _repair(self) -> list[str]:
         """Merge rows until the audit passes, if it is asked for; return what that cost, for the person who runs it."""

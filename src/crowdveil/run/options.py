@@ -87,6 +87,8 @@ class AuditOptions(Params):
 
     repair: bool = Field(False, strict=True)
     """With a ledger: merge rows of the release until the audit passes, instead of refusing it."""
+    keep_unchanged: bool = Field(False, strict=True)
+    """With a ledger: rows of an earlier release from which fewer than k people differ keep their published value."""
 
 
 class RunOptions(AuditOptions, EngineOptions, ReleaseOptions):

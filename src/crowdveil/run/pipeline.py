@@ -21,7 +21,7 @@ from crowdveil.registry import find_method
 from crowdveil.run.backend import Backend, RunSpec
 from crowdveil.run.local import LocalBackend
 from crowdveil.run.manifest import Measured, build_manifest
-from crowdveil.run.options import DECISION, RunOptions
+from crowdveil.run.options import DECISION, AuditOptions, RunOptions
 from crowdveil.run.result import Result
 from crowdveil.run.verification import (
     add_run_warnings,
@@ -78,10 +78,15 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
         raise ParameterError(Option(wanted), f"{method.name} is for trajectories, and it is for flows; leave it out.")
     if spec.options.pairing is not None and method.takes is not Trajectories:
         raise ParameterError(Option("pairing"), f"{method.name} is for flows, which have none; leave it out.")
-    if spec.options.repair and spec.options.ledger is None:
+    if spec.options.repair and spec.options.keep_unchanged:
         raise ParameterError(
-            Option("repair"), f"it is for an audit; name a ledger with {Option('ledger')}, or leave it out."
+            Option("keep_unchanged"), f"kept rows cannot be merged; leave it out, or {Option('repair')}."
         )
+    for option in AuditOptions.model_fields:
+        if getattr(spec.options, option) and spec.options.ledger is None:
+            raise ParameterError(
+                Option(option), f"it is for an audit; name a ledger with {Option('ledger')}, or leave it out."
+            )
     try:
         with _backend(spec, request.spark, stage) as backend:
             return run_stages(spec, backend, progress, stage)
@@ -115,7 +120,8 @@ def run_stages(spec: RunSpec, backend: Backend, progress: Progress, stage: Stage
     backend.check_k()
 
     stage("anonymizing")
-    guarantees = (*method.guarantees(data, params), *structural_guarantees(method))
+    repeats_within = getattr(params, "k", None) if options.keep_unchanged else None
+    guarantees = (*method.guarantees(data, params), *structural_guarantees(method, repeats_within))
     solution = backend.solve(guarantees, progress)
     add_run_warnings(method, data, params, solution.cost, notes, seed_given=spec.seed_given)
     for sentence in solution.notes:

@@ -14,6 +14,7 @@ from crowdveil.errors import InputError, Option
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.guarantees.base import tally
 from crowdveil.io.atomic import new_folder
+from crowdveil.io.derived_files import with_area_names
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, read_release
 from crowdveil.model.tabular import Table
@@ -75,8 +76,9 @@ class Result:
 
     @property
     def flows(self) -> Table:
-        """The table of flows."""
-        return self._table("flows", self.written.data)
+        """The table of flows, with the readable names of their areas next to the ids."""
+        table = self._table("flows", self.written.data)
+        return Table(with_area_names(self.written)) if self.written.features else table
 
     @property
     def trajectories(self) -> Table:

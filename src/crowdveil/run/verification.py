@@ -58,8 +58,10 @@ _VOLUMES: dict[RowSemantics, tuple[Guarantee, ...]] = {
 }
 
 
-def structural_guarantees(method: Method) -> tuple[Guarantee, ...]:
-    """Return the guarantees of every release of flows or trajectories."""
+def structural_guarantees(method: Method, repeats_within: int | None = None) -> tuple[Guarantee, ...]:
+    """Return the guarantees of every release of flows or trajectories; `repeats_within` as in `TrueVolumes`."""
+    if method.takes is Flows and repeats_within is not None and method.row_semantics == "exact":
+        return (WellFormedFlows(), TrueVolumes(repeats_within=repeats_within))
     if method.takes is Flows:
         return (WellFormedFlows(), *_VOLUMES[method.row_semantics])
     return (WellFormedTrajectories(),)

@@ -76,7 +76,7 @@ def recover(first: TimedRows, second: TimedRows, k: int) -> Recovery | None:
     if table is None:
         return None
     # Every table with the published volumes has the same cuts of rows.
-    cuts = PairCuts(found.overlaps, table, k)
+    cuts = PairCuts(found.overlaps, table, np.full(len(table), k))
     leaking = cuts.leaking()
     leaking = leaking[cuts.smallest[leaking] >= 1]
     return Recovery(found, cuts, leaking, cuts.lowest(leaking, table), cuts.smallest[leaking])

@@ -31,7 +31,8 @@ def measure_distortion(data: Trajectories, release: TrajectoryRelease, k: int | 
     """Return the distortion of a release; None if nothing is published, or the originals are not known."""
     if release.source is None or not len(release):
         return None
-    published = _walks(*data.projection.to_plane(release.lon, release.lat), release.t, release.offsets)
+    at = data.projection.to_plane(release.lon, release.lat)
+    published = _walks(*at, release.t, release.offsets)
     of = np.unique(release.source)
     after = WalkSums(*(np.bincount(release.source, values, len(data))[of].astype(np.float64) for values in published))
     before = _walks(*data.xy, data.t, data.offsets)
@@ -46,7 +47,7 @@ def measure_distortion(data: Trajectories, release: TrajectoryRelease, k: int | 
             "original": group_quantiles(*_speeds(before, person), k),
             "release": _plain_quantiles(_speeds(after, of)[0]),
         },
-        "coverage_percent": _coverage(data, release, k or DEFAULT_K),
+        "coverage_percent": _coverage(data, at, k or DEFAULT_K),
     }
 
 
@@ -99,15 +100,20 @@ def _plain_quantiles(values: Floats) -> dict[str, float | None]:
     return {name: two_digits(float(v)) for name, v in zip(("low", "middle", "high"), quantiles, strict=True)}
 
 
-def _coverage(data: Trajectories, release: TrajectoryRelease, k: int) -> int | None:
+def _coverage(data: Trajectories, published: tuple[Floats, Floats], k: int) -> int | None:
     """Return the share of the squares with points of at least k people that have a published point, in whole percents."""
-    before = _cells(*data.xy)
-    visits = np.unique(np.column_stack([before, data.person[data.trajectory]]), axis=0)
-    cells, people = np.unique(visits[:, :2], axis=0, return_counts=True)
-    busy = {(x, y) for x, y in cells[people >= k].tolist()}
-    after = {(x, y) for x, y in np.unique(_cells(*data.projection.to_plane(release.lon, release.lat)), axis=0).tolist()}
-    return round(100 * len(busy & after) / len(busy)) if busy else None
+    x, y = (np.concatenate(pair) for pair in zip(data.xy, published, strict=True))
+    cell = _cells(x, y)
+    people = int(data.person.max(initial=0)) + 1
+    # One number for a square and a person: a table of rows takes ten times as long to sort.
+    visits = np.unique(cell[: data.points] * people + data.person[data.trajectory])
+    cells, visitors = np.unique(visits // people, return_counts=True)
+    busy = cells[visitors >= k]
+    return round(100 * int(np.isin(busy, cell[data.points :]).sum()) / len(busy)) if len(busy) else None
 
 
 def _cells(x: Floats, y: Floats) -> Ints:
-    return np.column_stack([np.floor(x / CELL_M), np.floor(y / CELL_M)]).astype(np.int64)
+    """Return a number for the square of each point, less than the number of points."""
+    column, row = (np.floor(values / CELL_M).astype(np.int64) for values in (x, y))
+    height = int(np.ptp(row)) + 1 if len(row) else 1
+    return np.unique((column - column.min(initial=0)) * height + row - row.min(initial=0), return_inverse=True)[1]

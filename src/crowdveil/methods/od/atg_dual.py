@@ -33,6 +33,7 @@ Matet et al., Adaptative generalization over a value hierarchy for the k-anonymi
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -41,20 +42,21 @@ import numpy as np
 
 from crowdveil import engine
 from crowdveil.io.step_classes import step_classes
-from crowdveil.method import Method
+from crowdveil.method import Method, SharedPartition
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.params import Budgeted, SizedAreas, TargetVolume, TimePartitioned, all_steps_at_once
+from crowdveil.params import Budgeted, SizedAreas, TargetVolume, TimePartitioned
 from crowdveil.progress import Progress
 from crowdveil.solve.od.boxes import gap_percent
 from crowdveil.solve.od.forest import Forest, ForestSolution
 from crowdveil.solve.od.region_space import RegionSpace, large_enough_map
 from crowdveil.solve.od.requirements import check_tree
 from crowdveil.solve.od.stable import NOTHING_PUBLISHED, Solved, StableRelease, release_stable
-from crowdveil.solve.od.stable_forest import StableForests
+from crowdveil.solve.od.stable_forest import StableForest, StableForests, large_steps
 from crowdveil.solve.od.step_matrix import Matrix
+from crowdveil.solve.od.summed_steps import sum_steps
 from crowdveil.solve.od.targets import (
     Attempt,
     Targets,
@@ -97,44 +99,92 @@ def _run_stable(data: Flows, params: AtgDualParams, progress: Progress) -> FlowR
     """Fix the origins by the trips of all time steps of a class, then find the destinations that are best over all of them."""
     system = large_enough_map(RegionSpace.trees(data, extent=params.extent))
     classes = step_classes(data.t, data.tz, params.stable_by)
-    wanted = StableRelease(params.stable_by, classes, params.k, params.reporting)
     numbers = np.unique(classes)
 
     def solve(number: int) -> Solved:
         own = data.at_steps(np.flatnonzero(classes == numbers[number]))
-        return _solve_stable(StableForests.of(own, system, params.k), params)
+        steps, matrix = large_steps(own, system, params.k), Matrix.of(sum_steps(own), 0, system)
+        total = sum(step.total for step in steps)
+
+        def forest_of(origins: Ints) -> Forest:  # one at a time, so that memory is that of one
+            forest = StableForest.of(matrix, origins, params.k)
+            return forest.with_volumes(forest.add_up(steps), total)
+
+        return _solve_targets(matrix, total, forest_of, params)
 
     solved = [Solved(*arrays) for arrays in engine.current().map(solve, len(numbers), progress)]
     facts = np.array([s.facts for s in solved if len(s.facts)])
-    release = release_stable(data, system, wanted, solved)
+    release = release_stable(data, system, _wanted(params, classes), solved)
     return replace(release, facts=summarize_diagnostics(params, facts) if len(facts) else {})
 
 
-def _solve_stable(forests: StableForests, params: AtgDualParams) -> Solved:
-    """Find the best destinations over the time steps of a class, for the best target volume."""
-    if forests.total == 0:
-        return NOTHING_PUBLISHED
-    budget = params.max_suppressed(forests.total)
+def _wanted(params: AtgDualParams, classes: Ints) -> StableRelease:
+    return StableRelease(params.stable_by, classes, params.k, params.reporting)
 
-    def attempt(matrix: Matrix, origins: Ints) -> Attempt:
-        forest = forests.forest(origins)
+
+def _targets(params: AtgDualParams, matrix: Matrix) -> list[float]:
+    """Return the target volumes to try for all time steps of a class."""
+    return target_volumes(params.k, matrix.total) if isinstance(params.v_target, str) else [float(params.v_target)]
+
+
+def _begin_stable(summed: Flows, params: AtgDualParams) -> StableForests:
+    """Build the boxes of all target volumes from the flows of all time steps of a class together."""
+    return StableForests.of(summed, RegionSpace.trees(summed), params.k, partial(_targets, params)).without_people()
+
+
+def _add_up_stable(data: Flows, forests: StableForests, params: AtgDualParams) -> list[Ints]:
+    """Add up the trips of some time steps, and those that each box publishes."""
+    return forests.add_up(large_steps(data, forests.matrix.system, params.k))
+
+
+def _solve_stable(_frame: Flows, forests: StableForests, sums: Sequence[Ints], params: AtgDualParams) -> Solved:
+    """Find the best destinations of a class from the sums over all of its time steps."""
+    in_order = forests.with_volumes(sums)
+    return _solve_targets(forests.matrix, int(sums[0][0]), lambda _: next(in_order), params)
+
+
+def _solve_targets(matrix: Matrix, total: int, forest_of: Callable[[Ints], Forest], params: AtgDualParams) -> Solved:
+    """Find the best destinations over the time steps of a class, which have `total` trips, for the best target volume.
+
+    `forest_of` makes the boxes of some origins; it is called once for each target, in order.
+    """
+    if total == 0:
+        return NOTHING_PUBLISHED
+    budget = params.max_suppressed(total)
+
+    def attempt(_: Matrix, origins: Ints) -> Attempt:
+        forest = forest_of(origins)
         return forest, forest.solve_for_budget(budget)
 
     def error(forest: Forest, solved: ForestSolution) -> float:
-        return solved.cost / max(forests.total - solved.suppressed, 1)
+        return solved.cost / max(total - solved.suppressed, 1)
 
     wanted: Literal["auto"] | float = "auto" if isinstance(params.v_target, str) else params.v_target
-    grid = target_volumes(params.k, forests.matrix.total) if wanted == "auto" else [float(wanted)]
-    target, forest, best = Targets(wanted, params.k, attempt, error).best(forests.matrix, grid)
+    target, forest, best = Targets(wanted, params.k, attempt, error).best(matrix, _targets(params, matrix))
     final = forest.spend_slack(best, budget) if params.spend_rest else best
     gap = gap_percent(final.cost, best.lower_bound(budget))
     found = forest.outcome(final.published, target, gap, as_figure(best.multiplier), left=params.aggregate_small)
     return Solved(found.origin, found.destination, found.left_origin, found.left_destination, found.facts)
 
 
+def _release_stable(
+    data: Flows, classes: Ints, solved: Mapping[int, Sequence[Any]], params: AtgDualParams
+) -> FlowRelease:
+    """Publish the boxes of each class in some time steps."""
+    found = [Solved(*solved[number]) for number in np.unique(classes).tolist()]
+    return release_stable(data, RegionSpace.trees(data), _wanted(params, classes), found)
+
+
+def shared(params: AtgDualParams) -> SharedPartition | None:
+    """Return how one partition for all time steps is found in partitions; None where it is not wanted."""
+    if params.time_partition != "stable":
+        return None
+    return SharedPartition(params.stable_by, _begin_stable, _add_up_stable, _solve_stable, _release_stable)
+
+
 def partitioning(params: AtgDualParams) -> str | None:
     """Return why time steps cannot be solved independently, as it follows "since"; None if they can."""
-    return all_steps_at_once(params) or one_target(params)
+    return one_target(params) if params.time_partition == "steps" else None
 
 
 def summarize_diagnostics(params: AtgDualParams, facts: Floats) -> dict[str, Any]:
@@ -152,6 +202,7 @@ METHOD = Method(
     summarize_diagnostics=summarize_diagnostics,
     figure_names=("v-target", "gap", "multiplier"),
     partitioning=partitioning,
+    shared=shared,
     needs_person_ids=True,
     check_data=check_tree,
     aliases=("ATG-Dual",),

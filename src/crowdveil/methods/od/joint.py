@@ -72,6 +72,7 @@ Matet et al., Adaptative generalization over a value hierarchy for the k-anonymi
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any, Literal, Self
@@ -86,20 +87,20 @@ from crowdveil.guarantees import (
 )
 from crowdveil.io.step_classes import step_classes
 from crowdveil.io.time_windows import checked_step, time_windows
-from crowdveil.method import Method
+from crowdveil.method import Method, SharedPartition, WindowedRun
 from crowdveil.methods.guarantee_sets import flow_guarantees
-from crowdveil.model.arrays import Floats, slice_sums
+from crowdveil.model.arrays import Floats, Ints, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.params import AdaptiveInTime, Budgeted, SizedAreas, all_steps_at_once
+from crowdveil.params import AdaptiveInTime, Budgeted, SizedAreas
 from crowdveil.progress import Progress
-from crowdveil.solve.od.adaptive import AdaptiveRelease, solve_adaptive
-from crowdveil.solve.od.boxes import BoxSpace
+from crowdveil.solve.od.adaptive import AdaptiveRelease, as_steps, solve_adaptive
+from crowdveil.solve.od.boxes import BoxSolution, BoxSpace
 from crowdveil.solve.od.kept_boxes import kept_boxes
 from crowdveil.solve.od.refinement import Refinement
 from crowdveil.solve.od.region_space import Objective, RegionExtent, RegionSpace, mean_hectares
 from crowdveil.solve.od.requirements import check_outlines, check_positions, check_tree
-from crowdveil.solve.od.stable import StableProblem, StableRelease, solve_stable
+from crowdveil.solve.od.stable import Solved, StableProblem, StableRelease, StepSums, release_stable, solve_stable
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import summarize_gaps
 from crowdveil.solve.od.time_boxes import AdaptiveProblem
@@ -140,10 +141,11 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
     if params.time_partition == "stable" and len(data):
         return _run_stable(data, params, progress)
     if params.time_partition == "adaptive" and len(data):
-        return _run_adaptive(data, params, progress)
+        return as_steps(data, _run_adaptive(data, params, progress), params.k)
     refinement = _refinement(data, params) if params.refine and len(data) else None
 
     kept, made_with = kept_boxes(data), (params.k, params.splits, params.objective, params.extent)
+    solved: dict[int, tuple[BoxSpace, BoxSolution]] = {}
 
     def system() -> RegionSpace:
         return kept.get(made_with[1:], lambda: _regions(data, params)) if kept else _regions(data, params)
@@ -157,19 +159,27 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
 
     def multiplier_of_largest(system: RegionSpace) -> Fraction | None:
         """Return the multiplier of the largest time step: the search begins there in all others, which have similar ones."""
+        step = int(np.argmax(slice_sums(data.offsets, data.volume)))
         try:
-            boxes, budget = boxes_of(system, int(np.argmax(slice_sums(data.offsets, data.volume))))
-            return boxes.solve_for_budget(budget).multiplier if len(boxes) else None
+            boxes, budget = boxes_of(system, step)
+            if len(boxes) == 0:
+                return None
+            solved[step] = boxes, boxes.solve_for_budget(budget)
+            return solved[step][1].multiplier
         except InputError:
             return None  # its own turn raises the error
 
     def solve(system: RegionSpace, near: Fraction | None, step: int) -> StepSolution:
-        boxes, budget = boxes_of(system, step)
+        boxes, best = solved.pop(step, (None, None))  # of the largest time step, which is solved once
+        if boxes is None:
+            boxes, budget = boxes_of(system, step)
+        else:
+            budget = params.max_suppressed(boxes.total)
         if len(boxes) == 0:
             return ALL_SUPPRESSED
         if refinement is not None:
             return refinement.solve(step, boxes, budget, left=params.aggregate_small)
-        choice, gaps = boxes.solve(budget, near)
+        choice, gaps = boxes.solve(budget, near) if best is None else boxes.improve(best, budget)
         return boxes.outcome(choice, *gaps, left=params.aggregate_small)
 
     steps = StepRange(
@@ -195,9 +205,61 @@ def _refinement(data: Flows, params: JointParams) -> Refinement:
 
 def _run_stable(data: Flows, params: JointParams, progress: Progress) -> FlowRelease:
     """Find the best partition for all time steps of each class."""
-    problem = StableProblem(data, _regions(data, params), params.k, params.objective, params.max_suppressed)
     classes = step_classes(data.t, data.tz, params.stable_by)
-    return solve_stable(problem, StableRelease(params.stable_by, classes, params.k, params.reporting), progress)
+    return solve_stable(_stable(data, params, _regions(data, params)), _wanted(params, classes), progress)
+
+
+def _stable(data: Flows, params: JointParams, system: RegionSpace) -> StableProblem:
+    return StableProblem(data, system, params.k, params.objective, params.max_suppressed)
+
+
+def _wanted(params: JointParams, classes: Ints) -> StableRelease:
+    return StableRelease(params.stable_by, classes, params.k, params.reporting)
+
+
+def _begin_stable(summed: Flows, params: JointParams) -> BoxSpace | None:
+    """Return all boxes that reach k in the flows of all time steps of a class together."""
+    base = _stable(summed, params, _regions(summed, params)).base()
+    return base if len(base) else None
+
+
+def _add_up_stable(data: Flows, base: BoxSpace, params: JointParams) -> StepSums:
+    """Add up what each box publishes in some time steps, and what it costs."""
+    return _stable(data, params, base.system).add_up(base, np.arange(data.steps))
+
+
+def _solve_stable(frame: Flows, base: BoxSpace, sums: Sequence[Ints], params: JointParams) -> Solved:
+    """Find the best boxes of a class from the sums over all of its time steps."""
+    return _stable(frame, params, base.system).solve(base, StepSums(*sums), left=params.aggregate_small)
+
+
+def _release_stable(
+    data: Flows, classes: Ints, solved: Mapping[int, Sequence[Any]], params: JointParams
+) -> FlowRelease:
+    """Publish the boxes of each class in some time steps."""
+    found = [Solved(*solved[number]) for number in np.unique(classes).tolist()]
+    return release_stable(data, _regions(data, params), _wanted(params, classes), found)
+
+
+def shared(params: JointParams) -> SharedPartition | None:
+    """Return how one partition for all time steps is found in partitions; None where it is not wanted."""
+    if params.time_partition != "stable":
+        return None
+    return SharedPartition(params.stable_by, _begin_stable, _add_up_stable, _solve_stable, _release_stable)
+
+
+def windowed(params: JointParams) -> WindowedRun | None:
+    """Return how windows of time are solved in partitions; None where rows have no intervals."""
+    if params.time_partition != "adaptive":
+        return None
+    return WindowedRun(params.window, _run_adaptive, lambda data, release, params: as_steps(data, release, params.k))
+
+
+def partitioning(params: JointParams) -> str | None:
+    """Return why the data cannot be solved in partitions, as it follows "since"; None if they can."""
+    if params.time_partition == "adaptive" and params.window == "all":
+        return "with window = all every time step is in one window; give 1d or 7d"
+    return None
 
 
 def _run_adaptive(data: Flows, params: JointParams, progress: Progress) -> FlowRelease:
@@ -254,7 +316,9 @@ METHOD = Method(
     guarantees=guarantees,
     status="proven",
     summarize_diagnostics=summarize_diagnostics,
-    partitioning=all_steps_at_once,
+    partitioning=partitioning,
+    windowed=windowed,
+    shared=shared,
     needs_person_ids=True,
     check_data=check_data,
 )

@@ -32,9 +32,11 @@ from crowdveil.run.spark.release_verification import (
     check_partitions,
     findings_table,
     open_spark_release,
+    overlapping_windows,
     partition_numbers,
     rest_of,
     rows_by_time,
+    units_of,
 )
 from crowdveil.run.spark.spark_trips import SparkTrips, flow_partition_reader, read_spark_trips, summarize_trips
 from crowdveil.run.spark.trajectory_verification import without_outlines
@@ -56,7 +58,8 @@ class AlignedReader:
         flows = self.original(partition.filter(of_original))
         flows = self.original.frame if flows is None else flows
         packed_rows = partition.filter(pc.invert(of_original))["packed"]
-        return flows, self.release(packed_rows, moments_of_steps(flows), all_areas=self.all_areas)
+        units = units_of(self.release.units, moments_of_steps(flows))
+        return flows, self.release(packed_rows, units, all_areas=self.all_areas)
 
 
 @dataclass(frozen=True)
@@ -73,16 +76,16 @@ class AlignedPartitions:
         Reader of a partition.
     trips
         The original.
-    moments, original_moments
-        Sorted time steps of both together, and of the original.
+    units, original_units
+        Sorted time steps, or windows, of both together, and of the original.
     """
 
     packed_rows: Frame
     partitions: int
     read: AlignedReader
     trips: SparkTrips
-    moments: Ints
-    original_moments: Ints
+    units: Ints
+    original_units: Ints
 
 
 def moments_of_steps(flows: Flows) -> Ints:
@@ -105,19 +108,20 @@ def align_partitions(
     trips, rows = read_spark_trips(engine, original, reading, notes), engine.read(release.data)
     with engine.kept(trips.rows):
         trips = summarize_trips(engine, trips, reading, notes, visited=False, progress=progress)
-        steps = trips.reader.steps
-        ours = steps.starts(trips.numbers) * 1000 if steps is not None else np.full(len(trips.numbers), NO_MOMENT)
-        theirs, sizes = rows_by_time(engine, rows)
-        moments = np.union1d(ours, theirs)
-        size = np.zeros(len(moments), np.int64)
-        size[np.searchsorted(moments, ours)] += trips.sizes
-        size[np.searchsorted(moments, theirs)] += sizes
+        moments = trips.starts * 1000 if trips.reader.steps is not None else np.full(len(trips.numbers), NO_MOMENT)
+        ours = units_of(release.units, moments)
+        theirs, sizes = rows_by_time(engine, rows, release.units)
+        units = np.union1d(ours, theirs)
+        size = np.zeros(len(units), np.int64)
+        np.add.at(size, np.searchsorted(units, ours), trips.sizes)
+        size[np.searchsorted(units, theirs)] += sizes
         partitions = even_partitions(size, engine.slots)
         number = partition_numbers(partitions)
-        opened = ReleasePartition(engine.schema(rows), release.steps, without_outlines(release.features))
+        features = without_outlines(release.features)
+        opened = ReleasePartition(engine.schema(rows), release.steps, features, release.units)
         read = AlignedReader(flow_partition_reader(trips, members=members), opened, all_areas)
-        bins = engine.table(pa.table({"step": trips.numbers, "partition_id": number[np.searchsorted(moments, ours)]}))
-        of_release = engine.map_rows(rows, RowPacker(opened.rows, moments, number), RowPacker.schema)
+        bins = engine.table(pa.table({"step": trips.numbers, "partition_id": number[np.searchsorted(units, ours)]}))
+        of_release = engine.map_rows(rows, RowPacker(opened, units, number), RowPacker.schema)
         packed_rows = engine.sql(
             "SELECT b.partition_id, true AS original, r.packed FROM {rows} r JOIN {bins} b USING (step) WHERE r.note IS NULL "
             "UNION ALL SELECT partition_id, false AS original, packed FROM {release}",
@@ -125,7 +129,7 @@ def align_partitions(
             bins=bins,
             release=of_release,
         )
-        yield AlignedPartitions(packed_rows, len(partitions), read, trips, moments, ours)
+        yield AlignedPartitions(packed_rows, len(partitions), read, trips, units, np.unique(ours))
 
 
 @dataclass(frozen=True)
@@ -156,6 +160,7 @@ def verify_with_original(
         findings = check_partitions(
             engine, both.packed_rows, AlignedPartitionCheck(guarantees, both.read), both.partitions, progress
         )
-        rest, frame = rest_of(both.read.release, both.moments), both.trips.frame
+        rest, frame = rest_of(both.read.release, both.units), both.trips.frame
         findings.append([finding.as_json() for _, finding in check(rest, guarantees, frame)])
+        findings += overlapping_windows(both.read.release, guarantees)
     return merge_findings(guarantees, findings), release.manifest

@@ -122,11 +122,8 @@ class SparkBackend(Backend):
             at_once = CHUNK_PARTITIONS_PER_SLOT * self.engine.slots
         for low in range(0, len(partitions), at_once):
             chunk = partitions[low : low + at_once]
-            number = np.concatenate(chunk)
-            ids = np.repeat(np.arange(len(chunk)), [len(partition) for partition in chunk])
-            rows = keyed(pa.table({"number": number, "partition_id": ids}))
-            solved = self.engine.map_groups(rows, "partition_id", function, schema, len(chunk))
-            self.finished.add(Chunk(number, solved), progress)
+            solved = self.engine.map_groups(keyed(partition_bins(chunk)), "partition_id", function, schema, len(chunk))
+            self.finished.add(Chunk(np.concatenate(chunk), solved), progress)
         self.result = self.finished.all()
         found = self.engine.gather(self.result.where(f"kind = '{SUMMARY}'").select(SUMMARY))
         lines: list[str] = found[SUMMARY].to_pylist()
@@ -171,12 +168,7 @@ class SparkBackend(Backend):
         return self.output
 
 
-def write_part_files(engine: SparkEngine, rows: Frame, folder: str, progress: Progress) -> None:
-    """Write rows as a folder of part files with plain names, in the order of the frame's partitions."""
-    engine.write(rows, folder, progress=progress)
-    files = engine.files
-    for name, _, _ in files.listed(folder):
-        if name.startswith((".", "_")):
-            files.remove(f"{folder}/{name}")
-    for number, name in enumerate(files.names(folder)):
-        files.move(f"{folder}/{name}", f"{folder}/part-{number:05}.parquet")
+def partition_bins(partitions: Sequence[Ints]) -> pa.Table:
+    """Return the numbers of all partitions, each with the partition that it is in."""
+    ids = np.repeat(np.arange(len(partitions)), [len(partition) for partition in partitions])
+    return pa.table({"number": np.concatenate(partitions), "partition_id": ids})

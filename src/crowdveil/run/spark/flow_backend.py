@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,21 +17,39 @@ from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.derived_files import CROSSWALK_FILE, crosswalk
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_grouping import refuse_tiny_weights
+from crowdveil.io.step_classes import step_classes
 from crowdveil.io.tables import write_table
+from crowdveil.io.time_windows import TimeUnits
+from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.progress import Progress
 from crowdveil.reading import FlowReading
 from crowdveil.run.backend import FileEntries, Findings, Guarantees, Solution
-from crowdveil.run.spark.backend import FILE_ROWS, PARTITIONS_FOLDER, SparkBackend, write_part_files
-from crowdveil.run.spark.flow_partitions import FlowPartition, row_schema
-from crowdveil.run.spark.merge_partitions import AREA, ROW, FlowTotals, areas_of, even_partitions
+from crowdveil.run.spark.backend import (
+    FILE_ROWS,
+    PARTITIONS_FOLDER,
+    SparkBackend,
+    partition_bins,
+)
+from crowdveil.run.spark.flow_partitions import FlowPartition, row_schema, with_zone
+from crowdveil.run.spark.merge_partitions import (
+    AREA,
+    ROW,
+    FlowTotals,
+    areas_of,
+    even_partitions,
+    summarize_facts,
+)
+from crowdveil.run.spark.part_files import write_zoned_files
 from crowdveil.run.spark.release_verification import check_flows
+from crowdveil.run.spark.shared_partition import SharedStage, find_shared_boxes
 from crowdveil.run.spark.spark_trips import (
     SparkTrips,
     flow_partition_reader,
     read_spark_trips,
     summarize_trips,
 )
+from crowdveil.run.spark.trip_rows import FlowPartitionReader
 from crowdveil.run.verification import refuse_large_k
 
 STEPS_FILE = "steps.parquet"
@@ -52,9 +74,10 @@ class FlowSparkBackend(SparkBackend):
         return self.trips.frame
 
     def check_k(self) -> None:
-        """Raise if k is larger than the people or trips in the data, or an upper bound of them."""
+        """Raise if k is larger than the people or trips in the data, or the data lacks what the method needs."""
         trips = self.trips
         refuse_large_k(self.spec.params, trips.crowd, trips.counts, exact=trips.crowd_is_exact)
+        self.spec.method.check_data(trips.frame, self.spec.params)
 
     @property
     def counts(self) -> FlowUnit:
@@ -63,9 +86,11 @@ class FlowSparkBackend(SparkBackend):
 
     def solve(self, guarantees: Guarantees, progress: Progress) -> Solution:
         """Solve, check and attack each partition of time steps."""
-        spec, trips, engine = self.spec, self.trips, self.engine
+        spec, trips = self.spec, self.trips
         self.finished.begin(f"{self.folder}/{PARTITIONS_FOLDER}", trips.numbers)
         reader = flow_partition_reader(trips, members=spec.method.needs_person_ids)
+        left = np.flatnonzero(~np.isin(trips.numbers, self.finished.steps))
+        partitions = self._partitions(left)
         function = FlowPartition(
             spec.method.name,
             spec.params,
@@ -75,24 +100,53 @@ class FlowSparkBackend(SparkBackend):
             spec.options.attack,
             trips.numbers,
             self.counts,
+            self._shared_boxes(reader, progress),
         )
-
-        def keyed(bins: pa.Table) -> Frame:
-            return engine.sql(
-                "SELECT r.packed, b.partition_id FROM {rows} r JOIN {bins} b ON r.step = b.number WHERE r.note IS NULL",
-                rows=trips.rows,
-                bins=engine.table(bins),
-            )
-
-        left = np.flatnonzero(~np.isin(trips.numbers, self.finished.steps))
-        partitions = [trips.numbers[left[p]] for p in even_partitions(trips.sizes[left], engine.slots)]
-        self.totals = FlowTotals.of(self.solve_partitions(partitions, keyed, function, function.schema, progress))
+        lines = self.solve_partitions(partitions, self._keyed, function, function.schema, progress)
+        self.totals = FlowTotals.of(lines)
         if not self.totals.partitions:
             refuse_tiny_weights(trips.reader.source.name)
         refuse_large_k(spec.params, self.totals.crowd, trips.counts)
         cost = self.totals.cost
         numbers = cost.numbers(getattr(spec.params, "k", None))
-        return Solution(cost.flows, self.totals.facts(spec.method, spec.params), numbers, cost.lines())
+        facts = self.totals.facts(spec.method, spec.params)
+        if function.shared:
+            rows = [boxes[-1] for _, boxes in sorted(function.shared.items()) if len(boxes[-1])]
+            facts = summarize_facts(rows, spec.method, spec.params)
+        return Solution(cost.flows, facts, numbers, cost.lines())
+
+    def _keyed(self, bins: pa.Table) -> Frame:
+        """Return the packed rows of some time steps, with the partition of each."""
+        return self.engine.sql(
+            "SELECT r.packed, b.partition_id FROM {rows} r JOIN {bins} b ON r.step = b.number WHERE r.note IS NULL",
+            rows=self.trips.rows,
+            bins=self.engine.table(bins),
+        )
+
+    def _partitions(self, which: Ints) -> list[Ints]:
+        """Put time steps, given by their places, into partitions of about one size; windows are whole."""
+        spec, trips = self.spec, self.trips
+        windowed, shared = spec.method.windowed(spec.params), spec.method.shared(spec.params)
+        unit = TimeUnits(None if windowed is None else windowed.window, trips.frame.tz).number(trips.starts[which])
+        if shared is not None:  # time steps of a class come together
+            unit = step_classes(trips.starts[which], trips.frame.tz, shared.by) * len(trips.numbers) + which
+        units, of_step = np.unique(unit, return_inverse=True)
+        sizes = np.zeros(len(units), np.int64)
+        np.add.at(sizes, of_step, trips.sizes[which])
+        found = even_partitions(sizes, self.engine.slots)
+        return [trips.numbers[which[np.isin(of_step, partition)]] for partition in found]
+
+    def _shared_boxes(self, reader: FlowPartitionReader, progress: Progress) -> dict[int, Sequence[Any]]:
+        """Find the boxes of each class of time steps, where one partition of the map is for all of them."""
+        spec, trips = self.spec, self.trips
+        shared = spec.method.shared(spec.params)
+        if shared is None:
+            return {}
+        every = self._partitions(np.arange(len(trips.numbers)))
+        classes = step_classes(trips.starts, trips.frame.tz, shared.by)
+        stage = SharedStage(spec.method.name, spec.params, reader)
+        rows = partial(self._keyed, partition_bins(every))
+        return find_shared_boxes(self.engine, stage, rows, len(every), classes, progress)
 
     @property
     def published_rows(self) -> int:
@@ -101,12 +155,14 @@ class FlowSparkBackend(SparkBackend):
 
     def write(self, progress: Progress) -> FileEntries:
         """Write the rows of the release as part files, and its time steps and areas here."""
-        schema = row_schema(self.counts, bounds=self.spec.method.volume_bounds)
+        bounds, intervals = self.spec.method.volume_bounds, self.totals.has_intervals
+        schema = row_schema(self.counts, bounds=bounds, intervals=intervals)
         rows = self.result.where(f"kind = '{ROW}'").select(*schema.names)
         files = max(self.engine.slots, -(-self.published_rows // FILE_ROWS))
-        write_part_files(self.engine, rows.coalesce(files), self.data, progress)
+        tz = self.trips.frame.tz if self.trips.step_s is not None else "UTC"
+        write_zoned_files(self.engine, rows.coalesce(files), with_zone(schema, tz), self.data, progress)
         self._gather_areas()
-        self.steps = self.totals.steps_table(self.trips.frame.tz if self.trips.step_s is not None else "UTC")
+        self.steps = self.totals.steps_table(tz)
         write_table(self.steps, self.here / STEPS_FILE)
         write_table(crosswalk(self.features), self.here / CROSSWALK_FILE)
         return self.file_entries(steps=self.here / STEPS_FILE, crosswalk=self.here / CROSSWALK_FILE)
@@ -127,7 +183,9 @@ class FlowSparkBackend(SparkBackend):
     def verify(self, guarantees: Guarantees, progress: Progress) -> Findings:
         """Check the written files on the cluster; return what each partition found with the original, merged."""
         rows = self.engine.read(self.data)
-        require_not_violated(check_flows(self.engine, rows, self.steps, self.features, guarantees, progress))
+        windowed, tz = self.spec.method.windowed(self.spec.params), self.trips.frame.tz
+        units = TimeUnits(windowed.window, tz) if windowed is not None and self.totals.has_intervals else TimeUnits()
+        require_not_violated(check_flows(self.engine, rows, self.steps, self.features, units, guarantees, progress))
         return self.totals.checked(guarantees)
 
     def attack(self, guarantees: Guarantees, notes: ReadNotes, progress: Progress) -> list[RiskEstimate] | None:

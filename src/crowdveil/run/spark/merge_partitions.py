@@ -13,6 +13,7 @@ import pyarrow as pa
 from crowdveil.attacks.risk import RiskEstimate, merge_risk_estimates
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.times import time_column
+from crowdveil.io.written_release import STEP_COLUMNS
 from crowdveil.method import Method
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Ints, Mask
@@ -26,6 +27,8 @@ PARTITION_ROWS, PARTITIONS_PER_SLOT = 2_000_000, 4
 """Most rows of a partition, unless one time step has more; and fewest partitions for each slot of a cluster."""
 ROW, AREA, SUMMARY = "row", "area", "summary"
 """Kinds of a partition's results: rows of the release, its areas, and a summary as one line of JSON."""
+BY_STEP = "by_step"
+"""The part of a summary that holds where each interval of all partitions is one time step."""
 
 
 def result_table(schema: pa.Schema, kind: str, n: int, columns: dict[str, Any]) -> pa.Table:
@@ -58,13 +61,20 @@ class FlowTotals(Totals):
     """
 
     cost: FlowCost = field(default_factory=FlowCost)
+    has_intervals: bool = False
+    """Whether rows have intervals of time, of which any is longer than a time step."""
 
     @classmethod
     def of(cls, lines: Sequence[str]) -> Self:
         """Make totals from lines of JSON."""
         every = [json.loads(line) for line in lines]
+        solved = [partition for partition in every if "t" in partition]
+        intervals = any("until" in partition["columns"] for partition in solved)
+        if intervals and all(BY_STEP in partition for partition in solved):
+            # Each interval of all partitions is one time step.
+            intervals, every = False, [partition | partition.get(BY_STEP, {}) for partition in every]
         cost = sum((FlowCost(**partition["cost"]) for partition in every), FlowCost())
-        return cls([partition for partition in every if "t" in partition], cost)
+        return cls([partition for partition in every if "t" in partition], cost, intervals)
 
     @property
     def crowd(self) -> int:
@@ -85,13 +95,17 @@ class FlowTotals(Totals):
     def steps_table(self, tz: str) -> pa.Table:
         """Return the table of time steps."""
         rows = sorted((row for partition in self.partitions for row in partition["steps"]), key=lambda row: row[0] or 0)
-        t, published, suppressed = zip(*rows, strict=True) if rows else ((), (), ())
-        times: Any = pa.nulls(len(rows), pa.timestamp("ms", tz="UTC"))
-        if None not in t:
-            times = time_column(np.array(t, np.int64), tz, as_text=False)
-        return pa.table(
-            {"t": times, "published": pa.array(published, pa.int64()), "suppressed": pa.array(suppressed, pa.int64())}
-        )
+        names = ("t", "until", "published", "suppressed") if self.has_intervals else STEP_COLUMNS
+        columns = dict(zip(names, zip(*rows, strict=True) if rows else ((),) * len(names), strict=True))
+
+        def made(name: str, values: Sequence[int | None]) -> Any:
+            if name not in ("t", "until"):
+                return pa.array(values, pa.int64())
+            if None in values:
+                return pa.nulls(len(values), pa.timestamp("ms", tz="UTC"))
+            return time_column(np.array(values, np.int64), tz, as_text=False)
+
+        return pa.table({name: made(name, values) for name, values in columns.items()})
 
 
 def summarize_facts(rows: Sequence[Sequence[float]], method: Method, params: Params) -> dict[str, Any]:

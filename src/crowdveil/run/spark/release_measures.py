@@ -25,7 +25,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.progress import Progress
 from crowdveil.report.measurement import Measurement
 from crowdveil.run.spark.aligned_partitions import AlignedReader, align_partitions
-from crowdveil.run.spark.release_verification import moments_of, open_spark_release, rest_of
+from crowdveil.run.spark.release_verification import open_spark_release, rest_of
 from crowdveil.solve.od.assignment import check_steps
 
 
@@ -89,8 +89,8 @@ def measure_on_spark(
     release = open_spark_release(engine, folder)
     wanted = tuple(named_measures(measures))
     with align_partitions(engine, release, original, given, notes, progress, members=False, all_areas=True) as both:
-        listed = moments_of(both.read.release.steps["t"])
-        check_steps(int((~np.isin(listed, both.original_moments)).sum()))
+        listed = both.read.release.unit_of(both.read.release.steps["t"])
+        check_steps(int((~np.isin(listed, both.original_units)).sum()))
 
         def gathered(function: TotalsOfPartition | MeasuresOfPartition) -> list[dict[str, Any]]:
             made = engine.map_groups(both.packed_rows, "partition_id", function, function.schema, both.partitions)
@@ -100,8 +100,8 @@ def measure_on_spark(
         sums = [PartitionTotals(**json.loads(row["totals"])) for row in gathered(TotalsOfPartition(both.read))]
         totals = sum(sums, PartitionTotals())
         partitions = gathered(MeasuresOfPartition(wanted, both.read, totals))
-        frame = replace(both.trips.frame, step_s=both.trips.step_s)
-        nothing = compared(frame, rest_of(both.read.release, both.moments))
+        frame = both.trips.frame
+        nothing = compared(frame, rest_of(both.read.release, both.units))
     found = [
         _scores(asked, nothing, totals, [partition for partition in partitions if partition["measure"] == number])
         for number, asked in enumerate(wanted)

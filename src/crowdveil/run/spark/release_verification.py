@@ -15,9 +15,10 @@ import pyarrow.compute as pc
 from crowdveil.engine.packing import in_runs, packed, unpacked
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import InputError, Option
-from crowdveil.guarantees import Finding, Guarantee
+from crowdveil.guarantees import Finding, Guarantee, WellFormedFlows
 from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.manifest_reader import read_manifest
+from crowdveil.io.time_windows import TimeUnits
 from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, file_hash, read_features, read_release
 from crowdveil.model.arrays import Ints
 from crowdveil.progress import Progress, no_progress
@@ -46,20 +47,27 @@ class ReleasePartition:
         The table of all time steps.
     features
         The areas, as in the GeoJSON, without outlines.
+    units
+        What of time is in one partition: time steps, or windows.
     """
 
     rows: pa.Schema
     steps: pa.Table
     features: list[dict[str, Any]]
+    units: TimeUnits
 
-    def __call__(self, packed_rows: Any, moments: Ints | None = None, *, all_areas: bool = False) -> WrittenRelease:
-        """Return the rows, the areas that they name or all of them, and the steps of rows and of more `moments`."""
+    def unit_of(self, column: Any) -> Ints:
+        """Return the time step, or the window, of each time in a column."""
+        return units_of(self.units, moments_of(column))
+
+    def __call__(self, packed_rows: Any, units: Ints | None = None, *, all_areas: bool = False) -> WrittenRelease:
+        """Return the rows, the areas that they name or all of them, and the steps of rows and of more `units`."""
         rows, features = unpacked(packed_rows, self.rows), self.features
         if not all_areas:
             named = {name for end in ("origin_area", "destination_area") for name in pc.unique(rows[end]).to_pylist()}
             features = [feature for feature in features if feature["properties"]["area"] in named]
-        known = np.unique(moments_of(rows["t"]))
-        here = np.isin(moments_of(self.steps["t"]), known if moments is None else np.union1d(known, moments))
+        known = np.unique(self.unit_of(rows["t"]))
+        here = np.isin(self.unit_of(self.steps["t"]), known if units is None else np.union1d(known, units))
         return WrittenRelease(Path("the partition"), rows, self.steps.filter(pa.array(here)), features)
 
 
@@ -69,22 +77,22 @@ class RowPacker:
 
     Attributes
     ----------
-    rows
-        The columns of the release.
-    moments, partitions
-        Sorted times of rows, and the partition of each.
+    release
+        The columns of the release, and what of time is in one partition.
+    units, partitions
+        Sorted time steps, or windows, of rows, and the partition of each.
     """
 
-    rows: pa.Schema
-    moments: Ints
+    release: ReleasePartition
+    units: Ints
     partitions: Ints
     schema = pa.schema([("partition_id", pa.int64()), ("packed", pa.binary())])
 
     def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the packed rows of each chunk."""
         for chunk in chunks:
-            partition = self.partitions[np.searchsorted(self.moments, moments_of(chunk["t"]))]
-            runs = in_runs(pa.Table.from_batches([chunk]).cast(self.rows), partition)
+            partition = self.partitions[np.searchsorted(self.units, self.release.unit_of(chunk["t"]))]
+            runs = in_runs(pa.Table.from_batches([chunk]).cast(self.release.rows), partition)
             packed_rows = [(number, packed(run)) for number, run in runs]
             yield record_batch(list(zip(*packed_rows, strict=True)) or [(), ()], self.schema)
 
@@ -94,6 +102,13 @@ def moments_of(column: Any) -> Ints:
     moments = column.cast(pa.timestamp("ms", tz="UTC"), safe=False).cast(pa.int64())
     found: Ints = pc.fill_null(moments, NO_MOMENT).to_numpy()
     return found
+
+
+def units_of(units: TimeUnits, moments: Ints) -> Ints:
+    """Return the time step, or the window, of each time in milliseconds; rows without a time are in the unit of 1970."""
+    if units.window is None:
+        return moments
+    return units.number(np.where(moments == NO_MOMENT, 0, moments // 1000))
 
 
 @dataclass(frozen=True)
@@ -116,29 +131,44 @@ def findings_table(checked: Sequence[tuple[Guarantee, Finding]]) -> pa.Table:
 
 
 def check_flows(
-    engine: SparkEngine, rows: Frame, steps: pa.Table, features: list[dict[str, Any]], guarantees: Sequence[Guarantee],
-    progress: Progress = no_progress,
+    engine: SparkEngine, rows: Frame, steps: pa.Table, features: list[dict[str, Any]], units: TimeUnits,
+    guarantees: Sequence[Guarantee], progress: Progress = no_progress,
 ) -> list[tuple[Guarantee, Finding]]:  # fmt: skip
     """Check each guarantee on the rows of a release; steps without rows, and all areas together, are checked here."""
-    release = ReleasePartition(engine.schema(rows), steps, without_outlines(features))
-    moments, sizes = rows_by_time(engine, rows)
+    release = ReleasePartition(engine.schema(rows), steps, without_outlines(features), units)
+    found, sizes = rows_by_time(engine, rows, units)
     partitions = split_by_size(sizes.tolist(), PARTITION_ROWS)
     findings = []
     if partitions:
-        packer = RowPacker(release.rows, moments, partition_numbers(partitions))
+        packer = RowPacker(release, found, partition_numbers(partitions))
         packed_rows = engine.map_rows(rows, packer, RowPacker.schema)
         function = FlowPartitionCheck(tuple(guarantees), release)
         findings = check_partitions(engine, packed_rows, function, len(partitions), progress)
-    findings.append([finding.as_json() for _, finding in check(rest_of(release, moments), tuple(guarantees))])
+    findings.append([finding.as_json() for _, finding in check(rest_of(release, found), tuple(guarantees))])
+    findings += overlapping_windows(release, guarantees)
     return merge_findings(guarantees, findings)
 
 
-def rows_by_time(engine: SparkEngine, rows: Frame) -> tuple[Ints, Ints]:
-    """Return the sorted times of the rows of a release, and the number of rows of each."""
+def overlapping_windows(release: ReleasePartition, guarantees: Sequence[Guarantee]) -> list[list[dict[str, Any]]]:
+    """Return the findings of all listed windows together, where there are any: windows that overlap may be in two partitions."""
+    if "until" not in release.steps.column_names:
+        return []
+    listed = WrittenRelease(Path("the windows"), release.rows.empty_table(), release.steps, [])
+    return [
+        [
+            (g.check(listed) if isinstance(g, WellFormedFlows) else g.make_finding(False, {})).as_json()
+            for g in guarantees
+        ]
+    ]
+
+
+def rows_by_time(engine: SparkEngine, rows: Frame, units: TimeUnits) -> tuple[Ints, Ints]:
+    """Return the sorted time steps, or windows, of the rows of a release, and the number of rows of each."""
     sizes = engine.gather(engine.sql("SELECT t, count(*) AS size FROM {rows} GROUP BY t", rows=rows))
-    moments, size = moments_of(sizes["t"]), sizes["size"].to_numpy()
-    order = np.argsort(moments)
-    return moments[order], size[order]
+    found, of_time = np.unique(units_of(units, moments_of(sizes["t"])), return_inverse=True)
+    size = np.zeros(len(found), np.int64)
+    np.add.at(size, of_time, sizes["size"].to_numpy())
+    return found, size
 
 
 def partition_numbers(partitions: Sequence[Sequence[int]]) -> Ints:
@@ -155,9 +185,9 @@ def check_partitions(
     return [json.loads(line) for line in engine.gather(checked, progress)["findings"].to_pylist()]
 
 
-def rest_of(release: ReleasePartition, moments: Ints) -> WrittenRelease:
-    """Return what no partition has: listed steps of other moments, and all areas."""
-    empty = ~np.isin(moments_of(release.steps["t"]), moments)
+def rest_of(release: ReleasePartition, units: Ints) -> WrittenRelease:
+    """Return what no partition has: listed steps of other `units`, and all areas."""
+    empty = ~np.isin(release.unit_of(release.steps["t"]), units)
     steps = release.steps.filter(pa.array(empty))
     return WrittenRelease(Path("the rest"), release.rows.empty_table(), steps, release.features)
 
@@ -191,6 +221,14 @@ class SparkRelease:
     steps: pa.Table | None
     features: list[dict[str, Any]]
 
+    @property
+    def units(self) -> TimeUnits:
+        """Return what of time is in one partition: windows, where rows have intervals, else time steps."""
+        if self.steps is None or "until" not in self.steps.column_names:
+            return TimeUnits()
+        window = self.manifest["method"]["parameters"].get("window", "all")
+        return TimeUnits(window, self.manifest["input"]["options"].get("tz", "UTC"))
+
 
 def open_spark_release(engine: SparkEngine, folder: str) -> SparkRelease:
     """Fetch the small files of a release; raise if a file is not the one that was written."""
@@ -222,10 +260,6 @@ def open_spark_release(engine: SparkEngine, folder: str) -> SparkRelease:
         small = read_release(
             here, {"data": entries["steps"]["name"], **{r: e["name"] for r, e in entries.items() if r != "data"}}
         )
-        if "until" in small.steps.column_names:
-            raise InputError(
-                folder, f"its rows span intervals of time, which are read without Spark; leave {Option('engine')} out."
-            )
         return SparkRelease(folder, data, manifest, small.steps, small.features)
 
 
@@ -238,4 +272,5 @@ def verify(
     if release.steps is None:
         return check_trajectories(engine, release.data, release.features, guarantees, progress), release.manifest
     rows = engine.read(release.data)
-    return check_flows(engine, rows, release.steps, release.features, guarantees, progress), release.manifest
+    steps, features = release.steps, release.features
+    return check_flows(engine, rows, steps, features, release.units, guarantees, progress), release.manifest

@@ -23,7 +23,7 @@ from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.globe import JOINED, Reach
 from crowdveil.model.zones import Zones
-from crowdveil.reading import FlowReading, with_partition
+from crowdveil.reading import FlowReading, with_day_levels, with_partition
 from crowdveil.run.spark.sources import (
     count_people,
     id_rules,
@@ -86,6 +86,12 @@ class SparkTrips:
     frame: Flows
     crowd_is_exact: bool = False
 
+    @property
+    def starts(self) -> Ints:
+        """Return the start of each time step, UTC seconds; 0 where the data have no times."""
+        steps = self.reader.steps
+        return steps.starts(self.numbers) if steps is not None else np.zeros(len(self.numbers), np.int64)
+
 
 def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes: ReadNotes) -> SparkTrips:
     """Read trips or flows on the cluster, and pack them by time step.
@@ -147,6 +153,7 @@ def summarize_trips(
         tiles = engine.gather(engine.sql("SELECT DISTINCT tile FROM {found}", found=found))
         seen[tiles["tile"].to_numpy()] = True
         frame = replace(frame, visited_tiles=seen)
+    frame = replace(frame, step_s=step_s)
     crowd = int(crowds.sum()) if columns.user is None else _people(engine, trips, notes)
     exact = columns.user is not None or trips.counts == "trips"
     return replace(trips, numbers=numbers, sizes=sizes, crowd=crowd, step_s=step_s, frame=frame, crowd_is_exact=exact)
@@ -206,7 +213,7 @@ def _frame(zones: Zones, reading: FlowReading, columns: OdColumns) -> Flows:
     )
     trees = reading.hierarchy, reading.destination_hierarchy
     frame = empty if trees == (None, None) else with_trees(empty, *trees)
-    return with_partition(frame, reading.partition, reading.partition_step)
+    return with_partition(with_day_levels(frame, reading.time_tree), reading.partition, reading.partition_step)
 
 
 def _settle(said: dict[str, int], reader: TripReader, reading: FlowReading, notes: ReadNotes) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Header, Path, Request, Response
-from pydantic import Field
+from pydantic import ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
@@ -38,6 +38,9 @@ _CHUNK: dict[str, Any] = {
 
 class NewUpload(Params):
     """The beginning of an upload."""
+
+    # FastAPI needs the validator of a body when it makes the route.
+    model_config = ConfigDict(defer_build=False)
 
     name: str = Field(min_length=1, max_length=255, json_schema_extra={"example": "trips.csv"})
     """Name of the file; its ending states its type."""

@@ -29,7 +29,7 @@ from crowdveil.server.workers.sandbox.confine import clean_environment, installe
 from crowdveil.threads import environment_for
 
 PRELOADED = (
-    "crowdveil.api", "crowdveil.report.html", "jinja2", "duckdb", "pyarrow.parquet", "pyarrow.csv", "pyarrow.compute",
+    "crowdveil.api", "crowdveil.report.html", "duckdb", "pyarrow.parquet", "pyarrow.csv", "pyarrow.compute",
     "pyarrow.dataset", "shapely", "pyproj", "h3", "scipy.spatial", "fastcluster",
 )  # fmt: skip
 IF_THERE = ("pandas", "h5py", "matplotlib.figure", "matplotlib.font_manager")

@@ -40,7 +40,7 @@ class AdaptiveRelease(NamedTuple):
 
 
 def solve_adaptive(problem: AdaptiveProblem, wanted: AdaptiveRelease, progress: Progress) -> FlowRelease:
-    """Solve every window on its own, on the engine in use, and make one release of the results."""
+    """Solve every window on its own, on the engine in use, and make one release of the results; see `as_steps`."""
     check_person_ids(problem.data)
     near = _multiplier_of_largest(problem, wanted) if len(problem.windows) > 1 else None
 
@@ -110,7 +110,7 @@ def _release(problem: AdaptiveProblem, wanted: AdaptiveRelease, done: list[Windo
         offsets = np.cumsum([0, *(len(solution.left_origin) for solution in done)])
         left = LeftIntervals(offsets, left_origin, left_destination, left_first, left_last)
         release = aggregate_small_intervals(release, data, left, problem.k, wanted.reporting)
-    return as_steps(data, finish_release(data, release, None, problem.k, wanted.reporting), problem.k)
+    return finish_release(data, release, None, problem.k, wanted.reporting)
 
 
 def _in_order_of_time(solution: WindowSolution) -> WindowSolution:

@@ -104,14 +104,15 @@ class DerivableSets(NamedTuple):
 class PairCuts:
     """Minimum cuts of the overlaps of two partitions."""
 
-    def __init__(self, overlaps: Overlaps, weight: Ints, k: int, large: Mask | None = None) -> None:
-        """Compute the smallest derivable set of each overlap, as far as it is below k.
+    def __init__(self, overlaps: Overlaps, weight: Ints, needed: Ints, large: Mask | None = None) -> None:
+        """Compute the smallest derivable set of each overlap, as far as it is below k, the most that any overlap needs.
 
-        `weight` are the records (or people) of each overlap. `large` marks overlaps with at least k people, where the weight
-        is a lower bound of them.
+        `weight` are the records (or people) of each overlap, `needed` the size that every set with it must have. `large` marks
+        overlaps whose sets all have at least k people, where the weight is a lower bound of them.
         """
         n, m = overlaps.rows
-        self.overlaps, self.weight, self.k = overlaps, weight, k
+        k = int(needed.max(initial=1))
+        self.overlaps, self.weight, self.needed, self.k = overlaps, weight, needed, k
         self._large = (weight >= k) if large is None else large | (weight >= k)
         # One node for all that is not published, in each component.
         open_, where = overlaps.components(), (overlaps.first < 0) | (overlaps.second < 0)
@@ -128,8 +129,8 @@ class PairCuts:
         self.smallest[self._live] = bounded_cuts(self._edges(self._live, weight), self._parent, k)
 
     def leaking(self) -> Ints:
-        """Return the overlaps in a set below k that can be derived."""
-        return np.flatnonzero(self.smallest < self.k)
+        """Return the overlaps in a set that can be derived and is smaller than they need."""
+        return np.flatnonzero(self.smallest < self.needed)
 
     def contracted(self) -> tuple[Ints, Ints, Ints]:
         """Return the overlaps between rows that a set below k may separate, with the contracted nodes of their two rows."""

@@ -46,6 +46,9 @@ class Solved(NamedTuple):
     facts: Floats
 
 
+NOTHING_PUBLISHED = Solved(_NONE, _NONE, _NONE, _NONE, np.zeros(0))
+
+
 @dataclass(frozen=True)
 class StableProblem:
     """What one partition for all time steps is to be found for.
@@ -129,6 +132,8 @@ class StableProblem:
 
     def solve(self, base: BoxSpace, sums: StepSums, *, left: bool) -> Solved:
         """Find the best boxes for all time steps within the budget."""
+        if not sums.volume[-1]:
+            return NOTHING_PUBLISHED
         space = self.space(base, sums)
         budget = self.max_suppressed(space.total)
         choice, gaps = space.solve(budget)
@@ -169,9 +174,6 @@ def release_stable(data: Flows, system: RegionSpace, wanted: StableRelease, solv
     return release_fixed_boxes(data, partition, wanted.step_class, wanted.k, wanted.reporting, publishable)
 
 
-NOTHING_PUBLISHED = Solved(_NONE, _NONE, _NONE, _NONE, np.zeros(0))
-
-
 def _solve_one(problem: StableProblem, wanted: StableRelease, progress: Progress) -> list[Solved]:
     """Solve all time steps as one class; their sums are made in chunks on the engine in use."""
     if len(problem.data) == 0:
@@ -182,7 +184,7 @@ def _solve_one(problem: StableProblem, wanted: StableRelease, progress: Progress
     chunks = np.array_split(np.arange(problem.data.steps), min(MAX_CHUNKS, problem.data.steps))
     done = engine.current().map(lambda i: problem.add_up(base, chunks[i]), len(chunks), progress)
     sums = StepSums(*(np.sum([part[i] for part in done], axis=0) for i in range(2)))
-    return [problem.solve(base, sums, left=wanted.reporting.wanted)] if sums.volume[-1] else [NOTHING_PUBLISHED]
+    return [problem.solve(base, sums, left=wanted.reporting.wanted)]
 
 
 def _solve_each(
@@ -197,7 +199,7 @@ def _solve_each(
         if base is None or len(base) == 0:
             return NOTHING_PUBLISHED
         sums = own.add_up(base, np.arange(len(steps)))
-        return own.solve(base, sums, left=wanted.reporting.wanted) if sums.volume[-1] else NOTHING_PUBLISHED
+        return own.solve(base, sums, left=wanted.reporting.wanted)
 
     return [Solved(*arrays) for arrays in engine.current().map(solve, len(classes), progress)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,66 +13,103 @@ from crowdveil.solve.od.forest import Forest
 from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.step_solver import check_person_ids
-from crowdveil.solve.od.summed_steps import sum_steps
+from crowdveil.solve.od.targets import origins_near
+
+
+@dataclass(frozen=True, eq=False)
+class StableForest:
+    """The boxes of some origins over all time steps of a class.
+
+    Attributes
+    ----------
+    base
+        The boxes of the flows of all time steps together.
+    k
+        Smallest crowd.
+    """
+
+    base: Forest
+    k: int
+
+    @classmethod
+    def of(cls, summed: Matrix, origins: Ints, k: int) -> StableForest:
+        """Build the boxes from the matrix of all time steps together."""
+        return cls(Forest.of(summed, origins, k), k)
+
+    def add_up(self, steps: Iterable[Matrix]) -> Ints:
+        """Return the trips that each box publishes in some time steps, those in which it reaches k."""
+        from crowdveil.kernels.od.stable_boxes import fill_forest_step
+
+        base, nodes = self.base, len(self.base.matrix.system.destinations.cost)
+        keys = base.part * nodes + base.node
+        order = np.argsort(keys)
+        total, volume = np.zeros(len(keys), np.int64), np.empty(len(keys), np.int64)
+        for matrix in steps:
+            step = Forest.of(matrix, base.origins, self.k)
+            listed = order[np.searchsorted(keys, step.part * nodes + step.node, sorter=order)]
+            fill_forest_step(frozen(listed, np.int64), step.volume, base.above, volume)
+            total += volume
+        return total
+
+    def with_volumes(self, volume: Ints, trips: int) -> Forest:
+        """Return the boxes with the volumes and costs of all time steps, which have so many `trips`.
+
+        As in `StableProblem.space`, a split suppresses what a box publishes and its parts do not.
+        """
+        base, system = self.base, self.base.matrix.system
+        below, inner = np.zeros(len(volume), np.int64), base.above >= 0
+        np.add.at(below, base.above[inner], volume[inner])
+        sides = system.origins.cost[base.origins[base.part]] + system.destinations.cost[base.node]
+        return replace(
+            base,
+            volume=frozen(volume, np.int64),
+            cost=frozen(sides * volume, np.int64),
+            lost=frozen(np.where(base.lost >= 0, volume - below, -1), np.int64),
+            gone=frozen(np.array([trips - int(volume[~inner].sum())]), np.int64),
+        )
+
+
+def large_steps(data: Flows, system: RegionSpace, k: int) -> list[Matrix]:
+    """Return the matrices of the time steps with at least k people."""
+    check_person_ids(data)
+    return [Matrix.of(data, s, system) for s in range(data.steps) if data.people_in_step(s) >= k]
 
 
 @dataclass(frozen=True)
 class StableForests:
-    """Forests over all time steps, for any origins.
+    """Forests over all time steps of a class, one for each target volume.
 
     Attributes
     ----------
-    system
-        The regions that boxes are made of.
-    k
-        Smallest crowd.
     matrix
         The matrix of all time steps together, which origins are cut by.
-    steps
-        The matrices of the time steps with at least k people.
+    forests
+        The forests, in the order of the targets.
     """
 
-    system: RegionSpace
-    k: int
     matrix: Matrix
-    steps: tuple[Matrix, ...]
+    forests: tuple[StableForest, ...]
 
     @classmethod
-    def of(cls, data: Flows, system: RegionSpace, k: int) -> StableForests:
-        """Take the matrices out of the data."""
-        check_person_ids(data)
-        steps = tuple(Matrix.of(data, s, system) for s in range(data.steps) if data.people_in_step(s) >= k)
-        return cls(system, k, Matrix.of(sum_steps(data), 0, system), steps)
+    def of(cls, summed: Flows, system: RegionSpace, k: int, targets: Callable[[Matrix], list[float]]) -> StableForests:
+        """Build the forests of all targets from the flows of all time steps together."""
+        matrix = Matrix.of(summed, 0, system)
+        return cls(matrix, tuple(StableForest.of(matrix, origins_near(matrix, t), k) for t in targets(matrix)))
 
-    @property
-    def total(self) -> int:
-        """Return the trips of the time steps with at least k people."""
-        return sum(matrix.total for matrix in self.steps)
+    def add_up(self, steps: list[Matrix]) -> list[Ints]:
+        """Return the trips of time steps, and those that the boxes of each forest publish in them."""
+        trips = np.array([sum(matrix.total for matrix in steps)])
+        return [trips, *(forest.add_up(steps) for forest in self.forests)]
 
-    def forest(self, origins: Ints) -> Forest:
-        """Build the boxes of origins with the volumes and costs of all time steps in which they reach k.
+    def with_volumes(self, sums: Sequence[Ints]) -> Iterator[Forest]:
+        """Yield the forests with the volumes and costs of all time steps."""
+        trips, *volumes = sums
+        for forest, volume in zip(self.forests, volumes, strict=True):
+            yield forest.with_volumes(volume, int(trips[0]))
 
-        As in `StableProblem.space`, a split suppresses what a box publishes and its parts do not.
-        """
-        from crowdveil.kernels.od.stable_boxes import fill_forest_step
-
-        base = Forest.of(self.matrix, origins, self.k)
-        nodes = len(self.system.destinations.cost)
-        keys = base.part * nodes + base.node
-        order = np.argsort(keys)
-        total, volume = np.zeros(len(keys), np.int64), np.empty(len(keys), np.int64)
-        for matrix in self.steps:
-            step = Forest.of(matrix, origins, self.k)
-            listed = order[np.searchsorted(keys, step.part * nodes + step.node, sorter=order)]
-            fill_forest_step(frozen(listed, np.int64), step.volume, base.above, volume)
-            total += volume
-        below, inner = np.zeros(len(keys), np.int64), base.above >= 0
-        np.add.at(below, base.above[inner], total[inner])
-        sides = self.system.origins.cost[origins[base.part]] + self.system.destinations.cost[base.node]
-        return replace(
-            base,
-            volume=frozen(total, np.int64),
-            cost=frozen(sides * total, np.int64),
-            lost=frozen(np.where(base.lost >= 0, total - below, -1), np.int64),
-            gone=frozen(np.array([self.total - int(total[~inner].sum())]), np.int64),
-        )
+    def without_people(self) -> StableForests:
+        """Return the forests without the people behind the flows, which are needed to build them alone."""
+        none, nowhere = np.zeros(0, np.int64), np.zeros(0, np.int32)
+        matrix = replace(self.matrix, person=none, person_origin=nowhere, person_destination=nowhere)
+        forests = tuple(replace(f, base=replace(f.base, matrix=matrix)) for f in self.forests)
+        return replace(self, matrix=matrix, forests=forests)

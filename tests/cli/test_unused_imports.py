@@ -1,0 +1,69 @@
+"""Packages that libraries import only to look whether a value is theirs are left out of commands, for those libraries alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from crowdveil.cli.unused_imports import _Refusal
+
+UNUSED = ("pandas", "coverage", "jinja2", "scipy.spatial", "crowdveil.ledger.audit")
+
+
+@pytest.mark.parametrize(
+    ("name", "caller", "refused"),
+    [
+        ("pandas", "pyarrow.pandas_compat", True),
+        ("pandas", "crowdveil.io.values", True),
+        ("pandas", "pyspark.sql.pandas.types", False),
+        ("pandas", "third_party_method", False),
+        ("coverage", "numba.misc.coverage_support", True),
+        ("coverage", "pytest_cov.plugin", False),
+        ("numpy", "pyarrow", False),
+    ],
+)
+def test_only_some_callers_do_without(name: str, caller: str, refused: bool) -> None:
+    names = {"__name__": caller, "finder": _Refusal(), "wanted": name}
+    if refused:
+        with pytest.raises(ModuleNotFoundError):
+            exec("finder.find_spec(wanted)", names)
+    else:
+        exec("found = finder.find_spec(wanted)", names)
+        assert names["found"] is None
+
+
+def test_a_run_imports_nothing_that_it_does_not_use(tmp_path: Path) -> None:
+    """Of a process of its own: what is imported cannot be taken back."""
+    zones = (
+        '{"type": "FeatureCollection", "features": ['
+        + ",".join(
+            f'{{"type": "Feature", "properties": {{"id": "z{i}"}}, '
+            f'"geometry": {{"type": "Point", "coordinates": [{i / 100}, 0]}}}}'
+            for i in range(4)
+        )
+        + "]}"
+    )
+    (tmp_path / "zones.geojson").write_text(zones)
+    (tmp_path / "flows.csv").write_text("origin,destination,volume\nz0,z1,20\nz1,z2,3\nz2,z3,15\n")
+    code = (
+        "import sys\n"
+        "sys.argv = ['crowdveil', 'anonymize', 'joint', 'flows.csv', '--zones', 'zones.geojson', '-o', 'out']\n"
+        "from crowdveil.cli.main import main\n"
+        "main()\n"
+        f"print([name for name in {UNUSED} if name in sys.modules])\n"
+        + (
+            "import pandas, pyarrow\nprint(len(pyarrow.table({'a': [1, 2]}).to_pandas()))\n"
+            if find_spec("pandas")
+            else "print(2)\n"
+        )
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines()[-2:] == ["[]", "2"], done.stderr
