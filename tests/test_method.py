@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pydantic import Field
 
-from crowdveil import registry
+from crowdveil import extensions
 from crowdveil.errors import ParameterError
 from crowdveil.methods.od import suppression
 from crowdveil.methods.od.atg_dual import AtgDualParams
@@ -68,16 +68,25 @@ class _EntryPoint:
 
 
 @pytest.mark.parametrize(
-    ("value", "fault"), [(suppression.METHOD, "two installed packages"), ("no method", "no Method")]
+    ("name", "value", "fault"),
+    [
+        ("suppression", suppression.METHOD, "two installed packages"),
+        ("other", suppression.METHOD, "no Method of this name"),
+        ("other", "no method", "no Method"),
+    ],
 )
-def test_packages_that_do_not_fit_are_refused(value: object, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "entry_points", lambda group: [_EntryPoint("other", value)])
+def test_packages_that_do_not_fit_are_refused(
+    name: str, value: object, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extensions, "entry_points", lambda group: [_EntryPoint(name, value)])
     all_methods.cache_clear()
+    extensions.installed.cache_clear()
     try:
         with pytest.raises(ParameterError, match=fault):
             all_methods()
     finally:
         all_methods.cache_clear()
+        extensions.installed.cache_clear()
 
 
 def test_aliases_find_the_method() -> None:

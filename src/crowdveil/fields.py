@@ -10,6 +10,7 @@ from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
 from crowdveil.attribute_docs import attribute_docs
+from crowdveil.extensions import OpenNames
 from crowdveil.params import Params, read_share, read_share_of_trajectories
 
 _UNITS = {"_m": "meters", "_s": "seconds", "_km2": "square kilometers", "_kmh": "km/h"}
@@ -74,7 +75,10 @@ def rows(params: type[Params]) -> list[Row]:
 def _row(model: type[Params], name: str, info: FieldInfo) -> Row:
     kind: Literal["int", "float", "bool", "text", "choice", "share"]
     kind, choices = _kind(info.annotation)
-    more = any(isinstance(m, BeforeValidator) for m in info.metadata)
+    named = next((m for m in info.metadata if isinstance(m, OpenNames)), None)
+    if named is not None:
+        kind, choices = "choice", named.all
+    more = named is not None or any(isinstance(m, BeforeValidator) for m in info.metadata)
     if more and kind != "choice":
         share = any(getattr(m, "func", None) in (read_share, read_share_of_trajectories) for m in info.metadata)
         kind = "share" if share else "text"  # it takes forms of its own, such as 10%

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from crowdveil import extensions
 from crowdveil.errors import Option, ParameterError, counted
 from crowdveil.io.atomic import new_file
 from crowdveil.io.cropping import in_box, parse_box, parse_times
@@ -20,6 +21,28 @@ from crowdveil.io.trajectories import read_trajectories
 from crowdveil.model.arrays import Floats, Mask
 from crowdveil.model.projection import great_circle_m
 from crowdveil.model.trajectories import Trajectories
+
+
+@dataclass(frozen=True)
+class FilterKind:
+    """The record of a filter: what the command line and the service are drawn from.
+
+    Attributes
+    ----------
+    name
+        In lower case with underscores.
+    keeps
+        (trajectories, values, time zone of times without one) → whether to keep each; raises for bad values, also on no data.
+    summary
+        What it leaves out, in one sentence.
+    metavar
+        The placeholder of its values on the command line.
+    """
+
+    name: str
+    keeps: Callable[[Trajectories, tuple[str, ...], str], Mask]
+    summary: str
+    metavar: str = "VALUE"
 
 
 @dataclass(frozen=True)
@@ -35,9 +58,9 @@ class Filter:
 
     def keeps(self, data: Trajectories, tz: str = "UTC") -> Mask:
         """Return whether to keep each trajectory."""
-        if self.name not in _FILTERS:
-            raise ParameterError(f"there is no filter {self.name}; known are {', '.join(_FILTERS)}.")
-        return _FILTERS[self.name](data, self.values, tz)
+        if self.name not in (names := filter_names()):
+            raise ParameterError(f"there is no filter {self.name}; known are {', '.join(names)}.")
+        return find_filter(self.name).keeps(data, self.values, tz)
 
 
 def filter_trajectories(
@@ -114,7 +137,7 @@ def check_filters(filters: Sequence[Filter], tz: str = "UTC") -> None:
     """Raise unless there is a filter, and all filters are valid; needs no data."""
     if not filters:
         raise ParameterError(
-            f"wanted at least one filter; give one of {', '.join(map(str, map(Option, FILTER_NAMES)))}."
+            f"wanted at least one filter; give one of {', '.join(map(str, map(Option, filter_names())))}."
         )
     none, ids = np.zeros(0), np.zeros(0, object)
     nothing = Trajectories(none, none, np.zeros(0, np.int64), np.zeros(1, np.int64), ids, np.zeros(0, np.int64), ids)
@@ -178,10 +201,26 @@ def _number(name: str, values: tuple[str, ...], wanted: str) -> float:
     return value
 
 
-_FILTERS = {
-    "min_locations": _min_locations,
-    "max_speed": _max_speed,
-    "bbox": _bbox,
-    "time_window": _time_window,
-}
-FILTER_NAMES = tuple(_FILTERS)
+FILTER_POINTS = "crowdveil.filters"
+FILTERS: tuple[FilterKind, ...] = (
+    FilterKind("min_locations", _min_locations, "Leave out trajectories with fewer points than this.", "N"),
+    FilterKind("max_speed", _max_speed, "Leave out trajectories with a leg faster than this, in km/h.", "KMH"),
+    FilterKind("bbox", _bbox, "Leave out trajectories with a point outside this box, in degrees.", "W,S,E,N"),
+    FilterKind(
+        "time_window", _time_window, "Leave out trajectories with a point before FROM, or at TO or later.", "FROM,TO"
+    ),
+)
+
+
+def filter_names() -> tuple[str, ...]:
+    """Return the names of all filters: ours, then those of installed packages."""
+    return (*(kind.name for kind in FILTERS), *extensions.installed(FILTER_POINTS))
+
+
+def find_filter(name: str) -> FilterKind:
+    """Return the record of a filter: ours, or of an installed package."""
+    for kind in FILTERS:
+        if kind.name == name:
+            return kind
+    found: FilterKind = extensions.load(FILTER_POINTS, name, FilterKind)
+    return found

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, TypeVar
 
+from crowdveil import extensions
 from crowdveil.errors import ParameterError
 from crowdveil.measures.base import Measure
 from crowdveil.method import Method
@@ -50,6 +50,7 @@ METHODS: dict[str, str] = {
     "simple-generalization": "crowdveil.methods.trajectory.simple_generalization",
 }
 ENTRY_POINTS = "crowdveil.methods"
+MEASURE_POINTS, ANALYSIS_POINTS = "crowdveil.measures", "crowdveil.analyses"
 
 MEASURES: dict[str, str] = {
     "generalization": "crowdveil.measures.od.generalization",
@@ -142,15 +143,10 @@ def our_names(kind: str, name: str) -> tuple[str, ...]:
 def all_methods() -> dict[str, Method]:
     """Return all methods by name: those of this package, then those of others."""
     found = {name: _own_method(name) for name in METHODS}
-    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda p: p.name):
-        method = point.load()
-        if not isinstance(method, Method):
-            raise ParameterError(
-                f"the entry point {point.name} of {ENTRY_POINTS} is no Method; its package is at fault."
-            )
-        if method.name in found:
-            raise ParameterError(f"two installed packages have a method {method.name}; uninstall one of them.")
-        found[method.name] = method
+    for name in extensions.installed(ENTRY_POINTS):
+        if name in found:
+            raise ParameterError(f"two installed packages have a method {name}; uninstall one of them.")
+        found[name] = extensions.load(ENTRY_POINTS, name, Method)
     return found
 
 
@@ -168,7 +164,8 @@ def find_method(name: str) -> Method:
 @lru_cache(maxsize=1)
 def all_measures() -> dict[str, Measure]:
     """Return all measures by name, of flows and of trajectories."""
-    return {name: _own_measure(name) for name in MEASURES}
+    own = {name: _own_measure(name) for name in MEASURES}
+    return own | {name: extensions.load(MEASURE_POINTS, name, Measure) for name in extensions.installed(MEASURE_POINTS)}
 
 
 def find_measure(name: str) -> Measure:
@@ -182,14 +179,15 @@ def find_measures(name: str) -> tuple[Measure, ...]:
     if found:
         return tuple(_own_measure(ours) for ours in found)
     for measure in all_measures().values():
-        if name and name == measure.symbol:
+        if name and name in (measure.name, measure.symbol):
             return (measure,)
-    raise _unknown("measure", name, MEASURES)
+    raise _unknown("measure", name, all_measures())
 
 
 def all_analyses() -> dict[str, Analysis]:
     """Return all analyses by name."""
-    return {name: _own_analysis(name) for name in ANALYSES}
+    own = {name: _own_analysis(name) for name in ANALYSES}
+    return own | {name: _installed_analysis(name) for name in extensions.installed(ANALYSIS_POINTS)}
 
 
 def find_analysis(name: str) -> Analysis:
@@ -197,7 +195,9 @@ def find_analysis(name: str) -> Analysis:
     for ours in (name, *our_names("analysis", name)):
         if ours in ANALYSES:
             return _own_analysis(ours)
-    raise _unknown("analysis", name, ANALYSES)
+    if name in extensions.installed(ANALYSIS_POINTS):
+        return _installed_analysis(name)
+    raise _unknown("analysis", name, all_analyses())
 
 
 def all_attacks() -> dict[str, Attack]:
@@ -212,9 +212,9 @@ def find_attack(name: str) -> Attack:
 
 def all_distances() -> dict[str, DistanceKind]:
     """Return all distances between trajectories by name."""
-    from crowdveil.solve.trajectory.distances import DISTANCES
+    from crowdveil.solve.trajectory.distances import NAMES, distance_kind
 
-    return {kind.name: kind for kind in DISTANCES}
+    return {name: distance_kind(name) for name in NAMES.all}
 
 
 def find_distance(name: str) -> DistanceKind:
@@ -224,9 +224,9 @@ def find_distance(name: str) -> DistanceKind:
 
 def all_aggregations() -> dict[str, Aggregation]:
     """Return all aggregations of a group of trajectories to one, by name."""
-    from crowdveil.solve.trajectory.aggregation import AGGREGATIONS
+    from crowdveil.solve.trajectory import aggregation
 
-    return {aggregation.name: aggregation for aggregation in AGGREGATIONS}
+    return {name: aggregation.find_aggregation(name) for name in aggregation.NAMES.all}
 
 
 def find_aggregation(name: str) -> Aggregation:
@@ -251,6 +251,13 @@ def _own_measure(name: str) -> Measure:
 def _own_analysis(name: str) -> Analysis:
     analysis: Analysis = import_module(ANALYSES[name]).ANALYSIS
     return analysis
+
+
+def _installed_analysis(name: str) -> Analysis:
+    from crowdveil.analysis.base import Analysis
+
+    found: Analysis = extensions.load(ANALYSIS_POINTS, name, Analysis)
+    return found
 
 
 def _own_attack(name: str) -> Attack:

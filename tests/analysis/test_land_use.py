@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
 import crowdveil
 from crowdveil.analysis.land_use import Clustering, _matched
+from crowdveil.analysis.reference_map import ReferenceMap
 from crowdveil.errors import InputError, MissingExtraError, ParameterError
 from crowdveil.model.areas import Areas
 from crowdveil.model.flows import Flows
@@ -58,6 +62,39 @@ def test_homes_work_and_bars_are_distinguished() -> None:
     typical = found.released.typical
     assert typical.sum(axis=1) == pytest.approx(np.ones(3))
     assert np.argmax(typical[1]) % 168 % 24 in (7, 8, 17, 18)
+
+
+@given(st.lists(st.tuples(st.sampled_from([None, "a", "b", "c"]), st.integers(0, 3)), min_size=1, max_size=12))
+def test_a_known_map_is_compared_as_scikit_learn_does(zones: list[tuple[str | None, int]]) -> None:
+    labels, cluster = np.array([a for a, _ in zones], dtype=object), np.array([c for _, c in zones])
+    known = [(a, c) for a, c in zones if a is not None]
+    if not known:
+        with pytest.raises(InputError, match="no zone that is grouped has a class"):
+            ReferenceMap.of(labels, cluster)
+        return
+    found = ReferenceMap.of(labels, cluster)
+    assert found.agreement == pytest.approx(adjusted_rand_score([a for a, _ in known], [c for _, c in known]))
+    for i, name in enumerate(found.classes):
+        for j, group in enumerate(found.groups):
+            assert found.counts[i, j] == sum((a, c + 1) == (name, group) for a, c in known)
+    assert found.without_class == len(zones) - len(known)
+
+
+def test_groups_are_compared_with_a_known_map(tmp_path: Path) -> None:
+    uses = ["home"] * 6 + ["work"] * 4 + ["", "night"]
+    (tmp_path / "uses.csv").write_text("id,use\n" + "".join(f"z{i},{use}\n" for i, use in enumerate(uses)))
+    release = as_release(town())
+    found = crowdveil.land_use(release, zones=tmp_path / "uses.csv", zone_id="id", reference="use")
+    assert found.reference is not None and found.reference.agreement == 1 and found.reference.without_class == 1
+    assert found.reference.counts.tolist() == [[6, 0, 0], [0, 0, 1], [0, 4, 0]]
+    assert "adjusted Rand index) 1.000; 1 zone without a class" in found.lines()[-1]
+    assert found.about()["reference"]["classes"] == ["home", "night", "work"]
+    with pytest.raises(InputError, match="no column color for reference"):
+        crowdveil.land_use(release, zones=tmp_path / "uses.csv", reference="color")
+    with pytest.raises(InputError, match="column of a file of zones"):
+        crowdveil.land_use(release, reference="use")
+    with pytest.raises(ParameterError, match="for land-use"):
+        crowdveil.topics(release, zones=tmp_path / "uses.csv", reference="use")
 
 
 def test_the_original_in_the_same_way_agrees_with_itself() -> None:

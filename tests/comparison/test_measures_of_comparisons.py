@@ -150,6 +150,8 @@ def test_several_inputs_have_a_row_each(flows: Flows, tmp_path: Path) -> None:
     assert {"summary.csv", "ratios.png", "time-by-tiles.png", "1-ratios.png", "2-ratios.png"} <= names
     with pytest.raises(ParameterError, match="at least one input"):
         crowdveil.compare_inputs([], ["oigh"])
+    with pytest.raises(ParameterError, match="one file for all 2 inputs, or one for each, but got 3"):
+        crowdveil.compare_inputs([flows, first], ["oigh"], zones="a.csv,b.csv,c.csv")
 
 
 def test_grids_of_one_input_from_the_command_line(command: Any, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import get_args
 
 import numpy as np
 import plain_trajectories as plain
@@ -16,7 +15,14 @@ from crowdveil.errors import ParameterError
 from crowdveil.model.arrays import Ints
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.registry import all_aggregations, find_aggregation
-from crowdveil.solve.trajectory.aggregation import AGGREGATIONS, DECIMALS, AggregationName, GroupTrajectories, aggregate
+from crowdveil.solve.trajectory.aggregation import (
+    AGGREGATIONS,
+    DECIMALS,
+    NAMES,
+    AggregationName,
+    GroupTrajectories,
+    aggregate,
+)
 from crowdveil.solve.trajectory.distances import Distance, make_distance
 from crowdveil.testing import trajectories
 
@@ -107,7 +113,7 @@ def test_the_closest_locations_are_members_points_at_the_times_of_the_mean(
             assert min(same_place) <= min(far) + 1e-6
 
 
-@pytest.mark.parametrize("how", get_args(AggregationName))
+@pytest.mark.parametrize("how", NAMES.own)
 @pytest.mark.parametrize("distance", ["spatiotemporal", "graph", "dtw", "discrete-frechet"])
 @settings(max_examples=tries(10), deadline=None)
 @given(data=trajectories(), color=colors)
@@ -119,7 +125,7 @@ def test_any_aggregation_goes_with_any_distance(
     assert len(made.offsets) == len(offsets) and (np.diff(made.offsets) > 0).all()
 
 
-@pytest.mark.parametrize("how", get_args(AggregationName))
+@pytest.mark.parametrize("how", NAMES.own)
 def test_no_groups_make_no_trajectories(how: AggregationName) -> None:
     none = Trajectories(*(np.zeros(0) for _ in range(3)), np.zeros(1), np.zeros(0), np.zeros(0), np.zeros(0))
     distance: Distance = make_distance(none, "spatiotemporal", 0.5)
@@ -128,7 +134,7 @@ def test_no_groups_make_no_trajectories(how: AggregationName) -> None:
 
 
 def test_aggregations_are_found_by_name_and_alias() -> None:
-    assert tuple(all_aggregations()) == get_args(AggregationName)
+    assert tuple(all_aggregations()) == NAMES.own
     assert find_aggregation("Mean_trajectory").name == "mean-trajectory"
     assert find_aggregation("Closest_trajectory_to_mean_trajectory").name == "closest-trajectory"
     assert find_aggregation("Closest_locations_to_mean_trajectory").name == "closest-locations"

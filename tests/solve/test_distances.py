@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -21,9 +21,9 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.registry import all_distances, find_distance
 from crowdveil.solve.trajectory.distances import (
     DISTANCES,
+    NAMES,
     Contemporaries,
     Distance,
-    DistanceName,
     Paths,
     SpatioTemporal,
     contemporaries,
@@ -57,7 +57,7 @@ def _distance(name: str, data: Paths, weight: float) -> Distance:
     return find_distance(name).make(data, weight)
 
 
-@pytest.mark.parametrize("name", get_args(DistanceName))
+@pytest.mark.parametrize("name", NAMES.own)
 @settings(max_examples=tries(60), deadline=None)
 @given(data=paths(max_paths=5, max_points=4), weight=st.sampled_from([0.0, 0.5, 3.0]))
 def test_every_distance_is_its_twin_and_symmetric(name: str, data: Paths, weight: float) -> None:
@@ -72,7 +72,7 @@ def test_every_distance_is_its_twin_and_symmetric(name: str, data: Paths, weight
         assert math.isclose(found[i, i], 0.0, **CLOSE)
 
 
-@pytest.mark.parametrize("name", get_args(DistanceName))
+@pytest.mark.parametrize("name", NAMES.own)
 @settings(max_examples=tries(40), deadline=None)
 @given(data=paths(max_paths=5, max_points=4, min_paths=2))
 def test_a_path_that_is_not_in_the_data_is_as_far_as_if_it_were(name: str, data: Paths) -> None:
@@ -252,7 +252,7 @@ def test_a_given_weight_is_taken_as_it_is() -> None:
 @settings(max_examples=tries(10), deadline=None)
 @given(data=trajectories())
 def test_distances_are_found_by_name_and_alias(data: Trajectories) -> None:
-    assert tuple(all_distances()) == get_args(DistanceName)
+    assert tuple(all_distances()) == NAMES.own
     assert find_distance("Martinez2021").name == "spatiotemporal"
     assert find_distance("DomingoTrujillo2012").name == "graph"
     assert all(kind.summary.endswith(".") and "\n" not in kind.summary for kind in DISTANCES)

@@ -44,6 +44,7 @@ from crowdveil.analysis.base import Analysis
 from crowdveil.analysis.calendar import Period, Slots
 from crowdveil.analysis.profiles import shown, trips_a_day, zone_profiles
 from crowdveil.analysis.reconstruction import align_rows
+from crowdveil.analysis.reference_map import ReferenceMap
 from crowdveil.analysis.study import Study, StudySide
 from crowdveil.errors import InputError, Option, counted, import_extra
 from crowdveil.io.table_writer import open_table_writer
@@ -132,6 +133,8 @@ class LandUse(Tabular):
         The groups.
     agreement, agreement_same_number
         Adjusted Rand index of the two, each with its own number of groups, and with the release's number in both.
+    reference
+        Comparison of the groups of the release with known classes, if given.
     """
 
     zones: Zones
@@ -143,6 +146,7 @@ class LandUse(Tabular):
     original: Clustering | None = None
     agreement: float = float("nan")
     agreement_same_number: float = float("nan")
+    reference: ReferenceMap | None = None
 
     @property
     def clusters(self) -> dict[str, int]:
@@ -183,6 +187,8 @@ class LandUse(Tabular):
                 "agreement": _number(self.agreement),
                 "agreement_same_number": _number(self.agreement_same_number),
             }
+        if self.reference is not None:
+            content["reference"] = self.reference.about()
         return content
 
     def _typical(self, found: Clustering) -> list[dict[str, Any]]:
@@ -219,7 +225,7 @@ class LandUse(Tabular):
                 f"agreement (adjusted Rand index) {shown(self.agreement)}; with the original in "
                 f"{counted(self.released.count, 'group')} too, {shown(self.agreement_same_number)}",
             ]  # fmt: skip
-        return lines
+        return lines if self.reference is None else [*lines, "", *self.reference.lines()]
 
     def _groups(self, found: Clustering) -> list[str]:
         hours, rows = len(self.slots), [["group", "leave most at", "reach most at", "zones", "leaving"]]
@@ -261,14 +267,15 @@ def run(study: Study, params: LandUseParams, progress: Progress) -> LandUse:
             f"got {len(grouped):,}; lower {Option('least_trips')}, or choose larger zones.",
         )
     released = _best(found[0][0][grouped], params, progress)
+    known = None if study.reference is None else ReferenceMap.of(study.reference[grouped], released.cluster)
     if study.original is None:
-        return LandUse(study.zones, slots, params, grouped, found[0][1][grouped], released)
+        return LandUse(study.zones, slots, params, grouped, found[0][1][grouped], released, reference=known)
     shape = found[1][0][grouped]
     original = _matched(_best(shape, params, progress), released)
     same = _clustered(shape, released.count, params.seed)
     return LandUse(
         study.zones, slots, params, grouped, found[0][1][grouped], released, original,
-        _agreement(released.cluster, original.cluster), _agreement(released.cluster, same),
+        _agreement(released.cluster, original.cluster), _agreement(released.cluster, same), known,
     )  # fmt: skip
 
 
@@ -330,7 +337,8 @@ ANALYSIS = Analysis(
     run,
     __doc__ or "",
     "Zones are grouped by k-means on their profiles in shares of their trips; the number of groups has the best silhouette. "
-    "With --original, the original is grouped too, and the adjusted Rand index of the two is reported.",
+    "With --original, the original is grouped too, and the adjusted Rand index of the two is reported. "
+    "With --reference, the groups are compared with known classes of the zones.",
     extra="analysis",
     examples=(
         "out/ --zones zones.geojson --plot map.png -o groups.csv",

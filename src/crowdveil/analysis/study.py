@@ -22,7 +22,7 @@ from crowdveil.io.tiling import parse_meters
 from crowdveil.io.time_steps import step_seconds
 from crowdveil.io.times import Clock
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.io.zones import read_tile_values, read_voronoi, read_zones
+from crowdveil.io.zones import read_tile_labels, read_tile_values, read_voronoi, read_zones
 from crowdveil.method import RowSemantics
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Labels
@@ -61,6 +61,8 @@ class StudyReading(Params):
     of tiles, or release (trips of tiles in the release). Default: equal shares."""
     weight_column: str | None = None
     """Column of the weights in a table with several."""
+    reference: str | None = None
+    """For land-use: column of the target zones, or of --zones, with the known class of each zone, to compare the groups with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,12 +103,15 @@ class Study:
         The original flows; None if not given.
     rows
         Meaning of a row of the release.
+    reference
+        The known class of each target zone, None where it has none; None if not given.
     """
 
     zones: Zones
     released: StudySide
     original: StudySide | None = None
     rows: RowSemantics = "exact"
+    reference: Labels | None = None
 
     @property
     def sides(self) -> list[StudySide]:
@@ -220,7 +225,23 @@ def build_study(release: OpenedRelease, reading: StudyReading, original: Flows |
             f"(give its zones with {Option('zones')} to spread them over tiles)."
         )
     compared = None if original is None else _side_of_original(original, tiles)
-    return Study(areas.zones if targets is None else targets, side, compared, release.rows)
+    zones = areas.zones if targets is None else targets
+    return Study(zones, side, compared, release.rows, _reference(zones, reading, notes))
+
+
+def _reference(zones: Zones, reading: StudyReading, notes: ReadNotes) -> Labels | None:
+    """Return the known class of each target zone."""
+    if reading.reference is None:
+        return None
+    source, zone_id = (
+        (reading.zones, reading.zone_id) if reading.to_zones is None else (reading.to_zones, reading.to_zone_id)
+    )
+    if source is None or reading.to_grid is not None or reading.to_h3 is not None:
+        raise InputError(
+            Option("reference"),
+            f"it is a column of a file of zones; give the file with {Option('zones')} or {Option('to_zones')}, and no grid.",
+        )
+    return read_tile_labels(source, reading.reference, zones, zone_id=zone_id, notes=notes)
 
 
 def _by_release(release: OpenedRelease, targets: Zones | None, tiles: Shares | None) -> StudySide:

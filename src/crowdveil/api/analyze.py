@@ -121,6 +121,8 @@ def analyze(
     params, reading = analysis.params.checked(parameters), StudyReading.checked(of_reading)
     if original is not None and not analysis.compares:
         raise ParameterError("original", f"{name} reads the release alone; leave it out.")
+    if reading.reference is not None and analysis.name != "land-use":
+        raise ParameterError(Option("reference"), f"it is for land-use, and {name} compares no classes; leave it out.")
     with ExitStack() as files:
         check_outputs(output, plot)
         table, picture = (

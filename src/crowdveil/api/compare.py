@@ -207,6 +207,7 @@ def compare_inputs(
 ) -> InputComparisons:
     """Run the same methods on several inputs, or on several `grids` of each, with the options of `compare`.
 
+    `zones` is one file for all inputs, or a list of one for each, also as a text with commas between.
     `.table` has a row for each input and method, with the number of tiles; `.by_input` has the comparison of each. With
     `output` the plots are those of each input, ratios of all methods to the first by input, and the time by number of tiles.
 
@@ -221,14 +222,29 @@ def compare_inputs(
     if sizes != [None] and options.get("grid") is not None:
         raise ParameterError(Option("grids"), f"wanted sizes there or with {Option('grid')}, but got both; omit one.")
     found: dict[str, FlowComparison | TrajectoryMethodComparison] = {}
+    zones = _zones_of_inputs(options.pop("zones", None), len(inputs))
     for number, data in enumerate(inputs, start=1):
+        shared = options if zones is None else {**options, "zones": zones[number - 1]}
         for size in sizes:
-            own = options if size is None else {**options, "grid": size}
+            own = shared if size is None else {**shared, "grid": size}
             found[_input_name(data, number, size, found)] = compare(data, methods, **own)
     made = InputComparisons(found)
     if output is not None:
         write_comparison(made, output, overwrite=overwrite)
     return made
+
+
+def _zones_of_inputs(zones: Any, inputs: int) -> list[Any] | None:
+    """Return the zones of each input: one for all, or a list, as text with commas between, of one for each."""
+    if zones is None:
+        return None
+    given: Any = [text.strip() for text in zones.split(",")] if isinstance(zones, str) else zones
+    listed: list[Any] = list(given) if isinstance(given, list | tuple) else [given]
+    if len(listed) not in (1, inputs):
+        raise ParameterError(
+            Option("zones"), f"wanted one file for all {inputs:,} inputs, or one for each, but got {len(listed):,}."
+        )
+    return listed * inputs if len(listed) == 1 else listed
 
 
 def _input_name(data: Any, number: int, size: Any, taken: Mapping[str, Any]) -> str:

@@ -32,7 +32,7 @@ from crowdveil.compat.mobidatalab.runfiles import read_analysis_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.progress import progress_bar
 from crowdveil.reading import READINGS, TrajectoryReading
-from crowdveil.registry import ANALYSES, find_analysis
+from crowdveil.registry import all_analyses, find_analysis
 from crowdveil.run.options import RunOptions
 
 
@@ -179,7 +179,7 @@ def _help(analysis: Analysis) -> str:
 
 
 @click.command(
-    cls=NamedCommands, names=lambda: ANALYSES, make=lambda name: command_of(find_analysis(name).name),
+    cls=NamedCommands, names=lambda: all_analyses(), make=lambda name: command_of(find_analysis(name).name),
     invoke_without_command=True, no_args_is_help=False, params=server_options(),
 )  # fmt: skip
 @click.option("-f", "--file", "run_file", metavar="FILE", help="A run file: TOML or JSON, mdl-anonymizer's JSON too.")

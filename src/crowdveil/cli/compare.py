@@ -149,7 +149,7 @@ command = click.Command(
     "  crowdveil compare flows.csv --methods joint,joint:splits=dyadic,atg-dual:v_target=sample -o compared/\n"
     "  crowdveil compare flows.csv --methods joint,oigh,mondrian --k 5,10,20,50 -o by-k/\n"
     "  crowdveil compare flows.csv --methods atg-dual,oigh --measures MAO,MAD,generalization-cost:delta=1,multiplier\n"
-    "  crowdveil compare nyc.parquet civ.parquet --methods atg-dual,oigh,mondrian -o by-input/\n"
+    "  crowdveil compare nyc.csv civ.csv --zones nyc.geojson,civ.geojson --methods atg-dual,oigh,mondrian -o by-input/\n"
     "  crowdveil compare trips.csv --methods atg-exact --grids 500m,1km,2km -o by-tiles/\n"
     "  crowdveil compare movers.parquet --trajectories -o figure/\n"
     "  crowdveil compare cabs.csv --methods microaggregation,swapmob --k 3,10 --queries 10000\n"

@@ -12,20 +12,13 @@ from crowdveil.cli.options import engine_options, given, options_of
 from crowdveil.cli.remote_jobs import RemoteTarget, check_target_of, form_of, put_file, remote_target, server_options
 from crowdveil.compat.mobidatalab import runfiles
 from crowdveil.errors import ParameterError
-from crowdveil.filters import FILTER_NAMES, Filter, FilterResult, check_filters, filter_file, filters_of
+from crowdveil.filters import Filter, FilterResult, check_filters, filter_file, filter_names, filters_of, find_filter
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending
 from crowdveil.progress import progress_bar
 from crowdveil.reading import TrajectoryReading
 from crowdveil.run.options import refuse_table_without_spark
 from crowdveil.runfiles.common import load
-
-_HELP = {
-    "min_locations": ("N", "Leave out trajectories with fewer points than this."),
-    "max_speed": ("KMH", "Leave out trajectories with a leg faster than this, in km/h."),
-    "bbox": ("W,S,E,N", "Leave out trajectories with a point outside this box, in degrees."),
-    "time_window": ("FROM,TO", "Leave out trajectories with a point before FROM, or at TO or later."),
-}
 
 
 def _collect(ctx: click.Context, option: Any, values: tuple[str, ...]) -> None:
@@ -36,9 +29,9 @@ def _collect(ctx: click.Context, option: Any, values: tuple[str, ...]) -> None:
 
 def _filter_options() -> list[click.Option]:
     return [
-        click.Option([f"--{n.replace('_', '-')}"], metavar=_HELP[n][0], help=_HELP[n][1], multiple=True,
+        click.Option([f"--{kind.name.replace('_', '-')}"], metavar=kind.metavar, help=kind.summary, multiple=True,
                      callback=_collect, expose_value=False)
-        for n in FILTER_NAMES
+        for kind in map(find_filter, filter_names())
     ]  # fmt: skip
 
 

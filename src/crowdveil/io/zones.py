@@ -116,6 +116,25 @@ def read_tile_values(
     return found
 
 
+def read_tile_labels(
+    data: Any, column: str, zones: Zones, *, zone_id: str | None = None, notes: ReadNotes | None = None
+) -> Labels:
+    """Return a text of each zone, such as its known land use, from a column of a table or file of zones; None if it has none."""
+    notes = notes if notes is not None else ReadNotes()
+    table, _, name = _read_shapes(data, notes)
+    if column not in table.column_names:
+        raise InputError(
+            name, f"there is no column {column} for {Option('reference')}; name one of {', '.join(table.column_names)}."
+        )
+    ids = _ids(table, name, zone_id, notes)
+    found = np.full(len(zones), None, dtype=object)
+    for own, value in zip(ids, table[column].cast(pa.string()).to_pylist(), strict=True):
+        index = zones.index_of(own)
+        if index >= 0 and value is not None and value.strip():
+            found[index] = value.strip()
+    return found
+
+
 def _read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, str]:
     """Return attributes, shapes in degrees of WGS84 (None for a plain table), and the name for messages."""
     import shapely

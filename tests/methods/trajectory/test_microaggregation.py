@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -12,17 +13,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdveil import engine
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, ParameterError
 from crowdveil.methods.trajectory.microaggregation import MicroaggregationParams, run
+from crowdveil.methods.trajectory.time_partitioned_microaggregation import TimePartitionedParams
+from crowdveil.methods.trajectory.time_partitioned_microaggregation import run as run_by_parts
 from crowdveil.model.canonical import numbered
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
 from crowdveil.run import pipeline, releases
 from crowdveil.solve.trajectory import mdav
+from crowdveil.solve.trajectory.aggregation import NAMES as AGGREGATIONS
 from crowdveil.solve.trajectory.aggregation import AggregationName
+from crowdveil.solve.trajectory.clustering import NAMES as CLUSTERINGS
+from crowdveil.solve.trajectory.distances import NAMES as DISTANCES
 from crowdveil.solve.trajectory.distances import DistanceName
 from crowdveil.synth.city import City
+from crowdveil.synth.movers import make_movers
+from crowdveil.synth.network import street_grid
 from crowdveil.synth.trajectories import make_trajectories
 from crowdveil.testing import trajectories
 
@@ -46,8 +54,8 @@ def _classes(data: Trajectories, release: TrajectoryRelease) -> list[set[int]]:
     return list(people.values())
 
 
-@pytest.mark.parametrize("aggregation", get_args(AggregationName))
-@pytest.mark.parametrize("distance", get_args(DistanceName))
+@pytest.mark.parametrize("aggregation", AGGREGATIONS.own)
+@pytest.mark.parametrize("distance", DISTANCES.own)
 @settings(max_examples=tries(25), deadline=None)
 @given(
     data=trajectories(max_trajectories=12, max_points=5),
@@ -149,3 +157,43 @@ def test_cabs_of_san_francisco(realdata: Path, tmp_path: Path) -> None:
     assert len(result.release) == 643
     assert result.manifest["guarantees"][0]["with_original"]
     assert not any(finding.violated for _, finding in releases.verify(tmp_path / "out"))
+
+
+@pytest.mark.parametrize("clustering", CLUSTERINGS.own)
+@pytest.mark.parametrize("k", [2, 3])
+def test_every_clustering_makes_groups_of_k_people(clustering: str, k: int) -> None:
+    data = make_movers(street_grid(1, side=8), 14, seed=4)
+    data = replace(data, person=np.arange(14) // 2)  # seven people
+    distance = "frechet-manhattan" if clustering == "pivots" else "spatiotemporal"
+    params = MicroaggregationParams(k=k, clustering=clustering, distance=distance)
+    made: Any = run(data, params, np.random.default_rng(0), no_progress)
+    assert sorted(made.source.tolist()) == list(range(14))
+    shapes = [made.lon[made.offsets[i] : made.offsets[i + 1]].tobytes() for i in range(14)]
+    for shape in set(shapes):
+        assert len({int(data.person[made.source[i]]) for i in range(14) if shapes[i] == shape}) >= k
+    with pytest.raises(ParameterError, match="distance frechet-manhattan or"):
+        MicroaggregationParams.checked({"clustering": "pivots"})
+    with pytest.raises(ParameterError, match="'mdav', 'pivots' or 'log-cost'"):
+        MicroaggregationParams.checked({"clustering": "magic"})
+
+
+def test_the_nearest_trajectory_may_weigh_time_otherwise() -> None:
+    data = make_movers(street_grid(1, side=8), 30, seed=4)
+    made = [
+        run(data, MicroaggregationParams(k=5, time_weight=0.0, aggregation="closest-trajectory", aggregation_time_weight=w),
+            np.random.default_rng(0), no_progress)
+        for w in (None, 0.0, 50.0)
+    ]  # fmt: skip
+    assert made[0].t.tolist() == made[1].t.tolist() != made[2].t.tolist()
+
+
+@pytest.mark.parametrize("distance", ["dtw", "discrete-frechet", "frechet-manhattan"])
+def test_parts_take_any_distance_of_two_trajectories(distance: str) -> None:
+    data = make_movers(street_grid(1, side=8), 30, seed=4)
+    params = TimePartitionedParams(k=3, interval_s=10**6, distance=distance, exchange=False)
+    one = MicroaggregationParams(k=3, distance=distance)
+    made = run_by_parts(data, params, np.random.default_rng(0), no_progress)
+    whole = run(data, one, np.random.default_rng(0), no_progress)  # one part of all is all of them
+    assert made.lon.tolist() == whole.lon.tolist() and made.t.tolist() == whole.t.tolist()
+    with pytest.raises(ParameterError, match="which graph is not"):
+        TimePartitionedParams.checked({"distance": "graph"})

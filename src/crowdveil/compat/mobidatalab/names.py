@@ -68,14 +68,17 @@ METHODS: dict[str, Names] = {
             "clustering_method.trajectory_distance": "distance",
             "clustering_method.trajectory_distance.p_lambda": "time_weight",
             "aggregation_method": "aggregation",
+            "aggregation_method.p_lambda": "aggregation_time_weight",
         },
     ),
     "time-partitioned-microaggregation": Names(
         ("TimePartMicroaggregation",),
         {
             "interval": "interval_s",
+            "clustering_method.trajectory_distance": "distance",
             "clustering_method.trajectory_distance.p_lambda": "time_weight",
             "aggregation_method": "aggregation",
+            "aggregation_method.p_lambda": "aggregation_time_weight",
         },
     ),
     "swap-locations": Names(

@@ -131,12 +131,7 @@ def _mdav_parts(path: Path, method: Method, flat: dict[str, Any]) -> dict[str, A
     for part in fixed.keys() & flat.keys():
         if flat[part] != fixed[part]:
             raise ParameterError(path, f"{part}: wanted {fixed[part]} with {method.name}, but got {flat[part]!r}.")
-    if flat.get("aggregation_method.p_lambda", flat.get(weight)) != flat.get(weight):
-        raise ParameterError(
-            path, "aggregation_method.p_lambda: wanted the p_lambda of the distance; there is one here."
-        )
-    left_out = {*fixed, "aggregation_method.p_lambda"}
-    kept = {name: value for name, value in flat.items() if name not in left_out}
+    kept = {name: value for name, value in flat.items() if name not in fixed}
     if distance in kept:
         kept[distance] = find_distance(str(kept[distance])).name
     if "aggregation_method" in kept:

@@ -59,6 +59,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import GroupingParams, TimeWeight, TrajectoryDistance
 from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import AggregationName
+from crowdveil.solve.trajectory.clustering import ClusteringName, ClusteringProblem, find_clustering
 from crowdveil.solve.trajectory.distances import (
     Contemporaries,
     SpatioTemporal,
@@ -67,7 +68,7 @@ from crowdveil.solve.trajectory.distances import (
     time_weight,
 )
 from crowdveil.solve.trajectory.improvement import improve_groups
-from crowdveil.solve.trajectory.mdav import Center, Grouping
+from crowdveil.solve.trajectory.mdav import Center
 from crowdveil.solve.trajectory.microaggregation import release_groups
 from crowdveil.solve.trajectory.swapping import owners
 
@@ -81,10 +82,14 @@ class MicroaggregationParams(GroupingParams):
     """Weight of time in the spatio-temporal distance: auto, a number (0 is space alone), mobidatalab, or mean-ratio."""
     aggregation: AggregationName = "mean-trajectory"
     """Representative of a group: its mean, or the trajectory, or the single locations, nearest to it."""
+    aggregation_time_weight: float | None = Field(None, ge=0)
+    """Weight of time in the choice of what is nearest to the mean; that of the distance where not given."""
     improve: int = Field(0, ge=0, le=1000)
     """Rounds in which near groups exchange trajectories where that makes them more compact; with spatiotemporal alone."""
+    clustering: ClusteringName = "mdav"
+    """How groups are made: mdav, pivots (with a Fréchet/Manhattan distance) or log-cost."""
     center: Center = "once"
-    """Groups begin far from the center of all trajectories, or of the remaining ones, which takes longer."""
+    """With mdav: groups begin far from the center of all trajectories, or of the remaining ones, which takes longer."""
     count_trajectories: bool = False
     """Let k count trajectories, as MobiDataLab does, even where people are known."""
 
@@ -93,6 +98,17 @@ class MicroaggregationParams(GroupingParams):
         if self.improve and self.distance != "spatiotemporal":
             raise ValueError(
                 f"the distance spatiotemporal with {Option('improve')}, which sums squares of it; leave one out"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_clustering(self) -> MicroaggregationParams:
+        takes = find_clustering(self.clustering).distances
+        if takes and self.distance not in takes:
+            raise ValueError(f"the distance {' or '.join(takes)} with the clustering {self.clustering}; give it")
+        if self.clustering != "mdav" and self.distance == "graph":
+            raise ValueError(
+                "the clustering mdav with the distance graph, which joins some trajectories alone; give it"
             )
         return self
 
@@ -105,11 +121,20 @@ def run(
     distance = make_distance(data, params.distance, weight)
     person, every = owners(data, params.count_trajectories), np.arange(len(data))
     parts = distance.components() if isinstance(distance, Contemporaries) else [every]
-    group = Grouping(distance, person, params.k, params.center).groups(parts, progress)
+    problem = ClusteringProblem(distance, person, params.k, parts, params.center, rng, progress)
+    group = find_clustering(params.clustering).make(problem)
     if isinstance(distance, SpatioTemporal):
         group = improve_groups(distance, group, person, params.k, params.improve, progress)
     facts = {"time_weight": published_weight(params.time_weight, weight)} if params.distance == "spatiotemporal" else {}
-    return release_groups(data, distance, group, params.aggregation, facts, suppress=params.suppress)
+    return release_groups(
+        data,
+        distance,
+        group,
+        params.aggregation,
+        facts,
+        suppress=params.suppress,
+        time_weight=params.aggregation_time_weight,
+    )
 
 
 METHOD = Method(

@@ -41,14 +41,14 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from crowdveil.method import Method
 from crowdveil.methods.guarantee_sets import suppressing_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Outline, Trajectories
-from crowdveil.params import GroupingParams, TimeWeight
+from crowdveil.params import GroupingParams, TimeWeight, TrajectoryDistance
 from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import AggregationName
 from crowdveil.solve.trajectory.distances import make_distance, published_weight, time_weight
@@ -66,29 +66,47 @@ class TimePartitionedParams(GroupingParams):
     """Length of a part in seconds."""
     parts_by: PartsBy = "mean-time"
     """Time that assigns a trajectory to a part: the mean of its times, or the first."""
+    distance: TrajectoryDistance = "spatiotemporal"
+    """Distance between trajectories of a part; graph is for all of them at once, with microaggregation."""
     time_weight: TimeWeight = 0.0
-    """Weight of time in the distance inside a part: a number (0 is space alone), auto, mobidatalab, or mean-ratio."""
+    """Weight of time in the spatio-temporal distance: a number (0 is space alone), auto, mobidatalab, or mean-ratio."""
     aggregation: AggregationName = "mean-trajectory"
     """Representative of a group: its mean, or the trajectory, or the single locations, nearest to it."""
+    aggregation_time_weight: float | None = Field(None, ge=0)
+    """Weight of time in the choice of what is nearest to the mean; that of the distance where not given."""
     center: Center = "once"
     """Groups begin far from the center of all trajectories of the part, or of the remaining ones."""
     exchange: bool = True
-    """Let groups of small parts exchange trajectories where that makes them more compact."""
+    """Let groups of small parts exchange trajectories where that makes them more compact; with spatiotemporal alone."""
     count_trajectories: bool = False
     """Let k count trajectories, as MobiDataLab does, even where people are known."""
+
+    @model_validator(mode="after")
+    def _check_distance_of_parts(self) -> TimePartitionedParams:
+        if self.distance == "graph":
+            raise ValueError("a distance of any two trajectories of a part, which graph is not; choose another")
+        return self
 
 
 def run(
     data: Trajectories, params: TimePartitionedParams, rng: np.random.Generator, progress: Progress
 ) -> TrajectoryRelease:
     """Partition, make the groups of each part, then a trajectory for each group."""
-    weight = time_weight(data, params.time_weight, rng)
-    distance = make_distance(data, "spatiotemporal", weight)
+    weight = time_weight(data, params.time_weight, rng) if params.distance == "spatiotemporal" else 0.0
+    distance = make_distance(data, params.distance, weight)
     person = owners(data, params.count_trajectories)
     parts = parts_of(Outline.of(data), params)
     group = Grouping(distance, person, params.k, params.center, params.exchange).groups(parts, progress)
-    release = release_groups(data, distance, group, params.aggregation, {}, suppress=params.suppress)
-    shown = published_weight(params.time_weight, weight)
+    release = release_groups(
+        data,
+        distance,
+        group,
+        params.aggregation,
+        {},
+        suppress=params.suppress,
+        time_weight=params.aggregation_time_weight,
+    )
+    shown = published_weight(params.time_weight, weight) if params.distance == "spatiotemporal" else 0.0
     # Parts that are suppressed whole are not counted: their number would show that there are any.
     published = np.zeros(len(data), np.bool_)
     published[release.source] = True
@@ -136,7 +154,7 @@ def partitioning(params: TimePartitionedParams) -> str | None:
         return "the groups with the largest distortion are found among all of them: leave out suppress"
     if isinstance(params.time_weight, str):
         return "the weight of time is found from all trajectories: give it as a number"
-    if params.aggregation == "closest-locations" and params.time_weight:
+    if params.aggregation == "closest-locations" and (params.aggregation_time_weight or params.time_weight):
         return "closest-locations weighs time by the mean speed of all trajectories: take another aggregation, or no weight"
     return None
 

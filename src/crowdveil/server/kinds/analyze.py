@@ -10,7 +10,7 @@ from crowdveil.analysis.study import Study, StudyReading
 from crowdveil.errors import Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.params import Params
-from crowdveil.registry import ANALYSES, find_analysis
+from crowdveil.registry import all_analyses, find_analysis
 from crowdveil.server.kinds.base import JobRequest, Kind, PlainReading, ResultOptions, SourceOptions, Task, values_of
 from crowdveil.server.queue.files import FLOWS, RELEASE, TABLES
 
@@ -95,7 +95,7 @@ KIND = Kind(
     verb="analyze",
     collection="analyses",
     summary="Learn something from a release, or draw a map of trajectories that can be published.",
-    names=lambda: list(ANALYSES),
+    names=lambda: list(all_analyses()),
     find=lambda name: find_analysis(name).name,
     models=_models,
     required_files=_needs,

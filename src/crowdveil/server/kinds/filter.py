@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from crowdveil.errors import ParameterError
-from crowdveil.filters import FILTER_NAMES, check_filters, filter_file, filters_of
+from crowdveil.filters import check_filters, filter_file, filter_names, filters_of
 from crowdveil.io.notes import ReadNotes
 from crowdveil.server.kinds.base import JobRequest, Kind, PlainReading, ResultOptions, Task, values_of
 from crowdveil.server.queue.files import TABLES
@@ -55,7 +55,7 @@ KIND = Kind(
     required_files=lambda name: {"data": TABLES},
     optional_files=lambda name: {},
     run=_run,
-    about=lambda name: {"summary": "Filters: " + ", ".join(FILTER_NAMES) + "."},
+    about=lambda name: {"summary": "Filters: " + ", ".join(filter_names()) + "."},
     check=_check,
     example={"filters": [{"min_locations": 5}, {"max_speed": 120}]},
 )

@@ -12,7 +12,7 @@ from crowdveil.measures.base import MeasureRequest
 from crowdveil.model.flows import Flows
 from crowdveil.params import Params
 from crowdveil.reading import EitherReading
-from crowdveil.registry import MEASURES, find_measure
+from crowdveil.registry import all_measures, find_measure
 from crowdveil.server.kinds.base import JobRequest, Kind, ResultOptions, Task, values_of
 from crowdveil.server.queue.files import FLOWS, RELEASE, TABLES
 
@@ -87,7 +87,7 @@ KIND = Kind(
     verb="measure",
     collection="measures",
     summary="Measure what a release lost of the original. The figures are exact and confidential: do not publish them.",
-    names=lambda: [ALL, *MEASURES],
+    names=lambda: [ALL, *all_measures()],
     find=lambda name: name if name == ALL else find_measure(name).name,
     models=_models,
     required_files=lambda name: {"original": FLOWS, "release": RELEASE},

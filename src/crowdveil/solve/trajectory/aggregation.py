@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated
 
 import numpy as np
+from pydantic import AfterValidator
 
+from crowdveil import extensions
 from crowdveil.model.arrays import Floats, Ints, take_slices
 from crowdveil.model.globe import rounded
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.distances import Distance, Paths, SpatioTemporal
 
-AggregationName = Literal["mean-trajectory", "closest-trajectory", "closest-locations"]
-"""The names of `AGGREGATIONS`, for types and parameters."""
+NAMES = extensions.OpenNames("crowdveil.aggregations", ("mean-trajectory", "closest-trajectory", "closest-locations"))
+AggregationName = Annotated[str, AfterValidator(NAMES.check), NAMES]
+"""The name of an aggregation, for types and parameters: one of `AGGREGATIONS`, or of an installed package."""
 DECIMALS = 5
 """Of published degrees that are no original position: about a meter."""
 
@@ -50,8 +53,16 @@ class Aggregation:
 
 def aggregate(data: Trajectories, distance: Distance, members: Ints, offsets: Ints, how: str) -> GroupTrajectories:
     """Make a trajectory for each group; those of group g are members[offsets[g]:offsets[g + 1]], and none is empty."""
-    found = next(a for a in AGGREGATIONS if how == a.name)
-    return found.make(data, distance, members, offsets, _means(data, members, offsets))
+    return find_aggregation(how).make(data, distance, members, offsets, _means(data, members, offsets))
+
+
+def find_aggregation(name: str) -> Aggregation:
+    """Return the record of an aggregation: ours, or of an installed package."""
+    for own in AGGREGATIONS:
+        if name == own.name:
+            return own
+    found: Aggregation = extensions.load(NAMES.group, name, Aggregation)
+    return found
 
 
 def plane_paths(data: Trajectories, made: GroupTrajectories) -> Paths:

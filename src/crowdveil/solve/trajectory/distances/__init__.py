@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated
 
+from pydantic import AfterValidator
+
+from crowdveil import extensions
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.distances.base import Distance, DistanceKind, Paths, many_to_many
 from crowdveil.solve.trajectory.distances.contemporaries import Contemporaries
@@ -21,16 +24,12 @@ __all__ = [
     "Paths",
     "SpatioTemporal",
     "Warped",
+    "distance_kind",
     "make_distance",
     "many_to_many",
     "published_weight",
     "time_weight",
 ]
-
-DistanceName = Literal[
-    "spatiotemporal", "graph", "dtw", "discrete-frechet", "frechet-manhattan", "frechet-manhattan-exact"
-]
-"""The names below, for types and parameters."""
 
 DISTANCES: tuple[DistanceKind, ...] = (
     DistanceKind(
@@ -69,9 +68,22 @@ DISTANCES: tuple[DistanceKind, ...] = (
 )
 
 
+NAMES = extensions.OpenNames("crowdveil.distances", tuple(kind.name for kind in DISTANCES))
+DistanceName = Annotated[str, AfterValidator(NAMES.check), NAMES]
+"""The name of a distance, for types and parameters: one of ours, or of an installed package."""
+
+
+def distance_kind(name: str) -> DistanceKind:
+    """Return the record of a distance by its name or one of its aliases."""
+    for kind in DISTANCES:
+        if name == kind.name or name in kind.aliases:
+            return kind
+    found: DistanceKind = extensions.load(NAMES.group, name, DistanceKind)
+    return found
+
+
 def make_distance(data: Trajectories | Paths, name: str, weight: float = 0.0) -> Distance:
     """Make a distance by its name, between the trajectories of a data set; `weight` is the weight of time in the spatio-
     temporal one.
     """
-    kind = next(kind for kind in DISTANCES if name == kind.name or name in kind.aliases)
-    return kind.make(data if isinstance(data, Paths) else Paths.of(data), weight)
+    return distance_kind(name).make(data if isinstance(data, Paths) else Paths.of(data), weight)

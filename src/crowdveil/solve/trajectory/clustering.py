@@ -1,0 +1,130 @@
+"""Clusterings by name: ways to put trajectories into groups of at least k people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from pydantic import AfterValidator
+
+from crowdveil import extensions
+from crowdveil.model.arrays import Ints
+from crowdveil.progress import Progress, no_progress
+from crowdveil.solve.trajectory.distances import Distance, FrechetManhattan
+from crowdveil.solve.trajectory.log_cost import LogCost
+from crowdveil.solve.trajectory.mdav import Center, Grouping
+from crowdveil.solve.trajectory.pivots import Clustering as PivotClustering
+
+NAMES = extensions.OpenNames("crowdveil.clusterings", ("mdav", "pivots", "log-cost"))
+ClusteringName = Annotated[str, AfterValidator(NAMES.check), NAMES]
+"""The name of a clustering, for types and parameters: one of `CLUSTERINGS`, or of an installed package."""
+PIVOTS = 10
+"""Trajectories that a cluster is tried around."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClusteringProblem:
+    """What is put into groups, and by what.
+
+    Attributes
+    ----------
+    distance
+        How far trajectories are from one another; its `paths` are the trajectories.
+    person
+        Whom each trajectory counts for.
+    k
+        Fewest people of a group.
+    parts
+        Lists of trajectories, rising; no group has members of two of them, and trajectories of no part are in no group.
+    center
+        For MDAV: groups begin far from the center of all trajectories, or of the remaining ones.
+    rng
+        The source of random choices.
+    progress
+        Called with the trajectories done.
+    """
+
+    distance: Distance
+    person: Ints
+    k: int
+    parts: Sequence[Ints]
+    center: Center = "once"
+    rng: np.random.Generator | None = None
+    progress: Progress = no_progress
+
+    def drawing(self) -> np.random.Generator:
+        """Return the source of random choices, a fixed one where none was given."""
+        return np.random.default_rng(0) if self.rng is None else self.rng
+
+
+@dataclass(frozen=True)
+class ClusteringKind:
+    """The record of a clustering: what parameters, run files and the docs are drawn from.
+
+    Attributes
+    ----------
+    name
+        In lower case with hyphens.
+    make
+        problem → the group of each trajectory, with numbers from 0, or -1. Each group must have k people: releases are checked.
+    summary
+        What it is, in one sentence.
+    distances
+        Names of the distances that it takes; all where there are none.
+    """
+
+    name: str
+    make: Callable[[ClusteringProblem], Ints]
+    summary: str
+    distances: tuple[str, ...] = ()
+
+
+def find_clustering(name: str) -> ClusteringKind:
+    """Return the record of a clustering: ours, or of an installed package."""
+    for own in CLUSTERINGS:
+        if name == own.name:
+            return own
+    found: ClusteringKind = extensions.load(NAMES.group, name, ClusteringKind)
+    return found
+
+
+def _mdav(problem: ClusteringProblem) -> Ints:
+    return Grouping(problem.distance, problem.person, problem.k, problem.center).groups(problem.parts, problem.progress)
+
+
+def _pivots(problem: ClusteringProblem) -> Ints:
+    distance = problem.distance
+    if not isinstance(distance, FrechetManhattan):
+        raise TypeError("pivots take the Fréchet/Manhattan distance")
+    clustering = PivotClustering(distance, problem.person, problem.k, PIVOTS)
+    return clustering.clusters("join", problem.drawing(), problem.progress).cluster
+
+
+def _log_cost(problem: ClusteringProblem) -> Ints:
+    group = np.full(len(problem.person), -1, np.int64)
+    found = LogCost(problem.distance.paths).groups(problem.person, problem.k, True, problem.drawing(), problem.progress)
+    for number, made in enumerate(found):
+        group[made.members] = number
+    return group
+
+
+CLUSTERINGS: tuple[ClusteringKind, ...] = (
+    ClusteringKind(
+        "mdav",
+        _mdav,
+        "Groups begin with the trajectories that are farthest from the center, and take the nearest ones up to k people.",
+    ),
+    ClusteringKind(
+        "pivots",
+        _pivots,
+        "A cluster is tried around each of ten trajectories across the data, and the tightest is kept.",
+        ("frechet-manhattan", "frechet-manhattan-exact"),
+    ),
+    ClusteringKind(
+        "log-cost",
+        _log_cost,
+        "A random trajectory takes the ones with which its boxes in space and time grow least, in logarithms.",
+    ),
+)
