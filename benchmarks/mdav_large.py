@@ -1,18 +1,19 @@
 """Exact MDAV on journeys of the shape of the Navitia set: 192,855 trajectories, about 759,000 points, k = 3.
 
-The document that describes the method calls this unfeasible. Here nearly no distance is computed: a ball around each trajectory
-shows of most that they are neither the farthest nor among the nearest, and most others are given up after a few points. What is
-found is what all distances would have found; tests hold the two against each other.
+The document that describes the method calls this unfeasible. Here nearly no distance is computed: boxes around the ends and the
+halves of trajectories, in a tree, show of most that they are neither the farthest nor among the nearest, and most others are
+given up after a few points. What is found is what all distances would have found; tests compare the two.
 
 `python benchmarks/mdav_large.py quick` takes an eighth of the trajectories. The last line is the share of ten minutes that it
-took.
+took. `... growth` makes releases of 10,000, 100,000 and 1,000,000 trajectories of a month (`crowdveil synth trajectories`), or of
+the numbers that follow it; its last line is the share of 25 CPU minutes that the largest took.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 import tempfile
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from _bench import answer, data_file, measured, say
 TRAJECTORIES, QUICK = 192_855, 24_000
 MEAN_POINTS = 759_123 / 192_855
 MINUTES = 10
+GROWTH, GROWTH_MINUTES = (10_000, 100_000, 1_000_000), 25
 
 
 def make(path: Path, trajectories: int) -> None:
@@ -57,22 +59,40 @@ def make(path: Path, trajectories: int) -> None:
     pq.write_table(pa.table(table), path)
 
 
+def month(path: Path, trajectories: int) -> None:
+    """Drives of a month in a city, each person with about ten of them."""
+    from crowdveil.synth.city import City
+    from crowdveil.synth.trajectories import write_trajectories
+
+    city = City.make(0, people=max(trajectories // 10, 1_000))
+    write_trajectories(city, path, trajectories, days=30, seed=0)
+
+
 def group(path: str) -> dict[str, float]:
     """Groups of the whole, with the share of distances that were computed to the end."""
-    from crowdveil.kernels.trajectory import spatiotemporal
+    import numpy as np
 
-    look, found, lock = spatiotemporal.look_around, [0, 0], threading.Lock()
+    from crowdveil.kernels.trajectory import mdav_tree
 
-    def counting(*arguments: Any) -> Any:
-        farthest, at, computed = look(*arguments)
-        with lock:
+    search, found = (mdav_tree.near_people, mdav_tree.farthest_left), [0, 0]
+
+    def counting(which: int) -> Any:
+        def count(own: int, metric: Any, tree: Any, taken: Any, *more: Any) -> Any:
+            came, computed = search[which](own, metric, tree, taken, *more)
             found[0] += computed
-            found[1] += arguments[4] - arguments[3]
-        return farthest, at, computed
+            found[1] += len(taken) - int(np.count_nonzero(taken))
+            return came, computed
 
-    spatiotemporal.look_around = counting  # type: ignore[assignment]
+        return count
+
+    mdav_tree.near_people, mdav_tree.farthest_left = counting(0), counting(1)
     published = run("microaggregation", path)
     return {"published": published, "computed": found[0], "asked": found[1]}
+
+
+def whole(path: str) -> dict[str, float]:
+    """The release of a file, without counts."""
+    return {"published": run("microaggregation", path)}
 
 
 def by_parts(path: str) -> dict[str, float]:
@@ -93,6 +113,21 @@ def points_of(path: str) -> int:
     return int(pq.read_metadata(path).num_rows)
 
 
+def growth(sizes: list[int]) -> None:
+    """Print CPU minutes and memory of releases of several sizes, and the exponent of time between them."""
+    before: tuple[int, float] | None = None
+    for n in sizes:
+        path = str(data_file(f"month_{n}.parquet", lambda file, n=n: month(file, n)))  # type: ignore[misc]
+        found = measured(__file__, "whole", path)
+        say(f"{n}_trajectories_points", points_of(path))
+        say(f"{n}_trajectories_cpu", found["cpu"] / 60, "minutes")
+        say(f"{n}_trajectories_peak", found["peak_mib"], "MiB")
+        if before:
+            say(f"{n}_trajectories_exponent", math.log(found["cpu"] / before[1]) / math.log(n / before[0]))
+        before = n, found["cpu"]
+    say("ratio", before[1] / 60 / GROWTH_MINUTES if before else 0.0)
+
+
 def main(trajectories: int) -> None:
     path = str(data_file(f"journeys_{trajectories}.parquet", lambda file: make(file, trajectories)))
     points = points_of(path)
@@ -102,17 +137,19 @@ def main(trajectories: int) -> None:
     say("parts_of_900_s_wall", parts["wall"], "s")
     say("parts_of_900_s_cpu", parts["cpu"], "s")
     say("parts_of_900_s_peak", parts["peak_mib"], "MiB")
-    whole = measured(__file__, "group", path)
-    say("whole_wall", whole["wall"] / 60, "minutes")
-    say("whole_cpu", whole["cpu"] / 60, "minutes")
-    say("whole_peak", whole["peak_mib"], "MiB")
-    say("distances_asked_for", int(whole["asked"]))
-    say("distances_computed", f"{100 * whole['computed'] / whole['asked']:.3f} %")
-    say("ratio", whole["wall"] / 60 / MINUTES)
+    all_at_once = measured(__file__, "group", path)
+    say("whole_wall", all_at_once["wall"] / 60, "minutes")
+    say("whole_cpu", all_at_once["cpu"] / 60, "minutes")
+    say("whole_peak", all_at_once["peak_mib"], "MiB")
+    say("distances_asked_for", int(all_at_once["asked"]))
+    say("distances_computed", f"{100 * all_at_once['computed'] / all_at_once['asked']:.3f} %")
+    say("ratio", all_at_once["wall"] / 60 / MINUTES)
 
 
 if __name__ == "__main__":
     if len(sys.argv) == 1 or sys.argv[1] == "quick":
         main(QUICK if len(sys.argv) > 1 else TRAJECTORIES)
+    elif sys.argv[1] == "growth":
+        growth([int(n) for n in sys.argv[2:]] or list(GROWTH))
     else:
-        answer(lambda: {"group": group, "by_parts": by_parts}[sys.argv[1]](sys.argv[2]))
+        answer(lambda: {"group": group, "whole": whole, "by_parts": by_parts}[sys.argv[1]](sys.argv[2]))

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,29 +23,39 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(target)}
 
 
-def _crowdveil(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    code = "from crowdveil.cli.main import main; main()"
-    return subprocess.run([sys.executable, "-c", code, *arguments], env=environment, capture_output=True, text=True)
+_COMMANDS = """
+import sys
+from crowdveil.cli.main import main
+for line in sys.argv.pop(1).split("|"):
+    sys.argv[1:] = line.split()
+    try:
+        main()
+    except SystemExit as stop:
+        if stop.code:
+            raise
+"""
 
 
-def test_it_is_listed_and_has_help(installed: dict[str, str]) -> None:
-    assert "top-flows" in _crowdveil(installed, "methods").stdout
-    shown = _crowdveil(installed, "anonymize", "top-flows", "--help").stdout
-    assert "--most" in shown and "--zones" in shown
+def _crowdveil(environment: dict[str, str], *commands: str, **how: Any) -> subprocess.CompletedProcess[str]:
+    """Run commands in one process, up to the first that fails: most of the time of a command is its start."""
+    called = [sys.executable, "-c", _COMMANDS, "|".join(commands)]
+    return subprocess.run(called, env=environment, capture_output=True, text=True, **how)
 
 
-def test_it_runs_and_is_verified(installed: dict[str, str], tmp_path: Path) -> None:
-    flows = tmp_path / "flows.csv"
-    flows.write_text("origin,destination,volume\na,b,30\nb,a,20\na,a,4\n")
-    out = tmp_path / "out"
-    done = _crowdveil(installed, "anonymize", "top-flows", str(flows), "--most", "1", "--format", "csv", "-o", str(out))
+def test_it_is_listed_has_help_runs_and_is_verified(installed: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "flows.csv").write_text("origin,destination,volume\na,b,30\nb,a,20\na,a,4\n")
+    done = _crowdveil(
+        installed, "methods", "anonymize top-flows --help",
+        "anonymize top-flows flows.csv --most 1 --format csv -o out", "verify out", cwd=tmp_path,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert (out / "flows.csv").read_text().splitlines()[1:] == [",a,b,30,30,published"]
-    assert _crowdveil(installed, "verify", str(out)).returncode == 0
+    listed, _, shown = done.stdout.partition("Usage:")
+    assert "top-flows" in listed and "--most" in shown and "--zones" in shown
+    assert (tmp_path / "out" / "flows.csv").read_text().splitlines()[1:] == [",a,b,30,30,published"]
+    assert "out: verified and written" in shown
 
 
 def test_without_the_package_it_is_unknown() -> None:
-    done = _crowdveil(
-        {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}, "anonymize", "top-flows", "x", "-o", "y"
-    )
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    done = _crowdveil(environment, "anonymize top-flows x -o y")
     assert done.returncode == 2 and "there is no method top-flows" in done.stderr

@@ -154,7 +154,7 @@ def _read_flows(data: Any, given: dict[str, Any], notes: ReadNotes, person_ids: 
         data, given = read_as_trips(data, given, notes)
         flows = read_flows(data, notes=notes, members=person_ids, **given | dict.fromkeys(_TREES))
         flows = without_inner(flows) if rule == "transitions" else flows
-    return flows if trees == (None, None) else with_trees(flows, *trees)
+    return flows if all(tree is None for tree in trees) else with_trees(flows, *trees)
 
 
 def with_day_levels(flows: Flows, time_tree: Any) -> Flows:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pc
 import pytest
+from examples import ALL
 from test_quadtree_heatmap import cabs
 
 import crowdveil
@@ -159,10 +160,12 @@ def test_forged_files_of_any_form_end_in_a_sentence(copied: Path, file: str) -> 
     if file != "manifest.json":
         content["features"] = content["features"][:2]
     refused, faults = 0, []
-    for path in places(content):
+    for i, path in enumerate(places(content)):
         if "coordinates" in path and path[5:6] > (1,):  # a ring has many points
             continue
-        for instead in (..., *INSTEAD):
+        for j, instead in enumerate((..., *INSTEAD)):
+            if not ALL and (i + j) % 2:  # otherwise half of them, in turn
+                continue
             (copied / file).write_text(json.dumps(changed(copy.deepcopy(content), path, instead)))
             if file != "manifest.json":
                 _fit(copied)

@@ -86,6 +86,17 @@ def test_zones_are_a_geodataframe_or_a_file(kind: str, result: Any, tmp_path: Pa
     assert crowdveil.reconstruct(written, to_zones=given).table().num_rows > 0
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tree_is_a_frame_or_a_file_and_names_the_areas(kind: str, tmp_path: Path) -> None:
+    ids = sorted(str(zone) for zone in crowdveil.read_zones(make_zones()).ids)
+    levels = pa.table({"tile": ids, "district": ["north", "north", "south", "south"]})
+    tree = as_kind(kind, levels, tmp_path)
+    made = crowdveil.anonymize("joint", make_trips(), zones=make_zones(), hierarchy=tree, k=30, step="1d", report=False)
+    assert {"origin_name", "destination_name"} <= set(made.flows.columns)
+    areas = made.areas.to_pandas()
+    assert set(areas[areas["size"] == 2]["name"]) <= {"north", "south"}
+
+
 def test_a_result_is_short_and_has_tables(result: Any) -> None:
     assert len(repr(result)) < 300 and "guarantees verified" in repr(result)
     flows, areas, steps = result.flows, result.areas, result.steps

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +20,7 @@ from crowdveil.synth.profiles import PROFILES, make_profile
 from crowdveil.testing import flows as any_flows
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40), deadline=None)
 @given(any_flows(), st.lists(st.integers(1, 30), min_size=1, max_size=3))
 def test_shares_are_those_of_a_plain_count(flows: Any, ks: list[int]) -> None:
     if len(flows) == 0 or flows.total == 0:

@@ -14,17 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil import testing
-from crowdveil.errors import InputError
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, SuppressionBudget, TrueVolumes, WellFormedFlows
 from crowdveil.guarantees.base import Outcome
 from crowdveil.io.flows import trips_to_flows
 from crowdveil.io.release_reader import load_flow_release
 from crowdveil.io.release_writer import write_release
 from crowdveil.io.written_release import WrittenRelease, read_release
-from crowdveil.methods.od.joint import METHOD, JointParams, check_data
+from crowdveil.methods.od.joint import METHOD, JointParams
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 from crowdveil.model.trips import Trips
 from crowdveil.progress import no_progress
+from crowdveil.solve.od.weights import rounded
 
 HOUR = 3600
 TILES = ("a", "b", "c")
@@ -232,11 +232,54 @@ def test_a_person_in_several_hours_counts_once() -> None:
     assert len(release) == 0 and release.step_table().num_rows == 0
 
 
-def test_weights_are_refused() -> None:
-    """They are rounded in each time step, so that the volume of an interval may be above that of its time steps."""
-    zones = testing.Zones(np.array(["a", "b"], object), np.array([2.0, 2.1]), np.array([48.0, 48.0]), kind="centroids")
-    trips = Trips(zones, np.zeros(48, int), np.ones(48, int), t=HOUR * np.arange(48) // 2, person=np.arange(48))
-    data = trips_to_flows(trips, step="1h", members=True)
-    data = replace(data, weight=data.volume * WEIGHT_UNITS)
-    with pytest.raises(InputError, match="adaptive takes trips without weights"):
-        check_data(data, JointParams(k=2, time_partition="adaptive"))
+def _weighted(rows: list[tuple[int, int, int, int, int]], steps: int) -> Flows:
+    """Return flows of hours whose trips weigh thousandths, rounded in each time step as they are read."""
+    zones = testing.Zones(np.array(TILES, object), np.array([2.0, 2.1, 2.2]), np.full(3, 48.0), kind="centroids")
+    h, o, d, who, weight = (np.array(c) for c in zip(*rows, strict=True))
+    data = trips_to_flows(Trips(zones, o, d, t=HOUR * (h % steps), person=who), step="1h", members=True)
+    units = np.zeros(len(data), np.int64)
+    pair = {key: i for i, key in enumerate(zip(data.t[data.step].tolist(), data.origin, data.destination, strict=True))}
+    for row in zip((HOUR * (h % steps)).tolist(), o, d, weight.tolist(), strict=True):
+        units[pair[row[:3]]] += row[3] * WEIGHT_UNITS // 1000
+    return replace(data, weight=units, volume=rounded(*np.divmod(units, WEIGHT_UNITS), data.offsets))
+
+
+TRIP = st.tuples(st.integers(0, 47), st.integers(0, 2), st.integers(0, 2), st.integers(0, 6), st.integers(1, 1700))
+
+
+@examples(60)
+@given(
+    rows=st.lists(TRIP, min_size=20, max_size=120), steps=st.sampled_from([6, 30, 48]), window=st.sampled_from(["1d", "all"]),
+    share=st.sampled_from([0.0, 0.1, 0.4]), small=st.booleans(),
+)  # fmt: skip
+def test_weights_are_rounded_over_each_window(
+    tmp_path_factory: pytest.TempPathFactory, rows: Any, steps: int, window: Any, share: float, small: bool
+) -> None:
+    """All guarantees hold on the written files, against the original as it is read; totals are those of a plain twin."""
+    data, folder = _weighted(rows, steps), tmp_path_factory.mktemp("out")
+    release, params = _made(
+        data, k=3, window=window, hour_weight=1, suppress=f"{100 * share}%", aggregate_small=small,
+    )  # fmt: skip
+    written = read_release(folder, write_release(release, folder, "parquet", None))
+    checks = (*METHOD.guarantees(data, params), WellFormedFlows(), TrueVolumes())
+    findings = {g.name: g.check_with_flows(written, data) for g in checks}
+    assert all(finding.holds for finding in findings.values()), findings
+    assert release.intervals is not None or len(release) == 0
+    exact = np.zeros(len(release.t), object)
+    assert release.intervals is not None
+    for flow, step in enumerate(data.step.tolist()):
+        inside = (release.intervals.window_start <= data.t[step]) & (data.t[step] < release.intervals.window_end)
+        exact[inside] += int(data.weight[flow]) if data.weight is not None else 0
+    published = np.add.reduceat(np.append(release.volume, 0), release.offsets[:-1]) * (np.diff(release.offsets) > 0)
+    given_ = release.suppressed >= 0
+    total = np.array([(units + WEIGHT_UNITS // 2) // WEIGHT_UNITS for units in exact], np.int64)
+    assert np.all((published + release.suppressed)[given_] == total[given_]) and np.all(published <= total)
+
+
+def test_a_budget_of_weights_that_is_not_kept_is_found(tmp_path: Path) -> None:
+    data = _weighted([(h, i % 3, i // 3, i, 700 + 13 * h) for h in range(24) for i in range(7)], 24)
+    release, params = _made(data, k=4, hour_weight=1)
+    written = read_release(tmp_path, write_release(release, tmp_path, "parquet", None))
+    (budget,) = (g for g in METHOD.guarantees(data, params) if isinstance(g, SuppressionBudget))
+    assert len(release) > 1 and budget.check_with_flows(written, data).holds
+    assert budget.check_with_flows(replace(written, data=written.data.slice(0, 0)), data).violated

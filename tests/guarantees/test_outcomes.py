@@ -43,6 +43,7 @@ from crowdveil.guarantees import (
     SegmentKAnonymity,
     SharedTilePairs,
     SumsOfParent,
+    SuppressedSegments,
     SuppressedTrajectories,
     SuppressionBudget,
     SwappedTrajectories,
@@ -133,6 +134,9 @@ VIOLATED: dict[type[Guarantee], Callable[[Path], Finding]] = {
     SuppressedTrajectories: lambda _: SuppressedTrajectories(suppress=0.5, k=2, k_unit="people").check_with_trajectories(
         _walks(A), _people(A, B), np.array([0])
     ),
+    SuppressedSegments: lambda _: SuppressedSegments(
+        suppress=0.5, k=2, k_unit="people", segment_s=60
+    ).check_with_trajectories(_walks(A), _people(A, B), np.array([0])),
     CombinationKAnonymity: lambda _: CombinationKAnonymity(
         k=2, knowledge=1, interval_s=None, k_unit="people"
     ).check_with_trajectories(_walks(A, A), _people(A), np.array([0, 0])),
@@ -181,6 +185,7 @@ def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
     of_walks: list[Guarantee] = [
         TrajectoryKAnonymity(k=2, k_unit="people"), SegmentKAnonymity(k=2, k_unit="people"),
         SuppressedTrajectories(suppress=0.1, k=2, k_unit="people"),
+        SuppressedSegments(suppress=0.1, k=2, k_unit="people", segment_s=60),
         CombinationKAnonymity(k=2, knowledge=2, interval_s=None, k_unit="people"),
         OriginalPoints(), SwappedTrajectories(swaps=1, k_unit="people"), NoOwnPoints(k_unit="people"),
         SharedTilePairs(min_group_size=2, tile_size_m=500, lon0=0, lat0=0, k_unit="people"), WellFormedTrajectories(),
@@ -193,7 +198,7 @@ def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
     assert not any(finding.violated for finding in findings.values())
     assert {name for name, finding in findings.items() if finding.outcome is Outcome.NOT_CHECKED} == {
         "differential-privacy", "suppression-budget", "sums-of-parent", "min-inhabited-tiles", "true-volumes", "bounded-volumes",
-        "trajectory-k-anonymity", "segment-k-anonymity", "suppressed-trajectories",
+        "trajectory-k-anonymity", "segment-k-anonymity", "suppressed-trajectories", "suppressed-segments",
         "combination-k-anonymity", "original-points", "swapped-trajectories", "no-own-points",
         "shared-tile-pairs", "every-location-counted",
     }  # fmt: skip

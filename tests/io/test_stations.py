@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+import shapely
 
 import crowdveil
 from crowdveil.cli.console import show_notes
@@ -36,6 +37,25 @@ def test_stations_with_one_position_become_zones() -> None:
     assert flows.zones.kind == "voronoi" and len(flows.zones) == 12
     assert any("they are stations" in text for text in notes.messages)
     assert flows.total == 400
+
+
+def test_a_station_far_from_all_others_makes_no_cell_large() -> None:
+    """The map of a release shows its areas: cells that reach to a far station would leave the rest a few pixels."""
+    table = _trips()
+    far = {name: np.where(table["end_station_id"].to_numpy() == 3, place, table[name].to_numpy())
+           for name, place in (("end_lng", 3.0), ("end_lat", 48.5))}  # fmt: skip
+    for name, values in far.items():
+        table = table.set_column(table.column_names.index(name), name, pa.array(values))
+    kept = table.filter(pa.array(table["start_station_id"].to_numpy() != 3))
+    zones = read_flows(kept, notes=ReadNotes()).zones
+    x, y = zones.xy
+    spacing = np.median([np.sort(np.hypot(x - x[i], y - y[i]))[1] for i in range(len(zones))])
+    assert zones.area_m2.max() <= np.pi * (4 * spacing) ** 2 * 1.01
+    outlines = zones.outlines(np.arange(len(zones), dtype=np.int32))
+    assert shapely.contains(outlines, shapely.points(zones.lon, zones.lat)).all()
+    both = shapely.area(shapely.intersection(outlines[:, None], outlines[None, :]))
+    np.fill_diagonal(both, 0)
+    assert both.max() < 1e-9
 
 
 def test_positions_of_gps_points_are_not_used() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -82,7 +83,7 @@ def _plain_stays(data: Trajectories, i: int, radius: float, duration: int) -> li
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60), deadline=None)
 @given(walks, st.sampled_from([50.0, 150.0, 400.0]), st.sampled_from([1, 60, 200]))
 def test_trips_between_stays_are_those_of_the_definition(drawn: Any, radius: float, duration: int) -> None:
     data = _data([[(x, y, sum(p[2] for p in walk[: j + 1])) for j, (x, y, _) in enumerate(walk)] for walk in drawn])
@@ -105,7 +106,7 @@ def test_trips_between_stays_are_those_of_the_definition(drawn: Any, radius: flo
         assert (trips["time"].cast(pa.int64()).to_numpy() // 1000).tolist() == [row[0] for row in wanted]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(30), deadline=None)
 @given(walks, st.booleans())
 def test_transitions_are_the_changes_of_tile(drawn: Any, known: bool) -> None:
     timed = [[(x, y, 100 * j) for j, (x, y, _) in enumerate(walk)] for walk in drawn]

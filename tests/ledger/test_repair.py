@@ -53,6 +53,19 @@ def test_a_repaired_release_passes(trips: Path, tmp_path: Path, step: str, k: in
     assert "repair" not in again.manifest["method"]["facts"], "nothing to repair"
 
 
+def test_rows_with_intervals_are_repaired(trips: Path, tmp_path: Path) -> None:
+    ledger = crowdveil.ledger_init(tmp_path / "ledger")
+    released(trips, "first", "1d", ledger)
+    adaptive = {"time_partition": "adaptive", "hour_weight": 0.02, "suppress": "20%"}
+    with pytest.raises(GuaranteeViolatedError, match="leaves"):
+        released(trips, "refused", "1h", ledger, **adaptive)
+    result = released(trips, "second", "1h", ledger, repair=True, **adaptive)
+    assert "until" in pq.read_schema(result.folder / "flows.parquet").names
+    assert {entry["outcome"] for entry in result.manifest["guarantees"]} == {"holds"}
+    zones = {"zones": trips.parent / "zones.csv"}
+    assert crowdveil.ledger_check(ledger, result.folder, trips, **zones).passed
+
+
 def test_a_repair_that_suppresses_too_much_publishes_nothing(trips: Path, tmp_path: Path) -> None:
     ledger = crowdveil.ledger_init(tmp_path / "ledger")
     released(trips, "first", "4h", ledger)

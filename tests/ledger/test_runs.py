@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,10 @@ from serving import cabs
 import crowdveil
 from crowdveil.cli.main import cli
 from crowdveil.errors import GuaranteeViolatedError, InputError, ParameterError
+from crowdveil.io.written_release import file_hash
 from crowdveil.ledger.entries import entries
 from crowdveil.ledger.store import Ledger
+from crowdveil.run.manifest import folder_entry, write_manifest
 from crowdveil.run.pipeline import Request, run
 
 
@@ -108,6 +111,45 @@ def test_inputs_that_overlap_are_audited(trips: Path, ledger: Path, tmp_path: Pa
     pq.write_table(table.slice(23), tmp_path / "rest.parquet")
     rest = release(tmp_path / "rest.parquet", tmp_path / "rest", "1d", ledger=ledger)
     assert rest.manifest["ledger"]["entries_audited"] == 0, "no trip in common"
+
+
+def test_zonings_are_compared_by_the_points_of_the_data(ledger: Path, tmp_path: Path) -> None:
+    """Districts and a shifted grid cut each other: the trips decide what is in an overlap, not the polygons."""
+    rng = np.random.default_rng(2)
+    n = 300
+    x, y = rng.uniform(2, 2.04, n), rng.uniform(48, 48.02, n)
+    columns = {
+        "origin_lon": x,
+        "origin_lat": y,
+        "destination_lon": np.full(n, 2.005),
+        "destination_lat": np.full(n, 48.005),
+    }
+    pq.write_table(pa.table(columns | {"user_id": np.arange(n)}), tmp_path / "points.parquet")
+
+    def zones(name: str, edges: list[float]) -> Path:
+        features = [
+            {
+                "type": "Feature", "properties": {"id": f"{name}{i}"},
+                "geometry": {"type": "Polygon", "coordinates": [[[a, 48], [b, 48], [b, 48.02], [a, 48.02], [a, 48]]]},
+            }
+            for i, (a, b) in enumerate(pairwise(edges))
+        ]  # fmt: skip
+        path = tmp_path / f"{name}.geojson"
+        path.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+        return path
+
+    # The strip between the two borders holds the set that both releases give away.
+    strips = {0.0206: 0, 0.03: 0}
+    for place in strips:
+        strips[place] = int(((x >= 2.02) & (x < 2 + place)).sum())
+    assert 0 < strips[0.0206] < 10 <= strips[0.03]
+    options = {"zone_id": "id", "k": 10, "attack": False, "report": False, "ledger": ledger}
+    data = tmp_path / "points.parquet"
+    crowdveil.anonymize("suppression", data, tmp_path / "one", zones=zones("district", [2, 2.02, 2.04]), **options)
+    with pytest.raises(GuaranteeViolatedError, match=f"leaves {strips[0.0206]} "):
+        crowdveil.anonymize("suppression", data, tmp_path / "near", zones=zones("near", [2, 2.0206, 2.04]), **options)
+    far = crowdveil.anonymize("suppression", data, tmp_path / "far", zones=zones("far", [2, 2.03, 2.04]), **options)
+    assert far.manifest["ledger"]["entries_audited"] == 1 and far.manifest["ledger"]["tier"] in (1, 2)
 
 
 def test_a_correction_that_removes_few_people_is_refused(trips: Path, ledger: Path, tmp_path: Path) -> None:
@@ -250,3 +292,24 @@ def test_a_run_file_of_a_heat_map_names_a_ledger(ledger: Path, tmp_path: Path) -
     run_file.write_text(f'method = "quadtree-heatmap"\n{where}[parameters]\nmin_k = 5\n')
     cli.main(["analyze", "-f", str(run_file)], standalone_mode=False)
     assert [(entry.name, entry.kind) for entry in entries(Ledger(ledger))] == [("map", "locations")]
+
+
+def test_a_release_in_part_files_is_added(trips: Path, ledger: Path, tmp_path: Path) -> None:
+    """A cluster writes a table as a folder of part files; such a release is added afterwards."""
+    made = release(trips, tmp_path / "hours", "1h")
+    table = pq.read_table(made.folder / "flows.parquet")
+    (made.folder / "flows.parquet").unlink()
+    (made.folder / "flows").mkdir()
+    parts = {}
+    for i in range(len(table)):
+        name = f"part-{i:05}.parquet"
+        pq.write_table(table.slice(i, 1), made.folder / "flows" / name)
+        parts[name] = file_hash(made.folder / "flows" / name)
+    manifest = json.loads((made.folder / "manifest.json").read_text())
+    manifest["files"]["data"] = folder_entry("flows", parts)
+    write_manifest(made.folder, manifest)
+    assert crowdveil.ledger_add(ledger, made.folder, trips).entry == 1
+    assert (ledger / "entries" / "1" / "flows" / "part-00000.parquet").stat().st_mode & 0o077 == 0
+    assert crowdveil.ledger_verify(ledger)
+    with pytest.raises(GuaranteeViolatedError, match="leaves 3 people"):
+        release(trips, tmp_path / "day", "1d", ledger=ledger)

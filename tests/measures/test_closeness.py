@@ -7,7 +7,7 @@ import pytest
 from examples import tries
 from scipy.optimize import linprog
 
-from crowdveil.measures.od.closeness import closeness, tree_distances
+from crowdveil.measures.od.closeness import closeness, mean_variation, tree_distances
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Ints
@@ -80,3 +80,19 @@ def test_an_origin_that_reveals_nothing_and_one_that_reveals_all() -> None:
     mean = (0.1 * 0.9 + 0.9 * 0.1) * 1.0
     assert closeness(one_of_many)[0].tolist() == pytest.approx([mean, 0.1])
     assert closeness(one_of_many.all_steps())[0].tolist() == pytest.approx([mean, 0.1])
+
+
+def test_equal_distances_against_the_definition() -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(tries(60)):
+        steps, origins, tiles = 2, 3, 5
+        held = rng.integers(0, 4, (steps, origins, tiles)).astype(float)
+        wanted = trips = 0.0
+        for step in held:
+            for origin in step:
+                if origin.sum():
+                    difference = np.abs(origin / origin.sum() - step.sum(axis=0) / step.sum()).sum() / 2
+                    wanted, trips = wanted + origin.sum() * difference, trips + origin.sum()
+        step, origin, tile = np.nonzero(held)
+        found = mean_variation(step, step * origins + origin, tile, held[step, origin, tile])
+        assert found == pytest.approx(wanted / trips if trips else 0.0)

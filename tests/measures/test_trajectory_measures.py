@@ -347,6 +347,7 @@ def test_without_scikit_learn_it_is_said(monkeypatch: pytest.MonkeyPatch) -> Non
         _value("propensity-score", TrajectoryComparison(data, _release(data, [0, 1], 0.01)))
 
 
+@pytest.mark.slow
 @pytest.mark.realdata
 def test_invariants_on_cabs(realdata: Path) -> None:
     from crowdveil import read_trajectories

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from examples import slow_param
 from hypothesis import given
 from hypothesis import strategies as st
 from reporting import unpacked
@@ -455,9 +456,18 @@ def test_doors_refuse_what_they_cannot_draw(releases: dict[str, Path], tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("kind", "release"), [("flows", "map"), ("areas", "map"), ("profiles", "map"), ("heatmap", "groups")]
+    ("kind", "release", "ending"),
+    [
+        ("flows", "map", "svg"),
+        ("areas", "map", "png"),
+        ("profiles", "map", "svg"),
+        ("heatmap", "groups", "png"),
+        slow_param("flows", "map", "png"),
+        slow_param("areas", "map", "svg"),
+        slow_param("profiles", "map", "png"),
+        slow_param("heatmap", "groups", "svg"),
+    ],
 )
-@pytest.mark.parametrize("ending", ["png", "svg"])
 def test_every_plot_is_drawn(releases: dict[str, Path], tmp_path: Path, kind: str, release: str, ending: str) -> None:
     pytest.importorskip("matplotlib")
     crowdveil.plot(kind, releases[release], tmp_path / f"p.{ending}")

@@ -163,3 +163,55 @@ def test_steps_hold_whole_steps_of_the_parent(trips: Path, tmp_path: Path, step:
     crowdveil.derive(tmp_path / "hours", tmp_path / "days", step="1d")
     with pytest.raises(ParameterError, match="time steps of 86,400 s"):
         crowdveil.derive(tmp_path / "days", tmp_path / "shorter", step="12h")
+
+
+@pytest.fixture
+def zones(tmp_path: Path) -> Path:
+    path = tmp_path / "zones.csv"
+    path.write_text("id,lon,lat\n" + "".join(f"z{i},{2 + i / 100},{48 + i % 2 / 100}\n" for i in range(4)))
+    return path
+
+
+def test_rows_with_intervals_are_added_up(trips: Path, groups: Path, zones: Path, tmp_path: Path) -> None:
+    """Rows that span several hours keep their interval, unless time steps hold them; the ledger accepts both."""
+    ledger = crowdveil.ledger_init(tmp_path / "ledger")
+    options = {"k": 8, "step": "1h", "tz": "Europe/Paris", "zones": zones, "attack": False, "report": False}
+    adaptive = {"time_partition": "adaptive", "hour_weight": 0.05, "ledger": ledger}
+    crowdveil.anonymize("joint", trips, tmp_path / "parent", **options, **adaptive)
+    parent = pq.read_table(tmp_path / "parent" / "flows.parquet")
+    assert "until" in parent.column_names
+    with_zones = crowdveil.derive(tmp_path / "parent", tmp_path / "zones", to_zones=groups, ledger=ledger)
+    days = crowdveil.derive(tmp_path / "parent", tmp_path / "days", step="1d", ledger=ledger)
+    for derived in (with_zones, days):
+        assert derived.manifest["ledger"]["tier"] == 0
+        assert not any(finding.violated for _, finding in crowdveil.verify(derived.folder))
+    child = pq.read_table(tmp_path / "zones" / "flows.parquet")
+    area = {tile: group for group, tiles in (("north", "z0 z1"), ("south", "z2 z3")) for tile in tiles.split()}
+    tiles = {
+        f["properties"]["area"]: f["properties"]["tiles"]
+        for f in json.loads((tmp_path / "parent" / "areas.geojson").read_text())["features"]
+    }
+
+    def group(name: str) -> str | None:
+        found = {area[tile] for tile in tiles[name]}
+        return found.pop() if len(found) == 1 else None
+
+    wanted: dict[Any, int] = {}
+    for row in parent.to_pylist():
+        ends = group(row["origin_area"]), group(row["destination_area"])
+        if None not in ends:
+            key = row["t"], row["until"], *ends
+            wanted[key] = wanted.get(key, 0) + row["volume"]
+    rows = child.to_pylist()
+    assert {(r["t"], r["until"], r["origin_area"], r["destination_area"]): r["volume"] for r in rows} == wanted
+    per_day = pq.read_table(tmp_path / "days" / "flows.parquet")
+    assert "until" not in per_day.column_names
+    assert sum(per_day["volume"].to_pylist()) == sum(parent["volume"].to_pylist())
+
+
+def test_a_derived_release_has_a_crosswalk(trips: Path, groups: Path, tmp_path: Path) -> None:
+    hours(trips, tmp_path / "hours")
+    crowdveil.derive(tmp_path / "hours", tmp_path / "zones", to_zones=groups)
+    lines = (tmp_path / "zones" / "crosswalk.csv").read_text().splitlines()
+    assert lines[0] == "tile,area,area_name,level" and "z0,north,north,1" in lines and len(lines) == 5
+    assert not any(finding.violated for _, finding in crowdveil.verify(tmp_path / "zones"))

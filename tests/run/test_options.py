@@ -22,7 +22,7 @@ from crowdveil.server.kinds.anonymize import JobOptions
 GIVEN: dict[str, Any] = {
     "seed": 5, "format": "csv", "names": True, "wide": True, "export": "omx", "attack": False, "report": False, "title": "Taxis",
     "purpose": "research", "recipient": "everyone", "overwrite": True, "private_report": "p.html", "resume": "kept",
-    "pairing": "pairs.csv", "ledger": "ledger", "repair": True, "engine": "spark", "master": "yarn",
+    "pairing": "pairs.csv", "ledger": "ledger", "repair": True, "engine": "spark", "master": "yarn", "table": "delta",
 }  # fmt: skip
 
 

@@ -76,7 +76,7 @@ def test_a_job_that_cannot_write_reveals_no_path(store: Store, tmp_path: Path, m
 
     monkeypatch.setitem(KINDS, "filter", dataclasses.replace(KINDS["filter"], run=full))
     monkeypatch.chdir(files.inputs(job.id))
-    order = _order(dataclasses.replace(job, files={}), files.inputs(job.id), run, None)
+    order = _order(dataclasses.replace(job, files={}), files, run, None)
     outcome = _outcome(order, os.open(os.devnull, os.O_WRONLY))
     assert str(tmp_path) in outcome["message"]  # what the child says is for the worker
     Worker(store, files, starter_here())._ended(job, ChildMessages(end=outcome), None, 0)

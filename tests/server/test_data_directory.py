@@ -96,6 +96,7 @@ def test_a_folder_of_an_earlier_version_is_adopted_once(tmp_path: Path) -> None:
         database.execute("DROP TABLE about")
         for column in ("previous", "hash"):
             database.execute(f"ALTER TABLE log DROP COLUMN {column}")
+        database.execute("ALTER TABLE tokens DROP COLUMN sources")
         database.execute("UPDATE alembic_version SET version_num = '0002'")
     database.close()
     with pytest.raises(ParameterError, match="start crowdveil serve, which migrates it"):

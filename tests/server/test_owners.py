@@ -94,13 +94,17 @@ def _setup(database_url: str | None, tmp_path: Path) -> Iterator[TwoUsers]:
         yield TwoUsers(service, app, anna, bert, ids["anna"], ids["bert"])
 
 
+_OPERATIONS: list[tuple[str, str, list[dict[str, Any]]]] = []
+
+
 def operations(app: Any) -> list[tuple[str, str, list[dict[str, Any]]]]:
-    """Every operation of the description: method, path, and parameters that an id fits into."""
-    return [
+    """Every operation of the description: method, path, and parameters that an id fits into; the same for all services."""
+    _OPERATIONS[:] = _OPERATIONS or [
         (method.upper(), path, [p for p in operation.get("parameters", []) if takes_an_id(p)])
         for path, there in app.openapi()["paths"].items()
         for method, operation in there.items()
     ]
+    return _OPERATIONS
 
 
 def takes_an_id(parameter: dict[str, Any]) -> bool:

@@ -61,6 +61,27 @@ def test_one_pass_on_long_paths() -> None:
         assert distance.from_one(i, np.arange(3)).tolist() == [plain.one_pass(listed[i], b)[0] for b in listed]
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_passing_over_pairs_far_apart_changes_nothing(seed: int) -> None:
+    """Paths in parallel, with detours, returns and waits at places of their own, so that few pairs are within the band."""
+    rng = np.random.default_rng(seed)
+    ways = []
+    for points in rng.integers(60, 90, 3).tolist():
+        along = np.sort(rng.uniform(0, 9000, points))
+        along[rng.integers(0, points, 3)] -= 1500  # returns
+        across = rng.normal(0, 40, points) + 900 * (np.abs(along - rng.uniform(0, 9000)) < 400)
+        ways.append(np.column_stack([along, across, 10.0 * np.arange(points)]))
+    x, y, t = np.concatenate(ways).T
+    data = Paths(x.copy(), y.copy(), t.copy(), np.cumsum([0, *map(len, ways)]))
+    distance, listed = FrechetManhattan(data), _plain(data)
+    for i in range(3):
+        assert distance.from_one(i, np.arange(3)).tolist() == [plain.one_pass(listed[i], b)[0] for b in listed]
+        for j in range(3):
+            assert [tuple(pair) for pair in distance.coupling(i, j)[1].tolist()] == plain.one_pass(
+                listed[i], listed[j]
+            )[1]
+
+
 @settings(max_examples=tries(60), deadline=None)
 @given(data=paths(max_paths=3, max_points=5))
 def test_exact_is_the_definition_and_never_above_one_pass(data: Paths) -> None:

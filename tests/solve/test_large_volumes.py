@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_boxes import problems, sums
@@ -17,6 +18,7 @@ from crowdveil.kernels.od.deviation import deviations
 from crowdveil.kernels.od.exact_compare import is_below, sign_at
 from crowdveil.kernels.od.forest import search_forest, solve_forest, solve_forest_exactly
 from crowdveil.kernels.od.structures import ANY_CHOICE, BY_ORIGIN, WHOLE, BoxArrays, ForestCosts, MatrixRows, Splits
+from crowdveil.model.arrays import frozen
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
 from crowdveil.solve.od.boxes import MAX_COST, BoxSpace, as_ratio
@@ -72,7 +74,7 @@ def forests(draw: st.DrawFn) -> ForestCosts:
     for i in range(n):
         if above[i] >= 0 and lost[above[i]] < 0:
             lost[above[i]] = draw(volumes)  # what has parts can be split
-    arrays = (np.array(column, np.int64) for column in (cost, lost, above))
+    arrays = (frozen(column, np.int64) for column in (cost, lost, above))
     return ForestCosts(*arrays, draw(st.sampled_from([0, 1, 2000])), draw(volumes))
 
 
@@ -90,7 +92,7 @@ def all_of_forest(forest: ForestCosts) -> Pairs:
     return frozenset((a + forest.lost_cost * forest.gone, s + forest.gone) for a, s in trees)
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 @given(forests(), st.integers(0, 4 * 10**12), st.integers(1, 2**40))
 def test_forests_are_solved_exactly(forest: ForestCosts, budget: int, first: int) -> None:
     everything = all_of_forest(forest)
@@ -138,7 +140,7 @@ def all_of_boxes(space: BoxSpace) -> Pairs:
     return found[-1]
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 @given(spaces(), st.integers(0, 4 * 10**12))
 def test_boxes_are_solved_exactly(space: BoxSpace, budget: int) -> None:
     everything = all_of_boxes(space)
@@ -181,7 +183,7 @@ def test_deviations_of_large_volumes(row: list[int], origins: int, empty: int) -
     [{"name": "joint"}, {"name": "joint", "objective": "reconstruction"}, {"name": "atg-dual"}, {"name": "atg-coupled"},
      {"name": "atg-exact", "delta": 0.01}, {"name": "atg-soft"}, {"name": "joint", "time_partition": "stable"}],
 )  # fmt: skip
-@settings(max_examples=8)
+@settings(max_examples=tries(8))
 @given(data=problems())
 def test_methods_scale_with_the_unit_of_volumes(text: dict[str, Any], data: Any) -> None:
     """A trip of 10¹⁰ units: the same flows are published, with volumes in that unit."""

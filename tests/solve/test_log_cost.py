@@ -14,11 +14,16 @@ from hypothesis import strategies as st
 from crowdveil.kernels.trajectory.log_cost import best_saving, put_together
 from crowdveil.kernels.trajectory.log_cost_bounds import (
     CHUNKS,
+    FINE,
     ROUGH,
     bound_by_chunks,
     bound_by_rough_logs,
     bound_by_whole,
+    evenly_saved,
     rough_log,
+    slack,
+    suffix_bounds,
+    summarize,
 )
 from crowdveil.model.arrays import row_slices
 from crowdveil.progress import no_progress
@@ -89,6 +94,15 @@ def test_long_trajectories_are_put_into_the_groups_of_the_plain_twin(growing: bo
     assert known < by_rough_logs < by_chunks
 
 
+def test_matches_that_are_passed_over_change_no_group_of_long_trajectories() -> None:
+    data = _walks(12, 180, 260)
+    cost = LogCost(data)
+    found = cost.groups(np.arange(12), 3, True, np.random.default_rng(2))
+    order = np.random.default_rng(2).permutation(12).tolist()
+    wanted = plain.groups(_boxes(data), list(range(12)), 3, True, order, cost.costs)
+    assert [(g.members.tolist(), _columns(g.sides)) for g in found] == wanted
+
+
 def test_costs_are_looked_up_again_when_a_group_has_grown() -> None:
     """1 and 2 are equally near to 0, on two sides; when 1 has joined, 3 is nearer than 2."""
     data = Paths(np.array([0.0, 10.0, -10.0, 12.0]), np.zeros(4), np.zeros(4), np.arange(5))
@@ -126,7 +140,16 @@ def test_bounds_are_bounds(seed: int, weights: tuple[float, float], share: float
     costs = (share * 25.0, *weights)
     p, line, row = int(offsets[1]), np.empty(60), np.empty(60)
     exact = best_saving(boxes, 0, p, boxes, p, 60, costs, line)
-    rough = bound_by_rough_logs(boxes, 0, p, boxes, p, 60, costs, line, row)
+    fine = np.empty((9, max((60 - p) // FINE, 1)))
+    summarize(boxes, p, 60, fine, 0, fine.shape[1])
+    table = np.empty((fine.shape[1] + 1, p + 1))
+    rough_arguments = boxes, 0, p, boxes, p, 60, costs, line, row, table
+    assert exact <= suffix_bounds(boxes, 0, p, fine, fine.shape[1], costs, table, row) + slack(p, costs)
+    rough = bound_by_rough_logs(*rough_arguments, -np.inf)
+    # What is asked for may be more or less than can be saved.
+    assert bound_by_rough_logs(*rough_arguments, exact - 1e-3) == rough
+    assert bound_by_rough_logs(*rough_arguments, 1.1 * exact + 1) == 1.1 * exact + 1
+    assert evenly_saved(boxes, 0, p, boxes, p, 60, costs) <= exact + slack(p, costs)
     by_chunks = bound_by_chunks(boxes, 0, p, s.chunks, CHUNKS, min(CHUNKS, 60 - p), costs, line)
     by_whole = bound_by_whole(s.whole[:, :1].copy(), s.whole, 1, p, costs)
     assert exact <= rough <= exact + p * (sum(weights) * 2 * ROUGH + 1e-6)

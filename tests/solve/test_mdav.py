@@ -24,8 +24,8 @@ from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import make_trajectories
 from crowdveil.testing import paths
 
-Way = Literal["compiled", "stepwise", "in blocks", "unpruned"]
-WAYS = pytest.mark.parametrize("way", ["compiled", "stepwise", "in blocks", "unpruned"])
+Way = Literal["compiled", "by tree", "unpruned"]
+WAYS = pytest.mark.parametrize("way", ["compiled", "by tree", "unpruned"])
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,7 @@ class Unknown:
 def _going(way: Way) -> Iterator[None]:
     """Small data on the ways that large data goes."""
     with (
-        patch.object(mdav, "BLOCK", 1 if way == "in blocks" else mdav.BLOCK),
-        patch.object(mdav, "SLOW_BLOCK", 3),
+        patch.object(mdav, "BLOCK", 3),
         patch.object(
             Grouping, "_is_small", lambda self, part: way == "compiled" and isinstance(self.distance, SpatioTemporal)
         ),
@@ -156,20 +155,67 @@ def test_bounds_do_not_change_the_groups_of_drives(weight: float, center: Center
     distance = SpatioTemporal.of(Paths.of(data), weight)
     parts, asked = [np.arange(len(data))], [0, 0]
     plainly = _groups(distance, data.person, 3, center, parts, "unpruned")
-    for way in ("compiled", "stepwise", "in blocks"):
+    for way in ("compiled", "by tree"):
         assert np.array_equal(plainly, _groups(distance, data.person, 3, center, parts, way)), way
-    from crowdveil.kernels.trajectory import spatiotemporal
+    from crowdveil.kernels.trajectory import mdav_tree
 
-    look = spatiotemporal.look_around
+    search = mdav_tree.near_people, mdav_tree.farthest_left
 
-    def counting(*arguments):  # type: ignore[no-untyped-def]
-        *ends, computed = look(*arguments)
-        asked[0], asked[1] = asked[0] + computed, asked[1] + arguments[4] - arguments[3]
-        return (*ends, computed)
+    def counting_near(*arguments):  # type: ignore[no-untyped-def]
+        count, computed = search[0](*arguments)
+        asked[0], asked[1] = asked[0] + computed, asked[1] + int(np.sum(~arguments[3]))
+        return count, computed
 
-    with patch.object(spatiotemporal, "look_around", counting):
-        _groups(distance, data.person, 3, center, parts, "in blocks")
-    assert 0 < asked[0] < asked[1]
+    def counting_far(*arguments):  # type: ignore[no-untyped-def]
+        who, computed = search[1](*arguments)
+        asked[0], asked[1] = asked[0] + computed, asked[1] + int(np.sum(~arguments[3]))
+        return who, computed
+
+    with (
+        patch.object(mdav_tree, "near_people", counting_near),
+        patch.object(mdav_tree, "farthest_left", counting_far),
+    ):
+        _groups(distance, data.person, 3, center, parts, "by tree")
+    assert 0 < 4 * asked[0] < asked[1]
+
+
+@examples(60, deadline=None)
+@given(
+    data=paths(min_paths=3, max_paths=12, max_points=6),
+    weight=st.sampled_from([0.0, 0.7]),
+    gone=st.sets(st.integers(0, 11)),
+)
+def test_bounds_of_nodes_hold_before_and_after_trajectories_are_taken_out(
+    data: Paths, weight: float, gone: set[int]
+) -> None:
+    from crowdveil.kernels.trajectory import mdav_tree as tree
+
+    n, distance = len(data), SpatioTemporal.of(data, weight)
+    made = tree.build(np.arange(n), distance.metric)
+    taken = np.zeros(n, np.bool_)
+    for i in [None, *sorted(j for j in gone if j < n - 1)]:
+        if i is not None:
+            taken[i] = True
+            tree.remove(np.array([i]), made, distance.metric, taken)
+        own = np.empty(tree.SIDES)
+        tree._clear(own)
+        tree._add(own, n - 1, distance.metric)
+        far = distance.from_one(n - 1, np.arange(n))
+        for node in range(1, 2 << made.levels):
+            below = [
+                j for j in np.flatnonzero(~taken).tolist() if _is_below(node, made.leaf_of[j] + (1 << made.levels))
+            ]
+            if not below:
+                assert tree.lower_bound(own, made.bounds[node], weight) == np.inf
+                continue
+            assert tree.lower_bound(own, made.bounds[node], weight) <= far[below].min() + 1e-6
+            assert tree.upper_bound(own, made.bounds[node], weight) >= far[below].max() - 1e-6
+
+
+def _is_below(node: int, leaf: int) -> bool:
+    while leaf > node:
+        leaf //= 2
+    return leaf == node
 
 
 @WAYS

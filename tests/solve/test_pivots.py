@@ -8,7 +8,7 @@ from unittest.mock import patch
 import numpy as np
 import plain_couplings as plain
 import pytest
-from examples import tries
+from examples import slow_param, tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -64,8 +64,9 @@ def test_clusters_are_those_of_the_twin(bounded: bool, data: Paths, draw: st.Dat
     assert np.array_equal(joined.cluster[kept], found.cluster[kept])
 
 
-@pytest.mark.parametrize("exact", [False, True])
-@pytest.mark.parametrize("resampled", [True, False])
+@pytest.mark.parametrize(
+    ("resampled", "exact"), [(True, False), (False, True), slow_param(True, True), slow_param(False, False)]
+)
 def test_bounds_change_nothing_and_skip_most(resampled: bool, exact: bool) -> None:
     data = make_trajectories(City.make(2), 220, seed=4)
     distance = FrechetManhattan(Paths.of(data), exact, resampled)
@@ -78,7 +79,7 @@ def test_bounds_change_nothing_and_skip_most(resampled: bool, exact: bool) -> No
     assert np.array_equal(found[0].cluster, found[1].cluster) and np.array_equal(found[0].pivot, found[1].pivot)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *map(slow_param, range(1, 4))])
 def test_what_is_remembered_changes_nothing_where_people_have_several_trajectories(seed: int) -> None:
     """The sum of squares around a pivot falls when trajectories of its own person that are nearer than all others are taken."""
     data = make_trajectories(City.make(2), 120, seed=seed)

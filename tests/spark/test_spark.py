@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -20,7 +21,7 @@ from spark_runs import executors, same_rows
 import crowdveil
 from crowdveil.engine import StoppedEarlyError
 from crowdveil.engine.spark import SparkEngine
-from crowdveil.errors import GuaranteeViolatedError, InputError, OutputError
+from crowdveil.errors import GuaranteeViolatedError, InputError, OutputError, ParameterError
 from crowdveil.io.geojson import write_zones
 from crowdveil.model.flows import Flows
 from crowdveil.registry import METHODS, find_method
@@ -347,6 +348,39 @@ def test_a_failing_time_step_is_named_and_nothing_is_left(spark: Any, city: Path
     assert said[0].startswith("time step ") and said[1].startswith("time step ")
     assert said[0].partition(": ")[2][:40] == said[1].partition(": ")[2][:40]
     assert not list(tmp_path.iterdir())
+
+
+def test_tables_are_read_by_name_and_by_path(spark: Any, city: Path, tmp_path: Path) -> None:
+    options = {"zones": str(city / "zones.geojson"), "step": "3h", "k": 5, "seed": 4, "report": False}
+    crowdveil.anonymize("suppression", city / "trips.parquet", tmp_path / "here", **options)
+    spark.read.parquet(str(city / "trips.parquet")).write.mode("overwrite").option("path", str(tmp_path / "table")).saveAsTable(
+        "city_trips"
+    )  # fmt: skip
+    for place, data, table in (("name", "default.city_trips", "catalog"), ("path", str(tmp_path / "table"), "parquet")):
+        crowdveil.anonymize("suppression", data, tmp_path / place, spark=spark, table=table, **options)
+        assert same_rows(*(pq.read_table(tmp_path / p / "flows.parquet") for p in ("here", place)))
+    spark.sql("DROP TABLE city_trips")
+    for table in ("catalog", "delta"):
+        with pytest.raises(InputError, match=r"^no_such: wanted a (table|path) .* but Spark cannot read it"):
+            crowdveil.anonymize("suppression", "no_such", tmp_path / "bad", spark=spark, table=table, **options)
+    with pytest.raises(ParameterError, match="wanted data in a file, but it is a table"):
+        crowdveil.anonymize(
+            "suppression", "no_such", tmp_path / "bad", spark=spark, table="catalog", resume=tmp_path / "r", **options
+        )
+    assert not (tmp_path / "bad").exists()
+
+
+def test_the_script_of_the_page_runs_by_spark_submit(city: Path, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/spark.md").read_text()
+    (script,) = re.findall(r"```py\n(# run\.py .*?)```", page, re.DOTALL)
+    (tmp_path / "run.py").write_text(script)
+    submit = Path(pyspark.__file__).parent / "bin/spark-submit"
+    command = [str(submit), "--master", "local[1]", str(tmp_path / "run.py"), str(city / "trips.parquet"),
+               str(city / "zones.geojson"), str(tmp_path / "out")]  # fmt: skip
+    environment = os.environ | {"PYTHONPATH": str(SOURCES), "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert all(not finding.violated for _, finding in crowdveil.verify(tmp_path / "out"))
 
 
 def test_the_command(city: Path, tmp_path: Path) -> None:

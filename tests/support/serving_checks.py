@@ -84,7 +84,13 @@ def performed(count: int, seed: int) -> dict[str, int]:
                 (inputs / files[field]).write_bytes(content)
             kinds = {"methods": "anonymize", "measures": "measure", "analyses": "analyze", "attacks": "attack"}
             job: Any = SimpleNamespace(
-                kind=kinds.get(kind, kind), name=name, parameters=asked.parameters, files=files, limits={}, run=run
+                kind=kinds.get(kind, kind),
+                name=name,
+                parameters=asked.parameters,
+                files=files,
+                limits={},
+                run=run,
+                ledger=None,
             )
             os.chdir(inputs)
             try:

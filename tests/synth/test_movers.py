@@ -326,6 +326,7 @@ def test_impossible_positions_are_refused(town: RoadNetwork) -> None:
         make_movers(town, -1, seed=1)
 
 
+@pytest.mark.slow  # tiny networks are compared in every run
 @pytest.mark.realdata
 def test_on_oldenburg_they_are_as_in_the_paper(realdata: Path) -> None:
     network = read_network(realdata / "oldenburg" / "vertices.txt", realdata / "oldenburg" / "edges.txt")

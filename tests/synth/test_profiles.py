@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import ALL, slow_param
 
 from crowdveil.errors import ParameterError
 from crowdveil.model.flows import Flows
@@ -21,7 +22,8 @@ TABLE_2 = {
     "senegal_split": (6664, 305194, 956742, 0.065, 0.460),
     "senegal_big": (1666, 100322, 956742, 0.123, 0.807),
 }
-names = pytest.mark.parametrize("name", TABLE_2)
+LARGE = {"senegal_split", "senegal_big"}
+names = pytest.mark.parametrize("name", [slow_param(name) if name in LARGE else name for name in TABLE_2])
 
 
 @cache
@@ -87,7 +89,7 @@ def test_tiles_cluster(name: str) -> None:
     assert cell.var() > 5 * cell.mean()
 
 
-@pytest.mark.parametrize("name", ["nyc", "civ", "senegal_crop", "senegal_split"])
+@pytest.mark.parametrize("name", ["nyc", "civ", "senegal_crop", slow_param("senegal_split")])
 def test_same_seed_same_bytes(name: str) -> None:
     one, two, other = (make_profile(name, np.random.default_rng(seed)) for seed in (4, 4, 5))
     for column in ("origin", "destination", "volume"):
@@ -106,7 +108,7 @@ def test_hours_differ_but_share_their_large_flows() -> None:
 
 def test_only_taxis_ride_inside_a_tile() -> None:
     assert (made("nyc").origin == made("nyc").destination).any()
-    for name in ("civ", "senegal", "senegal_split"):
+    for name in ("civ", "senegal", *(("senegal_split",) if ALL else ())):
         assert (made(name).origin != made(name).destination).all()
 
 
@@ -120,6 +122,7 @@ def test_the_crop_is_the_west_of_a_larger_map() -> None:
     np.testing.assert_allclose(np.sort(crop_x), west, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_split_is_a_split_of_the_big_one() -> None:
     split, big = (make_profile(name, np.random.default_rng(2)) for name in ("senegal_split", "senegal_big"))
     n = len(big.zones)

@@ -13,7 +13,7 @@ import numpy as np
 from crowdveil import engine
 from crowdveil.attacks.adversary_view import AdversaryView, AttackScenario
 from crowdveil.attacks.base import AdversaryParams, Attack, Interval, KnowledgeParams, Risk
-from crowdveil.model.arrays import Floats, Ints, row_slices, take_slices
+from crowdveil.model.arrays import Floats, Ints, frozen, row_slices, take_slices
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
 
@@ -83,7 +83,7 @@ def draw_targets(view: AdversaryView, params: AdversaryParams, rng: np.random.Ge
 
 def _search(view: AdversaryView, params: KnowledgeParams, rule: MatchRule) -> Callable[[Ints], engine.Arrays]:
     """Return the search for the worst combination, as a task on some individuals."""
-    index, label, labels = view.candidates.index, view.candidates.label, _labels(view)
+    index, label, labels = view.candidates.index, frozen(view.candidates.label, np.int64), _labels(view)
     wanted, h, most = view.wanted, params.knowledge, params.max_combinations
     if rule.kind == "in-order":
         from crowdveil.kernels.attacks.known_orders import smallest_crowds_in_order
@@ -183,7 +183,7 @@ def _risk_of_choices(
     from crowdveil.kernels.attacks.known_shares import AT_LEAST, IN_ORDER, PROPORTION, WITHIN, crowds_of
 
     kind = {"at-least": AT_LEAST, "within": WITHIN, "proportion": PROPORTION, "in-order": IN_ORDER}[rule.kind]
-    index, label = view.candidates.index, view.candidates.label
+    index, label = view.candidates.index, frozen(view.candidates.label, np.int64)
     group_size = crowds_of(
         kind, rule.tolerance, sizes, location, value, view.wanted[unit], index.location_offsets, index.unit, of_candidates,
         index.first, index.position, label, _labels(view),

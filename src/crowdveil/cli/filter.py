@@ -17,6 +17,7 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending
 from crowdveil.progress import progress_bar
 from crowdveil.reading import TrajectoryReading
+from crowdveil.run.options import refuse_table_without_spark
 from crowdveil.runfiles.common import load
 
 _HELP = {
@@ -43,7 +44,7 @@ def _filter_options() -> list[click.Option]:
 
 def _call(
     data: str | None, output: str | None, run_file: str | None, overwrite: bool, engine: str, master: str | None,
-    **values: Any,
+    table: str | None, **values: Any,
 ) -> None:  # fmt: skip
     filters: list[Filter] = click.get_current_context().ensure_object(list)
     server = remote_target(values)
@@ -57,8 +58,9 @@ def _call(
         return
     notes, reading = ReadNotes(), given(TrajectoryReading, values)
     if engine == "spark":
-        found = _on_spark(data, output, filters, overwrite, notes, master, reading)
+        found = _on_spark(data, table, output, filters, overwrite, notes, master, reading)
     else:
+        refuse_table_without_spark(table)
         found = filter_file(data, output, filters, overwrite=overwrite, notes=notes, **reading)
     show_notes(notes)
     for line in found.lines():
@@ -67,9 +69,10 @@ def _call(
 
 
 def _on_spark(
-    data: str, output: str, filters: list[Filter], overwrite: bool, notes: ReadNotes, master: str | None, reading: dict[str, Any]
+    data: str, table: str | None, output: str, filters: list[Filter], overwrite: bool, notes: ReadNotes, master: str | None,
+    reading: dict[str, Any],
 ) -> FilterResult:  # fmt: skip
-    from crowdveil.engine.spark import spark_engine
+    from crowdveil.engine.spark import SparkTable, spark_engine
     from crowdveil.run.spark.trajectory_filters import filter_on_spark
 
     check_filters(filters)
@@ -79,7 +82,14 @@ def _on_spark(
         with spark_engine(None, master) as cluster:
             stage("filtering")
             return filter_on_spark(
-                cluster, data, output, filters, options, overwrite=overwrite, notes=notes, progress=progress
+                cluster,
+                SparkTable.of(data, table),
+                output,
+                filters,
+                options,
+                overwrite=overwrite,
+                notes=notes,
+                progress=progress,
             )
 
 

@@ -33,6 +33,7 @@ from crowdveil.progress import progress_bar
 from crowdveil.reading import EitherReading, FlowReading
 from crowdveil.registry import MEASURES
 from crowdveil.run.manifest import NOT_OF_FLOWS
+from crowdveil.run.options import refuse_table_without_spark
 from crowdveil.runfiles.common import load
 
 
@@ -40,7 +41,7 @@ def _call(
     original: str | None, release: str | None, measures: str | None, run_file: str | None, pairing: str | None,
     paired_by_id: bool, as_json: bool, output: str | None, plot: str | None, overwrite: bool, **values: Any,
 ) -> None:  # fmt: skip
-    engine, master = values.pop("engine"), values.pop("master")
+    engine, master, spark_table = (values.pop(name) for name in ("engine", "master", "table"))
     names: Any = None if measures is None else listed(measures)
     if run_file is not None:
         if original is not None or release is not None or measures is not None:
@@ -64,6 +65,13 @@ def _call(
             server, uploads, names, as_json, output, plot, overwrite, options | {"paired_by_id": paired_by_id}
         )
         return
+    data: Any = original
+    if engine == "spark":
+        from crowdveil.engine.spark import SparkTable
+
+        data = SparkTable.of(original, spark_table)
+    else:
+        refuse_table_without_spark(spark_table)
     with ExitStack() as files:
         table, picture = (
             None if path is None else files.enter_context(new_file(Path(path), overwrite=overwrite))
@@ -71,7 +79,7 @@ def _call(
         )
         with progress_bar() as (progress, stage):
             found = api.measure(
-                original, release, names, pairing=pairing, paired_by_id=paired_by_id, engine=engine, master=master, notes=notes,
+                data, release, names, pairing=pairing, paired_by_id=paired_by_id, engine=engine, master=master, notes=notes,
                 progress=progress, stage=stage, **options,
             )  # fmt: skip
         if table is not None:

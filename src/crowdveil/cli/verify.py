@@ -14,13 +14,16 @@ from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.guarantees.base import FROM_FILES, tally
 from crowdveil.reading import EitherReading
 from crowdveil.run import releases
+from crowdveil.run.options import refuse_table_without_spark
 
 
 @click.command(params=[*engine_options(), *options_of(EitherReading)])
 @click.argument("folder")
 @click.option("--original", metavar="FILE", help="The trips, flows or trajectories that the release was made from.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-def command(folder: str, original: str | None, as_json: bool, engine: str, master: str | None, **values: Any) -> None:
+def command(
+    folder: str, original: str | None, as_json: bool, engine: str, master: str | None, table: str | None, **values: Any
+) -> None:
     """Check a release or a heat map from its files alone, or with the original data too.
 
     Each guarantee holds, is violated, or is not checked: files alone do not show everything, and noise is shown by no file.
@@ -39,9 +42,10 @@ def command(folder: str, original: str | None, as_json: bool, engine: str, maste
     if reading and original is None:
         raise click.UsageError("options of reading are for the original data; give it with --original.")
     if engine == "spark":
-        checked, manifest = releases.verify_on_spark(folder, original, reading, master=master)
+        checked, manifest = releases.verify_on_spark(folder, original, reading, master=master, table=table)
         counts = manifest["k_unit"]
     else:
+        refuse_table_without_spark(table)
         checked, counts = releases.verified(Path(folder), original, reading)
     if as_json:
         findings = [

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
@@ -55,6 +56,27 @@ _OWN = {
 """Further settings of a session that is started here."""
 
 
+@dataclass(frozen=True)
+class SparkTable:
+    """A table that Spark reads through one of its connectors.
+
+    Attributes
+    ----------
+    name
+        Its name in Spark's catalog, or its path.
+    format
+        "catalog" for a name; the format of the connector for a path.
+    """
+
+    name: str
+    format: str
+
+    @classmethod
+    def of(cls, data: Any, table: str | None) -> Any:
+        """Return the data as a table of a format; unchanged without one, or if it is no name."""
+        return cls(str(data), table) if table is not None and isinstance(data, str | Path) else data
+
+
 class SparkEngine:
     """A Spark session with the operations of partitions: read, map, group, collect, write.
 
@@ -86,7 +108,9 @@ class SparkEngine:
     # Data in
 
     def read(self, data: Any) -> Frame:
-        """Return the rows of a path (a CSV has text in all columns), or of a data frame of the user's session."""
+        """Return the rows of a path (a CSV has text in all columns), a table, or a data frame of the user's session."""
+        if isinstance(data, SparkTable):
+            return self._read_table(data)
         if not isinstance(data, str | Path):
             name = f"crowdveil_{uuid.uuid4().hex}"
             data.createOrReplaceGlobalTempView(name)
@@ -101,6 +125,21 @@ class SparkEngine:
             options = {"header": True, "sep": separator, "mode": "FAILFAST", "escape": '"', "enforceSchema": False}
             return self.act(lambda: self.session.read.options(**options).csv(path))
         return self.act(lambda: self.session.read.parquet(path))
+
+    def _read_table(self, table: SparkTable) -> Frame:
+        reader = self.session.read
+        by_name = table.format == "catalog"
+        try:
+            return self.act(
+                lambda: reader.table(table.name) if by_name else reader.format(table.format).load(table.name)
+            )
+        except Exception as error:
+            wanted = "a table of Spark's catalog" if by_name else f"a path in the format {table.format}"
+            raise InputError(
+                table.name,
+                f"wanted {wanted}, but Spark cannot read it ({type(error).__name__}); check the name, {Option('table')}, and "
+                "that the connector's jar is on Spark's class path.",
+            ) from error
 
     def _separator(self, path: str) -> str:
         """Return the most frequent delimiter in the first line."""

@@ -22,7 +22,7 @@ from crowdveil.guarantees.sectors import (
     SectorKAnonymity,
     WellFormedSectors,
 )
-from crowdveil.guarantees.suppressed_trajectories import SuppressedTrajectories
+from crowdveil.guarantees.suppressed_trajectories import SuppressedSegments, SuppressedTrajectories
 from crowdveil.guarantees.swapping import NoOwnPoints, OriginalPoints, SwappedTrajectories
 from crowdveil.guarantees.tile_pairs import SharedTilePairs
 from crowdveil.guarantees.trajectories import (
@@ -48,6 +48,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     TrajectoryKAnonymity,
     SegmentKAnonymity,
     SuppressedTrajectories,
+    SuppressedSegments,
     CombinationKAnonymity,
     OriginalPoints,
     SwappedTrajectories,
@@ -85,6 +86,7 @@ __all__ = [
     "SegmentKAnonymity",
     "SharedTilePairs",
     "SumsOfParent",
+    "SuppressedSegments",
     "SuppressedTrajectories",
     "SuppressionBudget",
     "SwappedTrajectories",

@@ -17,6 +17,7 @@ from crowdveil.guarantees.intervals import (
     WindowLength,
     budget_windows,
     local_seconds,
+    rounded_over_windows,
     window_keys,
 )
 from crowdveil.guarantees.original import step_volumes, volumes_by_step, volumes_in_rows, volumes_of_rows
@@ -218,6 +219,7 @@ class SuppressionBudget(Guarantee):
     def _check_windows_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
         """Compare what is missing of each window of the original with its volume, without intervals of fewer than k people."""
         window, counts = budget_windows(original, self.tz, self.window or "all", self.interval_s, self.k)
+        original = rounded_over_windows(original, window)
         groups, number = np.unique(window[counts], return_inverse=True)
         volume = np.zeros(len(groups) + 1, np.int64)
         np.add.at(volume, number, step_volumes(original)[counts])

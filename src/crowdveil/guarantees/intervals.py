@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Literal, NamedTuple
 from zoneinfo import ZoneInfo
@@ -10,7 +11,7 @@ import numpy as np
 
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Ints, Mask
-from crowdveil.model.flows import Flows
+from crowdveil.model.flows import WEIGHT_UNITS, Flows
 
 WindowLength = Literal["1d", "7d", "all"]
 _DAY_S, _WEEK_S = 86_400, 604_800
@@ -110,6 +111,21 @@ def budget_windows(original: Flows, tz: str, window: WindowLength, interval_s: i
         here = top.reshape(-1) == number
         counts[here] = people_in(original, here) >= k
     return BudgetWindows(key, counts)
+
+
+def rounded_over_windows(original: Flows, window: Ints) -> Flows:
+    """Return weighted flows with the whole trips of each over its window: those up to any flow, in order, are their weight,
+    rounded. Without weights, return the flows unchanged; `window` is that of each time step.
+    """
+    if original.weight is None:
+        return original
+    volume, of_flow = np.zeros(len(original), np.int64), np.repeat(window, np.diff(original.offsets))
+    for key in np.unique(of_flow).tolist():
+        here = np.flatnonzero(of_flow == key)
+        whole, rest = np.divmod(original.weight[here], WEIGHT_UNITS)
+        so_far = (np.cumsum(rest) + WEIGHT_UNITS // 2) // WEIGHT_UNITS
+        volume[here] = whole + np.diff(so_far, prepend=0)
+    return replace(original, volume=volume)
 
 
 def window_keys(local: Ints, window: WindowLength) -> Ints:

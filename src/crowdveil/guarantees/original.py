@@ -6,6 +6,7 @@ Steps are found by their time and tiles by their id, independently of the code o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -245,7 +246,13 @@ def _count_wrong_totals(
 
 def _window_volumes(written: WrittenRelease, original: Flows) -> Ints:
     """Return the volume of the original in each listed window."""
-    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(step_volumes(original))])
     low, high = written.listed_windows()
-    volumes: Ints = before[np.searchsorted(original.t, high)] - before[np.searchsorted(original.t, low)]
+    first, last = np.searchsorted(original.t, low), np.searchsorted(original.t, high)
+    if original.weight is not None:
+        # The weights of a window are rounded once; as whole numbers of Python, which cannot overflow.
+        of_step = [sum(original.weight[a:b].tolist()) for a, b in pairwise(original.offsets.tolist())]
+        sums = [sum(of_step[a:b]) for a, b in zip(first.tolist(), last.tolist(), strict=True)]
+        return np.array([(units + WEIGHT_UNITS // 2) // WEIGHT_UNITS for units in sums], np.int64)
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(step_volumes(original))])
+    volumes: Ints = before[last] - before[first]
     return volumes

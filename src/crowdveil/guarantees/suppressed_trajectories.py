@@ -1,4 +1,4 @@
-"""Check the suppression budget of released trajectories, on the written table and the original."""
+"""Check the suppression budget of released trajectories or segments of them, on the written table and the original."""
 
 from __future__ import annotations
 
@@ -65,3 +65,42 @@ class SuppressedTrajectories(Guarantee):
         if counts["open"]:
             said.append("whose they are is known only during the run")
         return f"{'; '.join(said)}."
+
+
+class SuppressedSegments(SuppressedTrajectories):
+    """At most a share of the segments of trajectories is suppressed, and those of at least k people, or none."""
+
+    name: ClassVar[str] = "suppressed-segments"
+    segment_s: int = Field(ge=1)
+    """Length of a segment in seconds: trajectories are cut at its multiples."""
+
+    def statement(self) -> str:
+        """Return the guarantee in one sentence."""
+        unit = "people" if self.k_unit == "people" else "trajectories"
+        whose = f"those of at least {self.k:,} {unit}"
+        return f"At most {100 * self.suppress:g} % of the segments of trajectories are suppressed: none, or {whose}."
+
+    def check_with_trajectories(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
+        """Count the segments that are missing of each original trajectory, and the people behind them."""
+        begins = np.ones(original.points, np.bool_)
+        slot = original.t // self.segment_s
+        begins[1:] = slot[1:] != slot[:-1]
+        begins[original.offsets[:-1]] = True
+        segments = np.add.reduceat(begins, original.offsets[:-1], dtype=np.int64) if len(original) else np.zeros(0)
+        published = len(np.unique(written.column("published_id")))
+        over = not within_budget(int(segments.sum()) - published, int(segments.sum()), self.suppress)
+        if source is None:
+            return self.make_finding(over, {"over": over, "open": 1}, open_=True, with_original=True)
+        missing = segments - np.bincount(source, minlength=len(original))
+        if len(source) != published or missing.min(initial=0) < 0:
+            return self.make_finding(True, {"other_number": 1}, with_original=True)
+        absent = np.flatnonzero(missing)
+        behind = original.person[absent] if self.k_unit == "people" else absent
+        few = 0 < len(np.unique(behind)) < self.k
+        return self.make_finding(over or few, {"over": over, "few_people": few}, with_original=True)
+
+    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
+        """Return whether too many are suppressed, or too few people's. Numbers are left out: they may reveal a person."""
+        if not with_original and not counts["other_number"]:
+            return "the files do not show how many segments the original has."
+        return super().describe(counts, with_original)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import ClassVar, Literal
@@ -202,8 +203,8 @@ def _equivalence_classes(written: WrittenRelease) -> Ints:
     number, t = written.column("published_id"), written.column("timestamp")
     points = np.column_stack([written.column("lon"), written.column("lat"), t.astype(np.float64)])
     begins = np.flatnonzero(np.diff(number, prepend=number[0] - 1 if len(number) else 0))
+    # A hash of the points of each: copies of them would take as much memory again as the table.
+    every, group = points.view(np.uint8).reshape(-1).data, dict[bytes, int]()
     cuts = (np.append(begins, len(number)) * points[:1].nbytes).tolist()
-    every = points.tobytes()
-    trajectories = [every[a:b] for a, b in pairwise(cuts)]
-    group = {points: number for number, points in enumerate(dict.fromkeys(trajectories))}
-    return np.array(list(map(group.__getitem__, trajectories)), np.int64)
+    content = (hashlib.blake2b(every[a:b], digest_size=16).digest() for a, b in pairwise(cuts))
+    return np.array([group.setdefault(hashed, len(group)) for hashed in content], np.int64)

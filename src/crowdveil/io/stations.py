@@ -29,6 +29,8 @@ DECIMALS = 5
 """Decimals of positions that are compared: about a meter. The same station is written with more or fewer digits."""
 REPEATED = 5
 """Least rows of a station, on average."""
+REACH = 4.0
+"""Largest radius of a cell, in median distances between neighboring stations: people walk to a station, and maps are readable."""
 MAX_POSITIONS = 1_000_000
 """Distinct ids and positions beyond which they are no stations."""
 _ROLES = ("origin_lon", "origin_lat", "destination_lon", "destination_lat")
@@ -109,5 +111,5 @@ def _cells(names: Labels, lon: Floats, lat: Floats) -> Zones | None:
     places, cell = np.unique(np.column_stack([lon, lat]), axis=0, return_inverse=True)
     if len(places) < 2:
         return None
-    cells = voronoi_zones(np.arange(len(places)).astype(object), places[:, 0], places[:, 1])
+    cells = voronoi_zones(np.arange(len(places)).astype(object), places[:, 0], places[:, 1], REACH)
     return Zones(names, lon, lat, polygons=cells.outlines(cell.reshape(-1).astype(np.int32)), kind="voronoi")

@@ -97,7 +97,7 @@ def read_trajectories(
     table, kept = _keep_rows_with_ids(source, table, columns, drop_invalid, notes)
 
     read_lon, read_lat, times, (group, labels, person, people) = run_parallel(
-        *point_readers(source, columns, table, form), lambda: number_trajectories(source, table, columns, notes)
+        *point_readers(source, columns, table, form), partial(number_trajectories, source, table, columns, notes)
     )
     rules.warn(count_case_variants(people), columns.people, notes)
     _note_times(times, columns, tz, notes)
@@ -105,6 +105,7 @@ def read_trajectories(
     found, lon_deg, lat_deg = find_unusable_points(columns, read_lon, read_lat, times, form), read_lon[0], read_lat[0]
     found = add_comma_reasons(found, columns, table)
     lost = drop_or_raise(source, found, hint_for(found, columns, lon_deg, lat_deg), drop_invalid, notes)
+    del table, read_lon, read_lat  # ids and times as text take more memory than the points
     if lost is not None:
         lon_deg, lat_deg = np.where(lost, 0.0, lon_deg), np.where(lost, 0.0, lat_deg)
     points = Points(lon_deg, lat_deg, t, group, lost)

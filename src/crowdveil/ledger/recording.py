@@ -44,9 +44,12 @@ def add_entry(
     roles = {role: str(files[role]["name"]) for role in COPIED if role in files}
     with ledger.new_entry_folder(number) as target:
         for name in roles.values():
-            shutil.copyfile(folder / name, target / name)
+            # A table that was written on a cluster is a folder of part files.
+            copy = shutil.copytree if (folder / name).is_dir() else shutil.copyfile
+            copy(folder / name, target / name)
         pq.write_table(_records_table(candidate), target / RECORDS)
-        stored = {path.name: file_hash(path) for path in sorted(target.iterdir())}
+        held = sorted(path for path in target.rglob("*") if path.is_file())
+        stored = {path.relative_to(target).as_posix(): file_hash(path) for path in held}
     entry = Entry(
         entry=number, name=candidate.name, kind=candidate.kind, columns=candidate.columns, inputs=candidate.inputs,
         period=candidate.period, k=candidate.k, k_unit=candidate.k_unit, method=made_by.method,

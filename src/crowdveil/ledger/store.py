@@ -191,10 +191,11 @@ class Ledger:
         with write_errors(self.folder):
             folder.mkdir(mode=0o700)
             yield folder
-            for path in folder.iterdir():
-                path.chmod(0o600)
-                with path.open("rb") as file:
-                    os.fsync(file.fileno())
+            for path in folder.rglob("*"):
+                path.chmod(0o700 if path.is_dir() else 0o600)
+                if path.is_file():
+                    with path.open("rb") as file:
+                        os.fsync(file.fileno())
             _sync_folder(folder)
             _sync_folder(folder.parent)
 

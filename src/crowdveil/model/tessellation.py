@@ -176,8 +176,12 @@ def _along(shape: Any, spacing: float) -> tuple[Floats, Floats]:
     return points[:, 0], points[:, 1]
 
 
-def voronoi_zones(ids: Labels, lon: Floats, lat: Floats) -> Zones:
-    """Return the Voronoi cell of each point, in planar meters, clipped to the box of all points with a margin of a tenth."""
+def voronoi_zones(ids: Labels, lon: Floats, lat: Floats, reach: float | None = None) -> Zones:
+    """Return the Voronoi cell of each point, in planar meters, clipped to the box of all points with a margin of a tenth.
+
+    With `reach`, a cell also ends at that many times the median distance between a point and its nearest other one. So no cell is
+    large, neither of points at the edge nor of one that lies far from all others.
+    """
     import shapely
 
     projection = LocalProjection.around(lon, lat)
@@ -187,8 +191,20 @@ def voronoi_zones(ids: Labels, lon: Floats, lat: Floats) -> Zones:
     margin = max(float(np.ptp(x)), float(np.ptp(y)), 1000.0) / 10
     box = shapely.box(x.min() - margin, y.min() - margin, x.max() + margin, y.max() + margin)
     cells = [box] if len(x) == 1 else _voronoi_cells(x, y, box)
+    if reach is not None and len(x) > 1:
+        cells = shapely.intersection(
+            cells, shapely.buffer(shapely.points(x, y), reach * _median_spacing(x, y), quad_segs=8)
+        )
     polygons = projection.polygons_to_globe(np.array(cells, dtype=object))
     return Zones(ids, lon, lat, polygons=polygons, kind="voronoi")
+
+
+def _median_spacing(x: Floats, y: Floats) -> float:
+    """Return the median distance between a point and its nearest other one."""
+    from scipy.spatial import cKDTree
+
+    points = np.column_stack([x, y])
+    return float(np.median(cKDTree(points).query(points, k=2)[0][:, 1]))
 
 
 def _voronoi_cells(x: Floats, y: Floats, box: Any) -> Any:

@@ -15,7 +15,8 @@ from crowdveil.attacks.adversary_view import ranks
 from crowdveil.attacks.od.homogeneity import AREA, TILE, KnownEnds
 from crowdveil.errors import counted
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.model.arrays import Ints
+from crowdveil.measures.od.closeness import mean_variation
+from crowdveil.model.arrays import Ints, take_slices
 
 NOISY = "differential-privacy"
 
@@ -138,9 +139,28 @@ def _inference(written: WrittenRelease, noise: dict[str, Any] | None) -> list[st
         f"Guessing the most frequent destination area is correct for {guessed} of the trips.",
         f"A destination area has {sized:,.1f} tiles on average over trips.",
     ]
+    if float(np.sum(sizes[destination])) <= MAX_ENTRIES:
+        entries, offsets = take_slices(_tile_offsets(sizes), destination)
+        spread = np.repeat(volume / np.maximum(sizes[destination], 1), np.diff(offsets))
+        tiles = np.concatenate([np.zeros(0, np.int64), *written.area_tiles])[entries]
+        rows = np.repeat(np.arange(len(destination)), np.diff(offsets))
+        far = mean_variation(step[rows], group[rows], tiles, spread)
+        lines.append(
+            f"The destinations of an origin differ from those of all trips of the {when} by {far:.2f} on average over trips "
+            "(t-closeness with equal distances: 0 the same tiles, 1 no tile in common). No method guarantees it."
+        )
     if noise is not None:
         lines.append("These are shares of noisy volumes, not of real trips.")
     return lines
+
+
+MAX_ENTRIES = 20_000_000
+"""Tiles of the destinations of all rows up to which t-closeness is computed for a report."""
+
+
+def _tile_offsets(sizes: Ints) -> Ints:
+    """Return the offsets of the tiles of areas, from their numbers."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
 
 
 def _of_trajectories(

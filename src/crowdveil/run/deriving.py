@@ -19,6 +19,7 @@ from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, SumsOfParent, We
 from crowdveil.guarantees.base import Outcome, require_not_violated
 from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.derived_areas import derived_areas
+from crowdveil.io.derived_files import write_derived
 from crowdveil.io.geojson import write_features
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import write_table
@@ -85,6 +86,7 @@ def derive(
         write_table(tables.flows, target / names["data"])
         write_table(tables.steps, target / names["steps"])
         write_features(tables.features, target / AREAS_FILE)
+        names |= write_derived(read_release(target, names), (), suffix.lstrip("."), _tz(parent), target)
         files = {role: file_entry(target / name) for role, name in names.items()}
         read_back = read_release(target, names)
         manifest = _manifest(Path(folder), parent, options, k, tables, files)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from crowdveil.errors import Option, ParameterError
 from crowdveil.params import Params
 
 
@@ -80,6 +81,9 @@ class EngineOptions(Params):
     """Where the work is done: on this machine, or on a cluster with Spark (needs the extra spark, and Java)."""
     master: str | None = Field(None, json_schema_extra={"metavar": "URL"})
     """Master of the Spark session that is started, such as yarn; local[*] if not given."""
+    table: str | None = Field(None, pattern=r"\w[\w.\-]*", json_schema_extra={"metavar": "FORMAT"})
+    """On Spark: read the data as a table, by its name in Spark's catalog with catalog, or by its path with the format of a
+    connector, such as delta or iceberg."""
 
 
 class AuditOptions(Params):
@@ -104,3 +108,9 @@ class RunOptions(AuditOptions, EngineOptions, ReleaseOptions):
     """Write the original of each published trajectory to this confidential file outside the release (.csv or .parquet)."""
     ledger: Location = _location_field("FOLDER")
     """Audit the release against the earlier ones in this ledger before it is published, and add it; confidential folder."""
+
+
+def refuse_table_without_spark(table: str | None) -> None:
+    """Raise if data is to be read as a table of Spark, but without Spark."""
+    if table is not None:
+        raise ParameterError(Option("table"), f"it is for tables of Spark; add {Option('engine', 'spark')}.")

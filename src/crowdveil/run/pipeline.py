@@ -21,7 +21,7 @@ from crowdveil.registry import find_method
 from crowdveil.run.backend import Backend, RunSpec
 from crowdveil.run.local import LocalBackend
 from crowdveil.run.manifest import Measured, build_manifest
-from crowdveil.run.options import DECISION, AuditOptions, RunOptions
+from crowdveil.run.options import DECISION, AuditOptions, RunOptions, refuse_table_without_spark
 from crowdveil.run.result import Result
 from crowdveil.run.verification import (
     add_run_warnings,
@@ -98,6 +98,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
 
 def _backend(spec: RunSpec, session: Any, stage: Stage) -> AbstractContextManager[Backend]:
     if spec.options.engine == "local" and session is None:
+        refuse_table_without_spark(spec.options.table)
         return LocalBackend(spec)
     from crowdveil.run.spark import spark_backend
 

@@ -31,16 +31,17 @@ def verify_on_spark(
     *,
     master: str | None = None,
     spark: Any = None,
+    table: str | None = None,
 ) -> tuple[list[tuple[Guarantee, Finding]], dict[str, Any]]:
-    """Verify a release on Spark, as `verify` does here; return the manifest too."""
-    from crowdveil.engine.spark import spark_engine
+    """Verify a release on Spark, as `verify` does here; return the manifest too. `table` is the format of an original table."""
+    from crowdveil.engine.spark import SparkTable, spark_engine
     from crowdveil.run.spark.aligned_partitions import verify_with_original
     from crowdveil.run.spark.release_verification import verify as verify_partitions
 
     with spark_engine(spark, master) as engine:
         if original is None:
             return verify_partitions(engine, str(folder))
-        return verify_with_original(engine, str(folder), original, reading or {})
+        return verify_with_original(engine, str(folder), SparkTable.of(original, table), reading or {})
 
 
 def verify(

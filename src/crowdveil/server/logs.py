@@ -6,6 +6,7 @@ place in the code, and never the message.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -50,9 +51,19 @@ class TextFormatter(logging.Formatter):
         return f"crowdveil: {record.getMessage()}{f' ({more})' if more else ''}"
 
 
+class StandardErrorHandler(logging.Handler):
+    """Lines on standard error as it is when they are written: it may be another one, or closed, since the start."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the line of a record."""
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(self.format(record) + "\n")
+            sys.stderr.flush()
+
+
 def configure(form: str) -> None:
     """Write lines of this form from now on; requests are logged in JSON alone."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = StandardErrorHandler()
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     for name in (_LOGGER.name, *_OTHERS):
         logger = logging.getLogger(name)

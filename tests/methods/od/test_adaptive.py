@@ -275,9 +275,12 @@ def test_the_ends_of_a_period_have_k_people() -> None:
     assert release.intervals is not None and release.intervals.t.min() == 0 and release.step_table().num_rows == 1
 
 
-def test_windows_are_not_for_partitions_of_time_steps() -> None:
-    reason = METHOD.partitioning(JointParams(time_partition="adaptive"))
-    assert reason is not None and "interval" in reason
+def test_partitions_hold_whole_windows() -> None:
+    assert METHOD.windowed(JointParams()) is None
+    weeks = METHOD.windowed(JointParams(time_partition="adaptive", window="7d"))
+    assert weeks is not None and weeks.window == "7d"
+    reason = METHOD.partitioning(JointParams(time_partition="adaptive", window="all"))
+    assert reason is not None and "one window" in reason
 
 
 TABLE = "time,period,half\n00:00,night,early\n06:00,morning,early\n09:00,midday,late\n16:00,evening,late\n20:00,night,late\n"

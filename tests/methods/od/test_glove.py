@@ -27,6 +27,7 @@ from crowdveil import testing
 from crowdveil.kernels.od.glove import merge_flows
 from crowdveil.kernels.od.structures import StepFlows
 from crowdveil.methods.od.glove import GloveParams, merge, run
+from crowdveil.model.arrays import frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import REPORTED
 from crowdveil.model.zones import Zones
@@ -108,7 +109,8 @@ def test_ties_go_to_the_earliest_clusters(join: str, most: int) -> None:
         points: Any = [tuple(point) for point in place.tolist()]
         near = plain_nearest(rows, points, 10**9, most)
         twin = PlainGlove(rows, points, near, most, 10, 5, join_any=join == "any", by_volume=False)
-        nobody = np.zeros(0, np.int64)
+        # Read-only, as in a run: kernels are compiled again for writable arrays.
+        place, trips, nobody = frozen(place, np.float64), frozen(trips, np.int64), frozen(np.zeros(0), np.int64)
         found = nearest_flows(place, np.ones(24, np.bool_), most)
         flows = StepFlows(place, trips, trips, nobody, nobody)
         label, _ = merge_flows(flows, found, most, 10, 5, join == "any", False)

@@ -211,10 +211,13 @@ def test_classes_need_the_same_areas() -> None:
         JointParams.checked({"stable_by": "hour-of-day"})
 
 
-def test_it_is_not_partitioned() -> None:
-    joint = find_method("joint")
-    assert joint.partitioning(JointParams()) is None
-    assert joint.partitioning(JointParams(time_partition="stable")) is not None
+def test_partitions_share_what_is_found_for_all_time_steps() -> None:
+    for name in ("joint", "atg-dual"):
+        method = find_method(name)
+        assert method.shared(method.params()) is None
+        stable = method.params(time_partition="stable", stable_by="day-type")
+        shared = method.shared(stable)
+        assert method.partitioning(stable) is None and shared is not None and shared.by == "day-type"
 
 
 @pytest.mark.realdata

@@ -75,14 +75,14 @@ def test_trajectories_can_be_counted_instead_of_people(data: Trajectories) -> No
 
 
 def test_the_same_bytes_on_one_thread_and_on_many(tmp_path: Path) -> None:
-    """Also where the data is large enough for a thread for each block."""
+    """Also where the data is large enough for a tree."""
     data = make_trajectories(City.make(2), 250, seed=3)
-    for block in (mdav.BLOCK, 20):
+    for large in (mdav.LARGE, 20):
         contents = []
         for threads in (1, 4):
-            out = tmp_path / f"{block}-{threads}"
+            out = tmp_path / f"{large}-{threads}"
             with (
-                patch.object(mdav, "BLOCK", block),
+                patch.object(mdav, "LARGE", large),
                 patch.object(mdav, "thread_count", lambda threads=threads: threads),
                 engine.use(engine.LocalEngine(threads)),
             ):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from crowdveil.attacks.continuity import continuity_lines, measured_continuity
 from crowdveil.errors import GuaranteeViolatedError, InputError
-from crowdveil.guarantees import SegmentKAnonymity
+from crowdveil.guarantees import SegmentKAnonymity, SuppressedSegments
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.methods.trajectory import segment_microaggregation
@@ -145,3 +145,57 @@ def test_a_column_of_people_would_link_segments() -> None:
     assert guarantee.check_with_trajectories(written, original, np.zeros(2, np.int64)).violated
     linked = WrittenRelease(Path("out"), table.append_column("user_id", pa.array([1, 2])), None, [])
     assert guarantee.check_with_trajectories(linked, original, person).violated
+
+
+@settings(max_examples=tries(40), deadline=None)
+@given(data=trajectories(max_trajectories=10, max_points=5), percent=st.sampled_from([10, 40]))
+def test_suppressed_segments_are_whole_groups_within_the_budget(data: Trajectories, percent: int) -> None:
+    """What is left is published as without suppression, and what is missing is of k people."""
+    whole, some = _release(data, k=2, segment_s=60), _release(data, k=2, segment_s=60, suppress=f"{percent}%")
+    before, after = _classes(whole), _classes(some)
+    assert all(sorted(before[content]) == sorted(sources) for content, sources in after.items()) or len(before) < len(
+        whole
+    )
+    missing = len(whole) - len(some)
+    assert missing * 100 <= percent * len(cut_at_multiples(data, 60)[1])
+    absent = np.bincount(whole.source, minlength=len(data)) - np.bincount(some.source, minlength=len(data))
+    people = set(data.person[np.flatnonzero(absent)].tolist())
+    assert not missing or len(people) >= 2
+
+
+def test_a_run_states_and_verifies_the_budget_of_segments(tmp_path: Path) -> None:
+    """Two people far from all make wide groups, which are suppressed first."""
+    data = _walks(22, 0.0005)
+    lat = data.lat.copy()
+    lat[200:210], lat[210:] = 0.5, 0.9
+    far = Trajectories(data.lon, lat, data.t, data.offsets, data.ids, data.person, data.people_ids)
+    parameters = {"k": 2, "suppress": "10%"}
+    request = pipeline.Request("segment-microaggregation", far, tmp_path / "out", parameters, options=TABLES_ONLY)
+    result = pipeline.run(request)
+    (entry,) = [g for g in result.manifest["guarantees"] if g["name"] == "suppressed-segments"]
+    assert entry["outcome"] == "holds" and entry["with_original"]
+    assert entry["statement"] == (
+        "At most 10 % of the segments of trajectories are suppressed: none, or those of at least 2 people."
+    )
+    missing = 2 - np.bincount(np.asarray(result.release.source), minlength=22)
+    assert missing.sum() == 4 and np.count_nonzero(missing) >= 2
+    checked = dict((g.name, finding) for g, finding in releases.verify(tmp_path / "out"))
+    assert checked["suppressed-segments"].outcome == "not checked"
+
+
+def test_a_missing_segment_of_one_person_is_a_violation() -> None:
+    original, segments = _walks(6, 0.0005), 12
+    budget = SuppressedSegments(suppress=0.5, k=2, k_unit="people", segment_s=300)
+
+    def check(source: list[int]) -> Any:
+        n = len(source)
+        columns: dict[str, Any] = {"lat": [0.0] * n, "lon": [0.0] * n, "published_id": list(range(1, n + 1))}
+        table = pa.table({**columns, "timestamp": pa.array([0] * n, pa.timestamp("s"))})
+        return budget.check_with_trajectories(WrittenRelease(Path("out"), table, None, []), original, np.array(source))
+
+    every = sorted([*range(6), *range(6)])
+    assert check(every).holds and len(every) == segments
+    assert check([0, 1, *every[4:]]).holds
+    assert check(every[1:]).detail == "no more are suppressed; those of fewer than 2."
+    assert check(every[7:]).detail == "more are suppressed."
+    assert "another number" in check([0, 0, 0, *every[2:]]).detail

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -114,7 +115,7 @@ def test_the_search_ends_after_some_pieces() -> None:
     assert len(found.pieces) == 10 and not found.complete
 
 
-@settings(max_examples=25)
+@settings(max_examples=tries(25))
 @given(st.integers(2, 12), st.integers(2, 30))
 def test_groups_of_a_tree_are_a_partition(most: int, n: int) -> None:
     tree = ward(make_zones(n))

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import slow_param
 
 import crowdveil
 from crowdveil.errors import CrowdveilError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.report.plots import layout
+from crowdveil.report.plots.flow_map import shorten
 from crowdveil.report.plots.kinds import KINDS
 from crowdveil.run import pictures
 from crowdveil.run.releases import sound_release
@@ -107,7 +109,12 @@ def drawn_texts(figure: Any) -> list[Any]:
     return [text for text in texts if text.get_text().strip() and text.get_visible()]
 
 
-CASES = [*((kind, False) for kind in OF_RELEASES), ("tree", False), *((kind, True) for kind in OF_ORIGINALS)]
+CASES = [
+    *((kind, False) for kind in OF_RELEASES),
+    ("tree", False),
+    *((slow_param if kind in OF_RELEASES else pytest.param)(kind, True) for kind in OF_ORIGINALS),
+]
+"""Every kind once in `make test`; those of releases also of originals in `make test-all`."""
 
 
 @pytest.mark.parametrize(("kind", "original"), CASES)
@@ -250,3 +257,17 @@ def test_kinds_from_python(made: Path) -> None:
     assert picture._repr_svg_() is not None and picture._repr_png_() is None
     with pytest.raises(CrowdveilError, match="wanted one of"):
         crowdveil.plot("pie", made / "out")
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("Astoria", "Astoria"),
+        ("Queens / north (Bayside + 9)", "Bayside + 9"),
+        ("Bronx, Manhattan (Van Cortlandt Village + 12)", "Van Cortlandt Vi… + 12"),
+        ("Central Harlem North + 3", "Central Harlem No… + 3"),
+        ("Long Island City/Hunters Point", "Long Island City/Hunt…"),
+    ],
+)
+def test_a_label_on_a_map_keeps_the_zone_and_the_number_of_others(name: str, shown: str) -> None:
+    assert shorten(name) == shown and len(shown) <= 22

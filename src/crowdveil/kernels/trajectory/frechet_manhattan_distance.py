@@ -8,6 +8,10 @@ sum M, the length L and the mean R = M / L. A pair may come after (i − 1, j �
 I ≤ max(d, least I) it comes after the one with the least R; of equal ones after the shortest, so that both paths are treated
 alike; of equal ones after the first of these three.
 
+A coupling goes on from pairs whose I is at most that of the next pair, so that a pair whose I is above that of the last one is
+in no coupling that leads there. The longest distance of any coupling is an upper bound of that: pairs farther apart are passed
+over, which leaves a narrow band of pairs of two paths that run in parallel. Nothing else changes by it.
+
 The exact way looks at the pairs within the least longest distance alone. There, of all couplings, that with the least sum of
 d − λ is found, λ is set to its mean, and so on until no mean is less (Dinkelbach).
 """
@@ -29,6 +33,8 @@ CHECK_EVERY = 8
 """Diagonals from one check of whether a limit can still be kept to the next."""
 SLACK_M = 1e-6
 """Sums must be this much above what is allowed before they are given up, for each pair: more than rounding ever makes of them."""
+SURE = 1 + 1e-9
+"""The band of pairs is taken this much wider than it is, so that rounding never makes it narrower."""
 ROWS = 18
 
 
@@ -50,7 +56,33 @@ def side_by_side(first_x: Floats, first_y: Floats, second_x: Floats, second_y: F
 @kernel
 def new_work(points: int) -> Floats:
     """Allocate the buffer of `one_pass` for paths of at most `points` points."""
-    return np.empty((ROWS, points + 2 + 2 * LANES), np.float64)
+    return np.empty((ROWS, points + 2 + 4 * LANES), np.float64)
+
+
+@kernel
+def longest_allowed(first_x: Floats, first_y: Floats, second_x: Floats, second_y: Floats) -> float:
+    """Return an upper bound of the least longest distance: that of two couplings, one spread evenly over both paths, and one
+    that goes on to the nearest pair of three.
+    """
+    p, q = len(first_x), len(second_x)
+    n, even = max(p, q), 0.0
+    for e in range(n):
+        i, j = e * (p - 1) // max(n - 1, 1), e * (q - 1) // max(n - 1, 1)
+        dx, dy = first_x[i] - second_x[j], first_y[i] - second_y[j]
+        even = max(even, dx * dx + dy * dy)
+    dx, dy = first_x[0] - second_x[0], first_y[0] - second_y[0]
+    i, j, nearest = 0, 0, dx * dx + dy * dy
+    while (i < p - 1 or j < q - 1) and nearest < even:
+        least, to_i, to_j = np.inf, i, j
+        for step in range(3):
+            next_i, next_j = i + (step != SECOND), j + (step != FIRST)
+            if next_i < p and next_j < q:
+                dx, dy = first_x[next_i] - second_x[next_j], first_y[next_i] - second_y[next_j]
+                square = dx * dx + dy * dy
+                if square < least:
+                    least, to_i, to_j = square, next_i, next_j
+        i, j, nearest = to_i, to_j, max(nearest, least)
+    return math.sqrt(min(even, nearest)) * SURE
 
 
 @dividing_kernel
@@ -84,11 +116,16 @@ def one_pass(
     side_by_side(first_x, first_y, second_x, second_y, work)
     # Three diagonals of I, M, L and R. A pair (i, j) is at i + 1: what comes before the first point is infinite.
     for row in range(6, ROWS):
-        for i in range(p + 2 + LANES):
+        for i in range(p + 2 + 4 * LANES):
             work[row, i] = np.inf
+    allowed = longest_allowed(first_x, first_y, second_x, second_y)
     now, one_ago, two_ago = 6, 10, 14
+    # The pairs of the last two diagonals that the band has.
+    low_1, high_1, low_2, high_2 = 0, 1, p, 0
     for s in range(p + q - 1):
         low, high = max(0, s - q + 1), min(p - 1, s) + 1
+        if s > 0:
+            low, high = max(low, min(low_1, low_2 + 1)), min(high, max(high_1, high_2) + 1)
         n = (high - low + LANES - 1) // LANES * LANES
         back, end = q - 1 - s + low, low + n
         ax, ay, bx, by = a_x[low:end], a_y[low:end], b_x[back : back + n], b_y[back : back + n]
@@ -107,6 +144,9 @@ def one_pass(
             least = first_i[e] if first_i[e] < second_i[e] else second_i[e]
             least = both_i[e] if both_i[e] < least else least
             longest[e] = d[e] if d[e] > least else least
+        # What other diagonals left around these pairs is not theirs.
+        work[now, low] = np.inf
+        work[now, end + 1 : end + 1 + 2 * LANES] = np.inf
         both_l, first_l = work[two_ago + 2, low:end], work[one_ago + 2, low:end]
         both_r, first_r = work[two_ago + 3, low:end], work[one_ago + 3, low:end]
         second_l, second_r = work[one_ago + 2, low + 1 : end + 1], work[one_ago + 3, low + 1 : end + 1]
@@ -135,13 +175,22 @@ def one_pass(
             length[e] = (l_second if which == 2.0 else m) + 1.0
         for e in range(n):
             mean[e] = total[e] / length[e]
+        low_2, high_2, low_1, high_1 = low_1, high_1, low, high
+        while low_1 < high_1 and longest[low_1 - low] > allowed:
+            low_1 += 1
+        while high_1 > low_1 and longest[high_1 - 1 - low] > allowed:
+            high_1 -= 1
+        if low_1 == high_1:
+            low_1, high_1 = p, 0
         now, one_ago, two_ago = two_ago, now, one_ago
         if limit < np.inf and s % CHECK_EVERY == 0:
-            least = _growth_lower_bound(s, p, q, limit, rest_first, rest_second, work[one_ago + 1], work[one_ago + 2])
+            band = low_1, high_1
+            least = _growth_lower_bound(s, band, limit, rest_first, rest_second, work[one_ago + 1], work[one_ago + 2])
             if least > SLACK_M * (p + q):
                 # A step on both paths passes over a diagonal.
+                band = low_2, high_2
                 before = _growth_lower_bound(
-                    s - 1, p, q, limit, rest_first, rest_second, work[two_ago + 1], work[two_ago + 2]
+                    s - 1, band, limit, rest_first, rest_second, work[two_ago + 1], work[two_ago + 2]
                 )
                 if before > SLACK_M * (p + q):
                     return np.inf
@@ -150,12 +199,11 @@ def one_pass(
 
 @kernel
 def _growth_lower_bound(
-    s: int, p: int, q: int, limit: float, rest_first: Floats, rest_second: Floats, total: Floats, length: Floats
+    s: int, band: tuple[int, int], limit: float, rest_first: Floats, rest_second: Floats, total: Floats, length: Floats
 ) -> float:
-    """Return the least that the sum of d − limit can come to over couplings by the pairs of a diagonal."""
-    low, high = max(0, s - q + 1), min(p - 1, s) + 1
+    """Return the least that the sum of d − limit can come to over couplings by the pairs of a diagonal that the band has."""
     least = np.inf
-    for i in range(low, high):
+    for i in range(band[0], band[1]):
         least = min(least, total[i + 1] - limit * length[i + 1] + rest_first[i] + rest_second[s - i])
     return float(least)
 
@@ -184,9 +232,14 @@ def one_pass_coupling(first_x: Floats, first_y: Floats, second_x: Floats, second
     choice = np.zeros((p, q), np.uint8)
     longest, total = np.full(q + 1, np.inf), np.full(q + 1, np.inf)
     length, mean = np.full(q + 1, np.inf), np.full(q + 1, np.inf)
+    allowed = longest_allowed(first_x, first_y, second_x, second_y)
+    # Of the row before: the columns that the band has, and the last one with any value.
+    begin, end, last = 0, 0, 0
     for i in range(p):
         i_both, m_both, l_both, r_both = np.inf, np.inf, np.inf, np.inf
-        for j in range(q):
+        low, next_begin, next_end = begin, q, 0
+        longest[low] = np.inf
+        for j in range(low, q):
             dx, dy = first_x[i] - second_x[j], first_y[i] - second_y[j]
             d = math.sqrt(dx * dx + dy * dy)
             i_first, m_first, l_first, r_first = longest[j + 1], total[j + 1], length[j + 1], mean[j + 1]
@@ -203,7 +256,12 @@ def one_pass_coupling(first_x: Floats, first_y: Floats, second_x: Floats, second
                 longest[j + 1], total[j + 1], length[j + 1] = most, m + d, size + 1.0
                 mean[j + 1] = total[j + 1] / length[j + 1]
             i_both, m_both, l_both, r_both = i_first, m_first, l_first, r_first
-        longest[0] = np.inf
+            if longest[j + 1] <= allowed:
+                next_begin, next_end = min(next_begin, j), j + 1
+            elif j >= end:
+                break
+        longest[j + 2 : last + 2] = np.inf
+        begin, end, last = next_begin, next_end, j
     return walk_back(choice)
 
 

@@ -2,7 +2,8 @@
 
 By the whole: two sequences summarized as one, and as many matches as the shorter has boxes. By chunks: each box of the
 shorter one with a run of boxes of the longer one. By rough logs: all matches, each with a log that is off by at most `ROUGH`,
-which takes a tenth of the time.
+which takes a tenth of the time. Where it is known how much others save, matches that lead to less are passed over: what the
+boxes behind them can save is bounded by finer chunks.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ Costs = tuple[float, float, float]
 
 CHUNKS = 12
 """Runs of boxes that a sequence is summarized by, at most."""
+FINE = 8
+"""Boxes of a finer chunk."""
 ROUGH = 2e-6
 """Rough logs are off by less."""
 SURE, SURE_COST = 1 + 1e-12, 1e-9
@@ -43,6 +46,8 @@ def rough_log(value: float) -> float:
 def _saved(x: float, y: float, t: float, costs: Costs) -> float:
     """Return about what a match saves whose box has these lengths."""
     s, of_space, of_time = costs
+    if of_space == of_time:
+        return 2.0 * s - of_space * rough_log((1.0 + x) * (1.0 + y) * (1.0 + t))
     return 2.0 * s - (of_space * rough_log((1.0 + x) * (1.0 + y)) + of_time * rough_log(1.0 + t))
 
 
@@ -131,31 +136,95 @@ def bound_by_chunks(
 
 
 @kernel
-def bound_by_rough_logs(
-    rows: Floats, low: int, high: int, columns: Floats, begin: int, end: int, costs: Costs, line: Floats, row: Floats
+def slack(matches: int, costs: Costs) -> float:
+    """Return more than what sums of so many rough logs can be off."""
+    return 2 * (SURE_COST + matches * ((costs[1] + costs[2]) * ROUGH + 2 * costs[0] * (SURE - 1)))
+
+
+@kernel
+def evenly_saved(rows: Floats, low: int, high: int, columns: Floats, begin: int, end: int, costs: Costs) -> float:
+    """Return about what the matches save that are spread evenly over both sequences. Rows are the shorter one."""
+    p, q, total = high - low, end - begin, 0.0
+    for i in range(p):
+        r, c = low + i, begin + i * (q - 1) // max(p - 1, 1)
+        x = max(rows[1, r], columns[1, c]) - min(rows[0, r], columns[0, c])
+        y = max(rows[3, r], columns[3, c]) - min(rows[2, r], columns[2, c])
+        t = max(rows[5, r], columns[5, c]) - min(rows[4, r], columns[4, c])
+        total += max(_saved(x, y, t, costs), 0.0)
+    return total
+
+
+@kernel
+def suffix_bounds(
+    rows: Floats, low: int, high: int, chunks: Floats, count: int, costs: Costs, table: Floats, row: Floats
 ) -> float:
-    """Return the bound by rough logs, as `best_saving`; `line` and `row` are buffers."""
+    """Write about what boxes from `low` + i on can save with chunks from c on at most, as table[c, i]; return that of all."""
+    west, east = rows[0, low:high], rows[1, low:high]
+    south, north = rows[2, low:high], rows[3, low:high]
+    early, late = rows[4, low:high], rows[5, low:high]
+    p = high - low
+    table[count] = 0.0
+    for c in range(count - 1, -1, -1):
+        x_1, x_2, x_3 = chunks[0, c], chunks[1, c], chunks[2, c]
+        y_1, y_2, y_3 = chunks[3, c], chunks[4, c], chunks[5, c]
+        t_1, t_2, t_3 = chunks[6, c], chunks[7, c], chunks[8, c]
+        for i in range(p):
+            row[i] = _saved(
+                _length(west[i], east[i], x_1, x_2, x_3),
+                _length(south[i], north[i], y_1, y_2, y_3),
+                _length(early[i], late[i], t_1, t_2, t_3),
+                costs,
+            )
+        now, later, most = table[c], table[c + 1], 0.0
+        now[p] = 0.0
+        for i in range(p - 1, -1, -1):
+            most = max(most + max(row[i], 0.0), later[i])
+            now[i] = most
+    return float(table[0, 0])
+
+
+@kernel
+def bound_by_rough_logs(
+    rows: Floats, low: int, high: int, columns: Floats, begin: int, end: int, costs: Costs, line: Floats, row: Floats,
+    table: Floats, enough: float,
+) -> float:  # fmt: skip
+    """Return the bound by rough logs, as `best_saving`, or `enough` where no matches save more; `line` and `row` are buffers.
+
+    `table` is from `suffix_bounds`. Chunks of columns are left behind when all that leads over them is sure to save less than
+    `enough`, and are not looked at before anything that leads to them can save that. What is left of them are sums over fewer
+    matches, which are not above those that are due.
+    """
     west, east = columns[0, begin:end], columns[1, begin:end]
     south, north = columns[2, begin:end], columns[3, begin:end]
     early, late = columns[4, begin:end], columns[5, begin:end]
-    q = end - begin
+    q, count, off = end - begin, len(table) - 1, slack(high - low, costs)
     for j in range(q):
         line[j] = 0.0
-    before = 0.0
+    first, best = 0, 0.0
     for i in range(low, high):
         x_1, x_2, y_1, y_2, t_1, t_2 = rows[0, i], rows[1, i], rows[2, i], rows[3, i], rows[4, i], rows[5, i]
+        rest, last = i - low + 1, first
+        while last < count and best + 2.0 * costs[0] + table[last, rest] + off >= enough:
+            last += 1
+        if last == first:
+            return enough
+        left, right = q * first // count, q * last // count
         # Apart from the sums, so that the compiler can take several at once.
-        for j in range(q):
+        for j in range(left, right):
             row[j] = _saved(
                 max(x_2, east[j]) - min(x_1, west[j]),
                 max(y_2, north[j]) - min(y_1, south[j]),
                 max(t_2, late[j]) - min(t_1, early[j]),
                 costs,
             )
-        diagonal, before = 0.0, 0.0
-        for j in range(q):
+        before = line[left - 1] if left > 0 else 0.0
+        diagonal = before
+        for j in range(left, right):
             above = line[j]
             before = max(max(diagonal + row[j], above), before)
             diagonal = above
             line[j] = before
-    return surely(before, high - low, costs)
+        best = max(best, before)
+        while first < last and line[q * (first + 1) // count - 1] + table[first, rest] + off < enough:
+            first += 1
+    return max(surely(best, high - low, costs), enough)

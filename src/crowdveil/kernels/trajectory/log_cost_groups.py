@@ -14,11 +14,15 @@ from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.trajectory.log_cost import best_saving, put_together
 from crowdveil.kernels.trajectory.log_cost_bounds import (
     CHUNKS,
+    FINE,
     SURE,
     SURE_COST,
     bound_by_chunks,
     bound_by_rough_logs,
     bound_by_whole,
+    evenly_saved,
+    slack,
+    suffix_bounds,
     summarize,
 )
 
@@ -56,16 +60,24 @@ def _heapify(heap: Ints, size: int, cost: Floats) -> None:
 
 
 @kernel
-def _saved_or_bound(
-    how: int, rows: Floats, low: int, high: int, columns: Floats, begin: int, end: int, chunks: Floats, first_chunk: int,
-    costs: Costs, line: Floats, row: Floats,
-) -> float:  # fmt: skip
-    """Return what matches of two sequences save, or a bound of it."""
-    if how == BY_CHUNKS:
-        return bound_by_chunks(rows, low, high, chunks, first_chunk, min(CHUNKS, end - begin), costs, line)
-    if how == BY_ROUGH_LOGS:
-        return bound_by_rough_logs(rows, low, high, columns, begin, end, costs, line, row)
-    return best_saving(rows, low, high, columns, begin, end, costs, line)
+def _rough_or_less(
+    rows: Floats, low: int, high: int, columns: Floats, begin: int, end: int, costs: Costs, enough: float
+) -> tuple[float, float]:
+    """Return a bound of what matches of two sequences save, and what some matches are sure to save.
+
+    The bound is at most `enough`, or what those matches save, where no matches save more than that. Rows are the shorter one.
+    """
+    p, q = high - low, end - begin
+    sure = evenly_saved(rows, low, high, columns, begin, end, costs) - slack(p, costs)
+    needed = max(enough, sure)
+    count = max(q // FINE, 1)
+    fine, table = np.empty((9, count)), np.empty((count + 1, p + 1))
+    summarize(columns, begin, end, fine, 0, count)
+    line, row = np.empty(q), np.empty(max(p, q))
+    if suffix_bounds(rows, low, high, fine, count, costs, table, row) + slack(p, costs) < needed:
+        return needed, sure
+    most = bound_by_rough_logs(rows, low, high, columns, begin, end, costs, line, row, table, needed)
+    return most, max(sure, most - 3 * slack(p, costs)) if most > needed else sure
 
 
 @kernel
@@ -77,18 +89,31 @@ def bring_nearest(
 
     `cost` is that of each candidate, less what the p boxes of `own` cost if they are left out, which is the same for all.
     """
-    line, row = np.empty(p), np.empty(p)
+    # What the nearest one is sure to cost at most: others are given up as soon as they are sure to cost more.
+    line, limit = np.empty(p), np.inf
     while known[heap[0]] != KNOWN:
         j = heap[0]
         low, high = offsets[j], offsets[j + 1]
         q = high - low
-        if q > len(row):
-            line, row = np.empty(2 * q), np.empty(2 * q)
+        if q > len(line):
+            line = np.empty(2 * q)
         how = known[j] + 1
-        if p <= q:
-            most = _saved_or_bound(how, own, 0, p, boxes, low, high, chunks, CHUNKS * j, costs, line, row)
+        enough = q * costs[0] - limit
+        if how == BY_ROUGH_LOGS:
+            if p <= q:
+                most, sure = _rough_or_less(own, 0, p, boxes, low, high, costs, enough)
+            else:
+                most, sure = _rough_or_less(boxes, low, high, own, 0, p, costs, enough)
+            limit = min(limit, q * costs[0] - sure)
+        elif how == BY_CHUNKS:
+            if p <= q:
+                most = bound_by_chunks(own, 0, p, chunks, CHUNKS * j, min(CHUNKS, q), costs, line)
+            else:
+                most = bound_by_chunks(boxes, low, high, own_chunks, 0, min(CHUNKS, p), costs, line)
+        elif p <= q:
+            most = best_saving(own, 0, p, boxes, low, high, costs, line)
         else:
-            most = _saved_or_bound(how, boxes, low, high, own, 0, p, own_chunks, 0, costs, line, row)
+            most = best_saving(boxes, low, high, own, 0, p, costs, line)
         known[j] = how
         cost[j] = q * costs[0] - most if how == KNOWN else max(cost[j], q * costs[0] - most)
         computed[how] += 1

@@ -1,8 +1,8 @@
 """MDAV: groups of near trajectories with at least k people each.
 
 The farthest trajectory from the center and the farthest from that one each gather the nearest ones, until k people are together;
-again and again, until too few people are left. The loop stands once, in `run_mdav`: compiled for the spatio-temporal distance,
-and interpreted where distances come from Python or from several threads.
+again and again, until too few people are left. The loop stands once, in `run_mdav`: compiled for few trajectories and the
+spatio-temporal distance, and interpreted where a tree finds them, or distances come from Python.
 """
 
 from __future__ import annotations
@@ -31,11 +31,18 @@ class DistanceSource(Protocol):
         """Write the distance of each trajectory from the mean of all of them, in meters."""
         ...
 
-    def fill_distances(self, seed: int, alive: Ints, state: MdavState, farthest: bool, found: Floats) -> int:
-        """Write distances from a trajectory; return the farthest other one that is not taken, -1 if it is not wanted.
+    def fill_distances(
+        self, seed: int, alive: Ints, state: MdavState, farthest: bool, found: Floats
+    ) -> tuple[int, Ints]:
+        """Return the farthest other trajectory that is not taken, -1 if it is not wanted, and trajectories whose distances are
+        the first ones of `found`.
 
-        Distances of trajectories that k people are nearer than may be infinite.
+        Distances of trajectories that k people are nearer than may be infinite, or such trajectories left out.
         """
+        ...
+
+    def forget(self, members: Ints, state: MdavState) -> None:
+        """Take note of trajectories that got a group."""
         ...
 
 
@@ -57,9 +64,11 @@ def _center_distances(alive: Ints, metric: Metric, far: Floats) -> None:
 
 
 @kernel
-def _distances(seed: int, alive: Ints, metric: Metric, state: MdavState, k: int, farthest: bool, found: Floats) -> int:
+def _distances(
+    seed: int, alive: Ints, metric: Metric, state: MdavState, k: int, farthest: bool, found: Floats
+) -> tuple[int, Ints]:
     _, at, _ = look_around(seed, metric, alive, 0, len(alive), state.taken, state.person, k, farthest, found)
-    return alive[at] if at >= 0 else -1
+    return alive[at] if at >= 0 else -1, alive
 
 
 def center_distances(source: Any, alive: Ints, far: Floats) -> None:
@@ -67,9 +76,17 @@ def center_distances(source: Any, alive: Ints, far: Floats) -> None:
     source.fill_center_distances(alive, far)
 
 
-def distances_from(source: Any, seed: int, alive: Ints, state: MdavState, k: int, farthest: bool, found: Floats) -> int:
-    """Write distances from a trajectory; return the farthest other one that is not taken, -1 if it is not wanted."""
-    return int(source.fill_distances(seed, alive, state, farthest, found))
+def distances_from(
+    source: Any, seed: int, alive: Ints, state: MdavState, k: int, farthest: bool, found: Floats
+) -> tuple[int, Ints]:
+    """Return the farthest other trajectory that is not taken, -1 if it is not wanted, and those that `found` has distances of."""
+    second, near = source.fill_distances(seed, alive, state, farthest, found)
+    return int(second), near
+
+
+def forget(source: Any, members: Ints, state: MdavState) -> None:
+    """Let a source of distances take note of trajectories that got a group."""
+    source.forget(members, state)
 
 
 # numba compares the signatures of an overload and its implementation to the letter: neither has types.
@@ -83,6 +100,11 @@ def _overload_distances_from(source, seed, alive, state, k, farthest, found):  #
     return lambda source, seed, alive, state, k, farthest, found: _distances(
         seed, alive, source, state, k, farthest, found
     )
+
+
+@overload(forget)
+def _overload_forget(source, members, state):  # type: ignore[no-untyped-def]
+    return lambda source, members, state: None
 
 
 @kernel
@@ -122,9 +144,11 @@ def _finish(rest: Ints, state: MdavState, k: int) -> None:
 
 
 @kernel
-def _gather(seed: int, alive: Ints, found: Floats, excluded: int, state: MdavState, k: int) -> None:
+def _gather(seed: int, near: Ints, found: Floats, excluded: int, state: MdavState, k: int) -> Ints:
     """Make a group of a trajectory and those nearest to it, without the excluded one (-1: none), until it has k people."""
-    _settle(nearest_people(found, alive, state.person, seed, state.taken, excluded, k), state)
+    members = nearest_people(found, near, state.person, seed, state.taken, excluded, k)
+    _settle(members, state)
+    return members
 
 
 @kernel
@@ -179,11 +203,11 @@ def run_mdav(members: Ints, source: Metric | DistanceSource, state: MdavState, k
         while taken[seeds[at]]:
             at += 1
         first, both = seeds[at], counts[PEOPLE] >= 3 * k
-        second = distances_from(source, first, alive, state, k, both, found)
-        _gather(first, alive, found, second, state, k)
+        second, near = distances_from(source, first, alive, state, k, both, found)
+        forget(source, _gather(first, near, found, second, state, k), state)
         if both:
-            distances_from(source, second, alive, state, k, False, found)
-            _gather(second, alive, found, -1, state, k)
+            _, near = distances_from(source, second, alive, state, k, False, found)
+            forget(source, _gather(second, near, found, -1, state, k), state)
     _finish(_not_taken(alive, taken), state, k)
 
 

@@ -38,6 +38,27 @@ class Metric(NamedTuple):
     weight: float
 
 
+class TrajectoryTree(NamedTuple):
+    """A binary tree over trajectories: the children of node i are 2 i and 2 i + 1, the root is 1.
+
+    Attributes
+    ----------
+    order
+        Trajectories leaf by leaf: with n of them, leaf i has those from n · i // 2^levels on.
+    leaf_of
+        The leaf of each trajectory, or -1.
+    bounds
+        The boxes of each node, as `mdav_tree` has them.
+    levels
+        Levels above the leaves, which are the last 2^levels nodes.
+    """
+
+    order: Ints
+    leaf_of: Ints
+    bounds: Floats
+    levels: int
+
+
 class MdavState(NamedTuple):
     """Groups while they are made.
 

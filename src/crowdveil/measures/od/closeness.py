@@ -6,7 +6,7 @@ import numpy as np
 
 from crowdveil.measures.base import Measure, ratio
 from crowdveil.measures.od.comparison import OdComparison
-from crowdveil.model.arrays import Floats, take_slices
+from crowdveil.model.arrays import Floats, Ints, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.trees import kd
@@ -44,6 +44,29 @@ def tree_distances(tree: Hierarchy, shares: Floats, of_all: Floats) -> Floats:
     before = np.pad(np.cumsum(difference, axis=1), ((0, 0), (1, 0)))
     distances: Floats = np.abs(before[:, tree.last_leaf] - before[:, tree.first_leaf]) @ edge_weights(tree)
     return distances
+
+
+def mean_variation(step: Ints, origin: Ints, tile: Ints, volume: Floats) -> float:
+    """Return the mean over trips of the distance between an origin's destinations and all of its step, with tiles equally far.
+
+    With equal distances the earth mover's distance is half the sum of differences (Li et al. 2007). A row of the input is the
+    volume that goes from an origin (numbered over all steps) to a tile.
+    """
+    if not len(volume) or not volume.sum():
+        return 0.0
+    tiles = int(tile.max()) + 1
+    key, number = np.unique(origin * tiles + tile, return_inverse=True)
+    held = np.bincount(number, volume)
+    of, to = key // tiles, key % tiles
+    step_of = np.zeros(int(origin.max()) + 1, np.int64)
+    step_of[origin] = step
+    trips = np.bincount(of, held)
+    all_key, place = np.unique(step_of[of] * tiles + to, return_inverse=True)
+    of_all = np.bincount(place, held) / np.bincount(all_key // tiles, np.bincount(place, held))[all_key // tiles]
+    own, whole = held / np.maximum(trips[of], 1e-300), of_all[place]
+    # Tiles that an origin has no trips to differ by their whole share.
+    distance = (np.bincount(of, np.abs(own - whole) - whole) + 1) / 2
+    return float((trips * distance)[trips > 0].sum() / trips.sum())
 
 
 def _sums(compared: OdComparison) -> Floats:

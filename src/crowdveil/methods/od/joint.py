@@ -47,7 +47,8 @@ the day (`time_tree`). A trip of a box costs its tiles, and `hour_weight` tiles 
 where that makes areas smaller. `longest` limits intervals. Windows of a day, a week or all of the period (`window`) are solved
 on their own, so that memory is that of one window. The ends of a period of any length are days with at least k people. As with
 areas, that an interval is published and not a part of it shows that more than one of its parts has trips. Where every interval
-is one time step the release is as with `steps`.
+is one time step the release is as with `steps`. Weights of trips are rounded over each window, not in each time step, and their
+rows always have intervals.
 
 With `refine` the boxes of the best partition are cut again, at any tile boundary in x or y of their origins or destinations,
 as long as both sides keep k people; areas are then any tiles of a node or rectangle, named after their tiles. Such a cut
@@ -104,6 +105,7 @@ from crowdveil.solve.od.stable import Solved, StableProblem, StableRelease, Step
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import summarize_gaps
 from crowdveil.solve.od.time_boxes import AdaptiveProblem
+from crowdveil.solve.od.weights import rounded_in_windows
 
 
 class JointParams(AdaptiveInTime, Budgeted, SizedAreas):
@@ -268,6 +270,7 @@ def _run_adaptive(data: Flows, params: JointParams, progress: Progress) -> FlowR
     if params.objective == "area":
         weight *= Fraction(mean_hectares(data)).limit_denominator(100)
     windows = time_windows(data, params.window_options, params.k, weight)
+    data = rounded_in_windows(data, windows.of_steps(data.steps))
     problem = AdaptiveProblem(data, _regions(data, params), windows, params.k, params.objective)
     return solve_adaptive(problem, AdaptiveRelease(params.max_suppressed, params.reporting), progress)
 
@@ -285,13 +288,6 @@ def check_data(data: Flows, params: JointParams) -> None:
     if params.objective == "area":
         check_outlines(data, f"{Option('objective', 'area')}")
     if params.time_partition == "adaptive":
-        if data.weight is not None:
-            # Weights are rounded in each time step: the rounded trips of a window and of its rows may differ by some.
-            raise InputError(
-                Option("time_partition"),
-                "adaptive takes trips without weights, since these are rounded in each time step; leave out the weights, or use "
-                "steps or stable.",
-            )
         checked_step(data, params.window_options)
 
 

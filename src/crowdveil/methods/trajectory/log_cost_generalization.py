@@ -18,9 +18,9 @@ Notes
 Points of two trajectories are matched one to one, in order, and each match becomes the box around both. A box costs
 `space_weight` times the logs of its lengths east and north, in meters, plus `time_weight` times the log of its length in
 seconds; each log is of 1 + the length, so that a box without extent costs nothing. A point without a match is removed, at the
-cost of a box as large as all the data, times `suppression_cost`: with 1, the default, the shorter one of two trajectories always
-keeps all its points, and with less, points far from any match are removed as outliers. The smallest cost of all matchings is the
-log cost of the two.
+cost of a box as large as all the data, times `suppression_cost`: with 1, the default, a match never
+costs more than removing one of its points, so that points are removed only where that makes other matches better. With less,
+points far from any match are removed as outliers. The smallest cost of all matchings is the log cost of the two.
 
 A random trajectory takes the one with the smallest cost, and so on until the group has k people, a person with several
 trajectories counting once; again with the rest, while there are k people. `grouping = representative` (the paper's multi TGA)
@@ -45,7 +45,7 @@ of at least k such people.
 
 It is exact: no trajectory is skipped unless a bound proves that another one costs less. Time grows with the square of the
 number of trajectories, and with the product of their lengths; of 5,000 with a hundred points each one pair in a hundred is
-matched point by point, which takes half a minute.
+matched point by point, which takes half a minute; 1,500 flights of 412 points take 80 seconds of processor time.
 
 References
 ----------

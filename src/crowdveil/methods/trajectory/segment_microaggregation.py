@@ -5,6 +5,9 @@ Guarantee
 SegmentKAnonymity(k): every published segment is in an equivalence class, equal point for point and second for second, of at
 least k people. Segments have new ids; no id links those of one trajectory or person.
 
+SuppressedSegments(suppress, k), with `suppress`: at most that share of the segments is suppressed, and segments of at least k
+people, or none.
+
 Assumptions
 -----------
 The column of users names people. Without it, or with `count_trajectories`, k counts trajectories. A segment is one of k people's;
@@ -18,6 +21,9 @@ Trajectories are cut at multiples of `segment_s` of the clock (UTC), at position
 are near others in place and time more often than whole trajectories are, so that less is lost, most with trajectories of an
 hour and more. Groups are made as in `microaggregation`, with segments in place of trajectories; a person with several segments
 counts once in a group. Each group has its own members, whatever groups the other segments of a trajectory are in.
+
+With `suppress` whole groups of segments are suppressed, those with the largest distortion first, until the share is used up: the
+mean squared distance of their members from what would be published. A person with a suppressed segment is one of at least k.
 
 References
 ----------
@@ -34,11 +40,11 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.attacks.continuity import measured_continuity
-from crowdveil.guarantees import Guarantee, SegmentKAnonymity
+from crowdveil.guarantees import Guarantee, SegmentKAnonymity, SuppressedSegments
 from crowdveil.method import Method
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import Params, TimeWeight
+from crowdveil.params import GroupingParams, TimeWeight
 from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import AggregationName
 from crowdveil.solve.trajectory.distances import SpatioTemporal, make_distance, published_weight, time_weight
@@ -49,11 +55,9 @@ from crowdveil.solve.trajectory.segments import cut_at_multiples
 from crowdveil.solve.trajectory.swapping import owners
 
 
-class SegmentMicroaggregationParams(Params):
+class SegmentMicroaggregationParams(GroupingParams):
     """Parameters of microaggregation of segments."""
 
-    k: int = Field(3, ge=2)
-    """Smallest number of people of a group of segments."""
     segment_s: int = Field(300, ge=1, le=86_400)
     """Length of a segment in seconds."""
     time_weight: TimeWeight = "auto"
@@ -77,7 +81,7 @@ def run(
     group = Grouping(distance, person, params.k).groups([np.arange(len(segments))], progress)
     if isinstance(distance, SpatioTemporal):
         group = improve_groups(distance, group, person, params.k, params.improve, progress)
-    release = release_groups(segments, distance, group, params.aggregation, {})
+    release = release_groups(segments, distance, group, params.aggregation, {}, suppress=params.suppress)
     facts: dict[str, Any] = {
         "time_weight": published_weight(params.time_weight, weight),
         "continuity": measured_continuity(segments, whole, release),
@@ -86,9 +90,13 @@ def run(
 
 
 def guarantees(data: Trajectories, params: SegmentMicroaggregationParams) -> tuple[Guarantee, ...]:
-    """Return k-anonymity of segments, counted as `count_trajectories` says."""
+    """Return k-anonymity of segments, counted as `count_trajectories` says, and the budget where suppression is asked for."""
     unit = "trajectories" if params.count_trajectories else data.k_unit
-    return (SegmentKAnonymity(k=params.k, k_unit=unit),)
+    anonymity = SegmentKAnonymity(k=params.k, k_unit=unit)
+    if not params.suppress:
+        return (anonymity,)
+    budget = SuppressedSegments(suppress=params.suppress, k=params.k, k_unit=unit, segment_s=params.segment_s)
+    return (anonymity, budget)
 
 
 METHOD = Method(

@@ -56,7 +56,7 @@ from pydantic import Field, model_validator
 from crowdveil.attacks.known_points import with_linkage
 from crowdveil.guarantees import Guarantee, NoOwnPoints, OriginalPoints
 from crowdveil.method import Method
-from crowdveil.model.arrays import Ints
+from crowdveil.model.arrays import Ints, frozen
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
@@ -115,7 +115,7 @@ def _swapped(
     arguments: tuple[Any, ...] = (
         seeds, np.searchsorted(group[trajectory][seeds], groups), members, np.searchsorted(group[members], groups),
         params.k, _or_any(params.space_threshold_m), _or_any(params.time_threshold_s), params.permutation == "circle",
-        x, y, data.t, data.offsets, trajectory, owner, int(owner.max(initial=-1)) + 1, draw,
+        x, y, data.t, data.offsets, trajectory, frozen(owner, np.int64), int(owner.max(initial=-1)) + 1, draw,
     )  # fmt: skip
     given: Ints = permute_locations(*arguments)
     return given

@@ -133,8 +133,15 @@ def _label_areas(axis: Any, panel: FlowPanel, n: int, frame: PictureFrame) -> No
 
 
 def shorten(name: str, most: int = 22) -> str:
-    """Return a name that fits on a map."""
-    return name if len(name) <= most else f"{name[: most - 1]}…"
+    """Return a name that fits on a map: without the region, which the map shows, and with the number of further zones."""
+    if len(name) <= most:
+        return name
+    _, found, inner = name.partition(" (")
+    core = inner.rstrip(")") if found and inner.endswith(")") else name
+    zone, plus, others = core.rpartition(" + ")
+    if not plus or len(core) <= most:
+        return core if len(core) <= most else f"{core[: most - 1]}…"
+    return f"{zone[: most - len(others) - 4].rstrip()}…{plus}{others}"
 
 
 def draw_legend(axis: Any, scale: VolumeScale) -> None:

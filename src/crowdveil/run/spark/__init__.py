@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -39,12 +40,13 @@ if TYPE_CHECKING:
 @contextmanager
 def spark_backend(spec: RunSpec, session: Any, stage: Callable[[str], None]) -> Iterator[Backend]:
     """Start Spark, or use a session of the user; yield the backend for the method's kind of data."""
-    from crowdveil.engine.spark import spark_engine
+    from crowdveil.engine.spark import SparkTable, spark_engine
     from crowdveil.model.flows import Flows
     from crowdveil.run.spark.backend import check_supported_on_spark
     from crowdveil.run.spark.flow_backend import FlowSparkBackend
     from crowdveil.run.spark.trajectory_backend import TrajectorySparkBackend
 
+    spec = replace(spec, data=SparkTable.of(spec.data, spec.options.table))
     check_supported_on_spark(spec)
     stage("starting Spark")
     kind = FlowSparkBackend if spec.method.takes is Flows else TrajectorySparkBackend

@@ -67,7 +67,9 @@ def check_supported_on_spark(spec: RunSpec) -> None:
     if options.pairing is not None:
         raise ParameterError(f"{Option('pairing')} shows the original, which does not leave the cluster; leave it out.")
     if options.resume is not None and not isinstance(spec.data, str | Path):
-        raise ParameterError(Option("resume"), "wanted data in a file, but it is a data frame; write it to a file.")
+        raise ParameterError(
+            Option("resume"), "wanted data in a file, but it is a table or a data frame; write it to a file."
+        )
 
 
 class SparkBackend(Backend):

@@ -67,8 +67,9 @@ class MeasuresOfPartition:
         """Return the values of each measure by step, and its sums for all steps, as arrays in bytes."""
         with engines.use(LocalEngine(1)):
             both = compared(*self.read(partition))
+            t = both.in_listed_steps(both.original.t)
             rows = [
-                (number, _bytes(both.original.t), _bytes(asked.measure.of(both, asked.params)),
+                (number, _bytes(t), _bytes(asked.measure.of(both, asked.params)),
                  [_bytes(of_part) for of_part in sums_of_partition(asked, both, self.totals)])
                 for number, asked in enumerate(self.measures)
             ]  # fmt: skip

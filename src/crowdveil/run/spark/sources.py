@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from crowdveil.engine.spark import Frame, SparkEngine
+from crowdveil.engine.spark import Frame, SparkEngine, SparkTable
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.headers import refuse_wide
 from crowdveil.io.notes import ReadNotes
@@ -35,7 +35,9 @@ FORM_ROWS = 20_000
 
 
 def readable(data: Any) -> Any:
-    """Return data that Spark can read, a path or a data frame of its session; raise on anything else."""
+    """Return data that Spark can read, a path, a table or a data frame of its session; raise on anything else."""
+    if isinstance(data, SparkTable):
+        return data
     if isinstance(data, str | Path):
         if str(data).lower().endswith(".omx"):
             raise InputError(data, "Spark cannot read OMX files; write the flows as Parquet, or run without Spark.")
@@ -49,6 +51,9 @@ def readable(data: Any) -> Any:
 
 def source_of(engine: SparkEngine, data: Any, frame: Frame) -> Source:
     """Return the name of the data for messages, and its columns; those of a CSV are text."""
+    if isinstance(data, SparkTable):
+        refuse_wide(data.name, len(frame.columns))
+        return Source(data.name, engine.schema(frame), delimiter=None)
     named = isinstance(data, str | Path)
     stem = Path(str(data).rstrip("/")) if named else Path("table")
     stem = stem.with_suffix("") if stem.suffix in (".gz", ".bz2", ".zst") else stem

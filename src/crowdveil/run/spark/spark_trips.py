@@ -212,7 +212,7 @@ def _frame(zones: Zones, reading: FlowReading, columns: OdColumns) -> Flows:
         zones, none, np.zeros(1, np.int64), nowhere, nowhere, none, none, counts, tz=reading.tz, weight=weight
     )
     trees = reading.hierarchy, reading.destination_hierarchy
-    frame = empty if trees == (None, None) else with_trees(empty, *trees)
+    frame = empty if all(tree is None for tree in trees) else with_trees(empty, *trees)
     return with_partition(with_day_levels(frame, reading.time_tree), reading.partition, reading.partition_step)
 
 

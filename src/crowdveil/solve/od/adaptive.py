@@ -133,9 +133,12 @@ def _figures(done: list[WindowSolution]) -> Floats | None:
 
 
 def as_steps(data: Flows, release: FlowRelease, k: int) -> FlowRelease:
-    """Return the release with rows by time step where each interval is one time step; unchanged otherwise."""
+    """Return the release with rows by time step where each interval is one time step; unchanged otherwise.
+
+    Trips with weights are rounded in each window, so that their rows keep their intervals.
+    """
     held = release.intervals
-    if held is None or np.any(held.steps > 1):
+    if held is None or data.weight is not None or np.any(held.steps > 1):
         return release
     step = np.searchsorted(data.t, held.t)
     order = np.argsort(step, kind="stable")

@@ -34,8 +34,9 @@ def rows_met(flows: Flows, release: FlowRelease) -> tuple[Ints, int]:
     check_same_zones(flows, release)
     areas, rows = release.areas, rows_of_steps(flows, release)
     found, twice = assign_rows(
-        flows.offsets, flows.origin, flows.destination, rows.first, rows.last, release.origin[rows.row],
-        release.destination[rows.row], areas.offsets, areas.tiles, len(flows.zones),
+        flows.offsets, flows.origin, flows.destination, frozen(rows.first, np.int64), frozen(rows.last, np.int64),
+        frozen(release.origin[rows.row], np.int32), frozen(release.destination[rows.row], np.int32), areas.offsets,
+        areas.tiles, len(flows.zones),
     )  # fmt: skip
     return (found if release.intervals is None else np.append(rows.row, -1)[found]), twice
 

@@ -59,8 +59,8 @@ def nearest_flows(place: Floats, chosen: Mask, most: int) -> FlowNeighbors:
     mine = frozen(np.flatnonzero(chosen), np.int64)
     most = min(most, len(mine) - 1)
     if most < 1:
-        none = frozen(np.zeros(0), np.int64)
-        return FlowNeighbors(frozen(np.zeros(len(place) + 1), np.int64), none, frozen(none, np.float64))
+        # Writable, as the kernel returns them: otherwise kernels that take them would be compiled twice.
+        return FlowNeighbors(np.zeros(len(place) + 1, np.int64), np.zeros(0, np.int64), np.zeros(0))
     return nearest_points(place, mine, most)
 
 

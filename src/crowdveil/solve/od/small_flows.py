@@ -64,7 +64,7 @@ def aggregate_small(release: FlowRelease, data: Flows, left: Left, k: int, repor
 
     areas, step = release.areas, row_slices(left.offsets)
     box, _ = assign_rows(
-        data.offsets, data.origin, data.destination, left.offsets[:-1], left.offsets[1:],
+        data.offsets, data.origin, data.destination, frozen(left.offsets[:-1], np.int64), frozen(left.offsets[1:], np.int64),
         frozen(left.origin, np.int32), frozen(left.destination, np.int32), areas.offsets, areas.tiles, len(data.zones),
     )  # fmt: skip
     inside = np.flatnonzero(box >= 0)

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from crowdveil.model.arrays import Ints, frozen
+from crowdveil.model.arrays import Ints, frozen, row_slices
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +102,13 @@ class TimeWindows:
 
     def __len__(self) -> int:
         return len(self.trees)
+
+    def of_steps(self, steps: int) -> Ints:
+        """Return the window of each time step of the data, of which there are `steps`."""
+        window = np.full(steps, -1, np.int64)
+        held = self.step >= 0
+        window[self.step[held]] = row_slices(self.offsets)[held]
+        return window
 
     def steps_of(self, first: int, last: int) -> tuple[int, int]:
         """Return the time steps of the data in a range of slots, half-open."""

@@ -7,7 +7,8 @@ that a method counts as published, but whose own weight would be rounded to 0, i
 that are in no row: without it, more would be suppressed than the budget that the method kept.
 
 Nothing is carried over to the next time step, so T time steps together may be off by T/2 trips. A part of a trip that is carried
-over would make the figures of a step depend on the people of earlier ones, and steps could not be solved in partitions.
+over would make the figures of a step depend on the people of earlier ones, and steps could not be solved in partitions. Where
+rows have intervals of time, a window takes the place of a time step: its flows are rounded together, in order of time.
 """
 
 from __future__ import annotations
@@ -31,6 +32,18 @@ def rounded(whole: Ints, rest: Ints, offsets: Ints) -> Ints:
     carried_before = (so_far[:-1] - before + WEIGHT_UNITS // 2) // WEIGHT_UNITS
     trips: Ints = whole + carried - carried_before
     return trips
+
+
+def rounded_in_windows(data: Flows, window: Ints) -> Flows:
+    """Flows with weights rounded over each window instead of each time step; unchanged without weights.
+
+    `window` is the window of each time step; time steps of a window follow one another.
+    """
+    if data.weight is None or data.steps == 0:
+        return data
+    first = np.flatnonzero(np.append(True, window[1:] != window[:-1]))
+    offsets = data.offsets[np.append(first, data.steps)]
+    return replace(data, volume=rounded(*np.divmod(data.weight, WEIGHT_UNITS), offsets))
 
 
 def added_up(data: Flows, flows: Ints, group: Ints, groups: int) -> tuple[Ints, Ints]:

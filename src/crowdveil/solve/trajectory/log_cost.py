@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.arrays import Floats, Ints, frozen
 from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.trajectory.distances import Paths
 
@@ -87,7 +87,7 @@ class LogCost:
                 np.flatnonzero(alive),
                 k,
                 growing,
-                person,
+                frozen(person, np.int64),
                 *sequences.arrays,
                 self.costs,
                 self.computed,

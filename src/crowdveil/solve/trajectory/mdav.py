@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
 from crowdveil import engine
-from crowdveil.kernels.trajectory.structures import MdavState, Metric
-from crowdveil.model.arrays import Floats, Ints, Mask
+from crowdveil.kernels.trajectory.structures import MdavState, Metric, TrajectoryTree
+from crowdveil.model.arrays import Floats, Ints, frozen
 from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.trajectory.distances import Contemporaries, Distance, SpatioTemporal
 from crowdveil.threads import thread_count
 
 Center = Literal["once", "remaining"]
 
-BLOCK = 4096
-"""Fewest distances of a thread."""
-SLOW_BLOCK = 64
-"""The same for distances without bounds."""
+LARGE = 8192
+"""Fewest trajectories of a part that gets a tree: of fewer all are looked at."""
+BLOCK = 64
+"""Fewest distances of a thread, where there is no tree."""
 BATCH = 512
 """Fewest trajectories of a task of small parts."""
 MAX_BATCHES = 64
@@ -55,6 +56,10 @@ class Grouping:
     center: Center = "once"
     exchange: bool = False
 
+    def __post_init__(self) -> None:
+        """Make the people read-only: kernels are compiled once for those, and again for writable ones."""
+        object.__setattr__(self, "person", frozen(self.person, np.int64))
+
     def groups(self, parts: Sequence[Ints], progress: Progress = no_progress) -> Ints:
         """Return the group of each trajectory, with numbers from 0; -1 if it is in no part, or in one with fewer than k people.
 
@@ -76,7 +81,7 @@ class Grouping:
 
     def _is_small(self, part: Ints) -> bool:
         """Return whether one thread groups the part fastest."""
-        return isinstance(self.distance, SpatioTemporal) and len(part) < 2 * BLOCK
+        return isinstance(self.distance, SpatioTemporal) and len(part) < LARGE
 
     @property
     def people(self) -> int:
@@ -111,7 +116,7 @@ class Grouping:
             before += int(groups.max(initial=-1)) + 1
 
     def _step_by_step(self, parts: list[Ints], group: Ints, progress: Callable[[int], None]) -> None:
-        """Group large parts with all threads at each step, or with a distance that has no kernel."""
+        """Group large parts, with a tree or with all threads at each step."""
         from crowdveil.kernels.trajectory.mdav import GROUPS, run_mdav
 
         n, counts, done = len(group), np.zeros(3, np.int64), 0
@@ -120,9 +125,20 @@ class Grouping:
         with ThreadPoolExecutor(thread_count()) as pool:
             for part in parts:
                 done += len(part)
-                source = _ThreadedDistances(self, pool, done, progress)
+                source = self._source(part, pool, partial(_report_left, progress, done))
                 run_mdav(np.array(part, np.int64), source, state, self.k, self.center == "remaining")
                 progress(done)
+
+    def _source(
+        self, part: Ints, pool: ThreadPoolExecutor, progress: Callable[[int], None]
+    ) -> _TreeDistances | _ThreadedDistances:
+        """Return what finds the near and the far trajectories of a part; `progress` gets how many are left."""
+        from crowdveil.kernels.trajectory.mdav_tree import build
+
+        if not isinstance(self.distance, SpatioTemporal):
+            return _ThreadedDistances(self, pool, progress)
+        metric = self.distance.metric
+        return _TreeDistances(self, metric, build(np.array(part, np.int64), metric), progress, np.empty_like(part))
 
 
 def _batches(parts: list[Ints], size: int) -> list[list[Ints]]:
@@ -138,60 +154,84 @@ def _batches(parts: list[Ints], size: int) -> list[list[Ints]]:
     return batches
 
 
+def _report_left(progress: Callable[[int], None], end: int, left: int) -> None:
+    """Report how many trajectories are in groups, given how many are left of a part at whose end `end` are."""
+    progress(end - left)
+
+
+def _center_distances(grouping: Grouping, alive: Ints, far: Floats) -> None:
+    """Write the distance of each trajectory from the mean of all of them, in meters."""
+    from crowdveil.kernels.trajectory.mdav import mean_path
+
+    distance = grouping.distance
+    far[: len(alive)] = distance.between(mean_path(alive, distance.paths.points), alive)
+
+
+@dataclass(frozen=True, eq=False)
+class _TreeDistances:
+    """Distances for `run_mdav` by a tree over the trajectories of a part; the same as without."""
+
+    grouping: Grouping
+    metric: Metric
+    tree: TrajectoryTree
+    progress: Callable[[int], None]
+    near: Ints
+
+    def fill_center_distances(self, alive: Ints, far: Floats) -> None:
+        """Write the distance of each trajectory from the mean of all of them, in meters."""
+        _center_distances(self.grouping, alive, far)
+
+    def fill_distances(
+        self, seed: int, alive: Ints, state: MdavState, farthest: bool, found: Floats
+    ) -> tuple[int, Ints]:
+        """Return the farthest other trajectory, -1 if it is not wanted, and near ones, with their distances in `found`."""
+        from crowdveil.kernels.trajectory import mdav_tree
+        from crowdveil.kernels.trajectory.mdav import LEFT
+
+        self.progress(int(state.counts[LEFT]))
+        who = mdav_tree.farthest_left(seed, self.metric, self.tree, state.taken)[0] if farthest else -1
+        count, _ = mdav_tree.near_people(
+            seed, self.metric, self.tree, state.taken, state.person, self.grouping.k, self.near, found
+        )
+        return who, self.near[:count]
+
+    def forget(self, members: Ints, state: MdavState) -> None:
+        """Take trajectories that got a group out of the tree."""
+        from crowdveil.kernels.trajectory.mdav_tree import remove
+
+        remove(members, self.tree, self.metric, state.taken)
+
+
 @dataclass(frozen=True, eq=False)
 class _ThreadedDistances:
-    """Distances for `run_mdav`, in blocks of the list on all threads; the result does not depend on the blocks.
-
-    `progress` gets how many trajectories are in groups; at the end of the part `end` are.
-    """
+    """Distances for `run_mdav` without bounds, in blocks on all threads; the result does not depend on the blocks."""
 
     grouping: Grouping
     pool: ThreadPoolExecutor
-    end: int
     progress: Callable[[int], None]
 
     def fill_center_distances(self, alive: Ints, far: Floats) -> None:
         """Write the distance of each trajectory from the mean of all of them, in meters."""
-        from crowdveil.kernels.trajectory.mdav import mean_path
+        _center_distances(self.grouping, alive, far)
 
-        distance = self.grouping.distance
-        far[: len(alive)] = distance.between(mean_path(alive, distance.paths.points), alive)
+    def fill_distances(
+        self, seed: int, alive: Ints, state: MdavState, farthest: bool, found: Floats
+    ) -> tuple[int, Ints]:
+        """Return the farthest other trajectory, -1 if it is not wanted; write the distances of all.
 
-    def fill_distances(self, seed: int, alive: Ints, state: MdavState, farthest: bool, found: Floats) -> int:
-        """Write distances from a trajectory; return the farthest other one that is not taken, -1 if it is not wanted."""
+        Over a graph the distance to one costs what the distances to all do.
+        """
         from crowdveil.kernels.trajectory.mdav import LEFT
 
-        self.progress(self.end - int(state.counts[LEFT]))
-        distance = self.grouping.distance
-        if isinstance(distance, SpatioTemporal):
-            return self._pruned(distance.metric, seed, alive, state, farthest, found)
-        return self._unpruned(distance, seed, alive, state.taken, farthest, found)
-
-    def _blocks(self, items: Ints, size: int) -> list[Ints]:
-        return np.array_split(items, min(thread_count(), max(len(items) // size, 1)))
-
-    def _unpruned(self, distance: Distance, seed: int, alive: Ints, taken: Mask, farthest: bool, found: Floats) -> int:
-        """Compute all distances; over a graph the distance to one costs what the distances to all do."""
-        left = np.flatnonzero(~taken[alive])
-        blocks = [left] if isinstance(distance, Contemporaries) else self._blocks(left, SLOW_BLOCK)
+        self.progress(int(state.counts[LEFT]))
+        distance, left = self.grouping.distance, np.flatnonzero(~state.taken[alive])
+        count = 1 if isinstance(distance, Contemporaries) else min(thread_count(), max(len(left) // BLOCK, 1))
+        blocks = np.array_split(left, count)
         far = np.concatenate(list(self.pool.map(lambda block: distance.from_one(seed, alive[block]), blocks)))
         found[: len(alive)] = np.inf
         found[left] = far
         others = np.where(alive[left] == seed, -1.0, far)
-        return int(alive[left[int(np.argmax(others))]]) if farthest else -1
+        return int(alive[left[int(np.argmax(others))]]) if farthest else -1, alive
 
-    def _pruned(self, metric: Metric, seed: int, alive: Ints, state: MdavState, farthest: bool, found: Floats) -> int:
-        """Compute the distances that matter, by the bounds of the spatio-temporal distance."""
-        from crowdveil.kernels.trajectory.spatiotemporal import look_around
-
-        def search(block: Ints) -> tuple[float, int, int]:
-            low, high = int(block[0]), int(block[-1]) + 1
-            return look_around(
-                seed, metric, alive, low, high, state.taken, state.person, self.grouping.k, farthest, found
-            )
-
-        first, *more = self._blocks(np.arange(len(alive)), BLOCK)
-        others = [self.pool.submit(search, block) for block in more]
-        ends = [search(first), *(other.result() for other in others)]
-        _, at, _ = max(ends, key=lambda end: end[0])
-        return int(alive[at]) if farthest else -1
+    def forget(self, members: Ints, state: MdavState) -> None:
+        """Do nothing: what is taken is left out of the next distances."""

@@ -69,6 +69,10 @@ class Clustering:
     path: PivotPath = "sketched"
     bounded: bool = True
 
+    def __post_init__(self) -> None:
+        """Make the people read-only: kernels are compiled once for those, and again for writable ones."""
+        object.__setattr__(self, "person", frozen(self.person, np.int64))
+
     def clusters(self, left_over: LeftOver, rng: np.random.Generator, progress: Progress = no_progress) -> Clusters:
         """Make clusters while k people are left.
 
@@ -151,7 +155,7 @@ class _Round:
         self.distance = clustering.distance
         self.boxes, self.whole = clustering.boxes
         self.how = (self.distance.resampled, self.distance.exact, clustering.longest)
-        self.single, self.none_taken = np.arange(n), np.zeros(n, np.bool_)
+        self.single, self.none_taken = frozen(np.arange(n), np.int64), np.zeros(n, np.bool_)
         self.known, self.found = np.zeros(n, np.float64), dict[int, tuple[float, Ints]]()
         points = clustering.longest * (1 + self.distance.resampled)
         self.rooms = [new_squares(points) for _ in range(thread_count())]

@@ -25,6 +25,12 @@ class Paths:
     t: Floats
     offsets: Ints
 
+    def __post_init__(self) -> None:
+        """Make the arrays read-only: kernels are compiled once for those, and again for writable ones."""
+        for name in ("x", "y", "t"):
+            object.__setattr__(self, name, frozen(getattr(self, name), np.float64))
+        object.__setattr__(self, "offsets", frozen(self.offsets, np.int64))
+
     @classmethod
     def of(cls, data: Trajectories) -> Paths:
         """Return the paths of a data set."""

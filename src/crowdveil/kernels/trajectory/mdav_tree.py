@@ -1,0 +1,284 @@
+"""A tree over trajectories, for the nearest people and the farthest trajectory by the spatio-temporal distance, exactly.
+
+The pairs of the distance are spread evenly over both trajectories. So the first points meet, the last points meet, and pairs up
+to the middle are of points up to number p // 2 of each trajectory (from 0), the others of points from there on; a pair in the
+middle is of both halves. With a and b the least that such halves can be apart, the mean square of all pairs is at least
+(a² + b²) / 2, and at most that of the greatest. A node has boxes around the ends and the halves of its trajectories.
+
+Trajectories are taken out of the tree when they get a group, and the boxes of their nodes shrink.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints, Mask
+from crowdveil.kernels.trajectory.spatiotemporal import SURE, SURE_M, remember, squares
+from crowdveil.kernels.trajectory.structures import Metric, TrajectoryTree
+
+LEAF = 4
+"""Most trajectories of a leaf."""
+DEEPEST = 64
+"""Entries of a stack: a search keeps one node of each level, and there are fewer levels than bits."""
+FIRST, LAST, FIRST_HALF, SECOND_HALF = 0, 6, 12, 18
+"""Boxes of a node, each least and greatest x, y and t: of the first points, the last points, and both halves."""
+SLOWEST, FASTEST, POINTS = 24, 25, 26
+SIDES = 27
+
+
+@kernel
+def _widen(row: Floats, box: int, x: float, y: float, t: float) -> None:
+    row[box], row[box + 1] = min(row[box], x), max(row[box + 1], x)
+    row[box + 2], row[box + 3] = min(row[box + 2], y), max(row[box + 3], y)
+    row[box + 4], row[box + 5] = min(row[box + 4], t), max(row[box + 5], t)
+
+
+@kernel
+def _clear(row: Floats) -> None:
+    for box in range(0, POINTS, 2):
+        row[box], row[box + 1] = np.inf, -np.inf
+    row[POINTS] = 0.0
+
+
+@kernel
+def _add(row: Floats, i: int, metric: Metric) -> None:
+    """Widen the boxes of a node by a trajectory."""
+    x, y, t, offsets = metric.points
+    low, high = offsets[i], offsets[i + 1]
+    middle = low + (high - low) // 2
+    _widen(row, FIRST, x[low], y[low], t[low])
+    _widen(row, LAST, x[high - 1], y[high - 1], t[high - 1])
+    for e in range(low, middle + 1):
+        _widen(row, FIRST_HALF, x[e], y[e], t[e])
+    for e in range(middle, high):
+        _widen(row, SECOND_HALF, x[e], y[e], t[e])
+    row[SLOWEST], row[FASTEST] = min(row[SLOWEST], metric.speed[i]), max(row[FASTEST], metric.speed[i])
+    row[POINTS] = max(row[POINTS], high - low)
+
+
+@kernel
+def _join(bounds: Floats, node: int) -> None:
+    """Make the boxes of a node those around the boxes of its children."""
+    row, a, b = bounds[node], bounds[2 * node], bounds[2 * node + 1]
+    for box in range(0, POINTS, 2):
+        row[box], row[box + 1] = min(a[box], b[box]), max(a[box + 1], b[box + 1])
+    row[POINTS] = max(a[POINTS], b[POINTS])
+
+
+@kernel
+def _select(order: Ints, low: int, high: int, at: int, key: Floats) -> None:
+    """Bring the trajectory whose key is in place `at` of the order of keys there, smaller ones before it, larger ones after."""
+    high -= 1
+    while low < high:
+        pivot = key[order[(low + high) // 2]]
+        i, j = low, high
+        while i <= j:
+            while key[order[i]] < pivot:
+                i += 1
+            while key[order[j]] > pivot:
+                j -= 1
+            if i <= j:
+                order[i], order[j] = order[j], order[i]
+                i, j = i + 1, j - 1
+        if at <= j:
+            high = j
+        elif at >= i:
+            low = i
+        else:
+            return
+
+
+@kernel
+def build(members: Ints, metric: Metric) -> TrajectoryTree:
+    """Make the tree of some trajectories: nodes are halved where their ends, or their times, are spread widest."""
+    x, y, t, offsets = metric.points
+    n, total = len(members), len(offsets) - 1
+    levels = 0
+    while n > LEAF << levels:
+        levels += 1
+    keys = np.empty((5, total))
+    worth = metric.weight * metric.speed[members].mean() if n > 0 else 0.0
+    for i in members:
+        low, high = offsets[i], offsets[i + 1] - 1
+        keys[0, i], keys[1, i], keys[2, i], keys[3, i] = x[low], y[low], x[high], y[high]
+        keys[4, i] = worth * (t[low] + t[high]) / 2
+    order = members.copy()
+    for level in range(levels):
+        for node in range(1 << level):
+            low, high = (n * node) >> level, (n * (node + 1)) >> level
+            widest, wide = 0, -1.0
+            for axis in range(5):
+                least, greatest = np.inf, -np.inf
+                for at in range(low, high):
+                    least, greatest = min(least, keys[axis, order[at]]), max(greatest, keys[axis, order[at]])
+                if greatest - least > wide:
+                    widest, wide = axis, greatest - least
+            _select(order, low, high, (n * (2 * node + 1)) >> (level + 1), keys[widest])
+    leaf_of = np.full(total, -1, np.int64)
+    bounds = np.empty((2 << levels, SIDES))
+    for leaf in range(1 << levels):
+        row = bounds[(1 << levels) + leaf]
+        _clear(row)
+        for at in range((n * leaf) >> levels, (n * (leaf + 1)) >> levels):
+            leaf_of[order[at]] = leaf
+            _add(row, order[at], metric)
+    for node in range((1 << levels) - 1, 0, -1):
+        _join(bounds, node)
+    return TrajectoryTree(order, leaf_of, bounds, levels)
+
+
+@kernel
+def remove(members: Ints, tree: TrajectoryTree, metric: Metric, taken: Mask) -> None:
+    """Take trajectories, which are marked as taken, out of the tree."""
+    order, leaf_of, bounds, levels = tree
+    n = len(order)
+    for i in members:
+        leaf = leaf_of[i]
+        node = (1 << levels) + leaf
+        _clear(bounds[node])
+        for at in range((n * leaf) >> levels, (n * (leaf + 1)) >> levels):
+            if not taken[order[at]]:
+                _add(bounds[node], order[at], metric)
+        while node > 1:
+            node //= 2
+            _join(bounds, node)
+
+
+@kernel
+def _gap(a: Floats, b: Floats, box: int, worth: float) -> float:
+    """Return the least distance between points of two boxes, with time."""
+    dx = max(max(b[box] - a[box + 1], a[box] - b[box + 1]), 0.0)
+    dy = max(max(b[box + 2] - a[box + 3], a[box + 2] - b[box + 3]), 0.0)
+    dt = max(max(b[box + 4] - a[box + 5], a[box + 4] - b[box + 5]), 0.0)
+    return float(math.sqrt(dx * dx + dy * dy) + worth * dt)
+
+
+@kernel
+def _reach(a: Floats, b: Floats, box: int, worth: float) -> float:
+    """Return the greatest distance between points of two boxes, with time."""
+    dx = max(b[box + 1] - a[box], a[box + 1] - b[box])
+    dy = max(b[box + 3] - a[box + 2], a[box + 3] - b[box + 2])
+    dt = max(b[box + 5] - a[box + 4], a[box + 5] - b[box + 4])
+    return float(math.sqrt(dx * dx + dy * dy) + worth * dt)
+
+
+@kernel
+def lower_bound(own: Floats, node: Floats, weight: float) -> float:
+    """Return a distance that no trajectory of a node is nearer than; infinite if there is none."""
+    if node[0] > node[1]:
+        return np.inf
+    worth = weight * (own[SLOWEST] + node[SLOWEST]) / 2
+    pairs = max((own[POINTS] + node[POINTS] + 1) // 2, 2.0)
+    ends = (_gap(own, node, FIRST, worth) ** 2 + _gap(own, node, LAST, worth) ** 2) / pairs
+    halves = (_gap(own, node, FIRST_HALF, worth) ** 2 + _gap(own, node, SECOND_HALF, worth) ** 2) / 2
+    return math.sqrt(max(ends, halves))
+
+
+@kernel
+def upper_bound(own: Floats, node: Floats, weight: float) -> float:
+    """Return a distance that no trajectory of a node is farther than; negative if there is none."""
+    if node[0] > node[1]:
+        return -2.0
+    worth = weight * (own[FASTEST] + node[FASTEST]) / 2
+    return math.sqrt((_reach(own, node, FIRST_HALF, worth) ** 2 + _reach(own, node, SECOND_HALF, worth) ** 2) / 2)
+
+
+@kernel
+def near_people(
+    own: int, metric: Metric, tree: TrajectoryTree, taken: Mask, person: Ints, k: int, near: Ints, found: Floats
+) -> tuple[int, int]:
+    """Write trajectories that are left and so near that k people are not nearer, and some others, with their distances.
+
+    Returns how many were written, and how many distances were computed to the end. `own` is not among them.
+    """
+    (x, y, t, offsets), n = metric.points, len(tree.order)
+    row = np.empty(SIDES)
+    _clear(row)
+    _add(row, own, metric)
+    own_low = offsets[own]
+    p = offsets[own + 1] - own_low
+    near_d, near_person = np.full(k, np.inf), np.full(k, -1, np.int64)
+    near_d[0], near_person[0] = 0.0, person[own]
+    people, limit, count, computed = 1, np.inf if k > 1 else 0.0, 0, 0
+    nodes, least = np.empty(DEEPEST, np.int64), np.empty(DEEPEST)
+    nodes[0], least[0], top = 1, lower_bound(row, tree.bounds[1], metric.weight), 1
+    while top > 0:
+        top -= 1
+        node = nodes[top]
+        if least[top] == np.inf or least[top] > limit * SURE + SURE_M:
+            continue
+        if node < 1 << tree.levels:
+            a = lower_bound(row, tree.bounds[2 * node], metric.weight)
+            b = lower_bound(row, tree.bounds[2 * node + 1], metric.weight)
+            # The nearer child comes first: it is on top.
+            first = 0 if a <= b else 1
+            nodes[top], least[top] = 2 * node + 1 - first, max(a, b)
+            nodes[top + 1], least[top + 1] = 2 * node + first, min(a, b)
+            top += 2
+            continue
+        leaf = node - (1 << tree.levels)
+        for at in range((n * leaf) >> tree.levels, (n * (leaf + 1)) >> tree.levels):
+            j = tree.order[at]
+            if taken[j] or j == own:
+                continue
+            low = offsets[j]
+            q = offsets[j + 1] - low
+            pairs = (p + q + 1) // 2
+            worth = metric.weight * (metric.speed[own] + metric.speed[j]) / 2
+            total = squares(x, y, t, own_low, p, x, y, t, low, q, worth, limit * limit * pairs * SURE)
+            if total == np.inf:
+                continue
+            d = math.sqrt(total / pairs)
+            near[count], found[count] = j, d
+            count, computed = count + 1, computed + 1
+            if d < limit:
+                people = remember(near_d, near_person, people, d, person[j])
+                if people == k:
+                    limit = near_d[k - 1]
+    return count, computed
+
+
+@kernel
+def farthest_left(own: int, metric: Metric, tree: TrajectoryTree, taken: Mask) -> tuple[int, int]:
+    """Return the farthest other trajectory that is left, of equal ones the first in number, and how many distances were
+    computed.
+    """
+    (x, y, t, offsets), n = metric.points, len(tree.order)
+    row = np.empty(SIDES)
+    _clear(row)
+    _add(row, own, metric)
+    own_low = offsets[own]
+    p = offsets[own + 1] - own_low
+    farthest, who, computed = -1.0, -1, 0
+    nodes, most = np.empty(DEEPEST, np.int64), np.empty(DEEPEST)
+    nodes[0], most[0], top = 1, upper_bound(row, tree.bounds[1], metric.weight), 1
+    while top > 0:
+        top -= 1
+        node = nodes[top]
+        if most[top] * SURE < farthest or most[top] < 0:
+            continue
+        if node < 1 << tree.levels:
+            a = upper_bound(row, tree.bounds[2 * node], metric.weight)
+            b = upper_bound(row, tree.bounds[2 * node + 1], metric.weight)
+            first = 0 if a >= b else 1
+            nodes[top], most[top] = 2 * node + 1 - first, min(a, b)
+            nodes[top + 1], most[top + 1] = 2 * node + first, max(a, b)
+            top += 2
+            continue
+        leaf = node - (1 << tree.levels)
+        for at in range((n * leaf) >> tree.levels, (n * (leaf + 1)) >> tree.levels):
+            j = tree.order[at]
+            if taken[j] or j == own:
+                continue
+            low = offsets[j]
+            q = offsets[j + 1] - low
+            worth = metric.weight * (metric.speed[own] + metric.speed[j]) / 2
+            total = squares(x, y, t, own_low, p, x, y, t, low, q, worth, np.inf)
+            d = math.sqrt(total / ((p + q + 1) // 2))
+            computed += 1
+            if d > farthest or (d == farthest and j < who):
+                farthest, who = d, j
+    return who, computed
