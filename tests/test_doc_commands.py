@@ -1,7 +1,7 @@
 """Commands in the README and the docs parse with the options that exist, and pages run from top to bottom in an empty folder.
 
 Blocks of `sh` and `python` are run in order. Blocks of `console` show what needs a service, a cluster or other data: their
-commands are parsed here, and run in `test_doc_services.py` and `test_doc_examples.py`.
+commands are parsed here, and run in `test_doc_services.py`.
 The guides that also show output have a test of their own (`test_guides.py`).
 """
 
