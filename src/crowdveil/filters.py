@@ -15,6 +15,7 @@ from crowdveil.io.atomic import new_file
 from crowdveil.io.cropping import in_box, parse_box, parse_times
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import open_source
+from crowdveil.io.splitting import read_flags, split_rides, with_ride_ids
 from crowdveil.io.tables import check_ending, write_table
 from crowdveil.io.times import Clock
 from crowdveil.io.trajectories import read_trajectories
@@ -82,10 +83,13 @@ class FilterResult:
     removed: list[tuple[Filter, int]]
     trajectories: tuple[int, int]
     points: tuple[int, int]
+    split: str | None = None
+    """The column by which trajectories were split into rides before, or None."""
 
     def lines(self) -> list[str]:
         """Return a line for each filter on what it removed."""
-        return [
+        split = [] if self.split is None else [f"split by {self.split}: {counted(self.trajectories[0], 'ride')}"]
+        return split + [
             f"{condition.name} {','.join(condition.values)}: removed {counted(n, 'trajectory', 'trajectories')}"
             for condition, n in self.removed
         ]
@@ -101,23 +105,30 @@ def filter_file(
     output: str | Path,
     filters: Sequence[Filter],
     *,
+    split_by: str | None = None,
     overwrite: bool = False,
     notes: ReadNotes | None = None,
     **options: Any,
 ) -> FilterResult:
     """Filter a file or table of trajectories to a file, .csv or .parquet, with every column of the kept rows.
 
-    `options` are the input options of trajectories.
+    With `split_by`, each longest run of points of a vehicle in which that column is 1 (or true, or yes) is a trajectory of its
+    own, with an id in the column `trajectory_id`, and all other points are left out. `options` are the input options of
+    trajectories.
     """
-    check_filters(filters)
+    check_filters(filters, split_by=split_by)
     check_ending(Path(output))
     source = open_source(data)
     before = read_trajectories(source, keep_rows=True, notes=notes if notes is not None else ReadNotes(), **options)
+    if split_by is not None:
+        before = split_rides(before, read_flags(source, split_by))
     after, removed = filter_trajectories(before, filters, options.get("tz", "UTC"))
     rows = np.sort(after.row) if after.row is not None else np.zeros(0, np.int64)
     with new_file(Path(output), overwrite=overwrite) as file:
-        write_table(source.read(as_is=True).take(rows), file, as_input=True)
-    return FilterResult(removed, (len(before), len(after)), (before.points, after.points))
+        table = source.read(as_is=True)
+        table = table.take(rows) if split_by is None else with_ride_ids(table, after, rows)
+        write_table(table, file, as_input=True)
+    return FilterResult(removed, (len(before), len(after)), (before.points, after.points), split_by)
 
 
 def filters_of(listed: list[dict[str, Any]]) -> list[Filter]:
@@ -133,9 +144,9 @@ def _text(value: Any) -> str:
     return str(int(value)) if whole else str(value).strip()
 
 
-def check_filters(filters: Sequence[Filter], tz: str = "UTC") -> None:
-    """Raise unless there is a filter, and all filters are valid; needs no data."""
-    if not filters:
+def check_filters(filters: Sequence[Filter], tz: str = "UTC", split_by: str | None = None) -> None:
+    """Raise unless there is a filter or a column to split by, and all filters are valid; needs no data."""
+    if not filters and split_by is None:
         raise ParameterError(
             f"wanted at least one filter; give one of {', '.join(map(str, map(Option, filter_names())))}."
         )

@@ -11,7 +11,7 @@ from crowdveil.cli.console import show_notes
 from crowdveil.cli.options import engine_options, given, options_of
 from crowdveil.cli.remote_jobs import RemoteTarget, check_target_of, form_of, put_file, remote_target, server_options
 from crowdveil.compat.mobidatalab import runfiles
-from crowdveil.errors import ParameterError
+from crowdveil.errors import Option, ParameterError
 from crowdveil.filters import Filter, FilterResult, check_filters, filter_file, filter_names, filters_of, find_filter
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending
@@ -37,7 +37,7 @@ def _filter_options() -> list[click.Option]:
 
 def _call(
     data: str | None, output: str | None, run_file: str | None, overwrite: bool, engine: str, master: str | None,
-    table: str | None, **values: Any,
+    table: str | None, split_by: str | None, **values: Any,
 ) -> None:  # fmt: skip
     filters: list[Filter] = click.get_current_context().ensure_object(list)
     server = remote_target(values)
@@ -47,14 +47,17 @@ def _call(
     if data is None or output is None:
         raise ParameterError("wanted a file to filter and -o FILE to write to, or a run file with -f; give them.")
     if server is not None:
-        _run_remotely(server, data, output, filters, overwrite, given(TrajectoryReading, values))
+        split = {} if split_by is None else {"split_by": split_by}
+        _run_remotely(server, data, output, filters, overwrite, given(TrajectoryReading, values) | split)
         return
     notes, reading = ReadNotes(), given(TrajectoryReading, values)
+    if engine == "spark" and split_by is not None:
+        raise ParameterError(Option("split_by"), "Spark does not split trajectories; split them first, without Spark.")
     if engine == "spark":
         found = _on_spark(data, table, output, filters, overwrite, notes, master, reading)
     else:
         refuse_table_without_spark(table)
-        found = filter_file(data, output, filters, overwrite=overwrite, notes=notes, **reading)
+        found = filter_file(data, output, filters, split_by=split_by, overwrite=overwrite, notes=notes, **reading)
     show_notes(notes)
     for line in found.lines():
         click.echo(line)
@@ -89,7 +92,7 @@ def _on_spark(
 def _run_remotely(
     server: RemoteTarget, data: str, output: str, filters: list[Filter], overwrite: bool, options: dict[str, Any]
 ) -> None:
-    check_filters(filters)
+    check_filters(filters, split_by=options.get("split_by"))
     check_ending(Path(output))
     check_target_of(output, overwrite=overwrite)
     listed = [{f.name: list(f.values)} for f in filters]
@@ -110,6 +113,12 @@ command = click.Command(
         click.Argument(["data"], required=False, metavar="TRAJECTORIES"),
         click.Option(["-o", "--output"], metavar="FILE", help="File to write, .csv or .parquet."),
         *_filter_options(),
+        click.Option(
+            ["--split-by"],
+            metavar="COLUMN",
+            help="First split the trajectories of vehicles into rides: runs of points "
+            "in which this column is 1, true or yes. Other points are left out.",
+        ),
         click.Option(["-f", "--file", "run_file"], metavar="FILE", help="A run file, as mdl-anonymizer has it."),
         click.Option(["--overwrite"], is_flag=True, help="Replace the file if it exists."),
         *engine_options(),
@@ -121,5 +130,6 @@ command = click.Command(
     "\b\nExamples:\n"
     "  crowdveil filter cabs.csv --min-locations 5 --max-speed 120 -o filtered.csv\n"
     "  crowdveil filter cabs.csv --bbox=-122.52,37.70,-122.35,37.83 -o city.parquet\n"
+    "  crowdveil filter raw.csv --user cab --split-by occupied --min-locations 2 -o rides.parquet\n"
     "  crowdveil filter -f parameters.json",
 )

@@ -22,6 +22,8 @@ class FilterOptions(ResultOptions):
         examples=[[{"min_locations": 5}, {"max_speed": 120}]], max_length=100
     )
     """Filters in the order that they are applied, each an object of its name and its value."""
+    split_by: str | None = None
+    """First split the trajectories of vehicles into rides: runs of points in which this column is 1, true or yes."""
     format: Literal["csv", "parquet"] = "csv"
     """Form of the result."""
 
@@ -33,15 +35,16 @@ def _find(name: str) -> str:
 
 
 def _check(name: str, values: dict[str, Any]) -> None:
-    check_filters(filters_of(values["filters"]))
+    check_filters(filters_of(values["filters"]), split_by=values.get("split_by"))
 
 
 def _run(task: Task) -> JobRequest:
     notes, form = ReadNotes(), task.values.get("format", "csv")
     options = values_of(task.values, PlainReading)
     found = filter_file(
-        task.files["data"], task.out / f"filtered.{form}", filters_of(task.values["filters"]), notes=notes, **options
-    )
+        task.files["data"], task.out / f"filtered.{form}", filters_of(task.values["filters"]),
+        split_by=task.values.get("split_by"), notes=notes, **options,
+    )  # fmt: skip
     return JobRequest(notes.sentences(), [*found.lines(), found.rest()])
 
 
