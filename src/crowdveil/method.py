@@ -74,7 +74,7 @@ class SharedPartition:
         (flows of all time steps of a class together, parameters) → candidates, None where nothing can be published.
     add_up
         (some time steps of the class, candidates, parameters) → arrays, which are added up over all time steps.
-    solve
+    find_boxes
         (flows without rows, candidates, sums, parameters) → arrays: the boxes of the class, with their diagnostics last.
     release
         (some time steps, the class of each, boxes of each class in it by its number, parameters) → their release.
@@ -83,7 +83,7 @@ class SharedPartition:
     by: StepClass
     begin: Callable[[Flows, Any], Any]
     add_up: Callable[[Flows, Any, Any], Sequence[Ints]]
-    solve: Callable[[Flows, Any, Sequence[Ints], Any], Sequence[Any]]
+    find_boxes: Callable[[Flows, Any, Sequence[Ints], Any], Sequence[Any]]
     release: Callable[[Flows, Ints, Mapping[int, Sequence[Any]], Any], FlowRelease]
 
 

@@ -189,7 +189,7 @@ class SolvedClass:
         added = [np.sum(columns, axis=0) for columns in zip(*parts, strict=True)]
         with engines.use(LocalEngine(1)):
             begun = refreeze(pickle.loads(stage.candidates[number]))
-            solved = stage.shared.solve(stage.reader.frame, begun, added, stage.params)
+            solved = stage.shared.find_boxes(stage.reader.frame, begun, added, stage.params)
         return _table([(number, pickle.dumps([*solved]))], self.schema)
 
 
