@@ -49,7 +49,7 @@ def read_partition(given: Any, zones: Zones, step: str | None = None) -> Partiti
 def read_earlier_rows(given: Any, flows: Flows) -> EarlierRows:
     """Return the rows of a release of flows in a folder, over the zones and the time steps of the data."""
     if not isinstance(given, str | Path) or not Path(given).is_dir():
-        raise ParameterError(Option("like"), "wanted the folder of a release of flows.")
+        raise ParameterError(Option("like"), "wanted the folder of a release of flows; name one.")
     manifest, written, tz = _opened(Path(given))
     k = manifest["method"]["parameters"].get("k")
     if not written.is_flows or not isinstance(k, int):
@@ -60,10 +60,7 @@ def read_earlier_rows(given: Any, flows: Flows) -> EarlierRows:
     rows = np.flatnonzero(release.state == PUBLISHED)
     start, end = (times[rows] for times in _times_of(release, step_s, tz))
     step, row = _steps_of_rows(flows, start, end)
-    return EarlierRows(
-        release.areas, release.origin[rows], release.destination[rows], step, row, k,
-        manifest["cost"].get("suppressed_volume_percent"),
-    )  # fmt: skip
+    return EarlierRows(release.areas, release.origin[rows], release.destination[rows], step, row, k)
 
 
 ALWAYS = (-(2**62), 2**62)

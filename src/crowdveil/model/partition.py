@@ -117,8 +117,6 @@ class EarlierRows:
         Pairs of a time step of the data and a row whose interval holds it, in order of steps and of rows.
     k
         The smallest group size of the release.
-    suppressed_percent
-        Share of the trips that it suppressed; None where unknown.
     """
 
     areas: Areas
@@ -127,7 +125,6 @@ class EarlierRows:
     step: Ints
     row: Ints
     k: int
-    suppressed_percent: float | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in (("origin", np.int32), ("destination", np.int32), ("step", np.int64), ("row", np.int64)):

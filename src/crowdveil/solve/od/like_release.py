@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.model.arrays import Ints, Mask, frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.partition import EarlierRows
@@ -27,7 +27,7 @@ def release_like(data: Flows, earlier: EarlierRows, k: int) -> FlowRelease:
     )  # fmt: skip
     if twice:
         raise InputError(
-            "like", "rows of the earlier release overlap, so that they cannot be taken; give another release."
+            Option("like"), "rows of the earlier release overlap, so that they cannot be taken; give another release."
         )
     inside = np.flatnonzero(found >= 0)
     volume, people = count_groups(data, inside, found[inside], len(row))
