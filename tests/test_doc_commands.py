@@ -1,7 +1,7 @@
 """Commands in the README and the docs parse with the options that exist, and pages run from top to bottom in an empty folder.
 
 Blocks of `sh` and `python` are run in order. Blocks of `console` show what needs a service, a cluster or other data: their
-commands are parsed here, and run in `test_doc_services.py`.
+commands are parsed here, and run in `test_doc_services.py` and `test_doc_examples.py`.
 The guides that also show output have a test of their own (`test_guides.py`).
 """
 
@@ -14,12 +14,11 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
-from doc_pages import PAGES, ROOT, blocks
+from doc_pages import PAGES, ROOT, blocks, commands
 
 from crowdveil.cli.main import cli
 
@@ -27,27 +26,6 @@ GUIDES = ("tutorial-nyc-taxi.md", "tutorial-land-use.md", "worked-example.md")
 QUICK = ("docs/glossary.md", "docs/filters.md")
 OTHER_TOOLS = {"--check", "--unix-socket", "--no-index", "--find-links", "--conf", "--archives", "--schema"}
 """Options of curl, pip, spark-submit and our modules that pages mention."""
-
-
-def commands(page: Path) -> Iterator[list[str]]:
-    """The commands of a page as lists of arguments, without what a shell does around them."""
-    for kind, body in blocks(page):
-        for line in body.replace("\\\n", " ").splitlines() if kind != "python" else ():
-            words = shlex.split(line, comments=True) if "crowdveil" in line else []
-            for command in _split(words):
-                if command[0] == "crowdveil" and not any(re.search(r"^\[|\.\.\.$|^[A-Z]+$|…", w) for w in command[1:]):
-                    yield command[1:]
-
-
-def _split(words: list[str]) -> Iterator[list[str]]:
-    command: list[str] = []
-    for word in [*words, "&&"]:
-        if word in ("&&", "|", ">", ";"):
-            if command:
-                yield command
-            command = []
-        else:
-            command.append(word)
 
 
 def parse(arguments: list[str]) -> None:

@@ -84,8 +84,9 @@ def _method_page(method: Method) -> str:
     body = re.sub(r"^(\w[\w ]*)\n-+$", r"## \1\n", rest.strip(), flags=re.M)
     other = mobidatalab.METHODS.get(method.name, mobidatalab.NONE)
     also = (*method.aliases, *other.names)
-    data = "trips.parquet --zones zones.geojson" if method.takes is Flows else "cabs.csv"
-    zones = ", zones='zones.geojson'" if method.takes is Flows else ""
+    data = method.example or ("trips.parquet --zones zones.geojson" if method.takes is Flows else "cabs.csv")
+    file, *options = data.split()
+    given = "".join(f", {name[2:]}={value!r}" for name, value in zip(options[::2], options[1::2], strict=True))
     parts = [
         _HEAD,
         f"# {method.name}\n",
@@ -94,7 +95,7 @@ def _method_page(method: Method) -> str:
         + (f" Also known as {', '.join(also)}." if also else "")
         + "\n",
         f"```console\ncrowdveil anonymize {method.name} {data} -o out/\n```\n",
-        f"```py\nimport crowdveil\n\ncrowdveil.anonymize({method.name!r}, {data.split()[0]!r}, 'out'{zones})\n```\n",
+        f"```py\nimport crowdveil\n\ncrowdveil.anonymize({method.name!r}, {file!r}, 'out'{given})\n```\n",
         f"{body}\n",
         "## Parameters\n",
         _table(rows(method.params)),

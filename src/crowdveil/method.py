@@ -138,6 +138,8 @@ class Method(Described):
         anything is solved, and by previews.
     aliases
         Names of the method in papers.
+    example
+        Input of its example on the command line, where it needs more than data and zones.
     """
 
     name: str
@@ -157,6 +159,7 @@ class Method(Described):
     shared: Callable[[Any], SharedPartition | None] = lambda params: None
     check_data: Callable[[Any, Any], None] = lambda data, params: None
     aliases: tuple[str, ...] = ()
+    example: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "run", update_wrapper(partial(_run_and_mark, self.run), self.run))

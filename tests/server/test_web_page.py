@@ -6,7 +6,6 @@ Skipped where Playwright or Chromium is missing; the check of accessibility also
 from __future__ import annotations
 
 import json
-import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -206,8 +205,7 @@ MAPS = ".linked canvas"
 def check_linked_maps(page: Any) -> None:
     """Move one map: all three show another section, and show all again by the button."""
     page.wait_for_selector(f"{MAPS}[data-painted]")
-    assert all(re.fullmatch(r".+ → .+: [\d,]+ trips", line) for line in page.locator(".linked ol li").all_inner_texts())
-    assert page.locator(".linked ol").count() == 2, "the largest flows of both, with the names of their areas"
+    assert page.locator(".linked ol").count() == 0, "only flows have a list of the largest ones"
     pictures = "() => [...document.querySelectorAll('.linked canvas')].map((c) => c.toDataURL())"
     page.wait_for_function(f"() => new Set(({pictures})()).size === 3")
     page.locator(MAPS).first.focus()

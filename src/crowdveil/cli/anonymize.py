@@ -67,7 +67,7 @@ def method_command(method: Method) -> click.Command:
         parameters, input_options, options = (given(model, values) for model in (method.params, reading, RunOptions))
         perform(pipeline.Request(method.name, data, output, parameters, input_options, options), server, source)
 
-    example = f"crowdveil anonymize {method.name} {EXAMPLES[od]} -o out/"
+    example = f"crowdveil anonymize {method.name} {method.example or EXAMPLES[od]} -o out/"
     return click.Command(
         method.name,
         callback=call,

@@ -64,7 +64,8 @@ def _command(name: str, params: type[Params], text: str, trajectories: bool) -> 
             click.echo(f"{Path(output)}: written")
 
     metavar = "TRAJECTORIES_OR_RELEASE_FOLDER" if name == ALL else "TRAJECTORIES" if trajectories else "RELEASE_FOLDER"
-    example = f"crowdveil attack {name} {'cabs.csv --release out/ --tile-m 500' if trajectories else 'out/'}"
+    release = "flows-of-cabs/" if name == "trajectory-recovery" else "out/"
+    example = f"crowdveil attack {name} {f'cabs.csv --release {release} --tile-m 500' if trajectories else 'out/'}"
     return click.Command(
         name,
         callback=call,

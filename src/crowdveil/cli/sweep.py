@@ -89,7 +89,8 @@ command = click.Command(
     "destinations have the nearest mean sizes, of other parameters the one with the least error.\n\n"
     "\b\nExamples:\n"
     "  crowdveil sweep joint trips.parquet --zones zones.geojson --k 5,10,20,50 --suppress 5%,10%\n"
-    "  crowdveil sweep joint:splits=dyadic flows.csv --sample 10 -o swept/\n"
-    "  crowdveil sweep atg-dual flows.csv --k 5,10,15 --suppress 10% --vary v_target=50,100,200,400 -o targets/\n"
+    "  crowdveil sweep joint:splits=dyadic flows.csv --zones zones.geojson --sample 10 -o swept/\n"
+    "  crowdveil sweep atg-dual flows.csv --zones zones.geojson --k 5,10,15 --suppress 10% "
+    "--vary v_target=50,100,200,400 -o targets/\n"
     "  crowdveil sweep time-partitioned-microaggregation cabs.csv --k 3,10 --vary interval_s=900,3600 --measures rmse",
 )  # fmt: skip

@@ -100,4 +100,5 @@ METHOD = Method(
     partitioning=INDEPENDENT,
     needs_person_ids=True,
     check_data=check_data,
+    example="trips.parquet --zones zones.geojson --partition earlier",
 )

@@ -91,4 +91,5 @@ METHOD = Method(
     partitioning=INDEPENDENT,
     needs_person_ids=True,
     check_data=check_data,
+    example="taxi.parquet --grid 500m",
 )

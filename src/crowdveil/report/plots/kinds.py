@@ -211,7 +211,7 @@ KINDS: dict[str, PlotKind] = {
             "color, otherwise each area. " + _SEVERAL,
             CoarseningParams, "flows", "required", "no", 3,
             examples=("plot coarsening out/ --zones zones.geojson -o coarsening.png",
-                      "plot coarsening joint/ atg-dual/ --zones zones.geojson --at 2020-03-06 -o compared.png"),
+                      "plot coarsening joint/ atg-dual/ --zones zones.geojson --at 2026-03-02 -o compared.png"),
         ),
         PlotKind(
             "areas", "The areas of a release.",
