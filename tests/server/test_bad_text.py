@@ -166,7 +166,7 @@ def test_a_worker_that_a_job_ends_by_a_fault_is_held_against_the_job(store: Stor
     for often, (number, state) in enumerate(
         ((signal.SIGKILL, "queued"), (signal.SIGSEGV, "queued"), (signal.SIGABRT, "failed"))
     ):
-        child = os.spawnlp(os.P_NOWAIT, "sleep", "sleep", "60")
+        child = os.posix_spawnp("sleep", ["sleep", "60"], os.environ)
         held = store.claim(f"{socket.gethostname()}:{child}", 60)
         assert held is not None and held.runs == often + 1
         crew = Crew(Settings(files.root), 0)
