@@ -165,7 +165,7 @@ def sandbox_overhead_ms(times: int) -> float:
             inputs, run = Path(made, "inputs"), Path(made, "run")
             inputs.mkdir()
             run.mkdir()
-            order: Any = SimpleNamespace(limits=limits, inputs=inputs, run=run)
+            order: Any = SimpleNamespace(limits=limits, inputs=inputs, run=run, ledger=None)
             read, write = os.pipe()
             child = os.fork()
             if child == 0:
