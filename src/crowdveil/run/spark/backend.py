@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.geojson import write_features
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_writer import area_features, area_properties
-from crowdveil.io.written_release import AREAS_FILE, MANIFEST_FILE, read_release
+from crowdveil.io.written_release import AREAS_FILE, MANIFEST_FILE, WrittenRelease, read_release
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.progress import Progress
@@ -29,6 +30,9 @@ from crowdveil.run.spark.finished_partitions import Chunk, FinishedPartitions
 from crowdveil.run.spark.merge_partitions import SUMMARY
 from crowdveil.run.spark.release_verification import file_hashes
 from crowdveil.run.spark.staging import check_target, new_folder
+
+if TYPE_CHECKING:
+    from crowdveil.run.ledgers import Recorder
 
 PARTITIONS_FOLDER = "partitions"
 CHUNK_PARTITIONS_PER_SLOT = 4
@@ -54,12 +58,11 @@ def check_supported_on_spark(spec: RunSpec) -> None:
         raise ParameterError(
             f"{Option('private_report')} shows the original, which does not leave the cluster; leave it out."
         )
-    if options.ledger is not None:
-        raise ParameterError(
-            Option("ledger"),
-            "it audits runs on one machine, since each trip is compared with those of earlier releases; "
-            f"leave out {Option('engine', 'spark')}, or add the release with crowdveil ledger add.",
-        )
+    for name in ("repair", "keep_unchanged"):
+        if getattr(options, name):
+            raise ParameterError(
+                Option(name), "rows of all time steps decide together; leave it out, or run it on one machine."
+            )
     if getattr(spec.reading, "like", None) is not None:
         raise ParameterError(
             Option("like"), "rows of all time steps decide together; leave it out, or run it on one machine."
@@ -85,10 +88,16 @@ class SparkBackend(Backend):
     def __init__(self, spec: RunSpec, engine: SparkEngine) -> None:
         super().__init__(spec)
         self.engine, self.output = engine, str(spec.output).rstrip("/")
+        self.recorder: Recorder | None = None
 
     def check_target(self) -> None:
-        """Raise unless the release can be written to its folder."""
-        check_target(self.engine.files, self.output, overwrite=self.spec.options.overwrite)
+        """Raise unless the release can be written to its folder, and audited where a ledger is named."""
+        options = self.spec.options
+        check_target(self.engine.files, self.output, overwrite=options.overwrite)
+        if options.ledger is not None:
+            from crowdveil.run.ledgers import open_recorder  # here, since few runs have a ledger
+
+            self.recorder = open_recorder(options.ledger, self.output, self.spec.method)
 
     def key_partitions(self) -> dict[str, Any]:
         """Return what kept partitions depend on besides the request."""
@@ -155,9 +164,14 @@ class SparkBackend(Backend):
         if self.published_rows > REPORT_ROWS:
             notes.add(f"there are more than {REPORT_ROWS:,} published rows, so no report was drawn.")
             return manifest | {"input": manifest["input"] | {"notes": notes.messages}}
-        self.engine.files.fetch(self.data, self.here / self.DATA_FOLDER)
-        written = read_release(self.here, {role: entry["name"] for role, entry in manifest["files"].items()})
-        return add_report(self.here, written, manifest)
+        names = {role: entry["name"] for role, entry in manifest["files"].items()}
+        return add_report(self.here, self.fetched(names), manifest)
+
+    def fetched(self, names: dict[str, str]) -> WrittenRelease:
+        """Return the written release as read from its files, here; `names` are those of the files by role."""
+        if not (self.here / self.DATA_FOLDER).exists():
+            self.engine.files.fetch(self.data, self.here / self.DATA_FOLDER)
+        return read_release(self.here, names)
 
     def publish(self, manifest: dict[str, Any]) -> str:
         """Copy the small files to the cluster, and move the temporary folder to its place."""
@@ -166,7 +180,8 @@ class SparkBackend(Backend):
         for name in (*small, MANIFEST_FILE):
             self.engine.files.put(self.here / name, f"{self.folder}/{name}")
         self.engine.files.remove(f"{self.folder}/{PARTITIONS_FOLDER}")
-        self.close()
+        with nullcontext() if self.recorder is None else self.recorder.recorded(self.here, manifest):
+            self.close()
         return self.output
 
 

@@ -24,7 +24,7 @@ from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.progress import Progress
 from crowdveil.reading import FlowReading
-from crowdveil.run.backend import FileEntries, Findings, Guarantees, Solution
+from crowdveil.run.backend import FileEntries, Findings, Guarantees, LedgerAudit, Solution
 from crowdveil.run.spark.backend import (
     FILE_ROWS,
     PARTITIONS_FOLDER,
@@ -61,6 +61,7 @@ class FlowSparkBackend(SparkBackend):
     DATA_FOLDER = "flows.parquet"
     trips: SparkTrips
     totals: FlowTotals
+    files: FileEntries
 
     def read(self, notes: ReadNotes, progress: Progress) -> Flows:
         """Read trips or flows into packed rows by time step; return flows without rows."""
@@ -165,7 +166,8 @@ class FlowSparkBackend(SparkBackend):
         self.steps = self.totals.steps_table(tz)
         write_table(self.steps, self.here / STEPS_FILE)
         write_table(crosswalk(self.features), self.here / CROSSWALK_FILE)
-        return self.file_entries(steps=self.here / STEPS_FILE, crosswalk=self.here / CROSSWALK_FILE)
+        self.files = self.file_entries(steps=self.here / STEPS_FILE, crosswalk=self.here / CROSSWALK_FILE)
+        return self.files
 
     def _gather_areas(self) -> None:
         """Gather the areas that any partition names; raise if two partitions define one differently."""
@@ -191,3 +193,17 @@ class FlowSparkBackend(SparkBackend):
     def attack(self, guarantees: Guarantees, notes: ReadNotes, progress: Progress) -> list[RiskEstimate] | None:
         """Merge the attacks that were made on each partition."""
         return self.totals.trials
+
+    def audit(self, counts: str) -> LedgerAudit:
+        """Audit the written files on the driver, with the hashes that executors make of the source records."""
+        from crowdveil.ledger.candidates import known_columns  # here, since few runs have a ledger
+        from crowdveil.run.spark.source_records import read_spark_records
+
+        recorder = self.recorder
+        if recorder is None:
+            raise RuntimeError("a run without a ledger is not audited")
+        ledger = recorder.ledger
+        self.enter_context(ledger.locked())
+        inputs, flows = read_spark_records(self.engine, self.spec.data, self.trips, known_columns(ledger), ledger.key)
+        written = self.fetched({role: entry["name"] for role, entry in self.files.items()})
+        return recorder.audit_records(self.spec, inputs, flows, written, counts)
