@@ -193,11 +193,15 @@ def with_kept_rows(ledger: Ledger, candidate: Candidate, boxes: Sequence[Box], k
     repeated = {number[box]: of for box, of in kept.items()}
     row = np.where(np.isin(candidate.row, list(repeated)), -1, candidate.row)
     parts: list[tuple[SourceRecords, Ints]] = [(candidate.records, row)]
-    for mine, (entry, other) in repeated.items():
+    for entry in {of.entry: of for of, _ in repeated.values()}.values():
         covered = read_covered(ledger, entry)
-        taken = covered.row == other
+        own = np.full(int(covered.row.max(initial=-1)) + 2, -1, np.int64)  # the last is for records without a row
+        for mine, (of, other) in repeated.items():
+            if of.entry == entry.entry:
+                own[other] = mine
+        taken = own[covered.row] >= 0
         records = SourceRecords(covered.source, covered.person, covered.volume, covered.row).only(taken)
-        parts.append((records, np.full(int(taken.sum()), mine, np.int64)))
+        parts.append((records, own[covered.row][taken]))
     return _joined(candidate, parts)
 
 
