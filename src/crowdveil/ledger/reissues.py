@@ -174,7 +174,8 @@ def keep_earlier_values(
         return release, {}, []
     boxes, kept = boxes_of_release(release), Kept()
     volume, people = release.volume.copy(), release.people.copy()
-    tables = {c.entry.entry: stored_release(ledger, c.entry) for c in newest.values()}
+    repeated = {change.entry.entry: change.entry for change in newest.values()}
+    tables = {number: stored_release(ledger, entry) for number, entry in repeated.items()}
     for row, change in newest.items():
         volume[row], people[row] = _values(tables[change.entry.entry], change.other)
         kept[boxes[row]] = change.entry, change.other
