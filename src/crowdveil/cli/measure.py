@@ -25,7 +25,7 @@ from crowdveil.cli.remote_jobs import (
     split_files,
 )
 from crowdveil.compat.mobidatalab.runfiles import measures_of
-from crowdveil.errors import Option, ParameterError
+from crowdveil.errors import Option, ParameterError, as_command_line
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.measures.base import MeasureRequest
@@ -87,7 +87,7 @@ def _call(
         if picture is not None:
             found.plot(picture)
     show_notes(notes)
-    show_sentences(found.sentences())
+    show_sentences(found.sentences(as_command_line))
     click.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if as_json else "\n".join(found.lines()))
 
 
