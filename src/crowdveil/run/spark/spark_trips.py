@@ -24,7 +24,7 @@ from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.globe import JOINED, Reach
 from crowdveil.model.zones import Zones
-from crowdveil.reading import FlowReading, with_day_levels, with_partition
+from crowdveil.reading import FlowReading, with_partition, with_time_levels
 from crowdveil.run.spark.sources import (
     count_people,
     id_rules,
@@ -241,7 +241,7 @@ def _frame(zones: Zones, reading: FlowReading, columns: OdColumns) -> Flows:
     )
     trees = reading.hierarchy, reading.destination_hierarchy
     frame = empty if all(tree is None for tree in trees) else with_trees(empty, *trees)
-    return with_partition(with_day_levels(frame, reading.time_tree), reading.partition, reading.partition_step)
+    return with_partition(with_time_levels(frame, reading.time_tree), reading.partition, reading.partition_step)
 
 
 def _settle(said: dict[str, int], reader: TripReader, reading: FlowReading, notes: ReadNotes) -> None:

@@ -236,7 +236,7 @@ class FlowPartitionReader:
             return None
         return replace(
             flows, step_s=self.step_s, origin_tree=frame.origin_tree, destination_tree=frame.destination_tree,
-            visited_tiles=frame.visited_tiles, partition=frame.partition, day_levels=frame.day_levels,
+            visited_tiles=frame.visited_tiles, partition=frame.partition, time_levels=frame.time_levels,
         )  # fmt: skip
 
     def weight(self, partition: pa.Table) -> int:
