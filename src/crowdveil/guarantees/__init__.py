@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees.base import Finding, Guarantee, Outcome
+from crowdveil.guarantees.boxes import TruthfulBoxes
 from crowdveil.guarantees.budget import SuppressionBudget
 from crowdveil.guarantees.combinations import CombinationKAnonymity
 from crowdveil.guarantees.derived import SumsOfParent
@@ -54,6 +55,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     SwappedTrajectories,
     NoOwnPoints,
     SharedTilePairs,
+    TruthfulBoxes,
     LocationsOnTileCenters,
     WellFormedTrajectories,
     SectorKAnonymity,
@@ -92,6 +94,7 @@ __all__ = [
     "SwappedTrajectories",
     "TrajectoryKAnonymity",
     "TrueVolumes",
+    "TruthfulBoxes",
     "WellFormedFlows",
     "WellFormedSectors",
     "WellFormedTrajectories",
