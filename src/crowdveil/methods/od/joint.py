@@ -42,13 +42,13 @@ way. It is coarser than one partition for each time step. The method `fixed` app
 
 With `time_partition = adaptive` a box is an origin, a destination and an interval of time, and can also be split by time.
 Intervals are those of the calendar (time steps, 2 and 4 hours, half a day, a day, a week, all of the period), or of a table of
-the day (`time_tree`). A trip of a box costs its tiles, and `hour_weight` tiles for each hour after the first; the objective
-`reconstruction` counts the error of the cells of all time steps, and needs no weight. So hours in which few travel are joined
-where that makes areas smaller. `longest` limits intervals. Windows of a day, a week or all of the period (`window`) are solved
-on their own, so that memory is that of one window. The ends of a period of any length are days with at least k people. As with
-areas, that an interval is published and not a part of it shows that more than one of its parts has trips. Where every interval
-is one time step the release is as with `steps`. Weights of trips are rounded over each window, not in each time step, and their
-rows always have intervals.
+the day or the week (`time_tree`). A trip of a box costs its tiles, and `hour_weight` tiles for each hour after the first; the
+objective `reconstruction` counts the error of the cells of all time steps, and needs no weight. So hours in which few travel
+are joined where that makes areas smaller. `longest` limits intervals. Windows of a day, a week or all of the period (`window`)
+are solved on their own, so that memory is that of one window. The ends of a period of any length are days with at least k
+people. As with areas, that an interval is published and not a part of it shows that more than one of its parts has trips. Where
+every interval is one time step the release is as with `steps`. Weights of trips are rounded over each window, not in each time
+step, and their rows always have intervals.
 
 With `refine` the boxes of the best partition are cut again, at any tile boundary in x or y of their origins or destinations,
 as long as both sides keep k people; areas are then any tiles of a node or rectangle, named after their tiles. Such a cut
