@@ -114,6 +114,17 @@ class WrittenRelease:
         ends, end = self._cached("until", lambda: _steps_of(self.values("until"), f"{self.folder}, column until"))
         return times[step], ends[end]
 
+    def row_spans(self) -> tuple[Ints, Ints, Ints]:
+        """Return start and end of each time step or interval that rows have, in order, and the index of each row's.
+
+        The end of a time step is not in the files, and is `NO_TIME`.
+        """
+        if not self.has_intervals:
+            times, step = self.row_steps()
+            return times, np.full(len(times), NO_TIME), step
+        spans, index = np.unique(np.column_stack(self.row_intervals()), axis=0, return_inverse=True)
+        return spans[:, 0], spans[:, 1], index.reshape(-1)
+
     def listed_windows(self) -> tuple[Ints, Ints]:
         """Return start and end of each window in the table of time steps, where rows have intervals."""
         if "until" not in self.steps.column_names:
