@@ -3,7 +3,7 @@ import type { Field, Takes } from "./api";
 import type { ErrorView, ReferenceView } from "./views";
 
 const LABELS: Record<string, string> = {
-  k: "Smallest group (k)", suppress: "Trips that may be suppressed, as a share", suppress_trips: "Trips that may be suppressed, as a number", min_tiles: "Fewest tiles of an area", min_inhabited_tiles: "Fewest visited tiles of an area",
+  k: "Smallest group (k)", suppress: "Trips that may be suppressed, as a share", suppress_trips: "Trips that may be suppressed, as a number", min_tiles: "Fewest tiles of an area", min_inhabited_tiles: "Fewest visited tiles of an area", min_pois: "Fewest points of interest of an area", min_poi_categories: "Fewest categories of points of interest of an area", pois: "Points of interest",
   max_area_km2: "Largest area", v_target: "Trips that each origin should have", epsilon: "Privacy loss (epsilon)", aggregate_small: "Publish small flows together",
   include_empty: "Let areas include tiles without trips", count_trajectories: "Count trajectories instead of people", tile_size_m: "Side of a tile",
   zones: "Zones file", zone_id: "Column with the zones’ ids", tz: "Time zone", time_format: "Date and time format", drop_invalid: "Leave out rows that cannot be used",
