@@ -32,7 +32,7 @@ from crowdveil.measures.base import MeasureRequest
 from crowdveil.progress import progress_bar
 from crowdveil.reading import EitherReading, FlowReading
 from crowdveil.registry import MEASURES
-from crowdveil.run.manifest import NOT_OF_FLOWS
+from crowdveil.run.manifest import NOT_OF_FLOWS, ONLY_CHECKED
 from crowdveil.run.options import refuse_table_without_spark
 from crowdveil.runfiles.common import load
 
@@ -146,7 +146,7 @@ command = click.Command(
         click.Option(["--overwrite"], is_flag=True, help="Replace files that exist."),
         *engine_options(),
         *server_options(),
-        *options_of(EitherReading, without=NOT_OF_FLOWS),
+        *options_of(EitherReading, without=(*NOT_OF_FLOWS, *ONLY_CHECKED)),
     ],
     help="Measure what a release lost of the original flows or trajectories. The numbers are exact and confidential: do not "
     "publish them.\n\n"

@@ -103,11 +103,11 @@ def _chance(written: WrittenRelease, name: str) -> str:
 
 
 def _guessed_destination(written: WrittenRelease, *, tiles_only: bool) -> float | None:
-    """Return the percents of trips that go to the destination area with most trips of their time step."""
+    """Return the percents of trips that go to the destination area with most trips of their time step or interval."""
     volume = np.maximum(written.column("volume"), 0)
     if not volume.sum():
         return None
-    _, step = written.row_steps()
+    *_, step = written.row_spans()
     destination, areas = written.area_numbers("destination_area"), max(len(written.features), 1)
     sizes = np.array([len(tiles) for tiles in written.area_tiles], np.int64)
     counted = volume if not tiles_only else np.where(sizes[destination] == 1, volume, 0)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +31,9 @@ from crowdveil.run.spark.merge_partitions import SUMMARY
 from crowdveil.run.spark.release_verification import file_hashes
 from crowdveil.run.spark.staging import check_target, new_folder
 
+if TYPE_CHECKING:
+    from crowdveil.run.ledgers import Recorder
+
 PARTITIONS_FOLDER = "partitions"
 CHUNK_PARTITIONS_PER_SLOT = 4
 """Partitions for each slot of the cluster that are solved and kept together in a run that can be resumed."""
@@ -53,12 +57,11 @@ def check_supported_on_spark(spec: RunSpec) -> None:
         raise ParameterError(
             f"{Option('private_report')} shows the original, which does not leave the cluster; leave it out."
         )
-    if options.ledger is not None:
-        raise ParameterError(
-            Option("ledger"),
-            "it audits runs on one machine, since each trip is compared with those of earlier releases; "
-            f"leave out {Option('engine', 'spark')}, or add the release with crowdveil ledger add.",
-        )
+    for name in ("repair", "keep_unchanged"):
+        if getattr(options, name):
+            raise ParameterError(
+                Option(name), "rows of all time steps decide together; leave it out, or run it on one machine."
+            )
     if getattr(spec.reading, "like", None) is not None:
         raise ParameterError(
             Option("like"), "rows of all time steps decide together; leave it out, or run it on one machine."
@@ -84,10 +87,16 @@ class SparkBackend(Backend):
     def __init__(self, spec: RunSpec, engine: SparkEngine) -> None:
         super().__init__(spec)
         self.engine, self.output = engine, str(spec.output).rstrip("/")
+        self.recorder: Recorder | None = None
 
     def check_target(self) -> None:
-        """Raise unless the release can be written to its folder."""
-        check_target(self.engine.files, self.output, overwrite=self.spec.options.overwrite)
+        """Raise unless the release can be written to its folder, and audited where a ledger is named."""
+        options = self.spec.options
+        check_target(self.engine.files, self.output, overwrite=options.overwrite)
+        if options.ledger is not None:
+            from crowdveil.run.ledgers import open_recorder  # here, since few runs have a ledger
+
+            self.recorder = open_recorder(options.ledger, self.output, self.spec.method)
 
     def key_partitions(self) -> dict[str, Any]:
         """Return what kept partitions depend on besides the request."""
@@ -179,7 +188,8 @@ class SparkBackend(Backend):
         for name in (*small, MANIFEST_FILE):
             self.engine.files.put(self.here / name, f"{self.folder}/{name}")
         self.engine.files.remove(f"{self.folder}/{PARTITIONS_FOLDER}")
-        self.close()
+        with nullcontext() if self.recorder is None else self.recorder.recorded(self.here, manifest):
+            self.close()
         return self.output
 
 

@@ -25,7 +25,7 @@ from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.progress import Progress
 from crowdveil.reading import FlowReading
-from crowdveil.run.backend import FileEntries, Findings, Guarantees, Solution
+from crowdveil.run.backend import FileEntries, Findings, Guarantees, LedgerAudit, Solution
 from crowdveil.run.spark.backend import (
     FILE_ROWS,
     PARTITIONS_FOLDER,
@@ -63,6 +63,7 @@ class FlowSparkBackend(SparkBackend):
     DATA_FOLDER = "flows.parquet"
     trips: SparkTrips
     totals: FlowTotals
+    files: FileEntries
 
     def read(self, notes: ReadNotes, progress: Progress) -> Flows:
         """Read trips or flows into packed rows by time step; return flows without rows."""
@@ -177,7 +178,8 @@ class FlowSparkBackend(SparkBackend):
         write_table(self.steps, self.here / STEPS_FILE)
         self.write_areas()
         small = {"steps": STEPS_FILE} | self._derived(tz)
-        return self.file_entries(**{role: self.here / name for role, name in small.items()})
+        self.files = self.file_entries(**{role: self.here / name for role, name in small.items()})
+        return self.files
 
     def _derived(self, tz: str) -> dict[str, str]:
         """Write the crosswalk and the further files that were asked for here; return their names by role."""
@@ -212,3 +214,17 @@ class FlowSparkBackend(SparkBackend):
     def attack(self, guarantees: Guarantees, notes: ReadNotes, progress: Progress) -> list[RiskEstimate] | None:
         """Merge the attacks that were made on each partition."""
         return self.totals.trials
+
+    def audit(self, counts: str) -> LedgerAudit:
+        """Audit the written files on the driver, with the hashes that executors make of the source records."""
+        from crowdveil.ledger.candidates import known_columns  # here, since few runs have a ledger
+        from crowdveil.run.spark.source_records import read_spark_records
+
+        recorder = self.recorder
+        if recorder is None:
+            raise RuntimeError("a run without a ledger is not audited")
+        ledger = recorder.ledger
+        self.enter_context(ledger.locked())
+        inputs, flows = read_spark_records(self.engine, self.spec.data, self.trips, known_columns(ledger), ledger.key)
+        written = self.fetch({role: entry["name"] for role, entry in self.files.items()})
+        return recorder.audit_records(self.spec, inputs, flows, written, counts)
