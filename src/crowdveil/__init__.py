@@ -33,6 +33,7 @@ _PUBLIC = {
     "profiles": "crowdveil.api",
     "land_use": "crowdveil.api",
     "topics": "crowdveil.api",
+    "topic_number": "crowdveil.api",
     "quadtree_heatmap": "crowdveil.api",
     "read_flows": "crowdveil.io.flows",
     "read_trips": "crowdveil.io.flows",

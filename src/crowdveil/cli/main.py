@@ -45,6 +45,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "profiles": (ANALYSES, "Trips by hour of the week that leave and reach each zone."),
     "land-use": (ANALYSES, "Group zones by the shape of their profiles."),
     "topics": (ANALYSES, "Find flows that come up together at the same hours."),
+    "topic-number": (ANALYSES, "Compare numbers of topics, and suggest one."),
     "warmup": ("crowdveil.cli.warmup", "Compile the kernels ahead, so that the first run need not."),
     "methods": ("crowdveil.cli.methods", "List the methods, or describe one."),
     "flows": ("crowdveil.cli.flows", "Turn trips to OD flows, or flows from one format to another."),
