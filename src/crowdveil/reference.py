@@ -27,7 +27,8 @@ _PYTHON = {
     "Analyze": ("reconstruct", "profiles", "land_use", "topics", "topic_number", "quadtree_heatmap"),
     "Read and write": (
         "read_flows", "read_trips", "trips_to_flows", "read_trajectories", "read_zones", "read_voronoi", "write_flows",
-        "write_zones", "write_trajectories", "build_hierarchy", "filter_trajectories",
+        "write_zones", "write_trajectories", "keep_zones", "keep_trips", "split_zones", "split_trips",
+        "build_hierarchy", "filter_trajectories",
     ),
     "List what is registered": ("methods", "describe", "all_methods", "all_measures", "all_analyses", "all_attacks"),
     "Classes": (

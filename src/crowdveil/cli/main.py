@@ -50,6 +50,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "methods": ("crowdveil.cli.methods", "List the methods, or describe one."),
     "flows": ("crowdveil.cli.flows", "Turn trips to OD flows, or flows from one format to another."),
     "filter": ("crowdveil.cli.filter", "Leave out trajectories: too short, too fast, outside a box or a time window."),
+    "zones": ("crowdveil.cli.zones", "Crop zones to a part of the map, or split each, with the trips between them."),
     "hierarchy": ("crowdveil.cli.hierarchy", "Make a tree over zones."),
     "serve": ("crowdveil.cli.serve", "Run jobs for others: an API over HTTP, a queue and workers."),
     "worker": ("crowdveil.cli.worker", "Run jobs of a service, on this machine or another."),
