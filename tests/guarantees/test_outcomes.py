@@ -51,6 +51,7 @@ from crowdveil.guarantees import (
     SwappedTrajectories,
     TrajectoryKAnonymity,
     TrueVolumes,
+    TruthfulBoxes,
     WellFormedFlows,
     WellFormedSectors,
     WellFormedTrajectories,
@@ -82,6 +83,14 @@ def _walks(*walks: list[float], areas: bool = False) -> WrittenRelease:
     }  # fmt: skip
     tile = {"properties": {"area": "a", "tiles": ["a"], "lon": 1.0, "lat": 0.0}}
     return WrittenRelease(Path("out"), pa.table(table), None, [tile] if areas else [])
+
+
+def _with_boxes(walks: WrittenRelease) -> WrittenRelease:
+    """The same walks, each point as a box around itself alone."""
+    table = walks.data
+    for side in ("lon", "lat", "timestamp"):
+        table = table.append_column(f"{side}_min", table[side]).append_column(f"{side}_max", table[side])
+    return replace(walks, data=table)
 
 
 def _people(*walks: list[float]) -> Trajectories:
@@ -160,6 +169,7 @@ VIOLATED: dict[type[Guarantee], Callable[[Path], Finding]] = {
     SharedTilePairs: lambda _: SharedTilePairs(
         min_group_size=2, tile_size_m=500, lon0=0, lat0=0, k_unit="people"
     ).check(_walks(A)),
+    TruthfulBoxes: lambda _: TruthfulBoxes().check(_walks(A)),
     LocationsOnTileCenters: lambda _: LocationsOnTileCenters().check(_walks(A, areas=True)),
     WellFormedTrajectories: lambda _: WellFormedTrajectories().check(
         replace(_walks(A), data=_walks(A).data.append_column("name", [["x", "y", "z"]]))
@@ -207,6 +217,7 @@ def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
         SectorKAnonymity(k=2, k_unit="people"), DisjointSectors(), EveryLocationCounted(k=2), WellFormedSectors(),
     ]  # fmt: skip
     findings = {p.name: p.check(flows) for p in of_flows} | {p.name: p.check(walks) for p in of_walks}
+    findings[TruthfulBoxes.name] = TruthfulBoxes().check(_with_boxes(walks))
     findings |= {p.name: p.check_sectors(sectors) for p in of_sectors}
     assert not any(finding.violated for finding in findings.values())
     assert {name for name, finding in findings.items() if finding.outcome is Outcome.NOT_CHECKED} == {
@@ -214,7 +225,7 @@ def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
         "min-poi-categories", "true-volumes", "bounded-volumes",
         "trajectory-k-anonymity", "segment-k-anonymity", "suppressed-trajectories", "suppressed-segments",
         "combination-k-anonymity", "original-points", "swapped-trajectories", "no-own-points",
-        "shared-tile-pairs", "every-location-counted",
+        "shared-tile-pairs", "every-location-counted", "truthful-boxes",
     }  # fmt: skip
     assert len(findings) == len(GUARANTEES) - 1, "positions on tile centers are seen in the file"
 

@@ -261,6 +261,7 @@ def test_zones_without_positions_are_refused() -> None:
 
 
 @pytest.mark.realdata
+@pytest.mark.slow
 def test_taxis_by_hour(realdata: Path, tmp_path: Path) -> None:
     """Hours of a night: all guarantees hold on the files, and areas are at least 7 % finer within the same budget."""
     data = taxis(realdata)

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees.base import Finding, Guarantee, Outcome
+from crowdveil.guarantees.boxes import TruthfulBoxes
 from crowdveil.guarantees.budget import SuppressionBudget
 from crowdveil.guarantees.combinations import CombinationKAnonymity
 from crowdveil.guarantees.derived import SumsOfParent
@@ -63,6 +64,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     SwappedTrajectories,
     NoOwnPoints,
     SharedTilePairs,
+    TruthfulBoxes,
     LocationsOnTileCenters,
     WellFormedTrajectories,
     SectorKAnonymity,
@@ -103,6 +105,7 @@ __all__ = [
     "SwappedTrajectories",
     "TrajectoryKAnonymity",
     "TrueVolumes",
+    "TruthfulBoxes",
     "WellFormedFlows",
     "WellFormedSectors",
     "WellFormedTrajectories",

@@ -15,6 +15,7 @@ from crowdveil.guarantees import (
     SuppressedTrajectories,
     SuppressionBudget,
     TrajectoryKAnonymity,
+    TruthfulBoxes,
 )
 from crowdveil.io.time_windows import longest_interval
 from crowdveil.model.flows import Flows
@@ -64,7 +65,7 @@ def size_guarantees(params: FlowParams) -> tuple[Guarantee, ...]:
 def suppressing_guarantees(data: Trajectories, params: Any) -> tuple[Guarantee, ...]:
     """Return k-anonymity of trajectories, counted as `count_trajectories` says, and the budget where suppression is asked for.
 
-    There is no budget where a method also leaves out trajectories for other reasons.
+    There is no budget where a method also leaves out trajectories for other reasons. Boxes are guaranteed to be truthful.
     """
     unit = "trajectories" if params.count_trajectories else data.k_unit
     anonymity = TrajectoryKAnonymity(k=params.k, k_unit=unit)
@@ -73,6 +74,9 @@ def suppressing_guarantees(data: Trajectories, params: Any) -> tuple[Guarantee, 
         or getattr(params, "left_over", "join") == "drop"
         or getattr(params, "suppression_cost", 1.0) < 1
     )
-    if not params.suppress or otherwise:
-        return (anonymity,)
-    return (anonymity, SuppressedTrajectories(suppress=params.suppress, k=params.k, k_unit=unit))
+    made: list[Guarantee] = [anonymity]
+    if params.suppress and not otherwise:
+        made.append(SuppressedTrajectories(suppress=params.suppress, k=params.k, k_unit=unit))
+    if "box" in (getattr(params, "aggregation", None), getattr(params, "reconstruction", None)):
+        made.append(TruthfulBoxes())
+    return tuple(made)

@@ -22,7 +22,7 @@ from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import FlowRelease, Release
+from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.tabular import Tabular
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, no_progress
@@ -177,7 +177,10 @@ def measured(
         raise InputError("original", f"there is no {what}; wanted at least one.")
     compared = _compared(original, release, progress)
     found, left_out = [], {}
+    boxes = isinstance(release, TrajectoryRelease) and release.boxes is not None
     for asked in measures:
+        if asked.measure.of_boxes and all_of_them and not boxes:
+            continue
         stage(asked.label)
         try:
             found.append(scores(asked, compared))

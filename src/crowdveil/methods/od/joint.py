@@ -64,7 +64,7 @@ the strip next to a cut on the side with more trips. Choose neither where that i
 
 An upper bound of the gap between the result and the best partition within the budget is published, over all matrices, and that
 before the search between corners; it is 0 where that search was finished. With `refine` the result is compared with the best
-partition without cuts, and the gap is negative where it is cheaper than any of those.
+partition without cuts, and the gap is 0 where it is cheaper than any of those. Gaps are rounded up to 1, 2 or 5 · 10ⁿ per cent.
 
 References
 ----------
