@@ -9,6 +9,7 @@ from pydantic import Field
 
 from crowdveil.errors import Option, ParameterError
 from crowdveil.io.flows import read_flows, with_trees
+from crowdveil.io.folding import fold_steps
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.partition import read_earlier_rows, read_partition
 from crowdveil.io.points_of_interest import read_points_of_interest
@@ -99,6 +100,8 @@ class FlowReading(Reading):
     their counts."""
     step: str | int | None = None
     """Length of a time step, such as 15min, 1h, 1d; all for one matrix. Default with times: 1h."""
+    fold: str | None = None
+    """Add up time steps that are whole periods apart, such as 1w or 2w; people in several periods count once."""
     from_trajectories: TripRule | None = None
     """Find trips in trajectories: from first to last point, between tiles, between stays, or from home to work."""
     stay_s: int | None = Field(None, ge=1)
@@ -151,13 +154,17 @@ def _read_flows(data: Any, given: dict[str, Any], notes: ReadNotes, person_ids: 
     rule = given.get(RULE)
     if isinstance(data, Flows) and rule is not None:
         raise ParameterError(Option(RULE), "wanted trajectories, but got flows; leave it out.")
-    trees = given["hierarchy"], given["destination_hierarchy"]
+    trees, fold = (given["hierarchy"], given["destination_hierarchy"]), given.pop("fold")
     if isinstance(data, Flows):
         flows = data
     else:
         data, given = read_as_trips(data, given, notes)
-        flows = read_flows(data, notes=notes, members=person_ids, **given | dict.fromkeys(_TREES))
+        members = person_ids or fold is not None  # people in several periods count once
+        flows = read_flows(data, notes=notes, members=members, **given | dict.fromkeys(_TREES))
         flows = without_inner(flows) if rule == "transitions" else flows
+    if fold is not None:
+        flows = fold_steps(flows, fold)
+        flows = flows if person_ids else replace(flows, person_offsets=None, person_ids=None)
     return flows if all(tree is None for tree in trees) else with_trees(flows, *trees)
 
 

@@ -279,4 +279,4 @@ def test_an_unknown_analysis_is_reported() -> None:
     with pytest.raises(crowdveil.CrowdveilError, match="known are reconstruct"):
         find_analysis("heat")
     with pytest.raises(crowdveil.CrowdveilError, match="reads the release alone"):
-        crowdveil.topics("out", original="trips.parquet")
+        crowdveil.topic_number("out", original="trips.parquet")

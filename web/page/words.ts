@@ -22,7 +22,7 @@ const LABELS: Record<string, string> = {
   min_radius_m: "Radius of a cluster at first", max_radius_m: "Largest radius of a cluster", min_time_s: "Duration of a cluster at first", max_time_s: "Longest duration of a cluster",
   min_pair_people: "Fewest people of a step between squares", time_threshold_s: "Largest time difference", space_threshold_m: "Largest distance", permutation: "How locations are permuted", max_distance_m: "Largest distance of a meeting",
   min_n_swaps: "Fewest swaps of a trajectory", overlapping_strategy: "Points in one tile", link_users: "Link the trajectories of a person",
-  hour_weight: "Tiles that an hour is worth", longest: "Longest interval", window: "Windows of time", time_tree: "Intervals of a day or week",
+  hour_weight: "Tiles that an hour is worth", longest: "Longest interval", window: "Windows of time", fold: "Period that time steps are added up over", time_tree: "Intervals of a day or week",
   names: "Also flows with names of areas", wide: "Also one column for each time step", export: "Also files for other tools", title: "Name of the data set", purpose: "Purpose of the release", recipient: "Recipients",
   data_name: "Name of the data file", attack: "Attack the release first", report: "Write the report", before_after: "Before and after (confidential)",
 };

@@ -101,7 +101,7 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
 
     The rows are not cached: use `engine.kept` around all queries on them.
     """
-    for option in ("bbox", "extent", "time_window", "from_trajectories"):
+    for option in ("bbox", "extent", "time_window", "fold", "from_trajectories"):
         if getattr(reading, option) is not None:
             raise ParameterError(
                 Option(option),
