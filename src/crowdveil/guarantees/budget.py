@@ -245,11 +245,12 @@ class SuppressionBudget(Guarantee):
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return in how many time steps more is suppressed, and in how many that is unknown."""
         # The number of time steps of the original, or of those suppressed whole, would distinguish empty from suppressed ones.
-        steps = "every time step of the original" if with_original else counted(counts["steps"], "time step")
+        unit = "window" if self.period == "window" else "time step"  # a row of the list of time steps
+        steps = "every time step of the original" if with_original else counted(counts["steps"], unit)
         groups = "" if self.period in ("step", "all") else " windows" if self.period == "window" else " groups of them"
         said = [f"{steps} checked, more is suppressed in {counts['over']:,}{groups}"]
         if counts["open"]:
-            said.append(f"not given in {counted(counts['open'], 'time step')}")
+            said.append(f"not given in {counted(counts['open'], unit)}")
         if counts["strange"]:
             said.append(f"{counts['strange']:,} are not in the original")
         return f"{'; '.join(said)}."

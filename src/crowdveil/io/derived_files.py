@@ -18,7 +18,7 @@ from crowdveil.errors import OutputError
 from crowdveil.io.tables import COMPRESSION, write_table
 from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
-from crowdveil.model.arrays import Floats
+from crowdveil.model.arrays import Floats, Ints
 
 CROSSWALK_FILE = "crosswalk.csv"
 MAX_CELLS = 200_000_000
@@ -75,9 +75,8 @@ def _names(written: WrittenRelease, table_format: str, tz: str, folder: Path) ->
 
 
 def _wide(written: WrittenRelease, table_format: str, tz: str, folder: Path) -> dict[str, str]:
-    """Write a row for each published pair of areas and a column for each time step; suppressed cells are empty."""
-    _refuse_intervals(written, "a wide table")
-    step, labels = _steps(written, tz)
+    """Write a row for each published pair of areas and a column for each time step or interval; suppressed cells are empty."""
+    step, labels = _labels(written, tz)
     origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
     pair = origin * max(len(written.features), 1) + destination
     pairs, row = np.unique(pair, return_inverse=True)
@@ -105,15 +104,17 @@ def _flowmap(written: WrittenRelease, table_format: str, tz: str, folder: Path) 
         )
     ids, names = _area_columns(written)
     lat, lon = (np.array([a[c] for a in about], np.float64) for c in ("lat", "lon"))
-    step, labels = _steps(written, tz)
-    when = pa.array(labels, pa.string()).take(pa.array(step))
+    start, until, span = written.row_spans()
+    when = {"time": pa.array(_texts(start, tz), pa.string()).take(pa.array(span))}
+    if written.has_intervals:
+        when["until"] = pa.array(_texts(until, tz), pa.string()).take(pa.array(span))
     origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
     area, count = pa.array(ids, pa.string()), pa.array(written.column("volume"))
     ends = {
         "origin": area.take(pa.array(origin)),
         "dest": area.take(pa.array(destination)),
         "count": count,
-        "time": when,
+        **when,
     }
     places = {
         f"{end}_{axis}": values[at]
@@ -131,11 +132,10 @@ def _flowmap(written: WrittenRelease, table_format: str, tz: str, folder: Path) 
 
 
 def _omx(written: WrittenRelease, table_format: str, tz: str, folder: Path) -> dict[str, str]:
-    """Write a matrix of areas for each time step, suppressed cells as NaN, and a mask of the published cells (1, else 0)."""
+    """Write a matrix of areas for each time step or interval, suppressed cells as NaN, and a mask (1 where published, else 0)."""
     from crowdveil.io.omx import write_matrices
 
-    _refuse_intervals(written, "a matrix")
-    step, labels = _steps(written, tz)
+    step, labels = _labels(written, tz)
     n = len(written.features)
     _check_cells(2 * n * n * len(labels), "an OMX file")
     origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
@@ -185,19 +185,17 @@ _WRITERS: dict[str, Callable[[WrittenRelease, str, str, Path], dict[str, str]]] 
 EXPORTS = tuple(_WRITERS)
 
 
-def _refuse_intervals(written: WrittenRelease, what: str) -> None:
-    if "until" in written.data.column_names:
-        raise OutputError(
-            f"{what} has one value for each time step, but rows of this release are of several; leave it out."
-        )
+def _labels(written: WrittenRelease, tz: str) -> tuple[Ints, list[str]]:
+    """Return the time step or interval of each row, and the label of each: its start, and its end where rows have intervals."""
+    start, until, span = written.row_spans()
+    if not written.has_intervals:
+        return span, _texts(start, tz)
+    return span, [f"{a} to {b}" for a, b in zip(_texts(start, tz), _texts(until, tz), strict=True)]
 
 
-def _steps(written: WrittenRelease, tz: str) -> tuple[Any, list[str]]:
-    """Return the time step of each row, and the label of each step."""
-    t, step = written.row_steps()
-    if len(t) and t[0] == NO_TIME:
-        return step, ["all"]
-    return step, iso_times(t, tz).to_pylist()
+def _texts(t: Ints, tz: str) -> list[str]:
+    """Return times as text; of rows without times, the word all."""
+    return ["all"] if len(t) and t[0] == NO_TIME else iso_times(t, tz).to_pylist()
 
 
 def _area_columns(written: WrittenRelease) -> tuple[list[str], list[str]]:

@@ -1,4 +1,4 @@
-"""Windows of time and the intervals inside them, by the calendar of the data's time zone or by a table of the day."""
+"""Windows of time and the intervals inside them, by the calendar of the data's time zone or by a table of the day or week."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from crowdveil.io.time_steps import TimeSteps
 from crowdveil.io.times import Clock
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
+from crowdveil.model.intervals import TimeLevels
 from crowdveil.solve.od.time_tree import TimeTree, TimeWindows
 
 Window = Literal["1d", "7d", "all"]
@@ -76,7 +77,7 @@ def time_windows(data: Flows, options: WindowOptions, k: int, weight: Fraction) 
     lengths = interval_lengths(step_s, options.window, options.longest_s)
     trees = []
     for low, high in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-        levels = _levels(wall[low:high], (step_s, *lengths), data.day_levels)
+        levels = _levels(wall[low:high], (step_s, *lengths), data.time_levels)
         if _is_whole(options, int(ends[high - 1] - starts[low])):
             levels.append(np.zeros(high - low, np.int64))
         trees.append(TimeTree.of_levels(low, levels))
@@ -84,26 +85,32 @@ def time_windows(data: Flows, options: WindowOptions, k: int, weight: Fraction) 
     return TimeWindows(starts, ends, np.where(known, place, -1), offsets, tuple(trees), per_step)
 
 
-def _levels(wall: Ints, lengths: tuple[int, ...], day_levels: tuple[Ints, ...] | None) -> list[Ints]:
+def _levels(wall: Ints, lengths: tuple[int, ...], given: TimeLevels | None) -> list[Ints]:
     """Return the intervals that each time step is in, from the shortest to the longest, as a key of each level."""
-    if day_levels is None:
+    if given is None:
         return [_keys(wall, length) for length in lengths]
-    day, second = np.divmod(wall, DAY_S)
-    own = [day * DAY_S + np.searchsorted(starts, second, side="right") for starts in day_levels]
-    return [wall, *own, *(_keys(wall, length) for length in lengths if length >= DAY_S)]
+    begun = _keys(wall, given.period_s)
+    second = wall - begun * given.period_s + (_MONDAY * DAY_S if given.period_s == WEEK_S else 0)
+    own = [begun * given.period_s + np.searchsorted(starts, second, side="right") for starts in given.starts]
+    return [wall, *own, *(_keys(wall, length) for length in lengths if length >= given.period_s)]
 
 
-def _check_day_levels(day_levels: tuple[Ints, ...], step_s: int, options: WindowOptions) -> None:
-    """Raise where intervals of a day do not fit time steps, or the longest interval."""
-    if step_s >= DAY_S or any(np.any(starts % step_s) for starts in day_levels):
+def _check_time_levels(given: TimeLevels, step_s: int, options: WindowOptions) -> None:
+    """Raise where intervals of a day or week do not fit time steps, windows, or the longest interval."""
+    if step_s >= given.period_s or any(np.any(starts % step_s) for starts in given.starts):
         raise InputError(
             Option("time_tree"), f"its intervals must begin with a time step, of {step_s:,} seconds; choose a shorter "
             f"{Option('step')}."
         )  # fmt: skip
-    if options.longest_s is not None and options.longest_s < DAY_S:
+    of_week = given.period_s == WEEK_S
+    if of_week and options.window == "1d":
+        raise InputError(Option("window"), "with a table of the week it must be 7d or all; give one of them.")
+    if options.longest_s is not None and options.longest_s < given.period_s:
+        least = "7d" if of_week else "24h"
         raise InputError(
             Option("longest"),
-            f"with a table of intervals it must be at least 24h; leave it out, or {Option('time_tree')}.",
+            f"with a table of the {'week' if of_week else 'day'} it must be at least {least}; give that, or leave out "
+            f"{Option('time_tree')}.",
         )
 
 
@@ -137,8 +144,8 @@ def checked_step(data: Flows, options: WindowOptions) -> int:
         )
     if options.window != "all" and step_s > {"1d": DAY_S, "7d": WEEK_S}[options.window]:
         raise InputError(f"a time step is longer than a window; choose a longer {Option('window')}.")
-    if data.day_levels is not None:
-        _check_day_levels(data.day_levels, step_s, options)
+    if data.time_levels is not None:
+        _check_time_levels(data.time_levels, step_s, options)
     return step_s
 
 

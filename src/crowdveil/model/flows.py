@@ -21,6 +21,7 @@ from crowdveil.model.arrays import (
     row_slices,
     take_slices,
 )
+from crowdveil.model.intervals import TimeLevels
 from crowdveil.model.tabular import Tabular
 from crowdveil.model.zones import Zones
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:  # checkers read flows, and must not import what trees are bui
 
     from crowdveil.model.hierarchy import Hierarchy
     from crowdveil.model.partition import Partition
+    from crowdveil.model.points_of_interest import PointsOfInterest
 
 FlowUnit = Literal["people", "trips"]
 WEIGHT_UNITS = 10**9
@@ -68,11 +70,12 @@ class Flows(Tabular):
         Trees over the zones given by the user, or None.
     partition
         A partition of the map that was made before, or None.
-    day_levels
-        Intervals of a day given by the user, from the shortest to the longest: the starts of each level in seconds after
-        midnight, from 0; None for those of the calendar.
+    time_levels
+        Intervals of a day or of a week given by the user; None for those of the calendar.
     visited_tiles
         For some time steps of a larger data set: whether any trip of that data set starts or ends in each tile.
+    pois
+        Points of interest given by the user, or None.
     weight
         Where trips are weighted: the exact weight of each row, in `WEIGHT_UNITS` to a trip. Volumes are these, rounded.
     dropped_weight
@@ -100,7 +103,8 @@ class Flows(Tabular):
     dropped_weight: int = 0
     distinct_people: int | None = None
     partition: Partition | None = None
-    day_levels: tuple[Ints, ...] | None = None
+    time_levels: TimeLevels | None = None
+    pois: PointsOfInterest | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in _COLUMN_TYPES.items():

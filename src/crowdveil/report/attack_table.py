@@ -5,6 +5,7 @@ Every number is from the manifest or counted in the published files.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -68,7 +69,7 @@ def _row(written: WrittenRelease, manifest: Mapping[str, Any], trial: Mapping[st
     name = str(trial["attack"])
     reading = _READINGS.get(name, _of_trajectories)
     return AttackRow(
-        _title(name), name, trial["knowledge"] or RELEASE_ALONE, _chance(written, name),
+        _title(name), name, _knowledge(name, trial["knowledge"]), _chance(written, name),
         percent(trial["risk_percent_before"]), percent(trial["risk_percent"]), reading(manifest, trial),
     )  # fmt: skip
 
@@ -82,6 +83,16 @@ def _title(name: str) -> str:
         return name
 
 
+def _knowledge(name: str, text: str | None) -> str:
+    """Return the background knowledge in words that distinguish the attacks: "2 locations (to 500 m) in their order"."""
+    if not text:
+        return RELEASE_ALONE
+    known = re.sub(
+        r" by ([\d.,]+ m)(?: and (hours|times))?", lambda m: f" (to {m[1]}){f' and their {m[2]}' * bool(m[2])}", text
+    )
+    return f"{known} in their order" if name == "sequence" else known
+
+
 def _chance(written: WrittenRelease, name: str) -> str:
     """Return the success of an adversary who guesses without background knowledge."""
     if name in _TITLES:
@@ -92,11 +103,11 @@ def _chance(written: WrittenRelease, name: str) -> str:
 
 
 def _guessed_destination(written: WrittenRelease, *, tiles_only: bool) -> float | None:
-    """Return the percents of trips that go to the destination area with most trips of their time step."""
+    """Return the percents of trips that go to the destination area with most trips of their time step or interval."""
     volume = np.maximum(written.column("volume"), 0)
     if not volume.sum():
         return None
-    _, step = written.row_steps()
+    *_, step = written.row_spans()
     destination, areas = written.area_numbers("destination_area"), max(len(written.features), 1)
     sizes = np.array([len(tiles) for tiles in written.area_tiles], np.int64)
     counted = volume if not tiles_only else np.where(sizes[destination] == 1, volume, 0)

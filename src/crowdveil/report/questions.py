@@ -116,9 +116,7 @@ def several_releases(manifest: dict[str, Any]) -> str:
 
 def _inference(written: WrittenRelease, noise: dict[str, Any] | None) -> list[str]:
     """Return what an adversary who knows origin and time step of a trip learns about its destination."""
-    _, step = written.row_steps()
-    if written.has_intervals:
-        step, _ = ranks(step * (len(written.data) + 1) + ranks(written.row_intervals()[1])[0])
+    *_, step = written.row_spans()
     when = "interval" if written.has_intervals else "time step"
     origin, volume = written.area_numbers("origin_area"), np.maximum(written.column("volume"), 0)
     destination = written.area_numbers("destination_area")

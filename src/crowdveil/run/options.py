@@ -45,7 +45,7 @@ class ReleaseOptions(Params):
     names: bool = Field(False, strict=True)
     """Also write flows with the readable names of their areas next to the ids."""
     wide: bool = Field(False, strict=True)
-    """Also write flows as a wide table: a row for each pair of areas, a column for each time step."""
+    """Also write flows as a wide table: a row for each pair of areas, a column for each time step or interval."""
     export: Literal["flowmap", "omx", "all"] | None = None
     """Also write flows for other tools: flowmap.gl and kepler.gl, or matrices (OMX) in which suppressed cells are NaN."""
     attack: bool = Field(True, strict=True)

@@ -18,15 +18,17 @@ from release_rows import sorted_rows
 
 from crowdveil import testing
 from crowdveil.errors import InputError, ParameterError
-from crowdveil.io.day_levels import read_day_levels
 from crowdveil.io.flows import trips_to_flows
+from crowdveil.io.time_levels import read_time_levels
 from crowdveil.io.time_windows import WindowOptions, time_windows
 from crowdveil.methods.od.joint import METHOD, JointParams, run
 from crowdveil.model.flows import Flows
+from crowdveil.model.intervals import TimeLevels
 from crowdveil.model.release import REPORTED, FlowRelease
 from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
+from crowdveil.run import pipeline, releases
 from crowdveil.solve.od.assignment import row_of_flows
 from crowdveil.solve.od.region_space import RegionExtent, RegionSpace
 from crowdveil.solve.od.time_boxes import AdaptiveProblem
@@ -290,7 +292,7 @@ def test_a_table_of_the_day(tmp_path: Path) -> None:
     """Intervals are those of the table, whole days, or single time steps."""
     path = tmp_path / "day.csv"
     path.write_text(TABLE)
-    data = replace(_city(), day_levels=read_day_levels(path))
+    data = replace(_city(), time_levels=read_time_levels(path))
     release = run(
         data, JointParams(k=8, time_partition="adaptive", hour_weight=1), np.random.default_rng(0), no_progress
     )
@@ -298,7 +300,7 @@ def test_a_table_of_the_day(tmp_path: Path) -> None:
     spans = {(a % 24, a % 24 + n) for a, n in zip(release.intervals.t // HOUR, release.intervals.steps, strict=True)}
     named = {(0, 6), (6, 9), (9, 16), (16, 20), (20, 24), (0, 9), (9, 24), (0, 24)}
     assert spans <= named | {(h, h + 1) for h in range(24)} and spans & named
-    assert read_day_levels("calendar") is None
+    assert read_time_levels("calendar") is None
 
 
 @pytest.mark.parametrize(
@@ -310,19 +312,67 @@ def test_a_table_of_the_day(tmp_path: Path) -> None:
         ("time,a\n00:00,x\n25:00,y\n", "such as 06:30"),
         ("time,a,b\n00:00,x,p\n05:00,x,q\n", "whole ones"),
         ("time,a\n00:00,x\n05:00,\n", "fill it in"),
+        ("time,a\nTue 00:00,x\n", "rise from Mon 00:00"),
+        ("time,a\nMon 00:00,x\n05:00,y\n", "names a day"),
+        ("time,a\nDay 00:00,x\n", "Mon 06:30"),
     ],
 )
 def test_tables_of_the_day_that_are_wrong(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "day.csv"
     path.write_text(text)
     with pytest.raises(InputError, match=said):
-        read_day_levels(path)
+        read_time_levels(path)
 
 
 @pytest.mark.parametrize(
     ("starts", "longest", "said"), [([0, 5400], "24h", "begin with"), ([0, 7200], "4h", "at least 24h")]
 )
 def test_tables_of_the_day_that_do_not_fit(starts: list[int], longest: str, said: str) -> None:
-    data = replace(_city(), day_levels=(np.array(starts),))
+    data = replace(_city(), time_levels=TimeLevels(86_400, (np.array(starts),)))
     with pytest.raises(InputError, match=said):
         run(data, JointParams(time_partition="adaptive", longest=longest), np.random.default_rng(0), no_progress)
+
+
+WEEK_TABLE = (
+    "time,part,days\nMon 00:00,work,working days\nFri 16:00,evening,working days\nSat 00:00,Saturday,weekend\n"
+    "Sunday 00:00,Sunday,weekend\n"
+)
+
+
+def _two_weeks(rng: np.random.Generator) -> Flows:
+    """A few trips of two weeks from Monday, 2023-01-02."""
+    city, n = _city(), 260
+    hour = rng.integers(0, 14 * 24, n)
+    ends = (rng.integers(0, len(city.zones), n) for _ in range(2))
+    trips = Trips(city.zones, *ends, t=1_672_617_600 + HOUR * hour, person=np.arange(n))
+    return trips_to_flows(trips, step="1h", members=True)
+
+
+@pytest.mark.parametrize("window", ["7d", "all"])
+def test_a_table_of_the_week(tmp_path: Path, window: Any) -> None:
+    """Intervals are those of the table, whole weeks, or hours; the written release keeps k and its budget in each window."""
+    path = tmp_path / "week.csv"
+    path.write_text(WEEK_TABLE)
+    data = replace(_two_weeks(np.random.default_rng(4)), time_levels=read_time_levels(path))
+    asked = {"k": 12, "time_partition": "adaptive", "hour_weight": 0.05, "window": window, "longest": "7d"}
+    pipeline.run(pipeline.Request("joint", data, tmp_path / "out", asked, options={"attack": False, "report": False}))
+    assert all(finding.holds for _, finding in releases.verify(tmp_path / "out", data))
+    release = run(data, JointParams(**asked), np.random.default_rng(0), no_progress)
+    assert release.intervals is not None
+    begun = (release.intervals.t - 1_672_617_600) // HOUR % 168
+    spans = set(zip(begun.tolist(), (begun + release.intervals.steps).tolist(), strict=True))
+    named = {(0, 112), (112, 120), (0, 120), (120, 144), (144, 168), (120, 168), (0, 168)}
+    assert spans <= named | {(h, h + 1) for h in range(168)} and len(spans & named) > 1
+    assert int(release.intervals.steps.max()) > 24
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [({"longest": "7d"}, "must be 7d or all"), ({"window": "7d"}, "at least 7d")],
+)
+def test_a_table_of_the_week_needs_a_window_of_a_week(tmp_path: Path, given: Any, said: str) -> None:
+    path = tmp_path / "week.csv"
+    path.write_text(WEEK_TABLE)
+    data = replace(_city(), time_levels=read_time_levels(path))
+    with pytest.raises(InputError, match=said):
+        run(data, JointParams(time_partition="adaptive", **given), np.random.default_rng(0), no_progress)

@@ -15,6 +15,7 @@ from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 from crowdveil.report.flow_page import time_zone
+from crowdveil.report.flow_picture import spread_intervals
 from crowdveil.report.shapes import PictureFrame, Rings
 
 ORIGINAL = "original (confidential)"
@@ -67,15 +68,16 @@ class FlowPanel:
 
 
 def released_panel(written: WrittenRelease, manifest: Mapping[str, Any], at: str | None) -> FlowPanel:
-    """Return the flows of a written release; `at` chooses time steps by the beginning of their local time."""
-    t, step = written.row_steps()
-    chosen = _chosen(t, time_zone(written, dict(manifest)), at)
-    if at is not None and not chosen.any():
+    """Return the flows of a written release; `at` chooses time steps by the beginning of their local time.
+
+    Trips of rows that span several time steps are then spread evenly over these.
+    """
+    rows, volume = _rows_at(written, time_zone(written, dict(manifest)), at)
+    if at is not None and not len(rows):
         raise InputError(Option("at"), "the release has no flow in such a time step; name one of its time steps.")
-    rows = chosen[step]
     origin, destination = (written.area_numbers(f"{end}_area")[rows] for end in ("origin", "destination"))
     properties = [feature["properties"] for feature in written.features]
-    o, d, v = summed(origin, destination, written.column("volume")[rows], len(properties))
+    o, d, v = summed(origin, destination, volume, len(properties))
     return FlowPanel(
         release_title(manifest), False, [label_of(p) for p in properties],
         np.array([p.get("lon", np.nan) for p in properties], np.float64),
@@ -83,6 +85,17 @@ def released_panel(written: WrittenRelease, manifest: Mapping[str, Any], at: str
         Rings.of_geometries([feature.get("geometry") for feature in written.features]), written.tile_names,
         written.area_tiles, o, d, v,
     )  # fmt: skip
+
+
+def _rows_at(written: WrittenRelease, tz: str, at: str | None) -> tuple[Ints, Ints]:
+    """Return the rows of the chosen time steps, and the trips of each there."""
+    if at is not None and written.has_intervals:
+        t, step, row, volume = spread_intervals(written, tz)
+    else:
+        (t, step), volume = written.row_steps(), written.column("volume")
+        row = np.arange(len(step))
+    here = _chosen(t, tz, at)[step]
+    return row[here], volume[here]
 
 
 def original_panel(flows: Flows, at: str | None) -> FlowPanel:

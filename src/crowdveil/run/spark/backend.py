@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +39,7 @@ CHUNK_PARTITIONS_PER_SLOT = 4
 """Partitions for each slot of the cluster that are solved and kept together in a run that can be resumed."""
 FILE_ROWS = 1_000_000
 REPORT_ROWS = 5_000_000
-"""Published rows that are fetched for a report at most."""
+"""Published rows that are fetched at most, for a report and for further files of flows."""
 
 
 def check_supported_on_spark(spec: RunSpec) -> None:
@@ -49,10 +49,9 @@ def check_supported_on_spark(spec: RunSpec) -> None:
         raise ParameterError(
             Option("engine", "spark"), f"{spec.method.name} cannot be done in partitions, since {reason}."
         )
-    if options.format not in (None, "parquet") or options.exports or spec.data_name is not None:
+    if options.format == "csv" or spec.data_name is not None:
         raise ParameterError(
-            f"{Option('engine', 'spark')} writes Parquet under its own names; leave {Option('format')}, {Option('wide')}, "
-            f"{Option('export')} and the name out."
+            f"{Option('engine', 'spark')} writes Parquet under its own names; leave {Option('format', 'csv')} and the name out."
         )
     if options.private_report is not None:
         raise ParameterError(
@@ -145,11 +144,21 @@ class SparkBackend(Backend):
         """Return the areas as in the GeoJSON, without outlines."""
         return [] if self.areas is None else [{"properties": p} for p in area_properties(self.areas)]
 
-    def file_entries(self, **small: Path) -> FileEntries:
-        """Write the areas here; return all files by role, with their hashes. `small` are other files that are here."""
+    def write_areas(self) -> None:
+        """Write the areas here, if there are any."""
         if self.areas is not None:
             drawn = np.ones(len(self.areas), np.bool_) if self.drawn is None else self.drawn
             write_features(area_features(self.areas, drawn), self.here / AREAS_FILE)
+
+    def fetch(self, files: Mapping[str, str]) -> WrittenRelease:
+        """Return the release as read from its files, whose rows are fetched; `files` are the names by role."""
+        if not (self.here / self.DATA_FOLDER).exists():
+            self.engine.files.fetch(self.data, self.here / self.DATA_FOLDER)
+        return read_release(self.here, dict(files))
+
+    def file_entries(self, **small: Path) -> FileEntries:
+        """Return all files by role, with their hashes. `small` are files that are here, next to the areas."""
+        if self.areas is not None:
             small["areas"] = self.here / AREAS_FILE
         data = folder_entry(self.DATA_FOLDER, file_hashes(self.engine, self.data))
         return {"data": data, **{role: file_entry(path) for role, path in small.items()}}
@@ -159,19 +168,18 @@ class SparkBackend(Backend):
     def published_rows(self) -> int:
         """Return the number of rows in the data folder."""
 
+    @property
+    def fits_here(self) -> bool:
+        """Return whether the published rows are few enough to be fetched."""
+        return self.published_rows <= REPORT_ROWS
+
     def report(self, manifest: dict[str, Any], notes: ReadNotes) -> dict[str, Any]:
         """Write the report here, if the published rows are few enough to be fetched."""
-        if self.published_rows > REPORT_ROWS:
+        if not self.fits_here:
             notes.add(f"there are more than {REPORT_ROWS:,} published rows, so no report was drawn.")
             return manifest | {"input": manifest["input"] | {"notes": notes.messages}}
-        names = {role: entry["name"] for role, entry in manifest["files"].items()}
-        return add_report(self.here, self.fetched(names), manifest)
-
-    def fetched(self, names: dict[str, str]) -> WrittenRelease:
-        """Return the written release as read from its files, here; `names` are those of the files by role."""
-        if not (self.here / self.DATA_FOLDER).exists():
-            self.engine.files.fetch(self.data, self.here / self.DATA_FOLDER)
-        return read_release(self.here, names)
+        written = self.fetch({role: entry["name"] for role, entry in manifest["files"].items()})
+        return add_report(self.here, written, manifest)
 
     def publish(self, manifest: dict[str, Any]) -> str:
         """Copy the small files to the cluster, and move the temporary folder to its place."""
