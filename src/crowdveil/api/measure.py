@@ -39,8 +39,6 @@ def measure(
     *,
     pairing: str | Path | None = None,
     paired_by_id: bool = False,
-    traveler_class: str | None = None,
-    class_order: Sequence[str] | None = None,
     spark: Any = None,
     engine: Literal["local", "spark"] = "local",
     master: str | None = None,
@@ -55,7 +53,7 @@ def measure(
     `FlowRelease` over the zones and time steps of the flows, or a `TrajectoryRelease`. Trajectories that others published are
     given as a file or a table. `measures` are names or symbols, with parameters as in `rmse:distance=dtw`; all of them where
     none are given. Measures that compare each trajectory with its own original need `pairing`, the file that was kept when a
-    release of trajectories was made, or `paired_by_id=True` if others published it under the original ids. `traveler_class` is a
+    release of trajectories was made, or `paired_by_id=True` if others published it under the original ids. The option `traveler_class` is a
     column of the trips with classes of travelers, such as an age group: their t-closeness is measured too (class-closeness);
     `class_order` lists all classes if neighbors are alike. Input `options`
     are those of the release unless given; files, such as zones, must be given. With a session of Spark in `spark`, or with
@@ -73,6 +71,7 @@ def measure(
         raise ParameterError(
             f"wanted one pairing of trajectories, but got {Option('pairing')} and {Option('paired_by_id')}; leave one out."
         )
+    traveler_class, class_order = (options.pop(name, None) for name in ("traveler_class", "class_order"))
     if class_order is not None and traveler_class is None:
         raise ParameterError(Option("class_order"), f"name the column of classes with {Option('traveler_class')}.")
     if spark is not None or engine == "spark":
