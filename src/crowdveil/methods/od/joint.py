@@ -56,10 +56,16 @@ suppresses nothing. With `trim` in addition, strips without trips are cut off an
 the budget, of which the partition then leaves a fifth: the cut that gains most for each suppressed trip comes first. The result
 never costs more than without these options. The positions of zones must be known.
 
+With `time_partition = adaptive` a box is cut in space alone: both sides keep its interval and k people in it. With `stable` all
+time steps have the same cuts. A side must have k people in at least one time step (without `trim`; with it, one side must), is
+published in those in which it has them, and is suppressed in the others, within the budget. Flows that are suppressed in a time
+step influence no cut and no area, other than by being below k.
+
 What cuts reveal: a row is still made by k people, and which of the pairs outside all rows are empty stays unknown, since empty
 strips and strips below k are cut off alike. But the place of a cut depends on the trips inside a row. With `trim`, every outer
 strip of an area has at least one trip of the row (as for the bounding boxes of Glove and Mondrian); without it, that holds for
-the strip next to a cut on the side with more trips. Choose neither where that is too much.
+the strip next to a cut on the side with more trips. With `stable` such a trip is in at least one of the time steps in which the
+row is published, and it is unknown in which. Choose neither where that is too much.
 
 An upper bound of the gap between the result and the best partition within the budget is published, over all matrices, and that
 before the search between corners; it is 0 where that search was finished. With `refine` the result is compared with the best
@@ -128,8 +134,6 @@ class JointParams(AdaptiveInTime, Budgeted, SizedAreas):
         """Reject what refinement cannot be combined with."""
         if self.trim and not self.refine:
             raise ValueError(f"{Option('refine')} with {Option('trim')}; add it")
-        if self.refine and self.time_partition != "steps":
-            raise ValueError(f"{Option('time_partition', 'steps')} with {Option('refine')}; leave one of them out")
         return self
 
     @property
@@ -180,7 +184,7 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
         if len(boxes) == 0:
             return ALL_SUPPRESSED
         if refinement is not None:
-            return refinement.solve(step, boxes, budget, left=params.aggregate_small)
+            return refinement.solve_step(data, step, boxes, budget, left=params.aggregate_small)
         choice, gaps = boxes.solve(budget, near) if best is None else boxes.improve(best, budget)
         return boxes.outcome(choice, *gaps, left=params.aggregate_small)
 
@@ -212,7 +216,8 @@ def _run_stable(data: Flows, params: JointParams, progress: Progress) -> FlowRel
 
 
 def _stable(data: Flows, params: JointParams, system: RegionSpace) -> StableProblem:
-    return StableProblem(data, system, params.k, params.objective, params.max_suppressed)
+    refinement = _refinement(data, params) if params.refine and len(data) else None
+    return StableProblem(data, system, params.k, params.objective, params.max_suppressed, refinement)
 
 
 def _wanted(params: JointParams, classes: Ints) -> StableRelease:
@@ -261,6 +266,8 @@ def partitioning(params: JointParams) -> str | None:
     """Return why the data cannot be solved in partitions, as it follows "since"; None if they can."""
     if params.time_partition == "adaptive" and params.window == "all":
         return "with window = all every time step is in one window; give 1d or 7d"
+    if params.time_partition == "stable" and params.refine:
+        return "cuts of areas that are the same in all time steps need the flows of all of them; leave out refine"
     return None
 
 
@@ -272,7 +279,10 @@ def _run_adaptive(data: Flows, params: JointParams, progress: Progress) -> FlowR
     windows = time_windows(data, params.window_options, params.k, weight)
     data = rounded_in_windows(data, windows.of_steps(data.steps))
     problem = AdaptiveProblem(data, _regions(data, params), windows, params.k, params.objective)
-    return solve_adaptive(problem, AdaptiveRelease(params.max_suppressed, params.reporting), progress)
+    refinement = (
+        _refinement(data, params).with_time_weight(windows.step_weight) if params.refine and len(data) else None
+    )
+    return solve_adaptive(problem, AdaptiveRelease(params.max_suppressed, params.reporting, refinement), progress)
 
 
 def check_data(data: Flows, params: JointParams) -> None:
