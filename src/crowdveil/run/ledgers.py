@@ -84,6 +84,7 @@ class Recorder:
 
     def unchanged(self, spec: RunSpec, data: Flows, release: FlowRelease, counts: str) -> tuple[FlowRelease, list[str]]:
         """Keep earlier values of rows in which fewer than k people changed; the caller holds the lock."""
+        check_auditable(spec.method.name, "keep_unchanged")
         if data.weight is not None:
             raise InputError(Option("keep_unchanged"), "earlier volumes of weighted trips are rounded; leave it out.")
         about = {"k": getattr(spec.params, "k", 0), "k_unit": counts}
@@ -95,6 +96,7 @@ class Recorder:
 
     def repaired(self, spec: RunSpec, data: Flows, release: FlowRelease, counts: str) -> tuple[FlowRelease, list[str]]:
         """Merge rows of a release until the audit passes; return it, and what that cost. The caller holds the lock."""
+        check_auditable(spec.method.name, "repair")
         if data.weight is not None:
             raise InputError(Option("repair"), "sums of rounded weights are not the rounded sums; leave it out.")
         about = {"k": getattr(spec.params, "k", 0), "k_unit": counts}
@@ -103,7 +105,9 @@ class Recorder:
 
     def audit(self, spec: RunSpec, data: Flows, written: WrittenRelease, counts: str) -> LedgerAudit:
         """Audit a written release; record a refusal and raise where a small set could be derived."""
-        about = {"k": getattr(spec.params, "k", 0), "k_unit": counts}
+        about: dict[str, Any] = {"k": getattr(spec.params, "k", 0), "k_unit": counts}
+        if spec.method.row_semantics == "noisy":
+            about["epsilon"] = spec.params.epsilon_of_release(data.t, data.step_s)  # type: ignore[attr-defined]
         candidate = flow_candidate(self.ledger, self.name, spec.data, spec.reading, data, written, about)
         boxes = boxes_of_table(written, data.step_s) if self._kept else []
         return self.examined(with_kept_rows(self.ledger, candidate, boxes, self._kept), written)
@@ -214,7 +218,9 @@ def _candidate(
     if not isinstance(flows, Flows):
         raise InputError(folder, "wanted flows.")
     releases.refuse_other_original(manifest, written, flows)
-    about = {"k": manifest["method"]["parameters"]["k"], "k_unit": manifest["k_unit"]}
+    method = manifest["method"]
+    about = {"k": method["parameters"].get("k", 0), "k_unit": manifest["k_unit"]}
+    about["epsilon"] = method["facts"].get("epsilon_of_the_release")
     data_options = FlowReading.checked(options)
     candidate = flow_candidate(ledger, release_name(folder), original, data_options, flows, written, about)
     return candidate, written, manifest
