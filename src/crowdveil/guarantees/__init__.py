@@ -14,6 +14,7 @@ from crowdveil.guarantees.combinations import CombinationKAnonymity
 from crowdveil.guarantees.derived import SumsOfParent
 from crowdveil.guarantees.extent import GeneralizationLimit, MaxArea, MinInhabitedTiles, MinTiles
 from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, WellFormedFlows
+from crowdveil.guarantees.k_delta import KDeltaAnonymity
 from crowdveil.guarantees.noise import DifferentialPrivacy
 from crowdveil.guarantees.original import BoundedVolumes, TrueVolumes
 from crowdveil.guarantees.sectors import (
@@ -55,6 +56,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     SwappedTrajectories,
     NoOwnPoints,
     SharedTilePairs,
+    KDeltaAnonymity,
     TruthfulBoxes,
     LocationsOnTileCenters,
     WellFormedTrajectories,
@@ -76,6 +78,7 @@ __all__ = [
     "FlowKAnonymity",
     "GeneralizationLimit",
     "Guarantee",
+    "KDeltaAnonymity",
     "LocationsOnTileCenters",
     "MaxArea",
     "MinInhabitedTiles",
