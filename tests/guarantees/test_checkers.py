@@ -30,6 +30,8 @@ from crowdveil.guarantees import (
     LocationsOnTileCenters,
     MaxArea,
     MinInhabitedTiles,
+    MinPoiCategories,
+    MinPois,
     MinTiles,
     NoOwnPoints,
     OriginalPoints,
@@ -54,7 +56,8 @@ from crowdveil.io.written_release import WrittenRelease
 GOOD = [(0, "a", "b", 12, 10), (0, "b", "a", 30, 11), (3600, "ab", "c", 10, 10)]
 EVERY = (
     FlowKAnonymity(k=7, k_unit="trips"), DisjointFlows(), SuppressionBudget(suppress=0.1, k=7),
-    GeneralizationLimit(tiles=9), MinTiles(tiles=2), MinInhabitedTiles(tiles=2), MaxArea(km2=1.5),
+    GeneralizationLimit(tiles=9), MinTiles(tiles=2), MinInhabitedTiles(tiles=2), MinPois(pois=2),
+    MinPoiCategories(categories=2), MaxArea(km2=1.5),
     SumsOfParent(parent="hours", sha256="0" * 64), WellFormedFlows(), TrueVolumes(), BoundedVolumes(),
     LocationsOnTileCenters(), WellFormedTrajectories(),
     DifferentialPrivacy(epsilon=0.5, trips=2), TrajectoryKAnonymity(k=3, k_unit="people"),

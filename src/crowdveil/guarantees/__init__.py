@@ -12,7 +12,14 @@ from crowdveil.guarantees.boxes import TruthfulBoxes
 from crowdveil.guarantees.budget import SuppressionBudget
 from crowdveil.guarantees.combinations import CombinationKAnonymity
 from crowdveil.guarantees.derived import SumsOfParent
-from crowdveil.guarantees.extent import GeneralizationLimit, MaxArea, MinInhabitedTiles, MinTiles
+from crowdveil.guarantees.extent import (
+    GeneralizationLimit,
+    MaxArea,
+    MinInhabitedTiles,
+    MinPoiCategories,
+    MinPois,
+    MinTiles,
+)
 from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, WellFormedFlows
 from crowdveil.guarantees.k_delta import KDeltaAnonymity
 from crowdveil.guarantees.noise import DifferentialPrivacy
@@ -43,6 +50,8 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     GeneralizationLimit,
     MinTiles,
     MinInhabitedTiles,
+    MinPois,
+    MinPoiCategories,
     MaxArea,
     WellFormedFlows,
     TrueVolumes,
@@ -82,6 +91,8 @@ __all__ = [
     "LocationsOnTileCenters",
     "MaxArea",
     "MinInhabitedTiles",
+    "MinPoiCategories",
+    "MinPois",
     "MinTiles",
     "NoOwnPoints",
     "OriginalPoints",

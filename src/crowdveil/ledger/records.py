@@ -69,7 +69,7 @@ def read_records(data: Any, reading: Reading, flows: Flows, known: Mapping[str, 
     options = {
         name: value
         for name, value in options.items()
-        if not name.startswith("partition") and name not in ("like", "time_tree")
+        if not name.startswith("partition") and name not in ("like", "time_tree", "pois")
     }
     if isinstance(data, Trips):
         data, options = _table_of(data), options | {"user": None}

@@ -9,6 +9,8 @@ from crowdveil.guarantees import (
     FlowKAnonymity,
     Guarantee,
     MinInhabitedTiles,
+    MinPoiCategories,
+    MinPois,
     MinTiles,
     SuppressedTrajectories,
     SuppressionBudget,
@@ -53,6 +55,10 @@ def size_guarantees(params: FlowParams) -> tuple[Guarantee, ...]:
             made.append(MinTiles(tiles=params.min_tiles))
         if params.min_inhabited_tiles > 0:
             made.append(MinInhabitedTiles(tiles=params.min_inhabited_tiles))
+        if params.min_pois > 0:
+            made.append(MinPois(pois=params.min_pois))
+        if params.min_poi_categories > 0:
+            made.append(MinPoiCategories(categories=params.min_poi_categories))
     return tuple(made)
 
 

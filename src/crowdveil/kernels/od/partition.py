@@ -59,7 +59,7 @@ def evaluate(
 
 
 @kernel
-def still_open(
+def _still_open(
     active: Ints,
     splits: Splits,
     allowed: Small,
@@ -132,7 +132,7 @@ def search(
             side[i] = best[2 * i + 1]
         if notes[LEFT + KNOWN]:
             has_right = notes[RIGHT + KNOWN] > 0
-            active = still_open(active, splits, allowed, left, right, has_right, reached)
+            active = _still_open(active, splits, allowed, left, right, has_right, reached)
 
 
 @kernel

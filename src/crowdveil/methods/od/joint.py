@@ -5,8 +5,9 @@ Guarantee
 FlowKAnonymity(k): every published flow is made by at least k people (trips, where people are not known).
 DisjointFlows: no pair of tiles is in two published flows of a time step. SuppressionBudget: in each time step at most
 the given share (or number) of trips is suppressed; where no split helps, one flow from the whole map to the whole map
-remains. A time step with fewer than k people in all is suppressed whole. MinTiles, MinInhabitedTiles, MaxArea, where
-requested: published areas have at least this number of tiles, or of visited tiles, and at most this number of square
+remains. A time step with fewer than k people in all is suppressed whole. MinTiles, MinInhabitedTiles, MinPois,
+MinPoiCategories, MaxArea, where requested: published areas have at least this number of tiles, visited tiles, points of
+interest or categories of them, and at most this number of square
 kilometers. With a largest area the budget may be impossible to keep: the run then stops and gives the smallest budget. With
 `time_partition = stable` the budget is for all time steps together, or for those of each class in `stable_by`; time steps with
 fewer than k people in all do not count. With `time_partition = adaptive` a row has an interval of time, rows are disjoint in
@@ -63,7 +64,7 @@ the strip next to a cut on the side with more trips. Choose neither where that i
 
 An upper bound of the gap between the result and the best partition within the budget is published, over all matrices, and that
 before the search between corners; it is 0 where that search was finished. With `refine` the result is compared with the best
-partition without cuts, and the gap is negative where it is cheaper than any of those.
+partition without cuts, and the gap is 0 where it is cheaper than any of those. Gaps are rounded up to 1, 2 or 5 · 10ⁿ per cent.
 
 References
 ----------
@@ -74,6 +75,7 @@ Matet et al., Adaptative generalization over a value hierarchy for the k-anonymi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, Literal, Self
@@ -101,7 +103,7 @@ from crowdveil.solve.od.budgeted_steps import BudgetedSteps
 from crowdveil.solve.od.kept_boxes import KeptBoxes, kept_boxes
 from crowdveil.solve.od.refinement import Refinement
 from crowdveil.solve.od.region_space import Objective, RegionExtent, RegionSpace, mean_hectares
-from crowdveil.solve.od.requirements import check_outlines, check_positions, check_tree
+from crowdveil.solve.od.requirements import check_outlines, check_pois, check_positions, check_tree
 from crowdveil.solve.od.stable import Solved, StableProblem, StableRelease, StepSums, release_stable, solve_stable
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import summarize_gaps
@@ -136,7 +138,7 @@ class JointParams(AdaptiveInTime, Budgeted, SizedAreas):
     @property
     def extent(self) -> RegionExtent:
         """Return the limits of the size of published areas."""
-        return RegionExtent(self.min_tiles, self.min_inhabited_tiles, self.max_area_km2)
+        return replace(super().extent, most_km2=self.max_area_km2)
 
 
 def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
@@ -277,6 +279,7 @@ def _run_adaptive(data: Flows, params: JointParams, progress: Progress) -> FlowR
 
 def check_data(data: Flows, params: JointParams) -> None:
     """Raise unless there is a tree or positions of zones, outlines where areas are measured, and time steps for intervals."""
+    check_pois(data, params)
     if params.splits == "dyadic":
         check_positions(data, params)
     else:

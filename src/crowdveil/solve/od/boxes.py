@@ -113,17 +113,20 @@ class BoxSpace:
         """Find the best partition within a budget that a multiplier can reach; the search for it begins at `near`."""
         return search_budget(self, budget, near)
 
-    def spend_slack(self, choice: Ints, rest: int) -> None:
-        """Split published boxes once more, best gain for a suppressed trip first, as long as `rest` trips last."""
+    def spend_slack(self, choice: Ints, rest: int) -> Ints:
+        """Split published boxes once more, best gain for a suppressed trip first, as long as `rest` trips last.
+
+        Returns the boxes that are then published.
+        """
         from crowdveil.kernels.od.partition import apply_splits, best_splits, published_boxes
 
-        while len(self):
+        while True:
             whole = np.sort(published_boxes(choice, self.splits)[0])
             gain, split = best_splits(whole, self.cost, self.splits, self.allowed, self.lost_cost, rest)
             order = np.argsort(-gain, kind="stable")[: np.count_nonzero(gain)]
             spent = apply_splits(whole[order], split[order], self.splits, choice, rest)
             if spent == 0:
-                return
+                return whole
             rest -= spent
 
     def solve_exactly(self, best: BoxSolution, choice: Ints, budget: int) -> tuple[Ints, bool]:
@@ -166,7 +169,9 @@ class BoxSpace:
         """Return what a partition costs, with what suppressed trips cost."""
         from crowdveil.kernels.od.partition import published_boxes
 
-        kept = published_boxes(choice, self.splits)[0]
+        return self._cost_of_published(published_boxes(choice, self.splits)[0])
+
+    def _cost_of_published(self, kept: Ints) -> int:
         return int(self.cost[kept].sum()) + self.lost_cost * (self.total - int(self.volume[kept].sum()))
 
     def solve(self, budget: int, near: Fraction | None = None) -> tuple[Ints, tuple[float, float]]:
@@ -180,9 +185,9 @@ class BoxSpace:
     def improve(self, best: BoxSolution, budget: int) -> tuple[Ints, tuple[float, float]]:
         """Spend what the best partition of a multiplier left of the budget, and search between multipliers; see `solve`."""
         choice = best.choice
-        self.spend_slack(choice, budget - best.suppressed)
+        published = self.spend_slack(choice, budget - best.suppressed)
         bound = best.lower_bound(budget)
-        before = gap_percent(self.cost_of(choice), bound)
+        before = gap_percent(self._cost_of_published(published), bound)
         if before <= SMALL_GAP_PERCENT:
             return choice, (before, before)
         choice, exact = self.solve_exactly(best, choice, budget)

@@ -7,22 +7,27 @@ does not depend on which multipliers were tried: it is the piece of the curve of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from crowdveil.errors import InputError, Option
-from crowdveil.kernels.od.structures import PUBLISH, SearchArrays
+from crowdveil.kernels.od.structures import ANY_CHOICE, PUBLISH, SearchArrays
 from crowdveil.model.arrays import Ints
 
 if TYPE_CHECKING:
+    from crowdveil.kernels.od.narrowing import AtMultiplier, OpenBoxes
     from crowdveil.solve.od.boxes import BoxSpace
 
 FIRST_GUESS, GUESS_PARTS = Fraction(1, 25), 16
 """The first multiplier that is tried, as a share of what a trip costs if nothing is split, and its largest denominator."""
+
+NEAR = 50
+"""Part of a budget within which the ends of an interval must suppress the same, for the lines there to meet near the result."""
 
 
 @dataclass(frozen=True)
@@ -81,84 +86,125 @@ class _Piece:
 
 def search_budget(boxes: BoxSpace, budget: int, near: Fraction | None = None) -> BoxSolution:
     """Find the best partition within a budget that a multiplier can reach; the search for it begins at `near`."""
-    ((_, piece),) = _pieces(boxes, [budget], *_begin(boxes, near))
-    return piece.solution(boxes, budget)
+    from crowdveil.kernels.od.partition import search
+
+    n = len(boxes)
+    arrays = SearchArrays(np.empty(2 * n, np.int64), np.full(n, PUBLISH, np.int64), *np.empty((2, n), np.int64))
+    given = boxes.cost, boxes.volume, boxes.splits, boxes.allowed
+    found = search(np.arange(n), *given, budget, _begin(boxes, near), arrays)
+    return _Piece(*found, arrays.choice).solution(boxes, budget)
+
+
+def _begin(boxes: BoxSpace, near: Fraction | None) -> Ints:
+    """Return the notes of a search that tries a multiplier near the given one first."""
+    from crowdveil.kernels.od.multiplier_search import begin_search
+
+    whole = Fraction(int(boxes.cost[-1]), max(int(boxes.volume[-1]), 1))
+    first = max(near or whole * FIRST_GUESS, Fraction(1, GUESS_PARTS)).limit_denominator(GUESS_PARTS)
+    # As plain Python: a compiled function of its own would take longer to load than it runs.
+    notes: Ints = begin_search.py_func(*first.as_integer_ratio())  # type: ignore[attr-defined]
+    return notes
 
 
 def search_budgets(
     boxes: BoxSpace, budgets: Sequence[int], near: Fraction | None = None
 ) -> Iterator[tuple[int, BoxSolution | InputError]]:
     """Find the best partition within each of several budgets, or the reason that there is none, in any order."""
-    for budget, piece in _pieces(boxes, sorted(set(budgets)), *_begin(boxes, near)):
-        try:
+    different = sorted(set(budgets))
+    if len(different) > 1 and np.all(boxes.allowed == ANY_CHOICE):
+        found = _pieces(boxes, _Between(_all_open(boxes), None, None), different, _begin(boxes, near))
+        for budget, piece in found:
             yield budget, piece.solution(boxes, budget)
+        return
+    for budget in different:  # alone, where some boxes may not be published
+        try:
+            yield budget, search_budget(boxes, budget, near)
         except InputError as error:
             yield budget, error
 
 
-def _begin(boxes: BoxSpace, near: Fraction | None) -> tuple[Ints, Ints, SearchArrays]:
-    """Return all boxes, the notes of a search that tries a multiplier near the given one first, and what it fills."""
-    from crowdveil.kernels.od.multiplier_search import begin_search
+def _all_open(boxes: BoxSpace) -> OpenBoxes:
+    """Return all boxes as open ones."""
+    from crowdveil.kernels.od.narrowing import OpenBoxes
 
-    n = len(boxes)
-    whole = Fraction(int(boxes.cost[-1]), max(int(boxes.volume[-1]), 1))
-    first = max(near or whole * FIRST_GUESS, Fraction(1, GUESS_PARTS)).limit_denominator(GUESS_PARTS)
-    arrays = SearchArrays(np.empty(2 * n, np.int64), np.full(n, PUBLISH, np.int64), *np.empty((2, n), np.int64))
-    # As plain Python: a compiled function of its own would take longer to load than it runs.
-    notes: Ints = begin_search.py_func(*first.as_integer_ratio())  # type: ignore[attr-defined]
-    return np.arange(n), notes, arrays
+    offsets, _, lost, link_offsets, link = boxes.splits
+    splits, none = np.arange(len(lost)), np.zeros(len(lost), np.int64)
+    return OpenBoxes(np.arange(len(boxes)), boxes.cost, offsets, splits, none, lost, link_offsets, link)
 
 
-def _pieces(
-    boxes: BoxSpace, budgets: Sequence[int], active: Ints, notes: Ints, arrays: SearchArrays
-) -> Iterator[tuple[int, _Piece]]:
-    """Return the piece of each budget, which rise, between the multipliers in the notes."""
+@dataclass(frozen=True, eq=False)
+class _Between:
+    """The boxes that are open between two multipliers, the partitions there (None: not known), and those of settled boxes."""
+
+    open: OpenBoxes
+    left: AtMultiplier | None
+    right: AtMultiplier | None
+    settled: tuple[tuple[Ints, Ints], ...] = ()
+
+    def guess(self, notes: Ints, budget: int) -> None:
+        """Note a multiplier that about suppresses the budget, where the ends are far apart: on a line between the logarithms."""
+        from crowdveil.kernels.od.multiplier_search import TRIED, P, Q
+
+        left, right = self.left, self.right
+        if left is None or right is None or right.q == 0 or left.p == 0:
+            return
+        least, most = int(right.s[-1]), int(left.s[-1])
+        if min(least, budget) == 0 or most - least <= budget // NEAR:
+            return
+        low, high = left.p / left.q, right.p / right.q
+        share = math.log(most / budget) / math.log(most / least)
+        p, q = Fraction(low * (high / low) ** share).limit_denominator(GUESS_PARTS).as_integer_ratio()
+        if Fraction(left.p, left.q) < Fraction(p, q) < Fraction(right.p, right.q):
+            notes[TRIED + P], notes[TRIED + Q] = p, q
+
+    def narrowed(self, here: AtMultiplier) -> _Between:
+        """Return what is still open; `here` is the end that is new."""
+        from crowdveil.kernels.od.narrowing import narrow
+
+        if self.left is None or self.right is None:
+            return self
+        found, kept = narrow(self.open, self.left, self.right)
+        left, right = (end._replace(a=end.a[kept], s=end.s[kept]) for end in (self.left, self.right))
+        return _Between(found, left, right, (*self.settled, (self.open.box, here.choice)))
+
+    def choice(self) -> Ints:
+        """Return what becomes of each settled box, in an array for all of them."""
+        choice = np.full(len(self.open.box), PUBLISH, np.int64) if not self.settled else self.settled[0][1].copy()
+        for box, chosen in self.settled[1:]:
+            choice[box] = chosen
+        return choice
+
+
+def _pieces(boxes: BoxSpace, between: _Between, budgets: Sequence[int], notes: Ints) -> Iterator[tuple[int, _Piece]]:
+    """Return the piece of each budget, which rise: try the multiplier in the notes, and go on to the left and the right of it."""
     from crowdveil.kernels.od.multiplier_search import FOUND, GO_ON, TRIED, P, Q, judge
-    from crowdveil.kernels.od.partition import evaluate, search
+    from crowdveil.kernels.od.narrowing import evaluate_open, search_open
 
-    given = boxes.cost, boxes.volume, boxes.splits, boxes.allowed
-    if len(budgets) == 1:
-        yield budgets[0], _Piece(*search(active, *given, budgets[0], notes, arrays), arrays.choice.copy())
+    if len(budgets) == 1 and between.left is not None and between.right is not None:
+        choice = between.choice()
+        found = search_open(between.open, between.left, between.right, budgets[0], notes, choice)
+        yield budgets[0], _Piece(*found, choice)
         return
-    p, q = int(notes[TRIED + P]), int(notes[TRIED + Q])
-    evaluate(active, *given, p, q, arrays.best, arrays.choice)
-    cost, suppressed = (int(number) for number in arrays.best[-2:])
-    over: list[tuple[int, Ints]] = []
-    within: list[tuple[int, Ints]] = []
+    here = evaluate_open(between.open, int(notes[TRIED + P]), int(notes[TRIED + Q]))
+    cost, suppressed = int(here.a[-1]), int(here.s[-1])
+    over: dict[int, Ints] = {}
+    within: dict[int, Ints] = {}
     for budget in budgets:
         own = notes.copy()
         verdict = judge(own, cost, suppressed, budget)
         if verdict == GO_ON:
-            (within if suppressed <= budget else over).append((budget, own))
+            (within if suppressed <= budget else over)[budget] = own
         else:
-            yield budget, _Piece(verdict == FOUND, p, q, cost, suppressed, arrays.choice.copy())
-    if over and within:
-        # What boxes have at this multiplier holds for either part; the first part changes the open ones.
-        kept = [column[active] for column in _columns(arrays)]
-        yield from _part(boxes, over, active, arrays, arrays.left)
-        for column, of_open in zip(_columns(arrays), kept, strict=True):
-            column[active] = of_open
-    elif over:
-        yield from _part(boxes, over, active, arrays, arrays.left)
-    if within:
-        yield from _part(boxes, within, active, arrays, arrays.right)
-
-
-def _columns(arrays: SearchArrays) -> tuple[Ints, ...]:
-    """Return the columns of the arrays that have one number for each box."""
-    return arrays.best[::2], arrays.best[1::2], arrays.choice, arrays.left, arrays.right
-
-
-def _part(
-    boxes: BoxSpace, budgets: Sequence[tuple[int, Ints]], active: Ints, arrays: SearchArrays, side: Ints
-) -> Iterator[tuple[int, _Piece]]:
-    """Go on with budgets on one side of the multiplier tried last, each with its notes: the one in the middle comes next."""
-    from crowdveil.kernels.od.multiplier_search import KNOWN, LEFT, RIGHT
-    from crowdveil.kernels.od.partition import still_open
-
-    side[active] = arrays.best[1::2][active]
-    notes = budgets[len(budgets) // 2][1]
-    if notes[LEFT + KNOWN]:
-        ends = arrays.left, arrays.right, notes[RIGHT + KNOWN] > 0
-        active = still_open(active, boxes.splits, boxes.allowed, *ends, np.zeros(len(boxes), np.int8))
-    yield from _pieces(boxes, [budget for budget, _ in budgets], active, notes, arrays)
+            choice = between.choice()
+            choice[between.open.box] = here.choice
+            yield budget, _Piece(verdict == FOUND, here.p, here.q, cost, suppressed, choice)
+    to_left, to_right = replace(between, right=here), replace(between, left=here)
+    for part, side, outer in ((over, to_right, 0), (within, to_left, -1)):
+        if not part:
+            continue
+        following = side.narrowed(here)
+        # The outermost budget comes first while one end is not known, so that few boxes are open for all others.
+        known = following.left is not None and following.right is not None
+        chosen = list(part)[len(part) // 2 if known else outer]
+        following.guess(part[chosen], chosen)
+        yield from _pieces(boxes, following, list(part), part[chosen])
