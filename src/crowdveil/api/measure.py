@@ -54,8 +54,8 @@ def measure(
     given as a file or a table. `measures` are names or symbols, with parameters as in `rmse:distance=dtw`; all of them where
     none are given. Measures that compare each trajectory with its own original need `pairing`, the file that was kept when a
     release of trajectories was made, or `paired_by_id=True` if others published it under the original ids. The option
-    `traveler_class` is a column of the trips with classes of travelers, such as an age group: their t-closeness is measured
-    too (class-closeness); `class_order` lists all classes if neighbors are alike. Input `options`
+    `traveler_class` is a column of the trips with classes of travelers, such as an age group: their t-closeness is measured too
+    (class-closeness); `class_order` lists all classes if neighbors are alike. Input `options`
     are those of the release unless given; files, such as zones, must be given. With a session of Spark in `spark`, or with
     `engine="spark"`, which starts one on `master`, flows and their release are read and measured there: the original is then
     a path as Spark takes it, or a data frame of it.
