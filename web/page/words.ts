@@ -104,6 +104,15 @@ export function shown(value: unknown): string {
   return String(value);
 }
 
+/** A sentence that names options of the command line, with the labels of their fields. */
+export const withLabels = (text: string): string => text.replace(/--([a-z][a-z0-9-]*)/g, (_, name: string) => `“${label({ name: name.replace(/-/g, "_") })}”`);
+
+/** Attacks by what they try to learn. */
+export const ATTACKS: Record<string, string> = {
+  "homogeneity-area": "Destination area is certain", "homogeneity-tile": "Destination tile is certain", "minimum-group-size": "Flows of fewer than k", "singleton-margins": "Sums of fewer than k", differencing: "Differences of fewer than k",
+};
+export const attackTitle = (name: string): string => ATTACKS[name] ?? `Person found by ${spoken(name).toLowerCase()}`;
+
 /** What risks in a manifest mean, where the name does not say it. */
 export const RISKS: Record<string, string> = {
   "homogeneity-area": "share of trips with known destination area: all published flows of their origin area in their time step go to one area, of one tile or of many",

@@ -108,7 +108,9 @@ export class MapView {
     if (!width || !height || (width === this.view.width && height === this.view.height && ratio === this.view.ratio)) return;
     this.canvas.width = Math.round(width * ratio);
     this.canvas.height = Math.round(height * ratio);
-    Object.assign(this.view, { width, height, ratio });
+    // The same position stays in the middle: linked maps are resized one after the other.
+    const { x, y, scale } = this.view, middle = [x + this.view.width / 2 / scale, y + this.view.height / 2 / scale];
+    Object.assign(this.view, { width, height, ratio, x: middle[0] - width / 2 / scale, y: middle[1] - height / 2 / scale });
     if (this.fitted) this.showAll();
     else this.repaint();
   }

@@ -25,7 +25,7 @@ from crowdveil.cli.remote_jobs import (
     split_files,
 )
 from crowdveil.compat.mobidatalab.runfiles import measures_of
-from crowdveil.errors import Option, ParameterError
+from crowdveil.errors import Option, ParameterError, as_command_line
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending, write_table
@@ -43,9 +43,12 @@ def _call(
     paired_by_id: bool, as_json: bool, output: str | None, plot: str | None, overwrite: bool, query_table: str | None,
     **values: Any,
 ) -> None:  # fmt: skip
+    classes = {name: value for name in ("traveler_class", "class_order") if (value := values.pop(name)) is not None}
+    if "class_order" in classes:
+        classes["class_order"] = listed(classes["class_order"])
     if query_table is not None:
         if None in (original, release) or any(
-            (measures, run_file, pairing, paired_by_id, as_json, plot, values.get("server"))
+            (measures, run_file, pairing, paired_by_id, as_json, plot, values.get("server"), classes)
         ):
             raise ParameterError(
                 Option("query_table"),
@@ -74,7 +77,7 @@ def _call(
     if server is not None:
         uploads = {"original": original, "release": release, **({} if pairing is None else {"pairing": pairing})}
         _run_remotely(
-            server, uploads, names, as_json, output, plot, overwrite, options | {"paired_by_id": paired_by_id}
+            server, uploads, names, as_json, output, plot, overwrite, options | {"paired_by_id": paired_by_id} | classes
         )
         return
     data: Any = original
@@ -92,14 +95,14 @@ def _call(
         with progress_bar() as (progress, stage):
             found = api.measure(
                 data, release, names, pairing=pairing, paired_by_id=paired_by_id, engine=engine, master=master, notes=notes,
-                progress=progress, stage=stage, **options,
+                progress=progress, stage=stage, **classes, **options,
             )  # fmt: skip
         if table is not None:
             found.write(table)
         if picture is not None:
             found.plot(picture)
     show_notes(notes)
-    show_sentences(found.sentences())
+    show_sentences(found.sentences(as_command_line))
     click.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if as_json else "\n".join(found.lines()))
 
 
@@ -167,6 +170,15 @@ command = click.Command(
         click.Option(
             ["--query-table"], metavar="FILE",
             help="Instead: SID and AID of your own range queries, a table with lon, lat, radius_m, start and end.",
+        ),
+        click.Option(
+            ["--traveler-class"], metavar="COLUMN",
+            help="Column of the trips with classes of travelers, such as an age group: measure their t-closeness too.",
+        ),
+        click.Option(
+            ["--class-order"], metavar="CLASSES",
+            help="All classes with commas between, from one end to the other, if neighbors are alike; otherwise all are "
+            "equally far apart.",
         ),
         click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, of flows with the values of each time step."),
         click.Option(

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from crowdveil.comparison.candidates import numbers_or_null
 from crowdveil.comparison.flows import step_times
-from crowdveil.errors import CrowdveilError, InputError
+from crowdveil.errors import CrowdveilError, InputError, Naming, Reason, as_argument, reason_as
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import write_table
 from crowdveil.io.times import time_column
@@ -139,10 +139,11 @@ class Measurement(Tabular):
         return pa.table({**made, "t": pa.array(made["t"], kind), "part": pa.array(made["part"], pa.string()),
                          "value": numbers_or_null(made["value"])})  # fmt: skip
 
-    def sentences(self) -> list[str]:
-        """Return notes on overlapping rows and missing measures."""
+    def sentences(self, naming: Naming = as_argument) -> list[str]:
+        """Return notes on overlapping rows and missing measures, with parameters named as `naming` says."""
         missing = [
-            f"not measured: {', '.join(label for label, why in self.left_out.items() if why == reason)}: {reason}"
+            f"not measured: {', '.join(label for label, why in self.left_out.items() if why == reason)}: "
+            f"{reason_as(reason, naming)}"
             for reason in dict.fromkeys(self.left_out.values())
         ]
         return [*([OVERLAPPING] if self.overlapping else []), *missing]
@@ -187,9 +188,9 @@ def measured(
         except CrowdveilError as error:
             if not all_of_them:
                 raise
-            left_out[asked.label] = str(error)
+            left_out[asked.label] = Reason(error)
     if not found:
-        raise InputError(next(iter(left_out.values())))
+        raise InputError(reason_as(next(iter(left_out.values())), str))
     if isinstance(compared, OdComparison):
         return Measurement(original, tuple(found), compared.row is None, left_out)
     return Measurement(original, tuple(found), False, left_out, tuple(compared.notes.messages))
