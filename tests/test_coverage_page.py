@@ -26,7 +26,12 @@ FILES = {
         "params": {"min_k": 3},
     },
 }
-TABLES = {"pois.csv": "lon,lat,category\n2.33,48.84,shop\n2.34,48.85,school\n2.36,48.86,clinic\n2.37,48.84,shop\n"}
+TABLES = {
+    "pois.csv": "lon,lat,category\n2.33,48.84,shop\n2.34,48.85,school\n2.36,48.86,clinic\n2.37,48.84,shop\n",
+    "raw.csv": "cab,lat,lon,occupied,time\n"
+    + "".join(f"a,37.75,-122.39,{i in (1, 2):d},{1211018400 + 60 * i}\n" for i in range(4)),
+    "queries.csv": "lon,lat,radius_m,start,end\n2.35,48.85,2000,2026-03-02T08:00,2026-03-02T18:00\n",
+}
 """Made by `printf` on the page."""
 NOT_RUN = {"crowdveil serve", "crowdveil measure"}
 """Named in a sentence, without arguments."""

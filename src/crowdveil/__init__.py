@@ -44,6 +44,7 @@ _PUBLIC = {
     "write_flows": "crowdveil.io.tables",
     "write_zones": "crowdveil.io.geojson",
     "write_trajectories": "crowdveil.io.tables",
+    "measure_queries": "crowdveil.api.range_queries",
     "keep_zones": "crowdveil.io.zone_edits",
     "keep_trips": "crowdveil.io.zone_edits",
     "split_zones": "crowdveil.io.zone_edits",

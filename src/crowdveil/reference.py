@@ -19,7 +19,7 @@ from crowdveil.run.options import RunOptions
 _INPUT_OPTIONS = {*FlowReading.model_fields, *TrajectoryReading.model_fields}
 _METHOD_GROUP = "anonymize"
 _PYTHON = {
-    "Anonymize and check": ("anonymize", "verify", "write_report", "plot", "measure", "attack"),
+    "Anonymize and check": ("anonymize", "verify", "write_report", "plot", "measure", "measure_queries", "attack"),
     "Several releases": (
         "derive", "ledger_init", "ledger_list", "ledger_check", "ledger_add", "ledger_explain", "ledger_verify", "ledger_retire",
     ),

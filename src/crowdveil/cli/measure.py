@@ -28,6 +28,7 @@ from crowdveil.compat.mobidatalab.runfiles import measures_of
 from crowdveil.errors import Option, ParameterError, as_command_line
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.tables import check_ending, write_table
 from crowdveil.measures.base import MeasureRequest
 from crowdveil.progress import progress_bar
 from crowdveil.reading import EitherReading, FlowReading
@@ -39,11 +40,22 @@ from crowdveil.runfiles.common import load
 
 def _call(
     original: str | None, release: str | None, measures: str | None, run_file: str | None, pairing: str | None,
-    paired_by_id: bool, as_json: bool, output: str | None, plot: str | None, overwrite: bool, **values: Any,
+    paired_by_id: bool, as_json: bool, output: str | None, plot: str | None, overwrite: bool, query_table: str | None,
+    **values: Any,
 ) -> None:  # fmt: skip
     classes = {name: value for name in ("traveler_class", "class_order") if (value := values.pop(name)) is not None}
     if "class_order" in classes:
         classes["class_order"] = listed(classes["class_order"])
+    if query_table is not None:
+        if None in (original, release) or any(
+            (measures, run_file, pairing, paired_by_id, as_json, plot, values.get("server"), classes)
+        ):
+            raise ParameterError(
+                Option("query_table"),
+                "wanted an original, a release and input options alone with it; leave the others out.",
+            )
+        _ask(str(original), str(release), query_table, output, overwrite, given(EitherReading, values))
+        return
     engine, master, spark_table = (values.pop(name) for name in ("engine", "master", "table"))
     names: Any = None if measures is None else listed(measures)
     if run_file is not None:
@@ -94,6 +106,21 @@ def _call(
     click.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if as_json else "\n".join(found.lines()))
 
 
+def _ask(original: str, release: str, table: str, output: str | None, overwrite: bool, options: dict[str, Any]) -> None:
+    """Answer the range queries of a table in the original and in the release."""
+    from crowdveil.api.range_queries import measure_queries
+
+    if output is not None:
+        check_ending(Path(output))
+    notes = ReadNotes()
+    found = measure_queries(original, release, table, notes=notes, **options)
+    if output is not None:
+        with new_file(Path(output), overwrite=overwrite) as file:
+            write_table(found.to_arrow(), file)
+    show_notes(notes)
+    click.echo("\n".join(found.lines()))
+
+
 def _run_remotely(
     server: RemoteTarget, uploads: dict[str, str], names: Sequence[str | MeasureRequest] | None, as_json: bool,
     output: str | None,
@@ -141,6 +168,10 @@ command = click.Command(
             help="Pair trajectories with their originals by equal ids; only for those that others published under them.",
         ),
         click.Option(
+            ["--query-table"], metavar="FILE",
+            help="Instead: SID and AID of your own range queries, a table with lon, lat, radius_m, start and end.",
+        ),
+        click.Option(
             ["--traveler-class"], metavar="COLUMN",
             help="Column of the trips with classes of travelers, such as an age group: measure their t-closeness too.",
         ),
@@ -171,5 +202,6 @@ command = click.Command(
     "  crowdveil measure trips.parquet out/ --zones zones.geojson -m generalization,E,D -o lost.csv\n"
     "  crowdveil measure cabs.csv out/ --pairing cabs-pairing.csv -m rmse,record-linkage:time_weight=0.005 --plot lost.png\n"
     "  crowdveil measure cabs.csv published-by-others.csv --paired-by-id -m rmse\n"
+    "  crowdveil measure cabs.csv out/ --query-table queries.csv -o answers-confidential.csv\n"
     "  crowdveil measure -f measures.json",
 )  # fmt: skip

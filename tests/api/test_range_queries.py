@@ -1,0 +1,56 @@
+"""Own range queries: answers by hand, and a distortion of the user."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import crowdveil
+from crowdveil.errors import InputError
+
+ROWS = [("a", 2.0, 48.0, 0), ("a", 2.0, 48.0, 600), ("b", 2.0, 48.0, 300), ("b", 2.1, 48.0, 900), ("c", 3.0, 48.0, 0)]
+
+
+def _table(rows: list[tuple[Any, ...]]) -> pa.Table:
+    columns = zip(*rows, strict=True)
+    return pa.table(dict(zip(("trajectory_id", "lon", "lat", "timestamp"), map(list, columns), strict=True)))
+
+
+def _queries(*rows: tuple[float, float, float, int, int]) -> pa.Table:
+    return pa.table(
+        dict(zip(("lon", "lat", "radius_m", "start", "end"), map(list, zip(*rows, strict=True)), strict=True))
+    )
+
+
+def test_answers_are_those_found_by_hand() -> None:
+    queries = _queries(
+        (2.0, 48.0, 100, 0, 600), (2.0, 48.0, 100, 300, 300), (3.0, 48.0, 50, 0, 0), (9.0, 9.0, 1, 0, 900)
+    )
+    published = _table([("x", 2.0, 48.0, 0), ("x", 2.0, 48.0, 600)])
+    found = crowdveil.measure_queries(_table(ROWS), published, queries)
+    assert found.sometime.tolist() == [2, 2, 1, 0] and found.sometime_published.tolist() == [1, 1, 0, 0]
+    assert found.always.tolist() == [1, 2, 1, 0] and found.always_published.tolist() == [1, 1, 0, 0]
+    assert found.sid == pytest.approx((0.5 + 0.5 + 1 + 0) / 4) and found.aid == pytest.approx((0 + 0.5 + 1 + 0) / 4)
+    own = crowdveil.measure_queries(_table(ROWS), published, queries, distortion=lambda a, b: abs(a - b) * 1.0)
+    assert own.sid == pytest.approx(3 / 4)
+
+
+def test_bad_queries_are_refused() -> None:
+    for rows, match in (([(2.0, 48.0, -1, 0, 1)], "no usable circle"), ([(2.0, 48.0, 1, 9, 1)], "no usable circle")):
+        with pytest.raises(InputError, match=match):
+            crowdveil.measure_queries(_table(ROWS), _table(ROWS), _queries(*rows))
+    with pytest.raises(InputError, match="radius_m is missing"):
+        crowdveil.measure_queries(_table(ROWS), _table(ROWS), pa.table({"lon": [2.0], "lat": [48.0]}))
+
+
+def test_the_command(tmp_path: Path, command: Any) -> None:
+    original, queries, out = tmp_path / "cabs.csv", tmp_path / "q.csv", tmp_path / "answers.csv"
+    _table(ROWS).to_pandas().to_csv(original, index=False)
+    _queries((2.0, 48.0, 100, 0, 600)).to_pandas().to_csv(queries, index=False)
+    ran = command("measure", original, original, "--query-table", queries, "-o", out)
+    assert ran.code == 0 and "SID 0.0000" in ran.out, ran.err
+    assert out.read_text().splitlines()[1] == "1,2,2,1,1"
+    assert command("measure", original, original, "--query-table", queries, "-m", "rmse").code == 2
