@@ -95,6 +95,7 @@ class _Ledger(_Schema):
     tier: int
     k: int
     k_unit: str
+    epsilon_of_all_releases: float | None = None
 
 
 class _Quantiles(_Schema):

@@ -19,6 +19,7 @@ from crowdveil.cli.main import cli
 from crowdveil.errors import GuaranteeViolatedError, InputError, ParameterError
 from crowdveil.io.written_release import file_hash
 from crowdveil.ledger.entries import entries
+from crowdveil.ledger.listing import entry_lines
 from crowdveil.ledger.store import Ledger
 from crowdveil.run.manifest import folder_entry, write_manifest
 from crowdveil.run.pipeline import Request, run
@@ -224,9 +225,10 @@ def test_two_runs_at_once_cannot_both_pass(trips: Path, ledger: Path, tmp_path: 
 
 
 def test_what_cannot_be_audited_is_refused(trips: Path, ledger: Path, tmp_path: Path) -> None:
-    for method, reason in (("laplace", "adds noise"), ("glove", "overlap")):
-        with pytest.raises(InputError, match=reason):
-            crowdveil.anonymize(method, trips, tmp_path / method, ledger=ledger)
+    with pytest.raises(InputError, match="overlap"):
+        crowdveil.anonymize("glove", trips, tmp_path / "glove", ledger=ledger)
+    with pytest.raises(InputError, match="adds noise"):
+        crowdveil.anonymize("laplace", trips, tmp_path / "noisy", ledger=ledger, repair=True)
     with pytest.raises(ParameterError, match="publishes trajectories"):
         crowdveil.anonymize("simple-generalization", trips, tmp_path / "t", ledger=ledger)
     release(trips, tmp_path / "old", "1h")
@@ -235,6 +237,27 @@ def test_what_cannot_be_audited_is_refused(trips: Path, ledger: Path, tmp_path: 
         release(trips, tmp_path / "old", "1h", ledger=inside, overwrite=True)
     with pytest.raises(InputError, match="there is no folder"):
         release(trips, tmp_path / "out", "1h", ledger=tmp_path / "none")
+
+
+def test_epsilon_adds_up_over_releases(trips: Path, ledger: Path, tmp_path: Path) -> None:
+    """Releases with noise are not subtracted from others; what they lose adds up, in the manifest, the report and the ledger."""
+    sums = []
+    for name, epsilon in (("first", 0.5), ("second", 1.25)):
+        out = tmp_path / name
+        crowdveil.anonymize("laplace", trips, out, ledger=ledger, epsilon=epsilon, step="all")
+        sums.append(json.loads((out / "manifest.json").read_text())["ledger"]["epsilon_of_all_releases"])
+        assert f"ε adds up to {sums[-1]:g}" in (out / "report.html").read_text()
+    assert sums == [0.5, 1.75]
+    release(trips, tmp_path / "exact", "all", ledger=ledger)
+    audited = json.loads((tmp_path / "exact" / "manifest.json").read_text())["ledger"]
+    assert audited["entries_audited"] == 0 and audited.get("epsilon_of_all_releases") is None
+    crowdveil.anonymize("laplace", trips, tmp_path / "third", epsilon=2, step="all")
+    assert "adds up to 3.75" in crowdveil.ledger_add(ledger, tmp_path / "third", trips).lines[0]
+    crowdveil.ledger_retire(ledger, 1, "never sent")
+    lines = entry_lines(Ledger(ledger))
+    assert "epsilon = 0.5" in lines[0] and lines[-1].startswith("epsilon adds up to 3.25")
+    with pytest.raises(GuaranteeViolatedError):  # the exact release is still audited
+        release(trips, tmp_path / "other", "1h", ledger=ledger)
 
 
 def test_the_commands(trips: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

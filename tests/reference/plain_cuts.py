@@ -42,12 +42,24 @@ class PlainCuts:
     trim: bool = True
     least: int = 1
     inhabited: int = 0
+    pois: int = 0
+    categories: int = 0
+    points: list[list[int]] = field(default_factory=list)
     scale: int = 0
     lost_cost: int = 0
+    by_step: bool = False
+    trip_cost: int = 0
+    steps: int = 1
     left: list[Box] = field(default_factory=list)
 
     def fits(self, tiles: Tiles) -> bool:
-        return len(tiles) >= self.least and len(tiles & self.visited) >= self.inhabited
+        points = [category for t in tiles if self.points for category in self.points[t]]
+        return (
+            len(tiles) >= self.least
+            and len(tiles & self.visited) >= self.inhabited
+            and len(points) >= self.pois
+            and len({*points}) >= self.categories
+        )
 
     def trimmed(self, box: Box) -> Box | None:
         """The box without empty strips, if that is wanted; None if it is too small to be published."""
@@ -64,16 +76,32 @@ class PlainCuts:
             sides.append(around if self.trim and self.fits(around) else tiles)
         return Box(*sides, box.rows) if all(map(self.fits, sides)) else None
 
+    def groups(self, rows: tuple[Row, ...]) -> list[list[Row]]:
+        """The rows that k is compared with: those of each time step, or all of them."""
+        steps = sorted({r.step for r in rows}) if self.by_step else [None]
+        return [[r for r in rows if step in (None, r.step)] for step in steps]
+
+    def published(self, rows: tuple[Row, ...]) -> tuple[Row, ...]:
+        """The rows in groups with k people."""
+        return tuple(r for r in rows if any(r in group and crowd(group) >= self.k for group in self.groups(rows)))
+
+    def crowd(self, rows: tuple[Row, ...]) -> int:
+        return max(map(crowd, self.groups(rows)), default=0)
+
     def cost(self, box: Box) -> int:
+        """What the published rows of a box cost."""
         if not self.scale:
-            return sum(self.tile_cost[t] for side in box[:2] for t in side) * volume(list(box.rows))
-        of = {(r.origin, r.destination): r.volume for r in box.rows}
-        mean = Fraction(volume(list(box.rows)), len(box.origins) * len(box.destinations))
-        exact = sum(abs(of.get((o, d), 0) - mean) for o in box.origins for d in box.destinations)
-        return int(self.scale * exact + Fraction(1, 2))
+            tiles = sum(self.tile_cost[t] for side in box[:2] for t in side)
+            return (tiles + self.trip_cost) * volume(list(self.published(box.rows)))
+        cells, cost = len(box.origins) * len(box.destinations) * self.steps, 0
+        for group in self.groups(self.published(box.rows)):
+            mean = Fraction(volume(group), cells)
+            exact = sum(abs(r.volume - mean) for r in group) + (cells - len(group)) * mean
+            cost += int(self.scale * exact + Fraction(1, 2))
+        return cost
 
     def publishable(self, box: Box) -> bool:
-        return crowd(list(box.rows)) >= self.k
+        return self.crowd(box.rows) >= self.k
 
     def best(self, box: Box, multiplier: float, rest: int) -> Cut | None:
         """The best of all cuts in two, the first of equal ones."""
@@ -98,7 +126,7 @@ class PlainCuts:
         parts = [self.trimmed(side) for side in kept]
         if None in parts:
             return None
-        lost = volume(list(box.rows)) - sum(volume(list(side.rows)) for side in kept)
+        lost = volume(list(box.rows)) - sum(volume(list(self.published(side.rows))) for side in kept)
         gain = self.cost(box) - sum(self.cost(p) for p in parts if p) - self.lost_cost * lost
         return Cut(gain - multiplier * lost, gain, lost, (sides[0], sides[1]))
 
@@ -138,7 +166,7 @@ class PlainCuts:
 
     def added(self, box: Box) -> Box | None:
         """The piece that is published of a box, if any; the rest is left out."""
-        piece = self.trimmed(box) if self.publishable(box) else None
+        piece = self.trimmed(box._replace(rows=self.published(box.rows))) if self.publishable(box) else None
         if piece is None:
             self.left.append(box)
         return piece

@@ -21,6 +21,7 @@ class Row(NamedTuple):
     volume: int
     crowd: int
     people: frozenset[int] | None
+    step: int = 0
 
 
 def rows_of(flows: Flows, step: int) -> list[Row]:
@@ -31,7 +32,14 @@ def rows_of(flows: Flows, step: int) -> list[Row]:
         if flows.person_ids is not None and flows.person_offsets is not None:
             people = frozenset(flows.person_ids[flows.person_offsets[i] : flows.person_offsets[i + 1]].tolist())
         made.append(
-            Row(int(flows.origin[i]), int(flows.destination[i]), int(flows.volume[i]), int(flows.people[i]), people)
+            Row(
+                int(flows.origin[i]),
+                int(flows.destination[i]),
+                int(flows.volume[i]),
+                int(flows.people[i]),
+                people,
+                step,
+            )
         )
     return made
 

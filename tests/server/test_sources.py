@@ -92,8 +92,8 @@ def test_a_token_uses_its_own_sources_alone(town: Town) -> None:
     ):
         answer = post(town.tokens[who], JOBS, {"data": ("trips.csv", trips())}, BARE | parameters)
         assert answer.status_code == 422 and words in answer.json()["error"]["message"], answer.text
-    noisy = post(town.tokens["anna"], "/methods/laplace/jobs", {"data": ("trips.csv", trips())}, {})
-    assert noisy.status_code == 422 and "adds noise" in noisy.json()["error"]["message"]
+    crossed = post(town.tokens["anna"], "/methods/glove/jobs", {"data": ("trips.csv", trips())}, {})
+    assert crossed.status_code == 422 and "overlap" in crossed.json()["error"]["message"]
     assert town.tokens["bert"].get("/form").json()["sources"] == ["buses", "trams"]
 
 

@@ -25,14 +25,14 @@ from crowdveil.cli.remote_jobs import (
     split_files,
 )
 from crowdveil.compat.mobidatalab.runfiles import measures_of
-from crowdveil.errors import Option, ParameterError
+from crowdveil.errors import Option, ParameterError, as_command_line
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.measures.base import MeasureRequest
 from crowdveil.progress import progress_bar
 from crowdveil.reading import EitherReading, FlowReading
 from crowdveil.registry import MEASURES
-from crowdveil.run.manifest import NOT_OF_FLOWS
+from crowdveil.run.manifest import NOT_OF_FLOWS, ONLY_CHECKED
 from crowdveil.run.options import refuse_table_without_spark
 from crowdveil.runfiles.common import load
 
@@ -41,6 +41,9 @@ def _call(
     original: str | None, release: str | None, measures: str | None, run_file: str | None, pairing: str | None,
     paired_by_id: bool, as_json: bool, output: str | None, plot: str | None, overwrite: bool, **values: Any,
 ) -> None:  # fmt: skip
+    classes = {name: value for name in ("traveler_class", "class_order") if (value := values.pop(name)) is not None}
+    if "class_order" in classes:
+        classes["class_order"] = listed(classes["class_order"])
     engine, master, spark_table = (values.pop(name) for name in ("engine", "master", "table"))
     names: Any = None if measures is None else listed(measures)
     if run_file is not None:
@@ -62,7 +65,7 @@ def _call(
     if server is not None:
         uploads = {"original": original, "release": release, **({} if pairing is None else {"pairing": pairing})}
         _run_remotely(
-            server, uploads, names, as_json, output, plot, overwrite, options | {"paired_by_id": paired_by_id}
+            server, uploads, names, as_json, output, plot, overwrite, options | {"paired_by_id": paired_by_id} | classes
         )
         return
     data: Any = original
@@ -80,14 +83,14 @@ def _call(
         with progress_bar() as (progress, stage):
             found = api.measure(
                 data, release, names, pairing=pairing, paired_by_id=paired_by_id, engine=engine, master=master, notes=notes,
-                progress=progress, stage=stage, **options,
+                progress=progress, stage=stage, **classes, **options,
             )  # fmt: skip
         if table is not None:
             found.write(table)
         if picture is not None:
             found.plot(picture)
     show_notes(notes)
-    show_sentences(found.sentences())
+    show_sentences(found.sentences(as_command_line))
     click.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if as_json else "\n".join(found.lines()))
 
 
@@ -137,6 +140,15 @@ command = click.Command(
             ["--paired-by-id"], is_flag=True,
             help="Pair trajectories with their originals by equal ids; only for those that others published under them.",
         ),
+        click.Option(
+            ["--traveler-class"], metavar="COLUMN",
+            help="Column of the trips with classes of travelers, such as an age group: measure their t-closeness too.",
+        ),
+        click.Option(
+            ["--class-order"], metavar="CLASSES",
+            help="All classes with commas between, from one end to the other, if neighbors are alike; otherwise all are "
+            "equally far apart.",
+        ),
         click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, of flows with the values of each time step."),
         click.Option(
             ["-o", "--output"], metavar="FILE",
@@ -146,7 +158,7 @@ command = click.Command(
         click.Option(["--overwrite"], is_flag=True, help="Replace files that exist."),
         *engine_options(),
         *server_options(),
-        *options_of(EitherReading, without=NOT_OF_FLOWS),
+        *options_of(EitherReading, without=(*NOT_OF_FLOWS, *ONLY_CHECKED)),
     ],
     help="Measure what a release lost of the original flows or trajectories. The numbers are exact and confidential: do not "
     "publish them.\n\n"

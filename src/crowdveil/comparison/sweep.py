@@ -21,7 +21,7 @@ from crowdveil.comparison.candidates import (
 )
 from crowdveil.comparison.flows import MethodResult, run_candidate, shown
 from crowdveil.comparison.requested_measures import Column, flow_columns
-from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError, reason_as
 from crowdveil.model.arrays import slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.tabular import Tabular
@@ -311,7 +311,7 @@ def run_sweep(
         if kept.solutions:
             found |= _with_shared_seconds({i: found[i] for i in mine if i in found})
     if not found:
-        raise InputError(next(iter(left_out.values())))
+        raise InputError(reason_as(next(iter(left_out.values())), str))
     label = ":".join(part for part in chosen[0].label.split(":") if part.partition("=")[0] not in varied)
     return Sweep(label, flows, tuple(found[i] for i in sorted(found)), left_out, [*listed.values()])
 

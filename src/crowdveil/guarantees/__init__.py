@@ -8,11 +8,20 @@ from pydantic import ValidationError
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees.base import Finding, Guarantee, Outcome
+from crowdveil.guarantees.boxes import TruthfulBoxes
 from crowdveil.guarantees.budget import SuppressionBudget
 from crowdveil.guarantees.combinations import CombinationKAnonymity
 from crowdveil.guarantees.derived import SumsOfParent
-from crowdveil.guarantees.extent import GeneralizationLimit, MaxArea, MinInhabitedTiles, MinTiles
+from crowdveil.guarantees.extent import (
+    GeneralizationLimit,
+    MaxArea,
+    MinInhabitedTiles,
+    MinPoiCategories,
+    MinPois,
+    MinTiles,
+)
 from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, WellFormedFlows
+from crowdveil.guarantees.k_delta import KDeltaAnonymity
 from crowdveil.guarantees.noise import DifferentialPrivacy
 from crowdveil.guarantees.original import BoundedVolumes, TrueVolumes
 from crowdveil.guarantees.sectors import (
@@ -41,6 +50,8 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     GeneralizationLimit,
     MinTiles,
     MinInhabitedTiles,
+    MinPois,
+    MinPoiCategories,
     MaxArea,
     WellFormedFlows,
     TrueVolumes,
@@ -54,6 +65,8 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     SwappedTrajectories,
     NoOwnPoints,
     SharedTilePairs,
+    KDeltaAnonymity,
+    TruthfulBoxes,
     LocationsOnTileCenters,
     WellFormedTrajectories,
     SectorKAnonymity,
@@ -74,9 +87,12 @@ __all__ = [
     "FlowKAnonymity",
     "GeneralizationLimit",
     "Guarantee",
+    "KDeltaAnonymity",
     "LocationsOnTileCenters",
     "MaxArea",
     "MinInhabitedTiles",
+    "MinPoiCategories",
+    "MinPois",
     "MinTiles",
     "NoOwnPoints",
     "OriginalPoints",
@@ -92,6 +108,7 @@ __all__ = [
     "SwappedTrajectories",
     "TrajectoryKAnonymity",
     "TrueVolumes",
+    "TruthfulBoxes",
     "WellFormedFlows",
     "WellFormedSectors",
     "WellFormedTrajectories",

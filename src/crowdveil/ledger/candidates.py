@@ -53,6 +53,8 @@ class Candidate:
         The entry that it was derived from; None where it was made from the data.
     step_s
         Seconds of its time steps; None where it has none.
+    epsilon
+        Privacy loss of a release with noise, whose rows contain no record exactly; None where volumes are exact.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Candidate:
     k_unit: str
     parent: int | None = None
     step_s: int | None = None
+    epsilon: float | None = None
 
     def covered(self) -> Covered:
         """Return its records with their rows, for the audit."""
@@ -80,17 +83,13 @@ def known_columns(ledger: Ledger) -> dict[str, str] | None:
 
 
 def check_auditable(method_name: str, option: str = "ledger") -> None:
-    """Raise where the volumes of a method cannot be subtracted exactly, so that the audit says nothing about them.
+    """Raise where a ledger says nothing about the volumes of a method: they are neither exact nor with noise of a known loss.
 
-    `option` is the one that asks for the audit.
+    `option` is the one that asks for the audit, or for rows that pass it.
     """
     semantics = find_method(method_name).row_semantics
-    if semantics == "noisy":
-        raise InputError(
-            Option(option),
-            f"it audits exact volumes, and {method_name} adds noise, whose loss of privacy adds up over releases; leave it out, "
-            "or choose a method without noise.",
-        )
+    if semantics == "noisy" and option in ("repair", "keep_unchanged"):
+        raise InputError(Option(option), f"it is for exact volumes, and {method_name} adds noise; leave it out.")
     if semantics == "overlapping":
         raise InputError(
             Option(option),
@@ -106,7 +105,7 @@ def flow_candidate(
     written: WrittenRelease,
     about: Mapping[str, Any],
 ) -> Candidate:
-    """Return the candidate of a written release of flows; `about` has its k and k_unit."""
+    """Return the candidate of a written release of flows; `about` has its k and k_unit, and epsilon where it has noise."""
     made = model_candidate(ledger, name, inputs, flows, load_flow_release(written, flows), about)
     rows, steps = places_in_table(written, flows)
     place = np.concatenate([rows, made.rows + steps, [-1]])  # the last is for records without a row
@@ -123,10 +122,15 @@ def model_candidate(
 ) -> Candidate:
     """Return the candidate of a release of flows that is not written yet."""
     _check_kind(ledger, inputs)
-    row = rows_with_totals(flows, release)[inputs.records.cell]
+    epsilon = about.get("epsilon")
+    row = (
+        rows_with_totals(flows, release)[inputs.records.cell]
+        if epsilon is None
+        else np.full(len(inputs.records.cell), -1, np.int64)
+    )
     return Candidate(
         name, inputs.kind, inputs.columns, inputs.files, inputs.records, row, len(release), period_of(flows),
-        int(about["k"]), str(about["k_unit"]), step_s=flows.step_s,
+        int(about["k"]), str(about["k_unit"]), step_s=flows.step_s, epsilon=epsilon,
     )  # fmt: skip
 
 

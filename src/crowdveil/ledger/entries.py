@@ -39,6 +39,8 @@ class Entry:
         What the audit found (`Examination.summary`).
     parent
         The entry that it was derived from; None where it was made from the data.
+    epsilon
+        Privacy loss of a release with noise; None where volumes are exact.
     state
         Whether the release is in place.
     """
@@ -59,6 +61,7 @@ class Entry:
     roles: dict[str, str]
     audit: dict[str, Any]
     parent: int | None = None
+    epsilon: float | None = None
     time: str = ""
     state: State = field(default="prepared")
 

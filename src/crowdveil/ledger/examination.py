@@ -41,6 +41,8 @@ class Examination:
         Derivations with their rows in words, the smallest sets first.
     changes
         Rows that differ from an earlier row of the same areas and time in fewer than k people, in words.
+    epsilon
+        Privacy loss of a release with noise, which is not audited: it adds up with that of the entries in `against`.
     """
 
     against: list[Entry]
@@ -49,6 +51,12 @@ class Examination:
     result: Audit | None
     leaks: list[dict[str, Any]] = field(default_factory=list)
     changes: list[dict[str, Any]] = field(default_factory=list)
+    epsilon: float | None = None
+
+    @property
+    def epsilon_of_all(self) -> float:
+        """Return the sum of epsilon over the release and the entries."""
+        return round((self.epsilon or 0.0) + sum(entry.epsilon or 0.0 for entry in self.against), 6)
 
     @property
     def passed(self) -> bool:
@@ -71,10 +79,14 @@ class Examination:
     def statement(self, entry: int) -> dict[str, Any]:
         """Return what the manifest says: nothing of the size of any set."""
         tier = 0 if self.result is None else self.result.tier
-        return {"entry": entry, "entries_audited": len(self.against), "tier": tier, "k": self.k, "k_unit": self.unit}
+        found = {"entry": entry, "entries_audited": len(self.against), "tier": tier, "k": self.k, "k_unit": self.unit}
+        return found if self.epsilon is None else found | {"epsilon_of_all_releases": self.epsilon_of_all}
 
     def lines(self) -> list[str]:
         """Return sentences for the owner."""
+        if self.epsilon is not None:
+            earlier = f"{counted(len(self.against), 'earlier release')} with noise in the ledger"
+            return [f"epsilon of the release is {self.epsilon:g}; with {earlier} it adds up to {self.epsilon_of_all:g}"]
         if not self.against:
             return ["no earlier release in the ledger shares a record with it"]
         shared = ", ".join(f"{entry.entry} ({entry.name})" for entry in self.against)
@@ -112,8 +124,13 @@ def _plain(value: Any) -> Any:
 def examine(ledger: Ledger, candidate: Candidate, written: WrittenRelease | None = None) -> Examination:
     """Audit a candidate against all active entries of overlapping periods that share a record with it.
 
-    A derived release is a union of rows of its parent, which `SumsOfParent` checks, so that nothing is left to audit.
+    A derived release is a union of rows of its parent, which `SumsOfParent` checks, so that nothing is left to audit. Of a
+    release with noise nothing can be subtracted exactly; its epsilon adds up with that of all active entries with noise, also
+    of other periods, since people may be the same.
     """
+    if candidate.epsilon is not None:
+        noisy = [entry for entry in entries(ledger) if entry.active and entry.epsilon is not None]
+        return Examination(noisy, candidate.k, str(candidate.k_unit), None, epsilon=candidate.epsilon)
     if candidate.parent is not None:
         parent = find_entry(ledger, candidate.parent)
         nothing = Audit(0, True, None, (), {}, 0, False)
@@ -164,7 +181,10 @@ def _comparable(ledger: Ledger, candidate: Candidate) -> list[Entry]:
     return [
         entry
         for entry in active.values()
-        if entry.kind == candidate.kind and entry.overlaps(candidate.period) and entry.parent not in active
+        if entry.kind == candidate.kind
+        and entry.epsilon is None
+        and entry.overlaps(candidate.period)
+        and entry.parent not in active
     ]
 
 
@@ -300,9 +320,12 @@ def refuse(name: str, examination: Examination) -> None:
             f"with {Option('keep_unchanged')}, or see crowdveil ledger explain.",
         )
     rows = sum(result.leaking_rows.values())
+    changed = (
+        f"If the data were corrected, keep values with {Option('keep_unchanged')}. " if examination.changes else ""
+    )
     raise GuaranteeViolatedError(
         name,
         f"it was not published, since with earlier releases sets of fewer than {worst['needed']:,} {examination.unit} can be "
-        f"derived from {counted(rows, 'row')}; the smallest: {sentence(worst, examination.unit, 3)}. Derive it from the earlier "
-        f"release (crowdveil derive), repair it with {Option('repair')}, or see crowdveil ledger explain.",
+        f"derived from {counted(rows, 'row')}; the smallest: {sentence(worst, examination.unit, 3)}. {changed}Derive it from "
+        f"the earlier release (crowdveil derive), repair it with {Option('repair')}, or see crowdveil ledger explain.",
     )

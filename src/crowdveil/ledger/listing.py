@@ -25,6 +25,7 @@ def _row(entry: Entry) -> dict[str, Any]:
         "until": last,
         "method": entry.method,
         "k": entry.k,
+        "epsilon": entry.epsilon,
         "k_unit": entry.k_unit,
         "tier": entry.audit["tier"],
         "passed": entry.audit["passed"],
@@ -52,6 +53,13 @@ def entry_lines(ledger: Ledger) -> list[str]:
         )
         verdict = f"tier {row['tier']}" if row["passed"] else "SETS BELOW k CAN BE DERIVED"
         parent = f", derived from entry {row['derived_from']}" if row["derived_from"] else ""
-        made = f"{row['method']}, k = {row['k']:,} {row['k_unit']}, {period}, {row['state']}{parent}"
-        lines.append(f"{row['entry']:>4}  {row['release']}: {made}; {audited}, {verdict}")
+        noisy = row["epsilon"] is not None
+        size = f"epsilon = {row['epsilon']:g}" if noisy else f"k = {row['k']:,} {row['k_unit']}"
+        made = f"{row['method']}, {size}, {period}, {row['state']}{parent}"
+        lines.append(f"{row['entry']:>4}  {row['release']}: {made}" + ("" if noisy else f"; {audited}, {verdict}"))
+    counted_ = [
+        row["epsilon"] for row in rows if row["epsilon"] is not None and row["state"] in ("prepared", "published")
+    ]
+    if counted_:
+        lines.append(f"epsilon adds up to {sum(counted_):g} over the releases with noise that are not retired")
     return lines

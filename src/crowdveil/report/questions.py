@@ -105,6 +105,8 @@ def several_releases(manifest: dict[str, Any]) -> str:
             "this one."
         )
     became = f"Repeated releases: it is entry {ledger['entry']} of a ledger"
+    if ledger.get("epsilon_of_all_releases") is not None:
+        return f"{became}; over its releases with noise ε adds up to {ledger['epsilon_of_all_releases']:g}."
     if not ledger["entries_audited"]:
         return f"{became}, in which no earlier release shares a record with it."
     audited = counted(ledger["entries_audited"], "earlier release")

@@ -88,6 +88,7 @@ class Recorder:
 
     def unchanged(self, spec: RunSpec, data: Flows, release: FlowRelease, counts: str) -> tuple[FlowRelease, list[str]]:
         """Keep earlier values of rows in which fewer than k people changed; the caller holds the lock."""
+        check_auditable(spec.method.name, "keep_unchanged")
         if data.weight is not None:
             raise InputError(Option("keep_unchanged"), "earlier volumes of weighted trips are rounded; leave it out.")
         inputs = inputs_of(self.ledger, spec.data, spec.reading, data)
@@ -99,6 +100,7 @@ class Recorder:
 
     def repaired(self, spec: RunSpec, data: Flows, release: FlowRelease, counts: str) -> tuple[FlowRelease, list[str]]:
         """Merge rows of a release until the audit passes; return it, and what that cost. The caller holds the lock."""
+        check_auditable(spec.method.name, "repair")
         if data.weight is not None:
             raise InputError(Option("repair"), "sums of rounded weights are not the rounded sums; leave it out.")
         inputs = inputs_of(self.ledger, spec.data, spec.reading, data)
@@ -113,7 +115,10 @@ class Recorder:
         self, spec: RunSpec, inputs: Inputs, data: Flows, written: WrittenRelease, counts: str
     ) -> LedgerAudit:
         """Audit a written release whose source records were read already."""
-        candidate = flow_candidate(self.ledger, self.name, inputs, data, written, _about(spec, counts))
+        about = _about(spec, counts)
+        if spec.method.row_semantics == "noisy":
+            about["epsilon"] = spec.params.epsilon_of_release(data.t, data.step_s)  # type: ignore[attr-defined]
+        candidate = flow_candidate(self.ledger, self.name, inputs, data, written, about)
         boxes = boxes_of_table(written, data.step_s) if self._kept else []
         return self.examined(with_kept_rows(self.ledger, candidate, boxes, self._kept), written)
 
@@ -228,7 +233,9 @@ def _candidate(
     if not isinstance(flows, Flows):
         raise InputError(folder, "wanted flows.")
     releases.refuse_other_original(manifest, written, flows)
-    about = {"k": manifest["method"]["parameters"]["k"], "k_unit": manifest["k_unit"]}
+    method = manifest["method"]
+    about = {"k": method["parameters"].get("k", 0), "k_unit": manifest["k_unit"]}
+    about["epsilon"] = method["facts"].get("epsilon_of_the_release")
     inputs = inputs_of(ledger, original, FlowReading.checked(options), flows)
     return flow_candidate(ledger, release_name(folder), inputs, flows, written, about), written, manifest
 

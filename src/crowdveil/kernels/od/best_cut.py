@@ -6,7 +6,7 @@ import numpy as np
 
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Ints
-from crowdveil.kernels.od.cut_structures import CutFlows, CutRules, TilePlaces
+from crowdveil.kernels.od.cut_structures import CutFlows, CutRules, Scratch, TilePlaces
 
 FAR = 1 << 40
 NOT_ALLOWED = -1
@@ -52,13 +52,28 @@ def inside(tile: int, tiles: TilePlaces, bounds: Ints, side: int) -> bool:
 @kernel
 def _measure(held: Ints, tiles: TilePlaces, rules: CutRules, bounds: Ints, side: int) -> tuple[int, int]:
     """Return the cost and the number of the tiles within bounds; the number is NOT_ALLOWED if they are too few."""
-    cost, count, visited = 0, 0, 0
+    cost, count, visited, pois = 0, 0, 0, 0
     for tile in held:
         if inside(tile, tiles, bounds, side):
             cost += tiles.cost[tile]
             count += 1
             visited += tiles.visited[tile]
-    return cost, (count if count >= rules.tiles and visited >= rules.inhabited else NOT_ALLOWED)
+            pois += tiles.pois[tile]
+    enough = count >= rules.tiles and visited >= rules.inhabited and pois >= rules.pois
+    if enough and rules.categories > 0:
+        enough = _categories(held, tiles, bounds, side) >= rules.categories
+    return cost, (count if enough else NOT_ALLOWED)
+
+
+@kernel
+def _categories(held: Ints, tiles: TilePlaces, bounds: Ints, side: int) -> int:
+    """Return the number of different categories of points of interest within bounds."""
+    seen = np.zeros(int(tiles.category.max()) + 1 if len(tiles.category) else 0, np.bool_)
+    for tile in held:
+        if inside(tile, tiles, bounds, side):
+            for e in range(tiles.category_offsets[tile], tiles.category_offsets[tile + 1]):
+                seen[tiles.category[e]] = True
+    return int(seen.sum())
 
 
 @kernel
@@ -79,8 +94,43 @@ def side_bounds(
 
 
 @kernel
-def _spread_cost(flows: CutFlows, chosen: Ints, volume: int, cells: int, scale: int) -> int:
-    """Return what is lost when the volume of flows is spread evenly over cells; see `deviation.deviations`."""
+def count_groups(flows: CutFlows, chosen: Ints, scratch: Scratch) -> int:
+    """Count crowd and trips of each group of the flows, people of several flows once; return the largest crowd."""
+    largest = 0
+    for flow in chosen:
+        scratch.crowd[flows.group[flow]] = 0
+        scratch.volume[flows.group[flow]] = 0
+    scratch.seen[-1] += 1
+    for flow in chosen:
+        group = flows.group[flow]
+        scratch.crowd[group] += _new_people(flows, flow, scratch.seen)
+        scratch.volume[group] += flows.volume[flow]
+        largest = max(largest, scratch.crowd[group])
+    return int(largest)
+
+
+@kernel
+def _new_people(flows: CutFlows, flow: int, seen: Ints) -> int:
+    """Return the crowd of a flow without people that were seen, and mark these."""
+    if len(flows.member) == 0:
+        return int(flows.crowd[flow])
+    more = 0
+    for e in range(flows.member_offsets[flow], flows.member_offsets[flow + 1]):
+        person = flows.member[e]
+        if seen[person] != seen[-1]:
+            seen[person] = seen[-1]
+            more += 1
+    return more
+
+
+@kernel
+def _spread_cost(flows: CutFlows, chosen: Ints, volume: int, cells: int, rules: CutRules, scratch: Scratch) -> int:
+    """Return what is lost when the volume of flows is spread evenly over cells; see `deviation.deviations`.
+
+    Each group that has k people is spread on its own; the others are not published.
+    """
+    if len(scratch.crowd) > 1:
+        return _spread_cost_of_groups(flows, chosen, cells, rules, scratch)
     above, count = volume, len(chosen)
     if volume > cells:
         above, count = 0, 0
@@ -88,7 +138,29 @@ def _spread_cost(flows: CutFlows, chosen: Ints, volume: int, cells: int, scale: 
             if flows.volume[flow] * cells > volume:
                 above += flows.volume[flow]
                 count += 1
-    return (2 * scale * (above * cells - count * volume) + cells // 2) // cells
+    return (2 * rules.scale * (above * cells - count * volume) + cells // 2) // cells
+
+
+@kernel
+def _spread_cost_of_groups(flows: CutFlows, chosen: Ints, cells: int, rules: CutRules, scratch: Scratch) -> int:
+    """Return the sum over the groups with k people of what is lost in each."""
+    count_groups(flows, chosen, scratch)
+    for flow in chosen:
+        scratch.above[flows.group[flow]] = 0
+        scratch.number[flows.group[flow]] = 0
+    for flow in chosen:
+        group = flows.group[flow]
+        if flows.volume[flow] * cells > scratch.volume[group]:
+            scratch.above[group] += flows.volume[flow]
+            scratch.number[group] += 1
+    cost = 0
+    for flow in chosen:
+        group = flows.group[flow]
+        if scratch.crowd[group] >= rules.k:
+            lost = scratch.above[group] * cells - scratch.number[group] * scratch.volume[group]
+            cost += (2 * rules.scale * lost + cells // 2) // cells
+            scratch.crowd[group] = 0  # each group once
+    return cost
 
 
 @kernel
@@ -102,8 +174,11 @@ def piece_cost(
     rules: CutRules,
     around: Ints,
     within: Ints,
+    trip_cost: int,
+    steps: int,
+    scratch: Scratch,
 ) -> int:
-    """Return what publishing a piece costs; NOT_ALLOWED if an area has too few tiles."""
+    """Return what publishing a piece costs; NOT_ALLOWED if an area has too few tiles. `volume` has its published trips."""
     _, o_cost, o_count = side_bounds(origins, tiles, rules, around, within, 0)
     if o_count == NOT_ALLOWED:
         return NOT_ALLOWED
@@ -111,36 +186,27 @@ def piece_cost(
     if d_count == NOT_ALLOWED:
         return NOT_ALLOWED
     if rules.scale == 0:
-        return (o_cost + d_cost) * volume
-    return _spread_cost(flows, chosen, volume, o_count * d_count, rules.scale)
+        return (o_cost + d_cost + trip_cost) * volume
+    return _spread_cost(flows, chosen, volume, o_count * d_count * steps, rules, scratch)
 
 
 @kernel
-def _crowds(flows: CutFlows, ordered: Ints, seen: Ints) -> Ints:
-    """Return the crowd of the first i flows, for each i; people of several flows count once.
-
-    `seen` has a number for each person, and one more, the last one that was used.
-    """
-    found = np.zeros(len(ordered) + 1, np.int64)
-    seen[-1] += 1
+def _published(flows: CutFlows, ordered: Ints, k: int, scratch: Scratch) -> tuple[Ints, Ints]:
+    """Return the largest crowd of a group among the first i flows, and the trips of their groups with k people, for each i."""
+    crowds, volumes = np.zeros(len(ordered) + 1, np.int64), np.zeros(len(ordered) + 1, np.int64)
+    for flow in ordered:
+        scratch.crowd[flows.group[flow]] = 0
+        scratch.volume[flows.group[flow]] = 0
+    scratch.seen[-1] += 1
     for i in range(len(ordered)):
         flow = ordered[i]
-        more = flows.crowd[flow]
-        if len(flows.member) > 0:
-            more = 0
-            for e in range(flows.member_offsets[flow], flows.member_offsets[flow + 1]):
-                person = flows.member[e]
-                if seen[person] != seen[-1]:
-                    seen[person] = seen[-1]
-                    more += 1
-        found[i + 1] = found[i] + more
-    return found
-
-
-@kernel
-def crowd_of(flows: CutFlows, chosen: Ints, seen: Ints) -> int:
-    """Return the crowd of flows."""
-    return int(_crowds(flows, chosen, seen)[-1])
+        group = flows.group[flow]
+        before = scratch.volume[group] if scratch.crowd[group] >= k else 0
+        scratch.crowd[group] += _new_people(flows, flow, scratch.seen)
+        scratch.volume[group] += flows.volume[flow]
+        after = scratch.volume[group] if scratch.crowd[group] >= k else 0
+        crowds[i + 1], volumes[i + 1] = max(crowds[i], scratch.crowd[group]), volumes[i] + after - before
+    return crowds, volumes
 
 
 @kernel
@@ -163,7 +229,7 @@ def _boundaries(held: Ints, tiles: TilePlaces, axis: int, low: int, high: int, r
     Empty tiles between two flows go to either side. Only where areas have a least size can a place between matter; and none
     does where both sides are trimmed.
     """
-    small = rules.tiles <= 1 and rules.inhabited <= 1
+    small = rules.tiles <= 1 and rules.inhabited <= 1 and rules.pois == 0 and rules.categories == 0
     if small and rules.trim:
         return np.array([low])
     if small:
@@ -188,13 +254,16 @@ def best_cut(
     tiles: TilePlaces,
     rules: CutRules,
     rest: int,
-    seen: Ints,
+    trip_cost: int,
+    steps: int,
+    scratch: Scratch,
 ) -> tuple[int, int, int, int]:
     """Return the best cut of a box with these tiles and flows: its gain, the trips it suppresses, its axis, its place.
 
-    A side below k is suppressed, which is allowed only where empty strips are cut off too: then it is unknown whether anyone is
-    in it. The best cut saves most cost, less what the trips are worth that it suppresses, of which there are at most `rest`. The
-    gain is 0 if there is none. Axes are x and y of origins, x and y of destinations; a place is the last position before the cut.
+    A side without k people in any group is suppressed, which is allowed only where empty strips are cut off too: then it is
+    unknown whether anyone is in it. The best cut saves most cost, less what the trips are worth that it suppresses, of which
+    there are at most `rest`. The gain is 0 if there is none. Axes are x and y of origins, x and y of destinations; a place is the
+    last position before the cut.
     """
     found = (0, 0, 0, 0)
     best = 0.0
@@ -211,20 +280,19 @@ def best_cut(
         ordered, from_end = np.empty(m, np.int64), np.empty(m, np.int64)
         for i in range(m):
             ordered[i] = from_end[m - 1 - i] = chosen[order[i]]
-        before, after = _crowds(flows, ordered, seen), _crowds(flows, from_end, seen)
+        before, first_volumes = _published(flows, ordered, rules.k, scratch)
+        after, last_volumes = _published(flows, from_end, rules.k, scratch)
         around_first = _bounds_of_first(flows, ordered, tiles)
         around_last = _bounds_of_first(flows, from_end, tiles)
         volume = 0
         for flow in ordered:
             volume += flows.volume[flow]
-        first_volume = 0
         for i in range(1, m):
-            first_volume += flows.volume[ordered[i - 1]]
             low, high = at[order[i - 1]], at[order[i]]
             if low == high:
                 continue
             first, last = before[i] >= rules.k, after[m - i] >= rules.k
-            lost = (0 if first else first_volume) + (0 if last else volume - first_volume)
+            lost = volume - first_volumes[i] - last_volumes[m - i]
             if not (first or last) or lost > rest or not (rules.trim or (first and last)):
                 continue
             for place in _boundaries(origins if axis < 2 else destinations, tiles, axis % 2, low, high, rules):
@@ -233,7 +301,18 @@ def best_cut(
                     within[2 * axis + 1] = place
                     around = around_first[8 * i : 8 * i + 8]
                     part = piece_cost(
-                        origins, destinations, flows, ordered[:i], first_volume, tiles, rules, around, within
+                        origins,
+                        destinations,
+                        flows,
+                        ordered[:i],
+                        first_volumes[i],
+                        tiles,
+                        rules,
+                        around,
+                        within,
+                        trip_cost,
+                        steps,
+                        scratch,
                     )
                     within[2 * axis + 1] = FAR
                     allowed = part != NOT_ALLOWED
@@ -242,7 +321,18 @@ def best_cut(
                     within[2 * axis] = place + 1
                     around = around_last[8 * (m - i) : 8 * (m - i) + 8]
                     part = piece_cost(
-                        origins, destinations, flows, ordered[i:], volume - first_volume, tiles, rules, around, within
+                        origins,
+                        destinations,
+                        flows,
+                        ordered[i:],
+                        last_volumes[m - i],
+                        tiles,
+                        rules,
+                        around,
+                        within,
+                        trip_cost,
+                        steps,
+                        scratch,
                     )
                     within[2 * axis] = -FAR
                     allowed = part != NOT_ALLOWED

@@ -5,8 +5,9 @@ Guarantee
 FlowKAnonymity(k): every published flow is made by at least k people (trips, where people are not known).
 DisjointFlows: no pair of tiles is in two published flows of a time step. SuppressionBudget: in each time step at most
 the given share (or number) of trips is suppressed; where no split helps, one flow from the whole map to the whole map
-remains. A time step with fewer than k people in all is suppressed whole. MinTiles, MinInhabitedTiles, MaxArea, where
-requested: published areas have at least this number of tiles, or of visited tiles, and at most this number of square
+remains. A time step with fewer than k people in all is suppressed whole. MinTiles, MinInhabitedTiles, MinPois,
+MinPoiCategories, MaxArea, where requested: published areas have at least this number of tiles, visited tiles, points of
+interest or categories of them, and at most this number of square
 kilometers. With a largest area the budget may be impossible to keep: the run then stops and gives the smallest budget. With
 `time_partition = stable` the budget is for all time steps together, or for those of each class in `stable_by`; time steps with
 fewer than k people in all do not count. With `time_partition = adaptive` a row has an interval of time, rows are disjoint in
@@ -56,14 +57,20 @@ suppresses nothing. With `trim` in addition, strips without trips are cut off an
 the budget, of which the partition then leaves a fifth: the cut that gains most for each suppressed trip comes first. The result
 never costs more than without these options. The positions of zones must be known.
 
+With `time_partition = adaptive` a box is cut in space alone: both sides keep its interval and k people in it. With `stable` all
+time steps have the same cuts. A side must have k people in at least one time step (without `trim`; with it, one side must), is
+published in those in which it has them, and is suppressed in the others, within the budget. Flows that are suppressed in a time
+step influence no cut and no area, other than by being below k.
+
 What cuts reveal: a row is still made by k people, and which of the pairs outside all rows are empty stays unknown, since empty
 strips and strips below k are cut off alike. But the place of a cut depends on the trips inside a row. With `trim`, every outer
 strip of an area has at least one trip of the row (as for the bounding boxes of Glove and Mondrian); without it, that holds for
-the strip next to a cut on the side with more trips. Choose neither where that is too much.
+the strip next to a cut on the side with more trips. With `stable` such a trip is in at least one of the time steps in which the
+row is published, and it is unknown in which. Choose neither where that is too much.
 
 An upper bound of the gap between the result and the best partition within the budget is published, over all matrices, and that
 before the search between corners; it is 0 where that search was finished. With `refine` the result is compared with the best
-partition without cuts, and the gap is negative where it is cheaper than any of those.
+partition without cuts, and the gap is 0 where it is cheaper than any of those. Gaps are rounded up to 1, 2 or 5 · 10ⁿ per cent.
 
 References
 ----------
@@ -74,6 +81,7 @@ Matet et al., Adaptative generalization over a value hierarchy for the k-anonymi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, Literal, Self
@@ -101,7 +109,7 @@ from crowdveil.solve.od.budgeted_steps import BudgetedSteps
 from crowdveil.solve.od.kept_boxes import KeptBoxes, kept_boxes
 from crowdveil.solve.od.refinement import Refinement
 from crowdveil.solve.od.region_space import Objective, RegionExtent, RegionSpace, mean_hectares
-from crowdveil.solve.od.requirements import check_outlines, check_positions, check_tree
+from crowdveil.solve.od.requirements import check_outlines, check_pois, check_positions, check_tree
 from crowdveil.solve.od.stable import Solved, StableProblem, StableRelease, StepSums, release_stable, solve_stable
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import summarize_gaps
@@ -129,14 +137,12 @@ class JointParams(AdaptiveInTime, Budgeted, SizedAreas):
         """Reject what refinement cannot be combined with."""
         if self.trim and not self.refine:
             raise ValueError(f"{Option('refine')} with {Option('trim')}; add it")
-        if self.refine and self.time_partition != "steps":
-            raise ValueError(f"{Option('time_partition', 'steps')} with {Option('refine')}; leave one of them out")
         return self
 
     @property
     def extent(self) -> RegionExtent:
         """Return the limits of the size of published areas."""
-        return RegionExtent(self.min_tiles, self.min_inhabited_tiles, self.max_area_km2)
+        return replace(super().extent, most_km2=self.max_area_km2)
 
 
 def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
@@ -162,7 +168,7 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
             return kept.get((params.k, *made_with, step), build) if kept and used_again else build()
 
         if refinement is not None:
-            return partial(_refine_step, refinement, boxes_of, params)
+            return partial(_refine_step, refinement, data, boxes_of, params)
         budgets = {run: run.max_suppressed for run in alike}
         solved = kept.solutions.setdefault(_without_budget(params), {}) if kept else {}
         steps = BudgetedSteps(boxes_of, budgets, params, params.aggregate_small, solved)
@@ -174,13 +180,13 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
 
 
 def _refine_step(
-    refinement: Refinement, boxes_of: Callable[[int], BoxSpace], params: JointParams, step: int
+    refinement: Refinement, data: Flows, boxes_of: Callable[[int], BoxSpace], params: JointParams, step: int
 ) -> StepSolution:
     """Solve a time step whose boxes are cut again."""
     boxes = boxes_of(step)
     if len(boxes) == 0:
         return ALL_SUPPRESSED
-    return refinement.solve(step, boxes, params.max_suppressed(boxes.total), left=params.aggregate_small)
+    return refinement.solve_step(data, step, boxes, params.max_suppressed(boxes.total), left=params.aggregate_small)
 
 
 def _runs_alike(kept: KeptBoxes | None, params: JointParams) -> list[JointParams]:
@@ -212,7 +218,8 @@ def _run_stable(data: Flows, params: JointParams, progress: Progress) -> FlowRel
 
 
 def _stable(data: Flows, params: JointParams, system: RegionSpace) -> StableProblem:
-    return StableProblem(data, system, params.k, params.objective, params.max_suppressed)
+    refinement = _refinement(data, params) if params.refine and len(data) else None
+    return StableProblem(data, system, params.k, params.objective, params.max_suppressed, refinement)
 
 
 def _wanted(params: JointParams, classes: Ints) -> StableRelease:
@@ -261,6 +268,8 @@ def partitioning(params: JointParams) -> str | None:
     """Return why the data cannot be solved in partitions, as it follows "since"; None if they can."""
     if params.time_partition == "adaptive" and params.window == "all":
         return "with window = all every time step is in one window; give 1d or 7d"
+    if params.time_partition == "stable" and params.refine:
+        return "cuts of areas that are the same in all time steps need the flows of all of them; leave out refine"
     return None
 
 
@@ -272,11 +281,15 @@ def _run_adaptive(data: Flows, params: JointParams, progress: Progress) -> FlowR
     windows = time_windows(data, params.window_options, params.k, weight)
     data = rounded_in_windows(data, windows.of_steps(data.steps))
     problem = AdaptiveProblem(data, _regions(data, params), windows, params.k, params.objective)
-    return solve_adaptive(problem, AdaptiveRelease(params.max_suppressed, params.reporting), progress)
+    refinement = (
+        _refinement(data, params).with_time_weight(windows.step_weight) if params.refine and len(data) else None
+    )
+    return solve_adaptive(problem, AdaptiveRelease(params.max_suppressed, params.reporting, refinement), progress)
 
 
 def check_data(data: Flows, params: JointParams) -> None:
     """Raise unless there is a tree or positions of zones, outlines where areas are measured, and time steps for intervals."""
+    check_pois(data, params)
     if params.splits == "dyadic":
         check_positions(data, params)
     else:

@@ -94,6 +94,14 @@ class LaplaceParams(Params):
         """Return epsilon of one trip, rounded down: noise x has a chance that falls with exp(-|x| rate)."""
         return Fraction(max(1, math.floor(self.epsilon * FINEST / self.trips_per_person)), FINEST)
 
+    def epsilon_of_release(self, t: Ints | Floats, step_s: float | None) -> float:
+        """Return the sum of epsilon over the time steps that begin at `t`; over those from the first to the last.
+
+        So the number of time steps with trips is not published.
+        """
+        steps = 1 if self.unit == "person" or not step_s else int(float(np.ptp(t)) // step_s) + 1
+        return round(self.epsilon * steps, 6)
+
     def threshold(self, cells: int) -> int:
         """Return the smallest volume that is published of a matrix with so many cells."""
         if self.min_volume != "auto":
@@ -168,13 +176,11 @@ def summarize_diagnostics(params: LaplaceParams, facts: Floats) -> dict[str, Any
     """Return the unit and the period that epsilon is for, its sum, the threshold, and the width of confidence bounds."""
     tiles, people, t, step_s = facts[:, 0], facts[:, 1], facts[:, 2], facts[:, 3]
     cells, whole_release = int(tiles[0]) ** 2, params.unit == "person"
-    # From the first to the last, so that the number of steps with trips is not published.
-    steps = 1 if whole_release or not step_s[0] else int(np.ptp(t) // step_s[0]) + 1
     single, all_pairs = (noise_bound(params.rate, count) for count in (1, cells))
     return {
         "privacy_unit": "person" if people[0] else "trip" if params.trips_per_person == 1 else "trips",
         "privacy_period": "release" if whole_release else "time step",
-        "epsilon_of_the_release": round(params.epsilon * steps, 6),
+        "epsilon_of_the_release": params.epsilon_of_release(t, float(step_s[0])),
         "smallest_published_volume": params.threshold(cells),
         "confidence_95_of_a_volume": f"± {single:,}",
         "confidence_95_of_all_volumes_of_a_step": f"± {all_pairs:,}",

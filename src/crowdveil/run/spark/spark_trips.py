@@ -24,7 +24,7 @@ from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.globe import JOINED, Reach
 from crowdveil.model.zones import Zones
-from crowdveil.reading import FlowReading, with_partition, with_time_levels
+from crowdveil.reading import FlowReading, with_partition, with_pois, with_time_levels
 from crowdveil.run.spark.sources import (
     count_people,
     id_rules,
@@ -101,7 +101,7 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
 
     The rows are not cached: use `engine.kept` around all queries on them.
     """
-    for option in ("bbox", "extent", "time_window", "from_trajectories"):
+    for option in ("bbox", "extent", "time_window", "fold", "from_trajectories"):
         if getattr(reading, option) is not None:
             raise ParameterError(
                 Option(option),
@@ -125,7 +125,7 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
     form, ids = learn_time_form(engine, used, source, columns.time, reading, notes), id_rules(reading)
     reader = TripReader(source, columns, zones, reading.tz, form, steps, given is None, ids)
     rows = engine.map_rows(used, reader, PACKED_TRIPS)
-    none, made = np.zeros(0, np.int64), _frame(zones, reading, columns)
+    none, made = np.zeros(0, np.int64), _frame(zones, reading, columns, notes)
     return SparkTrips(rows, reader, made.k_unit, none, none, 0, steps.seconds if steps else None, made)
 
 
@@ -231,7 +231,7 @@ def _named_zones(engine: SparkEngine, frame: Frame, source: Source, columns: OdC
     return zones_named(engine.gather(engine.sql("SELECT DISTINCT name FROM {names}", names=names))["name"].to_pylist())
 
 
-def _frame(zones: Zones, reading: FlowReading, columns: OdColumns) -> Flows:
+def _frame(zones: Zones, reading: FlowReading, columns: OdColumns, notes: ReadNotes) -> Flows:
     none = np.zeros(0, np.int64)
     counts: FlowUnit = "people" if columns.user is not None or columns.people is not None else "trips"
     nowhere = none.astype(np.int32)
@@ -241,7 +241,8 @@ def _frame(zones: Zones, reading: FlowReading, columns: OdColumns) -> Flows:
     )
     trees = reading.hierarchy, reading.destination_hierarchy
     frame = empty if all(tree is None for tree in trees) else with_trees(empty, *trees)
-    return with_partition(with_time_levels(frame, reading.time_tree), reading.partition, reading.partition_step)
+    frame = with_pois(with_time_levels(frame, reading.time_tree), reading.pois, notes)
+    return with_partition(frame, reading.partition, reading.partition_step)
 
 
 def _settle(said: dict[str, int], reader: TripReader, reading: FlowReading, notes: ReadNotes) -> None:

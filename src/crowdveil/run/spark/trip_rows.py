@@ -222,7 +222,7 @@ class FlowPartitionReader:
         self.__dict__.update(state)
         frame = self.frame
         given = () if frame.partition is None else (frame.partition, frame.partition.areas, frame.partition.areas.zones)
-        for model in (frame, frame.zones, frame.origin_tree, frame.destination_tree, *given):
+        for model in (frame, frame.zones, frame.origin_tree, frame.destination_tree, frame.pois, *given):
             if model is not None:
                 refrozen(model)
 
@@ -236,7 +236,7 @@ class FlowPartitionReader:
             return None
         return replace(
             flows, step_s=self.step_s, origin_tree=frame.origin_tree, destination_tree=frame.destination_tree,
-            visited_tiles=frame.visited_tiles, partition=frame.partition, time_levels=frame.time_levels,
+            visited_tiles=frame.visited_tiles, partition=frame.partition, time_levels=frame.time_levels, pois=frame.pois,
         )  # fmt: skip
 
     def weight(self, partition: pa.Table) -> int:

@@ -16,33 +16,39 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.intervals import Intervals
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
 from crowdveil.progress import Progress
+from crowdveil.solve.od.refinement import ChosenBoxes, CutRows, Refinement
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.od.small_intervals import LeftIntervals, aggregate_small_intervals
 from crowdveil.solve.od.step_solver import (
-    areas_of_boxes,
+    areas_of_solutions,
     check_person_ids,
     finish_release,
     summarize_figures,
     suppressed_volumes,
 )
 from crowdveil.solve.od.targets import summarize_gaps
-from crowdveil.solve.od.time_boxes import WINDOW_SUPPRESSED, AdaptiveProblem, WindowSolution
+from crowdveil.solve.od.time_boxes import WINDOW_SUPPRESSED, AdaptiveProblem, TimeBoxSpace, WindowSolution
 
 _BOX, _LEFT = slice(0, 6), slice(6, 10)
 """Columns of a solution: published boxes, and the rest."""
 
 
 class AdaptiveRelease(NamedTuple):
-    """How a release with intervals is made: how many trips of a volume may be suppressed, and what becomes of small flows."""
+    """How a release with intervals is made.
+
+    How many trips of a volume may be suppressed, what becomes of small flows, and how boxes are cut again, if they are.
+    """
 
     max_suppressed: Callable[[int], int]
     reporting: Reporting
+    refinement: Refinement | None = None
 
 
 def solve_adaptive(problem: AdaptiveProblem, wanted: AdaptiveRelease, progress: Progress) -> FlowRelease:
     """Solve every window on its own, on the engine in use, and make one release of the results; see `as_steps`."""
     check_person_ids(problem.data)
-    near = _multiplier_of_largest(problem, wanted) if len(problem.windows) > 1 else None
+    begin_near = len(problem.windows) > 1 and wanted.refinement is None
+    near = _multiplier_of_largest(problem, wanted) if begin_near else None
 
     def solve(window: int) -> WindowSolution:
         try:
@@ -61,8 +67,31 @@ def solve_window(
     space = problem.space(window)
     if space is None:
         return WINDOW_SUPPRESSED
+    if wanted.refinement is not None:
+        return _refined(problem, wanted, window, space, wanted.refinement)
     choice, gaps = space.solve(wanted.max_suppressed(space.total), near)
     return space.solution(choice, gaps, left=wanted.reporting.wanted)
+
+
+def _refined(
+    problem: AdaptiveProblem, wanted: AdaptiveRelease, window: int, space: TimeBoxSpace, refinement: Refinement
+) -> WindowSolution:
+    """Find the best boxes of a window, and cut them again in space; pieces have the interval of their box."""
+    windows, left = problem.windows, wanted.reporting.wanted
+    slots = np.full(problem.data.steps, -1, np.int64)
+    slots[windows.step[windows.step >= 0]] = np.flatnonzero(windows.step >= 0)
+    low, high = windows.steps_of(int(windows.offsets[window]), int(windows.offsets[window + 1]))
+    rows = CutRows.of(problem.data, low, high, slots=slots)
+
+    def chosen(choice: Ints) -> ChosenBoxes:
+        found = space.solution(choice, (0.0, 0.0), left=left)
+        return ChosenBoxes(
+            found.origin, found.destination, found.first, found.last, found.left_origin, found.left_destination,
+            found.left_first, found.left_last, int(found.volume.sum()),
+        )  # fmt: skip
+
+    cut, facts = refinement.solve(space, wanted.max_suppressed(space.total), rows, chosen, left=left)
+    return WindowSolution(*cut[:10], facts, *cut[10:])
 
 
 def _multiplier_of_largest(problem: AdaptiveProblem, wanted: AdaptiveRelease) -> Fraction | None:
@@ -85,8 +114,8 @@ def _release(problem: AdaptiveProblem, wanted: AdaptiveRelease, done: list[Windo
     done = [_in_order_of_time(solution) for solution in done]
     o, d, first, last, volume, people = _columns(done, _BOX)
     left_o, left_d, left_first, left_last = _columns(done, _LEFT)
-    areas, (origin, destination), (left_origin, left_destination) = areas_of_boxes(
-        data, problem.system, (o, d), (left_o, left_d)
+    areas, (origin, destination), (left_origin, left_destination) = areas_of_solutions(
+        data, problem.system, done, (o, d), (left_o, left_d)
     )
     figures = _figures(done)
     release = FlowRelease(

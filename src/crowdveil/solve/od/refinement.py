@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
 from crowdveil.errors import InputError
-from crowdveil.kernels.od.cut_structures import ENDS, LEFTS, BoxContents, CutFlows, CutRules, Pieces, TilePlaces
-from crowdveil.model.arrays import Ints, frozen, row_slices
+from crowdveil.kernels.od.cut_structures import ENDS, LEFTS, OF_BOX, BoxContents, CutFlows, CutRules, Pieces, TilePlaces
+from crowdveil.model.arrays import Floats, Ints, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.solve.od.boxes import DEVIATION_SCALE, BoxSpace, gap_percent
-from crowdveil.solve.od.clusters import members
 from crowdveil.solve.od.dyadic_regions import tile_positions
 from crowdveil.solve.od.region_space import Objective, RegionExtent, tile_cost
-from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.step_solver import StepSolution
 
 FIRST_SHARE = Fraction(4, 5)
@@ -26,14 +26,92 @@ MULTIPLIER_SHARE = 0.8
 """What a suppressed trip must save at least while cuts are compared, in parts of what it saves in the best partition."""
 
 
-@dataclass(frozen=True, eq=False)
-class Refinement:
-    """How the boxes of all time steps are refined.
+class CutRows(NamedTuple):
+    """Flows of some time steps by their origins, whose boxes are cut: offsets of each origin tile, and the time of each flow."""
+
+    offsets: Ints
+    time: Ints
+    flows: CutFlows
+
+    @classmethod
+    def of(cls, data: Flows, first: int, last: int, *, slots: Ints | None = None, by_step: bool = False) -> CutRows:
+        """Take the flows of time steps, half-open; with `by_step`, k people are needed in each step on its own.
+
+        Times are time steps, or `slots` of them.
+        """
+        low, high = data.offsets[first], data.offsets[last]
+        order = low + np.argsort(data.origin[low:high], kind="stable")
+        origin, step = data.origin[order], data.step[order]
+        columns = data.destination[order], data.volume[order], data.people[order]
+        group = step - first if by_step else np.zeros(len(order), np.int64)
+        offsets, member = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        if data.person_ids is not None and data.person_offsets is not None:
+            rows, offsets = take_slices(data.person_offsets, order)
+            # A person counts once in each group.
+            pairs = np.column_stack([np.repeat(group, np.diff(offsets)), data.person_ids[rows]])
+            member = np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1)
+        of_origin = np.searchsorted(origin, np.arange(len(data.zones) + 1))
+        flows = CutFlows(*(frozen(c, np.int64) for c in (origin, *columns, group, offsets, member)))
+        time = step if slots is None else slots[step]
+        return cls(frozen(of_origin, np.int64), frozen(time, np.int64), flows)
+
+
+class ChosenBoxes(NamedTuple):
+    """Boxes of a partition that are to be cut.
 
     Attributes
     ----------
-    data
-        Flows of all time steps.
+    origin, destination, first, last
+        Regions and times, half-open, of each.
+    left_origin, left_destination, left_first, left_last
+        Those of the parts that are not published, where they are wanted.
+    volume
+        Published trips of all boxes.
+    """
+
+    origin: Ints
+    destination: Ints
+    first: Ints
+    last: Ints
+    left_origin: Ints
+    left_destination: Ints
+    left_first: Ints
+    left_last: Ints
+    volume: int
+
+    @classmethod
+    def of_step(cls, found: StepSolution, first: int, last: int) -> ChosenBoxes:
+        """Take the boxes of a solution, all with the same times."""
+        own, left = np.zeros(len(found.origin), np.int64), np.zeros(len(found.left_origin), np.int64)
+        return cls(
+            found.origin, found.destination, own + first, own + last, found.left_origin, found.left_destination,
+            left + first, left + last, int(found.volume.sum()),
+        )  # fmt: skip
+
+
+class CutAreas(NamedTuple):
+    """Boxes after they were cut, and what is left out, with areas of their own: positions in a list, as offsets and tiles."""
+
+    origin: Ints
+    destination: Ints
+    first: Ints
+    last: Ints
+    volume: Ints
+    crowd: Ints
+    left_origin: Ints
+    left_destination: Ints
+    left_first: Ints
+    left_last: Ints
+    area_offsets: Ints
+    area_tiles: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Refinement:
+    """How boxes are refined.
+
+    Attributes
+    ----------
     tiles
         Position and cost of each tile.
     k, extent
@@ -41,28 +119,63 @@ class Refinement:
     objective
         What is minimized.
     trim
-        Whether empty strips are cut off; only then may cuts suppress trips.
+        Whether empty strips are cut off. Only then may a cut leave a side that is published nowhere.
+    time_weight
+        What each time step after the first costs a trip.
+    by_step
+        Whether a box is published in each time step on its own, where it has k people. Cuts then suppress trips also without
+        trimming: those of a side in the time steps in which it has fewer.
     """
 
-    data: Flows
     tiles: TilePlaces
     k: int
     extent: RegionExtent
     objective: Objective
     trim: bool
+    time_weight: int = 0
+    by_step: bool = False
 
     @classmethod
     def of(cls, data: Flows, k: int, extent: RegionExtent, objective: Objective, *, trim: bool) -> Refinement:
         """Take the positions of tiles from the data; raise if they are not known."""
         x, y, _ = tile_positions(data.zones, "cuts at any place")
-        columns = (x, y, tile_cost(data, objective), data.visited)
-        return cls(data, TilePlaces(*(frozen(c, np.int64) for c in columns)), k, extent, objective, trim)
+        n, pois = len(data.zones), data.pois
+        counts = np.zeros(n, np.int64) if pois is None else pois.per_tile(n)
+        categories = (np.zeros(n + 1), np.zeros(0)) if pois is None else pois.categories_per_tile(n)
+        columns = (x, y, tile_cost(data, objective), data.visited, counts, *categories)
+        return cls(TilePlaces(*(frozen(c, np.int64) for c in columns)), k, extent, objective, trim)
 
-    def solve(self, step: int, boxes: BoxSpace, budget: int, *, left: bool) -> StepSolution:
-        """Find the best partition of a time step, cut its boxes again, and return what is published and, if wanted, left out.
+    def with_time_weight(self, weight: Fraction) -> Refinement:
+        """Return it for boxes of several time steps, each of which after the first costs a trip so many tiles."""
+        if self.objective == "reconstruction":
+            return self
+        cost = frozen(weight.denominator * self.tiles.cost, np.int64)
+        return replace(self, tiles=self.tiles._replace(cost=cost), time_weight=weight.numerator)
 
-        Where cuts may suppress trips, a partition within a part of the budget is cut too, and the cheaper result is taken. The
-        facts are the gaps of the result, and of the best partition before it was cut, to the lowest cost that a partition
+    def solve_step(self, data: Flows, step: int, boxes: BoxSpace, budget: int, *, left: bool) -> StepSolution:
+        """Find the best partition of a time step, cut its boxes again, and return what is published and, if wanted, left out."""
+        rows = CutRows.of(data, step, step + 1)
+
+        def chosen(choice: Ints) -> ChosenBoxes:
+            return ChosenBoxes.of_step(boxes.outcome(choice, left=left), step, step + 1)
+
+        cut, facts = self.solve(boxes, budget, rows, chosen, left=left)
+        ends = cut.origin, cut.destination, cut.volume, cut.crowd, cut.left_origin, cut.left_destination
+        return StepSolution(*ends, facts, cut.area_offsets, cut.area_tiles)
+
+    def solve(
+        self,
+        boxes: BoxSpace,
+        budget: int,
+        rows: CutRows,
+        chosen: Callable[[Ints], ChosenBoxes],
+        *,
+        left: bool,
+    ) -> tuple[CutAreas, Floats]:
+        """Find the best partition within a budget, and cut the boxes that it chooses again.
+
+        Where cuts may suppress trips, a partition within a part of the budget is cut as well, and the cheaper result is taken.
+        The facts are the gaps of the result, and of the best partition before it was cut, to the lowest cost that a partition
         without such cuts can have within the budget. The first is negative where the result is cheaper than that.
         """
         # The search begins at no other step's multiplier: cuts depend on the multiplier that it finds.
@@ -71,59 +184,57 @@ class Refinement:
         choice, _ = boxes.improve(whole, budget)
         before = boxes.cost_of(choice)
         saved = 0.0 if whole.multiplier is None else max(float(whole.multiplier - boxes.lost_cost), 0.0)
-        after, found = self._cut(step, boxes, choice, budget, saved, left=left)
-        if self.trim:
+        after, found = self._cut(rows, boxes, chosen(choice), budget, saved, left=left)
+        if self.trim or self.by_step:
             with suppress(InputError):  # areas with a largest size may need all of the budget
                 choice, _ = boxes.solve(int(FIRST_SHARE * budget), whole.multiplier)
-                cost, other = self._cut(step, boxes, choice, budget, saved, left=left)
+                cost, other = self._cut(rows, boxes, chosen(choice), budget, saved, left=left)
                 after, found = (cost, other) if cost < after else (after, found)
-        return found._replace(facts=np.array([gap_percent(after, bound), gap_percent(before, bound)]))
+        return found, np.array([gap_percent(after, bound), gap_percent(before, bound)])
 
     def _cut(
-        self, step: int, boxes: BoxSpace, choice: Ints, budget: int, saved: float, *, left: bool
-    ) -> tuple[int, StepSolution]:
+        self, rows: CutRows, boxes: BoxSpace, first: ChosenBoxes, budget: int, saved: float, *, left: bool
+    ) -> tuple[int, CutAreas]:
         """Cut the boxes of a partition; return the cost of the result, and what is published and left out."""
         from crowdveil.kernels.od.refine_boxes import refine_boxes
 
-        first = boxes.outcome(choice, left=left)
-        contents, flows = self._contents(step, boxes, first)
         scale = DEVIATION_SCALE if self.objective == "reconstruction" else 0
         rules = CutRules(
             self.k,
             self.extent.tiles,
             self.extent.inhabited,
+            self.extent.pois,
+            self.extent.categories,
             self.trim,
             scale,
             boxes.lost_cost,
             MULTIPLIER_SHARE * saved,
         )
-        rest = budget - (boxes.total - int(first.volume.sum()))
-        pieces = refine_boxes(contents, flows, self.tiles, rules, rest, left)
+        rest = budget - (boxes.total - first.volume)
+        pieces = refine_boxes(self._contents(rows, boxes, first), rows.flows, self.tiles, rules, rest, left)
         published = np.flatnonzero(pieces.published)
         lost = boxes.total - int(pieces.volume[published].sum())
         cost = int(pieces.cost[published].sum()) + boxes.lost_cost * lost
-        return cost, _solution(boxes, first, pieces, published)
+        return cost, _cut_areas(boxes, first, pieces, published)
 
-    def _contents(self, step: int, boxes: BoxSpace, first: StepSolution) -> tuple[BoxContents, CutFlows]:
-        """Return the tiles and flows of the boxes of a partition, and all flows of the step."""
+    def _contents(self, rows: CutRows, boxes: BoxSpace, first: ChosenBoxes) -> BoxContents:
+        """Return the tiles and flows of the boxes of a partition."""
         from crowdveil.kernels.od.refine_boxes import flows_of_boxes
 
-        data, system = self.data, boxes.system
-        matrix = Matrix.of(data, step, system)
+        system = boxes.system
         sides = (
             *system.origins.regions.tiles_of(first.origin),
             *system.destinations.regions.tiles_of(first.destination),
         )
         tiles = tuple(frozen(a, np.int64) for a in sides)
-        held = (frozen(a, np.int64) for a in flows_of_boxes(matrix.rows, *tiles))
-        rows = slice(data.offsets[step], data.offsets[step + 1])
-        offsets, member = members(data, step)
-        number = np.unique(member, return_inverse=True)[1]
-        columns = (data.origin[rows], data.destination[rows], data.volume[rows], data.people[rows], offsets, number)
-        return BoxContents(*tiles, *held), CutFlows(*(frozen(c, np.int64) for c in columns))
+        times = (frozen(a, np.int64) for a in (first.first, first.last))
+        held = flows_of_boxes(rows.offsets, rows.flows.destination, rows.time, *times, *tiles)
+        steps = np.ones(len(first.origin), np.int64) if self.by_step else first.last - first.first
+        own = (*held, self.time_weight * (steps - 1), steps)
+        return BoxContents(*tiles, *(frozen(a, np.int64) for a in own))
 
 
-def _solution(boxes: BoxSpace, first: StepSolution, pieces: Pieces, published: Ints) -> StepSolution:
+def _cut_areas(boxes: BoxSpace, first: ChosenBoxes, pieces: Pieces, published: Ints) -> CutAreas:
     """Return the pieces of boxes with areas of their own, and what is left out: parts of the map, and pieces that are cut off."""
     ends = pieces.ends.reshape(-1, ENDS)[published]
     cut_off = pieces.left[: ENDS * pieces.counts[LEFTS]].reshape(-1, ENDS)
@@ -134,8 +245,13 @@ def _solution(boxes: BoxSpace, first: StepSolution, pieces: Pieces, published: I
     n, more, off = len(ends), len(first.left_origin), len(cut_off)
     at, rows = np.cumsum([0, n, n, more, more, off]), np.arange(n)
     left = [np.concatenate([at[2 + side] + np.arange(more), at[4 + side] + np.arange(off)]) for side in (0, 1)]
-    volume, crowd = pieces.volume[published], pieces.crowd[published]
-    return StepSolution(rows, at[1] + rows, volume, crowd, left[0], left[1], np.zeros(0), *_joined(areas))
+    box, off_box = ends[:, OF_BOX], cut_off[:, OF_BOX]
+    left_first = np.concatenate([first.left_first, first.first[off_box]])
+    left_last = np.concatenate([first.left_last, first.last[off_box]])
+    return CutAreas(
+        rows, at[1] + rows, first.first[box], first.last[box], pieces.volume[published], pieces.crowd[published],
+        left[0], left[1], left_first, left_last, *_joined(areas),
+    )  # fmt: skip
 
 
 def _areas(pool: Ints, ends: Ints, side: int) -> tuple[Ints, Ints]:

@@ -17,10 +17,11 @@ from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress
 from crowdveil.solve.od.boxes import BoxSpace, box_deviations, build_matrix_boxes, check_exact, lost_cost_of
 from crowdveil.solve.od.fixed_boxes import release_fixed_boxes
+from crowdveil.solve.od.refinement import ChosenBoxes, CutRows, Refinement
 from crowdveil.solve.od.region_space import Objective, RegionSpace
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.od.step_matrix import Matrix
-from crowdveil.solve.od.step_solver import StepSolution, areas_of_boxes, check_person_ids
+from crowdveil.solve.od.step_solver import StepSolution, areas_of_solutions, check_person_ids
 from crowdveil.solve.od.summed_steps import sum_steps
 from crowdveil.solve.od.targets import summarize_gaps
 
@@ -37,13 +38,18 @@ class StepSums(NamedTuple):
 
 
 class Solved(NamedTuple):
-    """Boxes of a class of time steps: those that may be published, and the rest of the map; and the gap to the best cost."""
+    """Boxes of a class of time steps: those that may be published, and the rest of the map; and the gap to the best cost.
+
+    The last two are those of `StepSolution`.
+    """
 
     origin: Ints
     destination: Ints
     left_origin: Ints
     left_destination: Ints
     facts: Floats
+    area_offsets: Ints = _NONE
+    area_tiles: Ints = _NONE
 
 
 NOTHING_PUBLISHED = Solved(_NONE, _NONE, _NONE, _NONE, np.zeros(0))
@@ -65,6 +71,8 @@ class StableProblem:
         What is minimized.
     max_suppressed
         From the volume of the time steps with at least k people, the trips of it that may be suppressed.
+    refinement
+        How boxes are cut again; None where they are not.
     """
 
     data: Flows
@@ -72,6 +80,7 @@ class StableProblem:
     k: int
     objective: Objective
     max_suppressed: Callable[[int], int]
+    refinement: Refinement | None = None
 
     def base(self) -> BoxSpace:
         """Return the boxes of the summed matrix: every box that reaches k in any time step is one of them."""
@@ -136,9 +145,23 @@ class StableProblem:
             return NOTHING_PUBLISHED
         space = self.space(base, sums)
         budget = self.max_suppressed(space.total)
+        if self.refinement is not None:
+            return self._refined(space, budget, self.refinement, left=left)
         choice, gaps = space.solve(budget)
         found: StepSolution = space.outcome(choice, *gaps, left=left)
         return Solved(found.origin, found.destination, found.left_origin, found.left_destination, found.facts)
+
+    def _refined(self, space: BoxSpace, budget: int, refinement: Refinement, *, left: bool) -> Solved:
+        """Find the best boxes for all time steps, and cut them again; a side is published in the steps where it has k people."""
+        steps = self.data.steps
+
+        def chosen(choice: Ints) -> ChosenBoxes:
+            return ChosenBoxes.of_step(space.outcome(choice, left=left), 0, steps)
+
+        rows = CutRows.of(self.data, 0, steps, by_step=True)
+        cut, facts = replace(refinement, by_step=True).solve(space, budget, rows, chosen, left=left)
+        boxes = cut.origin, cut.destination, cut.left_origin, cut.left_destination
+        return Solved(*boxes, facts, cut.area_offsets, cut.area_tiles)
 
 
 class StableRelease(NamedTuple):
@@ -169,7 +192,8 @@ def release_stable(data: Flows, system: RegionSpace, wanted: StableRelease, solv
         [np.concatenate([_NONE, *(getattr(s, name) for s in solved)]) for name in names]
         for names in (("origin", "destination"), ("left_origin", "left_destination"))
     )
-    areas, of_published, of_left = areas_of_boxes(data, system, (published[0], published[1]), (left[0], left[1]))
+    boxes = (published[0], published[1]), (left[0], left[1])
+    areas, of_published, of_left = areas_of_solutions(data, system, solved, *boxes)
     partition, publishable = _join(solved, classes, wanted.by, areas, of_published, of_left)
     return release_fixed_boxes(data, partition, wanted.step_class, wanted.k, wanted.reporting, publishable)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -116,10 +116,7 @@ def _release(data: Flows, steps: StepRange, done: list[StepSolution], system: Re
     o, d, volume, people, left_o, left_d = columns
     offsets = np.cumsum([0, *(len(outcome.origin) for outcome in done)])
     boxes = (o, d), (left_o, left_d)
-    own = any(len(outcome.area_offsets) for outcome in done)
-    areas, (origin, destination), (left_origin, left_destination) = (
-        _own_areas(data, done, *boxes) if own else areas_of_boxes(data, system, *boxes)
-    )
+    areas, (origin, destination), (left_origin, left_destination) = areas_of_solutions(data, system, done, *boxes)
     figures = _figures(done)
     release = FlowRelease(
         areas,
@@ -180,8 +177,21 @@ def suppressed_volumes(data: Flows, release: FlowRelease, k: int) -> Ints:
     return np.where((volume == 0) | (np.minimum(volume, crowd) >= k), volume, NOT_GIVEN)
 
 
+def areas_of_solutions(
+    data: Flows,
+    system: RegionSpace | None,
+    done: Sequence[Any],
+    published: tuple[Ints, Ints],
+    left: tuple[Ints, Ints],
+) -> tuple[Areas, tuple[Ints, Ints], tuple[Ints, Ints]]:
+    """Return the areas of the boxes of solutions, regions or areas of their own, and which ones each box has."""
+    if any(len(outcome.area_offsets) for outcome in done):
+        return _own_areas(data, done, published, left)
+    return areas_of_boxes(data, system, published, left)
+
+
 def _own_areas(
-    data: Flows, done: list[StepSolution], published: tuple[Ints, Ints], left: tuple[Ints, Ints]
+    data: Flows, done: Sequence[Any], published: tuple[Ints, Ints], left: tuple[Ints, Ints]
 ) -> tuple[Areas, tuple[Ints, Ints], tuple[Ints, Ints]]:
     """Return the areas of boxes that each step has made its own areas for, and which ones each of them has."""
     held = [
@@ -196,7 +206,7 @@ def _own_areas(
         found: Ints = number[side + np.repeat(first, [len(getattr(outcome, name)) for outcome in done])]
         return found
 
-    names = ("origin", "destination"), ("left_origin", "left_destination")
+    names = ("origin", "origin"), ("left_origin", "left_origin")
     both = [tuple(map(numbered, sides, of)) for sides, of in zip((published, left), names, strict=True)]
     return areas, (both[0][0], both[0][1]), (both[1][0], both[1][1])
 

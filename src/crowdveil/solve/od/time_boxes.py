@@ -30,6 +30,8 @@ class WindowSolution(NamedTuple):
         Those of the boxes that are not; empty unless small volumes are to be reported.
     facts
         Numbers about the solution.
+    area_offsets, area_tiles
+        Tiles of the areas that boxes are made of, as in `StepSolution`.
     """
 
     origin: Ints
@@ -43,6 +45,8 @@ class WindowSolution(NamedTuple):
     left_first: Ints
     left_last: Ints
     facts: Floats
+    area_offsets: Ints = _NONE
+    area_tiles: Ints = _NONE
 
 
 WINDOW_SUPPRESSED = WindowSolution(
