@@ -88,7 +88,7 @@ def build_boxes(
     split_offsets, split_kind, split_lost, link_offsets, link = new_splits(size)
     refs, made, split, links = 0, 0, 0, 0
     # Typed, since a function that is called with a literal is compiled once more for it.
-    lists, top, people_top, one = 0, np.int64(0), 0, np.int64(1)
+    lists, top, people_top, one = 0, int(np.int64(0)), 0, int(np.int64(1))
     most_children = 0
     for a in range(origins):
         most_children = max(most_children, o_child_offsets[a + 1] - o_child_offsets[a])
