@@ -26,6 +26,8 @@ FILES = {
         "params": {"min_k": 3},
     },
 }
+TABLES = {"pois.csv": "lon,lat,category\n2.33,48.84,shop\n2.34,48.85,school\n2.36,48.86,clinic\n2.37,48.84,shop\n"}
+"""Made by `printf` on the page."""
 NOT_RUN = {"crowdveil serve", "crowdveil measure"}
 """Named in a sentence, without arguments."""
 
@@ -51,5 +53,7 @@ def test_every_command_of_the_page_runs(command: Any, tmp_path: Path, monkeypatc
     Path("out").mkdir()
     for name, content in FILES.items():
         Path(name).write_text(json.dumps(content))
+    for name, text in TABLES.items():
+        Path(name).write_text(text)
     failed = [(arguments, ran.err[-300:]) for arguments in commands() if (ran := command(*arguments)).code != 0]
     assert not failed, failed

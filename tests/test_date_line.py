@@ -68,13 +68,15 @@ def test_the_release_of_shifted_trajectories_is_the_shifted_release(method: Meth
         assert np.allclose(a[1], b[1], rtol=0, atol=1.5e-5) and np.allclose(a[2], b[2], rtol=0, atol=1.5e-5)
 
 
-@pytest.mark.parametrize("aggregation", ["mean-trajectory", "closest-trajectory", "closest-locations"])
+@pytest.mark.parametrize("aggregation", ["mean-trajectory", "closest-trajectory", "closest-locations", "box"])
 def test_every_aggregation_stays_at_the_date_line(aggregation: str) -> None:
     data = replace(data := people(np.random.default_rng(3)), lon=_shifted(data.lon))
     method = find_method("microaggregation")
     params = method.params.checked({"k": 2, "aggregation": aggregation})
     release = method.run(data, params, np.random.default_rng(1), no_progress)
     assert np.abs(near(release.lon, 180.0) - 180).max() < 0.1
+    if release.boxes is not None:
+        assert (release.boxes.lon_min > release.boxes.lon_max).any() and release.boxes.width.max() < 0.2
 
 
 @pytest.mark.parametrize("strategy", ["avg", "centroid"])

@@ -23,7 +23,7 @@ from doc_pages import PAGES, ROOT, blocks, commands
 from crowdveil.cli.main import cli
 
 GUIDES = ("tutorial-nyc-taxi.md", "tutorial-land-use.md", "worked-example.md")
-QUICK = ("docs/glossary.md", "docs/filters.md")
+QUICK = ("docs/glossary.md",)
 OTHER_TOOLS = {"--check", "--unix-socket", "--no-index", "--find-links", "--conf", "--archives", "--schema"}
 """Options of curl, pip, spark-submit and our modules that pages mention."""
 

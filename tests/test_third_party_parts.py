@@ -61,6 +61,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(target)}
 
 
+@pytest.mark.slow
 def test_an_extension_of_each_kind_works(installed: dict[str, str], tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], env=installed, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]

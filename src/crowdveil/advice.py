@@ -13,6 +13,8 @@ _CHANGES = {
     "block": "a larger block",
     "min_tiles": "a smaller min_tiles",
     "min_inhabited_tiles": "a smaller min_inhabited_tiles",
+    "min_pois": "a smaller min_pois",
+    "min_poi_categories": "a smaller min_poi_categories",
     "max_area_km2": "a larger max_area_km2",
     "knowledge": "a smaller knowledge",
     "time_interval_s": "a longer time_interval_s",

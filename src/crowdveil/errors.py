@@ -167,6 +167,23 @@ class CrowdveilError(Exception):
         )
 
 
+class Reason(str):
+    """The sentence of an error that was not raised, as Python says it; `reason_as` says it for other interfaces."""
+
+    text: str
+
+    def __new__(cls, error: CrowdveilError) -> Reason:
+        """Keep the text with its references."""
+        made = super().__new__(cls, error)
+        made.text = error.text
+        return made
+
+
+def reason_as(reason: str, naming: Naming) -> str:
+    """Return a reason with its parameters named as `naming` says."""
+    return render(reason.text, naming) if isinstance(reason, Reason) else reason
+
+
 class InputError(CrowdveilError):
     """Data that cannot be used."""
 

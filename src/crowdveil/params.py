@@ -99,22 +99,26 @@ class FlowParams(Params):
 
 
 class SizedAreas(FlowParams):
-    """How many tiles a published area must have, at least (l-diversity)."""
+    """How many tiles or points of interest a published area must contain, at least (l-diversity)."""
 
     min_tiles: int = Field(1, ge=1)
     """Smallest number of tiles of a published area."""
     min_inhabited_tiles: int = Field(0, ge=0)
     """Smallest number of visited tiles of a published area (l-diversity)."""
+    min_pois: int = Field(0, ge=0)
+    """Smallest number of points of interest of a published area (l-diversity); they come from the table of pois."""
+    min_poi_categories: int = Field(0, ge=0)
+    """Smallest number of different categories of the points of interest of a published area (l-diversity)."""
 
     @property
     def reporting(self) -> Reporting:
         """Return the handling of small flows."""
-        return Reporting(self.aggregate_small, self.include_empty, self.min_tiles, self.min_inhabited_tiles)
+        return Reporting(self.aggregate_small, self.include_empty, self.extent)
 
     @property
     def extent(self) -> RegionExtent:
         """Return the limits of the size of published areas."""
-        return RegionExtent(self.min_tiles, self.min_inhabited_tiles)
+        return RegionExtent(self.min_tiles, self.min_inhabited_tiles, self.min_pois, self.min_poi_categories)
 
 
 _A_SHARE = f"a share such as 10% or 0.1 (a number of trips is given with {Option('suppress_trips')})"

@@ -9,8 +9,10 @@ from pydantic import Field
 
 from crowdveil.errors import Option, ParameterError
 from crowdveil.io.flows import read_flows, with_trees
+from crowdveil.io.folding import fold_steps
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.partition import read_earlier_rows, read_partition
+from crowdveil.io.points_of_interest import read_points_of_interest
 from crowdveil.io.time_levels import read_time_levels
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.io.trajectory_trips import RULE, read_as_trips, without_inner
@@ -93,8 +95,13 @@ class FlowReading(Reading):
     """Earlier release of the same trips, for the method fixed: it takes its rows, so that both reveal no small group."""
     time_tree: Any = None
     """Intervals of a day or a week, for adaptive intervals of time: calendar (the default), or a table of starts and names."""
+    pois: Any = None
+    """Points of interest that areas must contain (min_pois): a table with lon, lat and optionally category, or of tiles and
+    their counts."""
     step: str | int | None = None
     """Length of a time step, such as 15min, 1h, 1d; all for one matrix. Default with times: 1h."""
+    fold: str | None = None
+    """Add up time steps that are whole periods apart, such as 1w or 2w; people in several periods count once."""
     from_trajectories: TripRule | None = None
     """Find trips in trajectories: from first to last point, between tiles, between stays, or from home to work."""
     stay_s: int | None = Field(None, ge=1)
@@ -137,9 +144,9 @@ def read(takes: type, data: Any, options: Reading, notes: ReadNotes, *, person_i
     if takes is not Flows:
         return canonical(data if isinstance(data, Trajectories) else read_trajectories(data, notes=notes, **given))
     partition, partition_step, time_tree = given.pop("partition"), given.pop("partition_step"), given.pop("time_tree")
-    like = given.pop("like")
+    like, pois = given.pop("like"), given.pop("pois")
     flows = with_partition(_read_flows(data, given, notes, person_ids), partition, partition_step, like)
-    return with_time_levels(flows, time_tree)
+    return with_pois(with_time_levels(flows, time_tree), pois, notes)
 
 
 def _read_flows(data: Any, given: dict[str, Any], notes: ReadNotes, person_ids: bool) -> Flows:
@@ -147,19 +154,28 @@ def _read_flows(data: Any, given: dict[str, Any], notes: ReadNotes, person_ids: 
     rule = given.get(RULE)
     if isinstance(data, Flows) and rule is not None:
         raise ParameterError(Option(RULE), "wanted trajectories, but got flows; leave it out.")
-    trees = given["hierarchy"], given["destination_hierarchy"]
+    trees, fold = (given["hierarchy"], given["destination_hierarchy"]), given.pop("fold")
     if isinstance(data, Flows):
         flows = data
     else:
         data, given = read_as_trips(data, given, notes)
-        flows = read_flows(data, notes=notes, members=person_ids, **given | dict.fromkeys(_TREES))
+        members = person_ids or fold is not None  # people in several periods count once
+        flows = read_flows(data, notes=notes, members=members, **given | dict.fromkeys(_TREES))
         flows = without_inner(flows) if rule == "transitions" else flows
+    if fold is not None:
+        flows = fold_steps(flows, fold)
+        flows = flows if person_ids else replace(flows, person_offsets=None, person_ids=None)
     return flows if all(tree is None for tree in trees) else with_trees(flows, *trees)
 
 
 def with_time_levels(flows: Flows, time_tree: Any) -> Flows:
     """Return flows with intervals of the day from a table; without one, unchanged."""
     return flows if time_tree is None else replace(flows, time_levels=read_time_levels(time_tree))
+
+
+def with_pois(flows: Flows, pois: Any, notes: ReadNotes) -> Flows:
+    """Return flows with points of interest in their tiles; without a table of them, unchanged."""
+    return flows if pois is None else replace(flows, pois=read_points_of_interest(pois, flows.zones, notes))
 
 
 def with_partition(flows: Flows, partition: Any, step: str | None, like: Any = None) -> Flows:

@@ -24,10 +24,11 @@ _PYTHON = {
         "derive", "ledger_init", "ledger_list", "ledger_check", "ledger_add", "ledger_explain", "ledger_verify", "ledger_retire",
     ),
     "Compare": ("compare", "compare_inputs", "sweep", "sweep_trajectories"),
-    "Analyze": ("reconstruct", "profiles", "land_use", "topics", "quadtree_heatmap"),
+    "Analyze": ("reconstruct", "profiles", "land_use", "topics", "topic_number", "quadtree_heatmap"),
     "Read and write": (
         "read_flows", "read_trips", "trips_to_flows", "read_trajectories", "read_zones", "read_voronoi", "write_flows",
-        "write_zones", "write_trajectories", "build_hierarchy", "filter_trajectories",
+        "write_zones", "write_trajectories", "keep_zones", "keep_trips", "split_zones", "split_trips",
+        "build_hierarchy", "filter_trajectories",
     ),
     "List what is registered": ("methods", "describe", "all_methods", "all_measures", "all_analyses", "all_attacks"),
     "Classes": (

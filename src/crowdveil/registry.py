@@ -89,6 +89,11 @@ MEASURES: dict[str, str] = {
     "normalized-rmse": "crowdveil.measures.trajectory.rmse",
     "record-linkage": "crowdveil.measures.trajectory.record_linkage",
     "propensity-score": "crowdveil.measures.trajectory.propensity",
+    "discernibility": "crowdveil.measures.trajectory.boxes",
+    "box-area": "crowdveil.measures.trajectory.boxes",
+    "box-duration": "crowdveil.measures.trajectory.boxes",
+    "box-sid": "crowdveil.measures.trajectory.boxes",
+    "box-aid": "crowdveil.measures.trajectory.boxes",
     "trajectories-removed": "crowdveil.measures.trajectory.removed",
     "locations-removed": "crowdveil.measures.trajectory.removed",
     "visits-per-location": "crowdveil.measures.trajectory.mobility",
@@ -104,6 +109,7 @@ ANALYSES: dict[str, str] = {
     "profiles": "crowdveil.analysis.profiles",
     "land-use": "crowdveil.analysis.land_use",
     "topics": "crowdveil.analysis.topics",
+    "topic-number": "crowdveil.analysis.topic_number",
     "quadtree-heatmap": "crowdveil.analysis.quadtree_heatmap",
 }
 """The module of each analysis; its name is its command in `crowdveil analyze`."""

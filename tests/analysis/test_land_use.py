@@ -183,7 +183,7 @@ def test_words_and_documents_can_be_others() -> None:
     few = crowdveil.topics(data, topics=2, documents="day", most_flows=10)
     assert len(few.origin) == 10 and 0 < few.covered < 0.5 and "10 flows with" in few.lines()[0]
     many = crowdveil.topics(as_release(town(scale=3)), topics=12)
-    assert many.filled < 12 and f"{12 - many.filled} topics are empty" in many.lines()[-1]
+    assert len(many) < 12 and f"{12 - len(many)} of 12 topics are empty and left out" in many.lines()[-1]
 
 
 def test_topics_of_nothing_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,3 +186,28 @@ def test_trips_pipe_into_a_release(tmp_path: Path) -> None:
     frame = make_trips().to_pandas()
     made = frame.pipe(crowdveil.read_flows, zones=make_zones(), step="1d")
     assert made.total == len(frame)
+
+
+def test_trips_descriptions_and_heat_maps_are_short_and_shown() -> None:
+    trips = crowdveil.read_trips(make_trips(), zones=make_zones())
+    about = crowdveil.describe(make_trips(), [5], zones=make_zones(), step="1d", suggest=True)
+    side = pa.array([0.0005 * (i % 5) for i in range(60)])
+    cabs = pa.table(
+        {"lat": side, "lon": side, "timestamp": list(range(60)), "trajectory_id": [i // 5 for i in range(60)]}
+    )
+    heat = crowdveil.quadtree_heatmap(cabs, min_k=2)
+    for shown in (trips, about, heat):
+        assert len(repr(shown)) < 200 and len(shown.to_pandas()) > 0
+        assert "--" not in shown._repr_html_() and len(shown._repr_html_()) < 5000
+    assert trips.to_pandas()["origin"].tolist() == make_trips()["origin"].to_pylist()
+    assert set(heat.to_geopandas().geom_type) == {"Polygon"}
+
+
+def test_reasons_name_arguments_in_python_and_options_on_the_command_line(result: Any) -> None:
+    from crowdveil.errors import Option, Reason, as_command_line, reason_as
+
+    reason = Reason(InputError(Option("zones"), f"wanted positions; give {Option('paired_by_id')}."))
+    assert reason == "zones: wanted positions; give paired_by_id=."
+    assert reason_as(reason, as_command_line) == "--zones: wanted positions; give --paired-by-id."
+    found = crowdveil.compare(make_trips(), ["suppression", "uniform"], k=5, zones=make_zones(), step="1d")
+    assert "grid=" in found.left_out["uniform"] and "--" not in found.left_out["uniform"]

@@ -175,6 +175,7 @@ def test_an_original_in_memory_needs_no_files(city: Path) -> None:
     assert found.correlation.tolist() == read.correlation.tolist()
 
 
+@pytest.mark.slow
 def test_land_use_and_topics_draw_maps(command: Any, city: Path, tmp_path: Path) -> None:
     zones = ("--zones", city / "zones.geojson")
     ran = command(
@@ -278,4 +279,4 @@ def test_an_unknown_analysis_is_reported() -> None:
     with pytest.raises(crowdveil.CrowdveilError, match="known are reconstruct"):
         find_analysis("heat")
     with pytest.raises(crowdveil.CrowdveilError, match="reads the release alone"):
-        crowdveil.topics("out", original="trips.parquet")
+        crowdveil.topic_number("out", original="trips.parquet")

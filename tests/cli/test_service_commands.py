@@ -88,6 +88,7 @@ def test_addresses_that_cannot_be_used(command: Command, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("database_url", ["sqlite", slow_param("postgres")], indirect=True)
+@pytest.mark.slow
 def test_workers_of_their_own_on_a_data_base_that_is_shared(tmp_path: Path, database_url: str) -> None:
     service = Running(tmp_path / "data", workers=0, database_url=database_url)
     service.start()

@@ -142,6 +142,7 @@ def test_an_original_that_counts_otherwise_is_refused(made: Path) -> None:
 
 
 @pytest.mark.realdata
+@pytest.mark.slow
 def test_a_release_of_real_trips_is_true(command: Any, realdata: Path, tmp_path: Path) -> None:
     trips, zones = realdata / "nyc_taxi" / "green_2020-03_2020-12.parquet", realdata / "nyc_taxi" / "taxi_zones.geojson"
     options = ("--zones", zones, "--zone-id", "OBJECTID", "--tz", "America/New_York", "--step", "1d", "--drop-invalid")

@@ -178,10 +178,27 @@ def test_boxes_are_built_once_for_all_budgets(flows: Flows, monkeypatch: pytest.
     # One is built to compile, and two threads may build the largest one at the same time.
     assert len(built) <= 7
     assert "left" not in stages[0] and all("s left)" in name for name in stages[1:])
+    # Budgets are solved together, so that none has seconds of its own.
+    assert len({(point.k, point.outcome.seconds) for point in found.trials}) == 2
+
+
+def test_boxes_of_other_parameters_are_kept_as_memory_allows(flows: Flows, monkeypatch: pytest.MonkeyPatch) -> None:
+    built, plain = [], BoxSpace.of
+
+    def build(*given: Any) -> BoxSpace:
+        built.append(given[1])
+        return plain(*given)
+
+    taken = sample_matrices(flows, 2, 20)
+    varied = {"aggregate_small": ["false", "true"]}
+    chosen = sweep_candidates("joint", [10], ["5%", "20%"], varied=varied)
+    monkeypatch.setattr(BoxSpace, "of", build)
+    found = run_sweep(taken, chosen, 0, varied=list(varied)).table.drop_columns("seconds")
+    assert len(built) <= 4
     built.clear()
     monkeypatch.setattr("crowdveil.solve.od.kept_boxes.MAX_BYTES", 0)
-    again = run_sweep(taken, chosen, 0).table.drop_columns("seconds")
-    assert again == found.table.drop_columns("seconds") and len(built) > 7
+    assert run_sweep(taken, chosen, 0, varied=list(varied)).table.drop_columns("seconds") == found
+    assert len(built) > 4
 
 
 def test_large_matrices_are_sampled_more_thinly() -> None:

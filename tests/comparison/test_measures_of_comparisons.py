@@ -176,6 +176,7 @@ def movers() -> Trajectories:
     return make_movers(street_grid(1, side=8), 40, seed=2)
 
 
+@pytest.mark.slow
 def test_measures_of_trajectories_are_those_of_a_release(movers: Trajectories, tmp_path: Path) -> None:
     names = "rmse,record-linkage,propensity-score,trajectories-removed,random-location-entropy"
     found = crowdveil.compare(

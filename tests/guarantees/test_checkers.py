@@ -29,6 +29,8 @@ from crowdveil.guarantees import (
     LocationsOnTileCenters,
     MaxArea,
     MinInhabitedTiles,
+    MinPoiCategories,
+    MinPois,
     MinTiles,
     NoOwnPoints,
     OriginalPoints,
@@ -42,6 +44,7 @@ from crowdveil.guarantees import (
     SwappedTrajectories,
     TrajectoryKAnonymity,
     TrueVolumes,
+    TruthfulBoxes,
     WellFormedFlows,
     WellFormedSectors,
     WellFormedTrajectories,
@@ -52,7 +55,8 @@ from crowdveil.io.written_release import WrittenRelease
 GOOD = [(0, "a", "b", 12, 10), (0, "b", "a", 30, 11), (3600, "ab", "c", 10, 10)]
 EVERY = (
     FlowKAnonymity(k=7, k_unit="trips"), DisjointFlows(), SuppressionBudget(suppress=0.1, k=7),
-    GeneralizationLimit(tiles=9), MinTiles(tiles=2), MinInhabitedTiles(tiles=2), MaxArea(km2=1.5),
+    GeneralizationLimit(tiles=9), MinTiles(tiles=2), MinInhabitedTiles(tiles=2), MinPois(pois=2),
+    MinPoiCategories(categories=2), MaxArea(km2=1.5),
     SumsOfParent(parent="hours", sha256="0" * 64), WellFormedFlows(), TrueVolumes(), BoundedVolumes(),
     LocationsOnTileCenters(), WellFormedTrajectories(),
     DifferentialPrivacy(epsilon=0.5, trips=2), TrajectoryKAnonymity(k=3, k_unit="people"),
@@ -61,6 +65,7 @@ EVERY = (
     CombinationKAnonymity(k=3, knowledge=2, interval_s=None, k_unit="people"), OriginalPoints(),
     SwappedTrajectories(swaps=1, k_unit="people"), NoOwnPoints(k_unit="people"),
     SharedTilePairs(min_group_size=2, tile_size_m=500, lon0=2.3, lat0=48.9, k_unit="trajectories"),
+    TruthfulBoxes(),
     SectorKAnonymity(k=5, k_unit="people"), DisjointSectors(), EveryLocationCounted(k=5), WellFormedSectors(),
 )  # fmt: skip
 

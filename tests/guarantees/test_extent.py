@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from written_flows import AREAS, written
 
-from crowdveil.guarantees import GeneralizationLimit, MaxArea, MinInhabitedTiles, MinTiles
+from crowdveil.guarantees import (
+    GeneralizationLimit,
+    Guarantee,
+    MaxArea,
+    MinInhabitedTiles,
+    MinPoiCategories,
+    MinPois,
+    MinTiles,
+)
 from crowdveil.model.flows import Flows
+from crowdveil.model.points_of_interest import PointsOfInterest
 from crowdveil.model.zones import Zones
 
 LARGE = {**AREAS, "cd": ["c", "d"], "wide": ["c", "d", "e", "f"]}
@@ -59,6 +69,27 @@ def test_inhabited_tiles_need_the_original() -> None:
 def test_too_few_tiles_are_too_few_inhabited_ones() -> None:
     finding = MinInhabitedTiles(tiles=2).check(written([(0, "a", "ab", 10, 10)]))
     assert finding.violated
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "points", "holds"),
+    [
+        (MinPois(pois=3), [(0, 0, 2), (1, 0, 1), (2, -1, 3)], True),
+        (MinPois(pois=3), [(0, 0, 2), (1, 0, 1), (2, -1, 2), (1, 0, 5)], False),
+        (MinPoiCategories(categories=2), [(0, 0, 1), (1, 1, 1), (2, 0, 1), (5, 2, 1)], True),
+        (MinPoiCategories(categories=2), [(0, 0, 1), (1, 1, 1), (2, 0, 9), (5, 2, 0)], False),
+        (MinPoiCategories(categories=2), [(0, 0, 1), (1, 1, 1), (2, 0, 9), (5, -1, 1)], False),
+    ],
+)
+def test_points_of_interest_are_counted_in_the_areas_of_rows(
+    guarantee: Guarantee, points: list[tuple[int, int, int]], holds: bool
+) -> None:
+    release = written([(0, "ab", "wide", 10, 10)], areas=LARGE)
+    pois = PointsOfInterest(*(np.array(column) for column in zip(*points, strict=True)))
+    assert guarantee.check(release).outcome == "not checked"
+    assert guarantee.check_with_flows(release, _visited("a")).outcome == "not checked", "without the table"
+    finding = guarantee.check_with_flows(release, replace(_visited("a"), pois=pois))
+    assert finding.with_original and finding.holds is holds and finding.violated is not holds
 
 
 def test_areas_above_the_limit_are_found_in_published_rows_only() -> None:

@@ -35,6 +35,8 @@ from crowdveil.guarantees import (
     LocationsOnTileCenters,
     MaxArea,
     MinInhabitedTiles,
+    MinPoiCategories,
+    MinPois,
     MinTiles,
     NoOwnPoints,
     OriginalPoints,
@@ -49,6 +51,7 @@ from crowdveil.guarantees import (
     SwappedTrajectories,
     TrajectoryKAnonymity,
     TrueVolumes,
+    TruthfulBoxes,
     WellFormedFlows,
     WellFormedSectors,
     WellFormedTrajectories,
@@ -58,6 +61,7 @@ from crowdveil.guarantees.budget import within_budget
 from crowdveil.io.sectors import WrittenSectors, read_sectors
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.flows import Flows, trips_within
+from crowdveil.model.points_of_interest import PointsOfInterest
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
 
@@ -79,6 +83,14 @@ def _walks(*walks: list[float], areas: bool = False) -> WrittenRelease:
     }  # fmt: skip
     tile = {"properties": {"area": "a", "tiles": ["a"], "lon": 1.0, "lat": 0.0}}
     return WrittenRelease(Path("out"), pa.table(table), None, [tile] if areas else [])
+
+
+def _with_boxes(walks: WrittenRelease) -> WrittenRelease:
+    """The same walks, each point as a box around itself alone."""
+    table = walks.data
+    for side in ("lon", "lat", "timestamp"):
+        table = table.append_column(f"{side}_min", table[side]).append_column(f"{side}_max", table[side])
+    return replace(walks, data=table)
 
 
 def _people(*walks: list[float]) -> Trajectories:
@@ -111,6 +123,11 @@ def _no_sum(folder: Path) -> Finding:
     return sums.check(replace(derived.written, data=derived.written.data.slice(1)))
 
 
+def _with_points(volume: int) -> Flows:
+    """Flows with one point of interest, in the first tile."""
+    return replace(_flows(volume), pois=PointsOfInterest(*(np.array([value]) for value in (0, 0, 1))))
+
+
 A, B = [1.0, 2.0, 3.0], [5.0, 6.0, 7.0]
 VIOLATED: dict[type[Guarantee], Callable[[Path], Finding]] = {
     FlowKAnonymity: lambda _: FlowKAnonymity(k=13, k_unit="trips").check(written(ROW, k_unit="trips")),
@@ -121,6 +138,10 @@ VIOLATED: dict[type[Guarantee], Callable[[Path], Finding]] = {
     GeneralizationLimit: lambda _: GeneralizationLimit(tiles=2).check(written([(0, "a", "ab", 12, 12)])),
     MinTiles: lambda _: MinTiles(tiles=2).check(written(ROW)),
     MinInhabitedTiles: lambda _: MinInhabitedTiles(tiles=2).check_with_flows(written([(0, "a", "ab", 12, 12)]), _flows(12)),
+    MinPois: lambda _: MinPois(pois=2).check_with_flows(written([(0, "a", "ab", 12, 12)]), _with_points(12)),
+    MinPoiCategories: lambda _: MinPoiCategories(categories=2).check_with_flows(
+        written([(0, "a", "ab", 12, 12)]), _with_points(12)
+    ),
     MaxArea: lambda _: MaxArea(km2=3).check(written([(0, "a", "ab", 12, 12)])),
     WellFormedFlows: lambda _: WellFormedFlows().check(written([(0, "a", "b", 0, 12)])),
     TrueVolumes: lambda _: TrueVolumes().check_with_flows(written(ROW, k_unit="trips"), _flows(13)),
@@ -148,6 +169,7 @@ VIOLATED: dict[type[Guarantee], Callable[[Path], Finding]] = {
     SharedTilePairs: lambda _: SharedTilePairs(
         min_group_size=2, tile_size_m=500, lon0=0, lat0=0, k_unit="people"
     ).check(_walks(A)),
+    TruthfulBoxes: lambda _: TruthfulBoxes().check(_walks(A)),
     LocationsOnTileCenters: lambda _: LocationsOnTileCenters().check(_walks(A, areas=True)),
     WellFormedTrajectories: lambda _: WellFormedTrajectories().check(
         replace(_walks(A), data=_walks(A).data.append_column("name", [["x", "y", "z"]]))
@@ -180,7 +202,8 @@ def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
     of_flows: list[Guarantee] = [
         FlowKAnonymity(k=10, k_unit="trips"), DisjointFlows(), DifferentialPrivacy(epsilon=1, trips=1),
         SuppressionBudget(suppress=0.1, k=10), GeneralizationLimit(tiles=4), MinTiles(tiles=2), MinInhabitedTiles(tiles=2),
-        MaxArea(km2=9), WellFormedFlows(), TrueVolumes(), BoundedVolumes(), SumsOfParent(parent="hours", sha256="0" * 64),
+        MinPois(pois=2), MinPoiCategories(categories=2), MaxArea(km2=9), WellFormedFlows(), TrueVolumes(), BoundedVolumes(),
+        SumsOfParent(parent="hours", sha256="0" * 64),
     ]  # fmt: skip
     of_walks: list[Guarantee] = [
         TrajectoryKAnonymity(k=2, k_unit="people"), SegmentKAnonymity(k=2, k_unit="people"),
@@ -194,13 +217,15 @@ def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
         SectorKAnonymity(k=2, k_unit="people"), DisjointSectors(), EveryLocationCounted(k=2), WellFormedSectors(),
     ]  # fmt: skip
     findings = {p.name: p.check(flows) for p in of_flows} | {p.name: p.check(walks) for p in of_walks}
+    findings[TruthfulBoxes.name] = TruthfulBoxes().check(_with_boxes(walks))
     findings |= {p.name: p.check_sectors(sectors) for p in of_sectors}
     assert not any(finding.violated for finding in findings.values())
     assert {name for name, finding in findings.items() if finding.outcome is Outcome.NOT_CHECKED} == {
-        "differential-privacy", "suppression-budget", "sums-of-parent", "min-inhabited-tiles", "true-volumes", "bounded-volumes",
+        "differential-privacy", "suppression-budget", "sums-of-parent", "min-inhabited-tiles", "min-pois",
+        "min-poi-categories", "true-volumes", "bounded-volumes",
         "trajectory-k-anonymity", "segment-k-anonymity", "suppressed-trajectories", "suppressed-segments",
         "combination-k-anonymity", "original-points", "swapped-trajectories", "no-own-points",
-        "shared-tile-pairs", "every-location-counted",
+        "shared-tile-pairs", "every-location-counted", "truthful-boxes",
     }  # fmt: skip
     assert len(findings) == len(GUARANTEES) - 1, "positions on tile centers are seen in the file"
 

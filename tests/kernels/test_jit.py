@@ -42,6 +42,7 @@ def test_a_kernel_is_compiled_again_when_one_that_it_calls_changes(tmp_path: Pat
     assert _ask(tmp_path) == (30, 0)
 
 
+@pytest.mark.slow
 def test_a_kernel_is_compiled_again_when_the_fields_of_its_arrays_change_places(tmp_path: Path) -> None:
     made = "from typing import NamedTuple\n\nclass Both(NamedTuple):\n    {0}: int\n    {1}: int\n"
     (tmp_path / "both.py").write_text(made.format("first", "second"))
@@ -55,6 +56,7 @@ def test_a_kernel_is_compiled_again_when_the_fields_of_its_arrays_change_places(
     assert _ask(tmp_path) == (2, 0)
 
 
+@pytest.mark.slow
 def test_a_kernel_from_the_disk_has_arrays_and_errors_and_leaves_the_compiler_ready(tmp_path: Path) -> None:
     """Loading leaves out what only the compiler needs: kernels that allocate, raise, or are compiled after it must work."""
     (tmp_path / "user.py").write_text(

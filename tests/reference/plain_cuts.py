@@ -42,6 +42,9 @@ class PlainCuts:
     trim: bool = True
     least: int = 1
     inhabited: int = 0
+    pois: int = 0
+    categories: int = 0
+    points: list[list[int]] = field(default_factory=list)
     scale: int = 0
     lost_cost: int = 0
     by_step: bool = False
@@ -50,7 +53,13 @@ class PlainCuts:
     left: list[Box] = field(default_factory=list)
 
     def fits(self, tiles: Tiles) -> bool:
-        return len(tiles) >= self.least and len(tiles & self.visited) >= self.inhabited
+        points = [category for t in tiles if self.points for category in self.points[t]]
+        return (
+            len(tiles) >= self.least
+            and len(tiles & self.visited) >= self.inhabited
+            and len(points) >= self.pois
+            and len({*points}) >= self.categories
+        )
 
     def trimmed(self, box: Box) -> Box | None:
         """The box without empty strips, if that is wanted; None if it is too small to be published."""

@@ -136,6 +136,7 @@ def test_sliders_choices_and_keys_change_the_map(browser: Any, pages: dict[str, 
 
 def test_a_click_on_the_map_chooses_the_zone(browser: Any, pages: dict[str, Path]) -> None:
     with Opened(browser, pages["flows"]) as opened:
+        opened.page.locator("#canvas").scroll_into_view_if_needed()
         box = opened.page.query_selector("#canvas").bounding_box()
         opened.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
         opened.page.wait_for_selector("#profile p")

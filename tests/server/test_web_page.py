@@ -194,28 +194,46 @@ def test_the_whole_job_for_trajectories_and_two_side_by_side(
         page.wait_for_selector(".two")
         assert page.locator(".two tr.differs th").all_inner_texts().count("Smallest group (k)") == 1
         assert page.locator(".two .wins").count() > 0, "the better one is marked"
-        check_linked_maps(page)
+        check_linked_maps(page, lists=0)
         assert visit.wrong == []
 
 
 MAPS = ".linked canvas"
 """The maps of two results that are compared, and of their difference."""
+PICTURES = "() => [...document.querySelectorAll('.linked canvas')].map((c) => c.toDataURL())"
+COLORS = """() => [...document.querySelectorAll('.linked canvas')].map((c) => new Set(new Uint32Array(
+    c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer)).size)"""
 
 
-def check_linked_maps(page: Any) -> None:
+def check_linked_maps(page: Any, lists: int) -> None:
     """Move one map: all three show another section, and show all again by the button."""
     page.wait_for_selector(f"{MAPS}[data-painted]")
-    assert page.locator(".linked ol").count() == 0, "only flows have a list of the largest ones"
-    pictures = "() => [...document.querySelectorAll('.linked canvas')].map((c) => c.toDataURL())"
-    page.wait_for_function(f"() => new Set(({pictures})()).size === 3")
+    assert page.locator(".linked ol").count() == lists, "only flows have a list of the largest ones"
+    page.wait_for_function(f"() => new Set(({PICTURES})()).size === 3")
     page.locator(MAPS).first.focus()
-    settled(page, pictures)
-    before = page.evaluate(pictures)
+    settled(page, PICTURES)
+    before = page.evaluate(PICTURES)
     page.keyboard.press("+")
     page.keyboard.press("ArrowRight")
-    page.wait_for_function(f"(was) => ({pictures})().every((now, n) => now !== was[n])", arg=before)
+    changed(page, before, [True, True, True])
     page.click("button:has-text('Show all')")
-    page.wait_for_function(f"(was) => ({pictures})().every((now, n) => now === was[n])", arg=before)
+    changed(page, before, [False, False, False])
+
+
+def changed(page: Any, before: list[str], which: list[bool]) -> list[str]:
+    """Wait until some of the maps differ from earlier pictures, and the others do not; return the pictures."""
+    now = f"({PICTURES})().map((one, n) => one !== was[n])"
+    page.wait_for_function(f"([was, which]) => {now}.every((one, n) => one === which[n])", arg=[before, which])
+    settled(page, PICTURES)
+    return list(page.evaluate(PICTURES))
+
+
+def slide(page: Any, label: str, value: int) -> str:
+    """Move a slider of the maps; return what stands next to it."""
+    page.locator(f".tools label:has-text('{label}') input").evaluate(
+        "(e, v) => { e.value = v; e.dispatchEvent(new Event('input', { bubbles: true })); }", value
+    )
+    return str(page.inner_text(f".tools label:has-text('{label}') output"))
 
 
 def settled(page: Any, expression: str) -> None:
@@ -225,6 +243,54 @@ def settled(page: Any, expression: str) -> None:
         await new Promise((then) => setTimeout(then, 300));
         return one === JSON.stringify(({expression})());
     }}""")
+
+
+@pytest.mark.slow
+def test_two_releases_of_flows_on_linked_maps(browser: Any, busy: Running, files: Path) -> None:
+    columns = {
+        "origin": "enters",
+        "destination": "leaves",
+        "time": "left",
+        "user": "card",
+        "step": "12h",
+        "attack": False,
+    }
+    given = {
+        "data": ("trips.csv", (files / "trips.csv").read_bytes()),
+        "zones": ("zones.geojson", (files / "zones.geojson").read_bytes()),
+    }
+    with busy.client() as anna:
+        jobs = [put(anna, "/methods/joint/jobs", given, {**columns, "k": k}) for k in (5, 15)]
+        assert all(ended(anna, job)["state"] == "done" for job in jobs)
+    with inside(browser, busy) as visit:
+        page = visit.page
+        page.evaluate("where => { location.hash = where }", f"/compare/{jobs[0]}/{jobs[1]}")
+        page.wait_for_selector(".two")
+        assert "better" in page.inner_text(".two tr:has-text('Published flows') td:nth-child(2)"), "more rows"
+        assert "worse" in page.inner_text(".two tr:has-text('Mean tiles of an area') td:nth-child(3)"), "larger areas"
+        check_linked_maps(page, lists=2)
+        all_times = page.evaluate(PICTURES)
+        largest = [page.locator(".linked ol").nth(n).locator("li").first.inner_text() for n in (0, 1)]
+        trips = [int(text.split(": ")[1].split()[0].replace(",", "")) for text in largest]
+        assert " → " in largest[0], "areas have names"
+        assert f"{max(trips):,} trips" in page.inner_text(".linked .legend >> nth=0"), "one scale for both maps"
+        first = page.locator(".linked figure .hint").first.inner_text()
+        assert slide(page, "Time", 1) != "all times"
+        of_one_step = changed(page, all_times, [True, True, True])
+        assert page.locator(".linked figure .hint").first.inner_text() != first
+        assert "trips" in slide(page, "Show flows of at least", 90)
+        changed(page, of_one_step, [True, True, False])
+        slide(page, "Show flows of at least", 0)
+        slide(page, "Time", 0)
+        changed(page, all_times, [False, False, False])
+        page.select_option(".tools:has-text('Count trips that') select", "destination")
+        changed(page, all_times, [False, False, True])
+        page.set_viewport_size(
+            {"width": 390, "height": 800}
+        )  # a phone that is turned: the maps stay on the same section
+        settled(page, PICTURES)
+        assert min(page.evaluate(COLORS)) > 3 and page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert visit.wrong == []
 
 
 @pytest.mark.slow

@@ -104,6 +104,7 @@ def test_bounds_that_are_not_in_order(extra: dict[str, Any]) -> None:
 
 
 @pytest.mark.realdata
+@pytest.mark.slow
 def test_bounds_on_hours_of_taxis(realdata: Path, tmp_path: Path) -> None:
     """At least 95 % of the published volumes lie within their bounds; without the threshold in mind it would be fewer."""
     data = taxis(realdata).at_steps(np.arange(2))

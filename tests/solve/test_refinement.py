@@ -63,7 +63,9 @@ def test_cuts_are_those_of_the_plain_twin(data: Flows, kind: str, draw: st.DataO
     plain = PlainCuts(
         x, y, cost, visited,
         k=draw.draw(st.integers(2, 12)), trim=draw.draw(st.booleans()), least=draw.draw(st.integers(1, 2)),
-        inhabited=draw.draw(st.integers(0, 2)), scale=draw.draw(st.sampled_from([0, 1000])),
+        inhabited=draw.draw(st.integers(0, 2)), pois=draw.draw(st.integers(0, 2)), categories=draw.draw(st.integers(0, 2)),
+        points=draw.draw(st.lists(st.lists(st.integers(0, 3), max_size=3), min_size=n, max_size=n)),
+        scale=draw.draw(st.sampled_from([0, 1000])),
         by_step=kind == "by_step", trip_cost=draw.draw(st.integers(0, 5)) if kind == "window" else 0,
         steps=steps if kind == "window" else 1,
     )  # fmt: skip
@@ -83,8 +85,14 @@ def test_cuts_are_those_of_the_plain_twin(data: Flows, kind: str, draw: st.DataO
     columns = [[getattr(r, name) for r in rows] for name in ("origin", "destination", "volume", "crowd")]
     columns.append([r.step if plain.by_step else 0 for r in rows])
     flows = CutFlows(*map(_ints, columns), *_members(rows, by_step=plain.by_step))
-    rules = CutRules(plain.k, plain.least, plain.inhabited, plain.trim, plain.scale, plain.lost_cost, multiplier)
-    tiles = TilePlaces(*map(_ints, (x, y, cost, [t in visited for t in range(n)])))
+    rules = CutRules(
+        plain.k, plain.least, plain.inhabited, plain.pois, plain.categories, plain.trim, plain.scale, plain.lost_cost, multiplier
+    )  # fmt: skip
+    points = [len(p) for p in plain.points]
+    tiles = TilePlaces(
+        *map(_ints, (x, y, cost, [t in visited for t in range(n)], points)),
+        *_flat([frozenset(p) for p in plain.points]),
+    )
     pieces = refine_boxes(contents, flows, tiles, rules, rest, True)
     expected = plain.refine(listed, multiplier, rest)
     found = [
@@ -333,6 +341,7 @@ def test_zones_without_positions_are_refused() -> None:
 
 
 @pytest.mark.realdata
+@pytest.mark.slow
 def test_taxis_by_hour(realdata: Path, tmp_path: Path) -> None:
     """Hours of a night: all guarantees hold on the files, and areas are at least 7 % finer within the same budget."""
     data = taxis(realdata)

@@ -34,6 +34,8 @@ from crowdveil.guarantees import (
     Guarantee,
     MaxArea,
     MinInhabitedTiles,
+    MinPoiCategories,
+    MinPois,
     MinTiles,
     SuppressionBudget,
     TrueVolumes,
@@ -211,7 +213,8 @@ def _merged(guarantee: Guarantee, releases: list[WrittenRelease]) -> Finding:
 OF_FLOWS: tuple[Guarantee, ...] = (
     FlowKAnonymity(k=10, k_unit="trips"), DisjointFlows(), SuppressionBudget(suppress=0.1, k=10), GeneralizationLimit(tiles=2),
     SuppressionBudget(suppress=0.1, k=10, period="all"), SuppressionBudget(suppress=0.1, k=10, period="hour-of-day"),
-    MinTiles(tiles=2), MinInhabitedTiles(tiles=2), MaxArea(km2=3), WellFormedFlows(), TrueVolumes(),
+    MinTiles(tiles=2), MinInhabitedTiles(tiles=2), MinPois(pois=2),
+    MinPoiCategories(categories=2), MaxArea(km2=3), WellFormedFlows(), TrueVolumes(),
     DifferentialPrivacy(epsilon=1, trips=1),
 )  # fmt: skip
 

@@ -405,3 +405,46 @@ def test_the_command(city: Path, tmp_path: Path) -> None:
     no_java = environment | {"PATH": "", "JAVA_HOME": ""}
     without = subprocess.run(command, capture_output=True, text=True, env=no_java, check=False)
     assert without.returncode == 2 and "needs Java 17 or newer" in without.stderr.splitlines()[-1]
+
+
+def _with_stations(trips: pa.Table, zones: Any, *, noise: float = 0.0) -> pa.Table:
+    """Add the positions of origins and destinations, with noise in meters as of measured ones."""
+    rng = np.random.default_rng(2)
+    index = {str(zone): i for i, zone in enumerate(zones.ids)}
+    for end, short in (("origin", "start"), ("destination", "end")):
+        at = np.array([index[zone] for zone in trips[end].to_pylist()])
+        for axis, column in (("lon", "lng"), ("lat", "lat")):
+            values = getattr(zones, axis)[at] + rng.normal(0, noise / 100_000, len(at))
+            trips = trips.append_column(f"{short}_{column}", pa.array(values))
+    return trips
+
+
+@pytest.mark.parametrize("noise", [0.0, 200.0])
+def test_stations_of_the_data_are_zones_as_on_one_machine(noise: float, spark: Any, city: Path, tmp_path: Path) -> None:
+    zones = crowdveil.read_zones(city / "zones.geojson")
+    trips = _with_stations(pq.read_table(city / "trips.parquet"), zones, noise=noise)
+    pq.write_table(trips, tmp_path / "trips.parquet", row_group_size=5000)
+    here, _ = _both(spark, tmp_path, "suppression", tmp_path / "trips.parquet", step="3h", k=5)
+    note = "have no fixed positions" if noise else "their Voronoi cells are the zones"
+    assert sum(note in text for text in here.manifest["input"]["notes"]) == 1
+    found = crowdveil.verify(tmp_path / "there", str(tmp_path / "trips.parquet"), spark=spark)
+    assert all(finding.holds for _, finding in found)
+
+
+def test_further_files_are_those_of_one_machine(
+    spark: Any, city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"zones": city / "zones.geojson", "step": "3h", "k": 5, "names": True, "wide": True, "export": "all"}
+    _both(spark, tmp_path, "joint", city / "trips.parquet", format="geoparquet", **given)
+    made = {file.name for file in (tmp_path / "here").iterdir()}
+    assert {"flows_named.parquet", "wide.parquet", "flows.omx", "kepler_flows.csv", "areas.parquet"} <= made
+    assert {file.name for file in (tmp_path / "there").iterdir() if not file.name.startswith(".")} == made
+    for name in ("wide.parquet", "flows_named.parquet"):
+        one, other = (pq.read_table(tmp_path / place / name) for place in ("here", "there"))
+        order = [(column, "ascending") for column in one.column_names[:4]]
+        assert one.sort_by(order).equals(other.sort_by(order)), name
+    assert not any(finding.violated for _, finding in crowdveil.verify(tmp_path / "there"))
+    monkeypatch.setattr(backend, "REPORT_ROWS", 3)
+    large = crowdveil.anonymize("joint", str(city / "trips.parquet"), tmp_path / "large", spark=spark, **given)
+    assert "wide" not in large.manifest["files"] and "crosswalk" in large.manifest["files"]
+    assert any("were not written" in note for note in large.notes.sentences())

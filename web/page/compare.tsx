@@ -5,7 +5,7 @@ import { LinkedMaps } from "./linked";
 import { Alert, Title } from "./parts";
 import { type Found, found, verdict } from "./result";
 import { FlowSide, type Picture, picture, sideOf } from "./sides";
-import { label, moment, shown, spoken } from "./words";
+import { attackTitle, label, moment, shown, spoken } from "./words";
 
 interface Loaded { job: Job; found: Found; picture: Picture | null }
 const loaded = async (id: string): Promise<Loaded> => ({ job: await json<Job>(`/jobs/${id}`), found: await found(id), picture: await picture(id).catch(() => null) });
@@ -29,7 +29,7 @@ function measures({ found: { manifest }, picture: map }: Loaded): Measure[] {
 }
 
 const risks = (manifest: Manifest): Measure[] => (manifest.risk ?? []).map((risk) => ({
-  name: `Attack ${shown(risk.attack)}`, value: typeof risk.risk_percent === "number" ? risk.risk_percent : null, unit: " %", better: -1, says: risk.knowledge ? `Share at risk, if the adversary knows ${shown(risk.knowledge)}.` : "Share at risk.",
+  name: `Risk: ${attackTitle(shown(risk.attack))}`, value: typeof risk.risk_percent === "number" ? risk.risk_percent : null, unit: " %", better: -1, says: risk.knowledge ? `Share at risk, if the adversary knows ${shown(risk.knowledge)}.` : "Share at risk.",
 }));
 
 function MeasureTable({ sides }: { sides: [Loaded, Loaded] }) {

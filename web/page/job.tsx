@@ -38,7 +38,7 @@ export function JobPage({ id, reuse }: { id: string; reuse: (job: Job) => void }
   if (!job) return <p role="status">Loading the job…</p>;
   const cancel = async () => { await remove(id); again(); };
   return <>
-    <Title above={<>{job.files.data ?? spoken(job.kind)} · {moment(job.created_at)}</>}>{job.name}</Title>
+    <Title above={<>{job.files.data === undefined ? spoken(job.kind) : job.name} · {moment(job.created_at)}</>}>{job.files.data ?? job.name}</Title>
     <p class="state" role="status"><Badge state={job.state}>{STATE_WORDS[job.state]}</Badge>
       {job.seconds !== null && <span>took {duration(job.seconds)}</span>}
       {job.state === "done" && job.review && <Badge state={job.review.state}>{REVIEW_WORDS[job.review.state]}</Badge>}

@@ -1,6 +1,7 @@
 // Maps of two releases that move together, and a map of their difference.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { MapView } from "../src/mapview";
+import { flowLegend } from "../src/flows";
 import { STYLES } from "../src/trajectories";
 import { across, DifferencePainter, type End, Grid, type Picture, scaleAcross, type Side, sideOf } from "./sides";
 import { number } from "./words";
@@ -51,6 +52,7 @@ export function LinkedMaps({ pictures, names }: { pictures: [Picture, Picture]; 
       <span class="zoom" role="group" aria-label="Zoom both maps"><button type="button" onClick={zoom(1.5)} aria-label="Zoom in">+</button><button type="button" onClick={zoom(1 / 1.5)} aria-label="Zoom out">−</button><button type="button" onClick={() => linked.current!.maps[0].showAll()}>Show all</button></span>
     </div>
     <div class="pair">{names.map((name, n) => <figure key={n}><figcaption><b>{"AB"[n]}</b> {name}</figcaption>{stage(n, `Map of release ${"AB"[n]}: ${name}`)}<p class="hint">{counts[n]}, drawn to the same scale as the other map.</p>{lists[n].length > 0 && <><p class="hint">Largest flows:</p><ol>{lists[n].map((line) => <li key={line}>{line}</li>)}</ol></>}</figure>)}</div>
+    {flows && <ul class="legend" aria-label="Trips of a line">{flowLegend(top).map(({ volume, width, level }) => <li key={volume}><svg class="line" viewBox="0 0 32 14" aria-hidden="true"><path class={`f${level}`} d="M3 7H29" stroke-width={width.toFixed(1)} /></svg>{number(volume)} trips</li>)}<li>Lines bend to the right of their direction; circles are trips inside an area.</li></ul>}
     <h3>Difference: B minus A</h3>
     {flows && <div class="tools"><label>Count trips that <select value={end} onChange={(event) => setEnd(event.currentTarget.value as End)}><option value="origin">begin in a cell</option><option value="destination">end in a cell</option></select></label></div>}
     {stage(2, "Map of the difference between the releases")}

@@ -100,9 +100,9 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
       {desk && <>
         <Reading desk={desk} />
         <MethodChoice desk={desk} edit={edit} />
-        <Run desk={desk} work={work} reason={blocked(work, preview.pending)}>
+        <Run desk={desk} work={work} reason={blocked(work, preview)}>
           {error && <Alert>{error}</Alert>}
-          <p class="go"><button type="submit" class="main" aria-describedby="why" disabled={sending !== null || blocked(work, preview.pending) !== ""}>{sending === null ? "Anonymize" : "Sending…"}</button>
+          <p class="go"><button type="submit" class="main" aria-describedby="why" disabled={sending !== null || blocked(work, preview) !== ""}>{sending === null ? "Anonymize" : "Sending…"}</button>
             {sending !== null && <button type="button" onClick={() => stop.current.abort()}>Stop</button>}
             <span role="status">{sending === null ? "" : `${Math.round(100 * sending)} % sent`}</span></p>
         </Run>

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { type Job, json, type Manifest, remove, said } from "./api";
 import { Action, Alert, Asked, Download, Pairs, ReportFrame, Tabs } from "./parts";
-import { number, RISKS, shown, size, spoken } from "./words";
+import { attackTitle, number, RISKS, shown, size, spoken, withLabels } from "./words";
 
 export interface Found { manifest: Manifest; files: { name: string; bytes: number }[] }
 
@@ -91,8 +91,8 @@ function Measures({ job, manifest }: { job: Job; manifest: Manifest }) {
     <Pairs caption="What was published, and what was lost, as in the manifest" rows={costs(manifest)} />
     {trials.length > 0 && <div class="wide" role="region" aria-label="Attacks" tabIndex={0}><table><caption>Attacks on the release, in whole percents</caption>
       <thead><tr><th scope="col">attack</th><th scope="col">what is known</th><th scope="col" class="num">before</th><th scope="col" class="num">in the release</th></tr></thead>
-      <tbody>{trials.map((t, n) => <tr key={n}><th scope="row">{shown(t.attack)}</th><td>{shown(t.knowledge)}</td><td class="num">{shown(t.risk_percent_before)}</td><td class="num">{shown(t.risk_percent)}</td></tr>)}</tbody></table>
-      {[...new Set(trials.map((t) => shown(t.attack)))].filter((name) => RISKS[name]).map((name) => <p class="hint" key={name}>{name}: {RISKS[name]}.</p>)}</div>}
+      <tbody>{trials.map((t, n) => <tr key={n}><th scope="row">{attackTitle(shown(t.attack))}</th><td>{t.knowledge ? shown(t.knowledge) : "the release alone"}</td><td class="num">{shown(t.risk_percent_before)}</td><td class="num">{shown(t.risk_percent)}</td></tr>)}</tbody></table>
+      {[...new Set(trials.map((t) => shown(t.attack)))].filter((name) => RISKS[name]).map((name) => <p class="hint" key={name}>{attackTitle(name)}: {RISKS[name]}.</p>)}</div>}
     <div class="wide" role="region" aria-label="Guarantees" tabIndex={0}><table class="broad"><caption>Guarantees and their verification</caption>
       <thead><tr><th scope="col">guarantee</th><th scope="col">what it says</th><th scope="col">outcome</th><th scope="col">how it was checked</th></tr></thead>
       <tbody>{manifest.guarantees.map((p) => <tr key={p.name}><th scope="row">{p.name}</th><td>{p.statement}</td><td class={p.outcome === "holds" ? "yes" : p.outcome === "violated" ? "no" : ""}>{p.outcome === "violated" ? "VIOLATED" : p.outcome}</td><td>{p.checked}</td></tr>)}</tbody></table></div>
@@ -104,7 +104,7 @@ function Measures({ job, manifest }: { job: Job; manifest: Manifest }) {
 function Said({ job }: { job: Job }) {
   const { notes = [], lines = [] } = job.summary ?? {};
   return <>
-    {notes.length > 0 && <><h3>Worth knowing</h3><ul>{notes.map((n) => <li key={n}>{n}</li>)}</ul></>}
+    {notes.length > 0 && <><h3>Worth knowing</h3><ul>{notes.map((n) => <li key={n}>{withLabels(n)}</li>)}</ul></>}
     {lines.length > 0 && <><h3>Exact figures (confidential, do not publish)</h3><pre class="lines" tabIndex={0} aria-label="Exact figures">{lines.join("\n")}</pre></>}
   </>;
 }

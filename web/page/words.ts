@@ -3,7 +3,7 @@ import type { Field, Takes } from "./api";
 import type { ErrorView, ReferenceView } from "./views";
 
 const LABELS: Record<string, string> = {
-  k: "Smallest group (k)", suppress: "Trips that may be suppressed, as a share", suppress_trips: "Trips that may be suppressed, as a number", min_tiles: "Fewest tiles of an area", min_inhabited_tiles: "Fewest visited tiles of an area",
+  k: "Smallest group (k)", suppress: "Trips that may be suppressed, as a share", suppress_trips: "Trips that may be suppressed, as a number", min_tiles: "Fewest tiles of an area", min_inhabited_tiles: "Fewest visited tiles of an area", min_pois: "Fewest points of interest of an area", min_poi_categories: "Fewest categories of points of interest of an area", pois: "Points of interest",
   max_area_km2: "Largest area", v_target: "Trips that each origin should have", epsilon: "Privacy loss (epsilon)", aggregate_small: "Publish small flows together",
   include_empty: "Let areas include tiles without trips", count_trajectories: "Count trajectories instead of people", tile_size_m: "Side of a tile",
   zones: "Zones file", zone_id: "Column with the zones’ ids", tz: "Time zone", time_format: "Date and time format", drop_invalid: "Leave out rows that cannot be used",
@@ -22,7 +22,7 @@ const LABELS: Record<string, string> = {
   min_radius_m: "Radius of a cluster at first", max_radius_m: "Largest radius of a cluster", min_time_s: "Duration of a cluster at first", max_time_s: "Longest duration of a cluster",
   min_pair_people: "Fewest people of a step between squares", time_threshold_s: "Largest time difference", space_threshold_m: "Largest distance", permutation: "How locations are permuted", max_distance_m: "Largest distance of a meeting",
   min_n_swaps: "Fewest swaps of a trajectory", overlapping_strategy: "Points in one tile", link_users: "Link the trajectories of a person",
-  hour_weight: "Tiles that an hour is worth", longest: "Longest interval", window: "Windows of time", time_tree: "Intervals of a day or week",
+  hour_weight: "Tiles that an hour is worth", longest: "Longest interval", window: "Windows of time", fold: "Period that time steps are added up over", time_tree: "Intervals of a day or week",
   names: "Also flows with names of areas", wide: "Also one column for each time step", export: "Also files for other tools", title: "Name of the data set", purpose: "Purpose of the release", recipient: "Recipients",
   data_name: "Name of the data file", attack: "Attack the release first", report: "Write the report", before_after: "Before and after (confidential)",
 };
@@ -103,6 +103,15 @@ export function shown(value: unknown): string {
   if (typeof value === "object") return Object.entries(value).map(([name, inner]) => `${name.replace(/_/g, " ")} ${shown(inner)}`).join(", ");
   return String(value);
 }
+
+/** A sentence that names options of the command line, with the labels of their fields. */
+export const withLabels = (text: string): string => text.replace(/--([a-z][a-z0-9-]*)/g, (_, name: string) => `“${label({ name: name.replace(/-/g, "_") })}”`);
+
+/** Attacks by what they try to learn. */
+export const ATTACKS: Record<string, string> = {
+  "homogeneity-area": "Destination area is certain", "homogeneity-tile": "Destination tile is certain", "minimum-group-size": "Flows of fewer than k", "singleton-margins": "Sums of fewer than k", differencing: "Differences of fewer than k",
+};
+export const attackTitle = (name: string): string => ATTACKS[name] ?? `Person found by ${spoken(name).toLowerCase()}`;
 
 /** What risks in a manifest mean, where the name does not say it. */
 export const RISKS: Record<string, string> = {

@@ -1,5 +1,5 @@
 // Draw areas and flows on the map; compute the profile of a zone.
-import { colors, type Painter, type View } from "./mapview";
+import { colors, LABEL_FONT, type Painter, type View } from "./mapview";
 import { starts, unpacked } from "./unpack";
 
 export interface Shade { name: string; title: string; labels: string[]; least: number[]; classes: string }
@@ -16,6 +16,19 @@ interface Rows { origin: Int32Array; destination: Int32Array; volume: Float64Arr
 
 const MAX_LINES = 10_000;
 const CHUNK = 150;
+const MOST_LABELED = 60;
+const FLOW_CLASSES = 5;
+
+/** Width in pixels, and class of color, of a flow, where the largest has `top` trips: both grow with the square root of the volume. */
+export const flowWidth = (volume: number, top: number): number => 0.5 + 6.5 * Math.sqrt(Math.max(volume, 0) / top);
+const flowClass = (volume: number, top: number): number => Math.min(Math.floor(FLOW_CLASSES * Math.sqrt(Math.max(volume, 0) / top)), FLOW_CLASSES - 1);
+
+/** Volumes for a legend, the smallest first, each with the width and the class of its line. */
+export function flowLegend(top: number): { volume: number; width: number; level: number }[] {
+  const round = (value: number) => (value < 1 ? 0 : Number(value.toPrecision(1)));
+  const volumes = [0.02, 0.15, 0.45, 1].map((share) => (share === 1 ? top : round(share * top))).filter((volume) => volume > 0);
+  return [...new Set(volumes)].map((volume) => ({ volume, width: flowWidth(volume, top), level: flowClass(volume, top) }));
+}
 
 /** An unpacked layer of areas and flows. */
 export class FlowLayer {
@@ -244,6 +257,12 @@ export class FlowPainter implements Painter {
   constructor(public layer: FlowLayer) {}
 
   /** Return how many flows reach the threshold, and how many of them are drawn. */
+  /** Return the trips of the widest line. */
+  get widest(): number {
+    const { volume } = this.layer.rowsAt(this.step);
+    return this.top || Math.max(volume[0] ?? 1, 1);
+  }
+
   counts(): { above: number; drawn: number } {
     const { volume } = this.layer.rowsAt(this.step);
     let [low, high] = [0, volume.length];
@@ -266,10 +285,30 @@ export class FlowPainter implements Painter {
     const look = colors();
     yield* this.paintAreas(context, view, look);
     if (this.chosen >= 0) this.outline(context, view, look.ink);
-    if (this.shade) return;
+    if (this.shade) return this.labels(context, view, look);
     // The flows of a chosen zone are drawn stronger than all others.
     yield* this.paintFlows(context, view, look, this.chosen >= 0 ? 0.2 : 1, -1);
     if (this.chosen >= 0) yield* this.paintFlows(context, view, look, 1, this.chosen);
+    this.labels(context, view, look);
+  }
+
+  /** Write the names of areas, the largest first, where few enough are in view and names do not overlap. */
+  private labels(context: CanvasRenderingContext2D, view: View, look: ReturnType<typeof colors>): void {
+    const { layer } = this, at = (area: number): [number, number] => [(layer.x[area] - view.x) * view.scale, (layer.y[area] - view.y) * view.scale];
+    const seen = layer.order.filter((area) => at(area)[0] > 0 && at(area)[1] > 0 && at(area)[0] < view.width && at(area)[1] < view.height);
+    if (seen.length > MOST_LABELED) return;
+    const taken: [number, number, number, number][] = [];
+    context.save();
+    context.setTransform(view.ratio, 0, 0, view.ratio, 0, 0);
+    Object.assign(context, { font: LABEL_FONT, textAlign: "center", textBaseline: "middle", lineWidth: 3, lineJoin: "round", strokeStyle: look.paper, fillStyle: look.ink });
+    for (const area of seen) {
+      const [x, y] = at(area), name = layer.data.areas[area], half = context.measureText(name).width / 2 + 3;
+      if (x - half < 0 || x + half > view.width || taken.some(([l, t, r, b]) => x - half < r && x + half > l && y - 9 < b && y + 9 > t)) continue;
+      taken.push([x - half, y - 9, x + half, y + 9]);
+      context.strokeText(name, x, y);
+      context.fillText(name, x, y);
+    }
+    context.restore();
   }
 
   private *paintAreas(context: CanvasRenderingContext2D, view: View, look: ReturnType<typeof colors>): Generator<void> {
@@ -309,16 +348,22 @@ export class FlowPainter implements Painter {
     const { x, y } = this.layer;
     const { origin, destination, volume } = this.layer.rowsAt(this.step);
     const { drawn } = this.counts();
-    const top = this.top || (volume.length ? Math.max(volume[0], 1) : 1);
+    const top = this.widest;
     const heads = Math.min(drawn, 200);
-    context.strokeStyle = context.fillStyle = look.flow;
     context.lineCap = "round";
     const [left, upper, right, lower] = [view.x, view.y, view.x + view.width / view.scale, view.y + view.height / view.scale];
-    context.globalAlpha = strength * (of >= 0 ? 0.8 : drawn > 5000 ? 0.22 : drawn > 800 ? 0.38 : 0.6);
+    const solid = strength * (of >= 0 ? 0.9 : drawn > 5000 ? 0.4 : drawn > 800 ? 0.6 : 0.8);
+    // Small flows are faded: paler, and less solid.
+    const color = (trips: number) => {
+      const level = flowClass(trips, top);
+      context.strokeStyle = context.fillStyle = look.flows[level];
+      context.globalAlpha = solid * (0.5 + (0.5 * level) / (FLOW_CLASSES - 1));
+    };
     // Small flows first, in chunks of one width: a stroke of few lines is fast, so the canvas stays responsive.
     for (let last = drawn; last > 0; ) {
       const first = Math.max(0, last - CHUNK);
-      const width = (0.5 + 6.5 * Math.sqrt(Math.max(volume[first], 0) / top)) / view.scale;
+      const width = flowWidth(volume[first], top) / view.scale;
+      color(volume[first]);
       const single = first < heads;
       context.lineWidth = width;
       context.beginPath();
@@ -326,8 +371,8 @@ export class FlowPainter implements Painter {
         if (of >= 0 && origin[i] !== of && destination[i] !== of) continue;
         const [x0, y0, x1, y1] = [x[origin[i]], y[origin[i]], x[destination[i]], y[destination[i]]];
         if (Math.max(x0, x1) < left || Math.min(x0, x1) > right || Math.max(y0, y1) < upper || Math.min(y0, y1) > lower) continue;
-        const own = single ? (0.5 + 6.5 * Math.sqrt(Math.max(volume[i], 0) / top)) / view.scale : width;
-        if (single) { context.beginPath(); context.lineWidth = own; }
+        const own = single ? flowWidth(volume[i], top) / view.scale : width;
+        if (single) { context.beginPath(); context.lineWidth = own; color(volume[i]); }
         if (x0 === x1 && y0 === y1) {
           const radius = 3 / view.scale + own;
           context.moveTo(x0 + radius, y0);

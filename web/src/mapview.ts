@@ -16,6 +16,8 @@ export interface Painter {
 }
 
 const BUDGET_MS = 9;
+const MOST_BAR_PX = 130;
+export const LABEL_FONT = "12px system-ui, sans-serif";
 
 export class MapView {
   private view: View = { x: 0, y: 0, scale: 1, width: 1, height: 1, ratio: 1 };
@@ -106,7 +108,9 @@ export class MapView {
     if (!width || !height || (width === this.view.width && height === this.view.height && ratio === this.view.ratio)) return;
     this.canvas.width = Math.round(width * ratio);
     this.canvas.height = Math.round(height * ratio);
-    Object.assign(this.view, { width, height, ratio });
+    // The same position stays in the middle: linked maps are resized one after the other.
+    const { x, y, scale } = this.view, middle = [x + this.view.width / 2 / scale, y + this.view.height / 2 / scale];
+    Object.assign(this.view, { width, height, ratio, x: middle[0] - width / 2 / scale, y: middle[1] - height / 2 / scale });
     if (this.fitted) this.showAll();
     else this.repaint();
   }
@@ -153,6 +157,26 @@ export class MapView {
     const factor = this.view.scale / was.scale;
     const dx = (was.x - this.view.x) * this.view.scale * this.view.ratio, dy = (was.y - this.view.y) * this.view.scale * this.view.ratio;
     context.drawImage(canvas, dx, dy, canvas.width * factor, canvas.height * factor);
+    this.scaleBar(context);
+  }
+
+  /** Draw a bar of a round length, which belongs to the section that is shown. */
+  private scaleBar(context: CanvasRenderingContext2D): void {
+    const { scale, ratio, height } = this.view, most = (MOST_BAR_PX * this.frame.meters) / scale;
+    const power = 10 ** Math.floor(Math.log10(most)), meters = power * (most >= 5 * power ? 5 : most >= 2 * power ? 2 : 1);
+    const [left, low, length] = [12, height - 12, (meters / this.frame.meters) * scale], text = meters >= 1000 ? `${meters / 1000} km` : `${meters} m`;
+    if (!Number.isFinite(length)) return;
+    context.save();
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    Object.assign(context, { font: LABEL_FONT, fillStyle: colors().ink, strokeStyle: colors().ink, lineWidth: 1.5 });
+    context.beginPath();
+    context.moveTo(left, low - 5);
+    context.lineTo(left, low);
+    context.lineTo(left + length, low);
+    context.lineTo(left + length, low - 5);
+    context.stroke();
+    context.fillText(text, left + 5, low - 5);
+    context.restore();
   }
 
   private at(event: { offsetX: number; offsetY: number }): [number, number] {
@@ -216,8 +240,8 @@ export class MapView {
 }
 
 /** Return the colors of the page's style, which follow light and dark mode. */
-export function colors(): { areas: string; border: string; flow: string; ink: string; classes: string[] } {
+export function colors(): { areas: string; border: string; flow: string; ink: string; paper: string; flows: string[]; classes: string[] } {
   const style = getComputedStyle(document.documentElement);
   const named = (name: string) => style.getPropertyValue(`--${name}`).trim();
-  return { areas: named("area"), border: named("border"), flow: named("flow"), ink: named("ink"), classes: [0, 1, 2, 3, 4, 5, 6].map((i) => named(`q${i}`)) };
+  return { areas: named("area"), border: named("border"), flow: named("flow"), ink: named("ink"), paper: named("paper"), flows: [0, 1, 2, 3, 4].map((i) => named(`f${i}`)), classes: [0, 1, 2, 3, 4, 5, 6].map((i) => named(`q${i}`)) };
 }

@@ -1,6 +1,6 @@
 // The page of a report: draws its data on the map and handles its controls.
 import { chart, rounded } from "./chart";
-import { FlowLayer, FlowPainter, type FlowData } from "./flows";
+import { FlowLayer, flowLegend, FlowPainter, type FlowData } from "./flows";
 import { MapView, type Frame } from "./mapview";
 import { STYLES, TrajectoryLayer, TrajectoryPainter, type TrajectoryData } from "./trajectories";
 
@@ -34,14 +34,20 @@ function buttons(map: MapView): void {
   found("zoom-all")!.addEventListener("click", () => map.showAll());
 }
 
-function legend(labels: string[]): void {
-  found("legend")!.replaceChildren(...labels.map((label, i) => {
+/** Show a legend: pairs of a drawing and its label. */
+function legend(items: [string, string][]): void {
+  found("legend")!.replaceChildren(...items.map(([drawing, label]) => {
     const item = document.createElement("li");
-    item.innerHTML = `<svg viewBox="0 0 10 10" aria-hidden="true"><rect class="q${i}" width="10" height="10"></rect></svg>`;
+    item.innerHTML = drawing;
     item.append(label);
     return item;
   }));
 }
+
+const square = (level: number) => `<svg viewBox="0 0 10 10" aria-hidden="true"><rect class="q${level}" width="10" height="10"></rect></svg>`;
+const lines = (top: number): [string, string][] => flowLegend(top).map(({ volume, width, level }) =>
+  [`<svg class="line" viewBox="0 0 32 14" aria-hidden="true"><path class="f${level}" d="M3 7H29" stroke-width="${width.toFixed(1)}"></path></svg>`, `${volume.toLocaleString("en")} trips`]);
+const DIRECTION: [string, string] = ["", "Lines bend to the right of their direction; circles are trips inside an area."];
 
 function showFlows(data: Data): MapView {
   const layers = (data.layers as FlowData[]).map((layer) => new FlowLayer(layer));
@@ -88,7 +94,7 @@ function showFlows(data: Data): MapView {
   };
   const refresh = () => {
     const now = painter.shown();
-    legend(now ? now.labels : []);
+    legend(now ? now.labels.map((label, i): [string, string] => [square(i), label]) : [...lines(painter.widest), DIRECTION]);
     found("least-label")!.hidden = Boolean(now);
     const reason = painter.shade ? painter.layer.whyAllSteps(painter.shade) : "";
     if (step.disabled !== Boolean(reason) || reason) {
@@ -150,6 +156,7 @@ function showTrajectories(data: Data): MapView {
   const refresh = () => {
     const { trajectories, points } = painter.counts();
     found("status")!.textContent = `${points.toLocaleString("en")} points of ${trajectories.toLocaleString("en")} trajectories.`;
+    legend(painter.look === "heat" ? [...painter.labels().map(([level, label]): [string, string] => [square(level), label]), ["", "trajectories with a point in a cell"]] : []);
     map.repaint();
   };
   look.parentElement!.firstChild!.textContent = "Show ";

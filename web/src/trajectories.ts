@@ -63,6 +63,16 @@ export class TrajectoryPainter implements Painter {
     }
   }
 
+  /** Return the numbers of trajectories of each class of the heat map, as labels by class. */
+  labels(): [number, string][] {
+    const top = this.top || this.cells().count.reduce((a, b) => Math.max(a, b), 1), least = [0, 1, 2, 3, 4, 5, 6].map((i) => Math.max(1, Math.ceil(top * (i / 7) ** 2)));
+    const text = (value: number) => value.toLocaleString("en");
+    return least.flatMap((low, i): [number, string][] => {
+      const high = i === 6 ? top : least[i + 1] - 1;
+      return high < low ? [] : [[i, high === low ? text(low) : `${text(low)}–${text(high)}`]];
+    });
+  }
+
   /** Count the trajectories in each cell of the heat map at the chosen time. */
   cells(): { cell: number; count: Int32Array } {
     const cell = Math.max(this.frame.width, this.frame.height) / CELLS;

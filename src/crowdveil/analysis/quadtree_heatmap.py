@@ -73,8 +73,9 @@ from crowdveil.guarantees.sectors import (
 )
 from crowdveil.io.atomic import check_file, check_target, new_file, new_folder, scratch_folder
 from crowdveil.io.sector_maps import draw_sectors, write_page
-from crowdveil.io.sectors import BOUNDS, WrittenSectors, read_sectors, write_sectors
+from crowdveil.io.sectors import BOUNDS, WrittenSectors, read_sectors, sector_outlines, write_sectors
 from crowdveil.model.sectors import Sectors
+from crowdveil.model.tabular import Tabular
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
@@ -119,8 +120,8 @@ class HeatMapParams(Params):
         return self.min_k if self.split_n_locations is None else self.split_n_locations
 
 
-@dataclass(frozen=True, eq=False)
-class HeatMap:
+@dataclass(frozen=True, eq=False, repr=False)
+class HeatMap(Tabular):
     """Sectors and their density.
 
     Attributes
@@ -137,6 +138,21 @@ class HeatMap:
 
     def __len__(self) -> int:
         return len(self.cut)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table of sectors."""
+        return self.sectors
+
+    def shapes(self) -> Any:
+        """Return the outline of each sector."""
+        import shapely
+
+        return [shapely.geometry.shape(outline) for outline in sector_outlines(self.cut)]
+
+    def summary(self) -> str:
+        """Return the numbers of sectors and locations, and the minimum group size."""
+        locations, k = int(self.cut.locations.sum()), self.params.min_k
+        return f"{len(self):,} sectors with {locations:,} locations, each of at least {k:,} {self.cut.k_unit}"
 
     @cached_property
     def sectors(self) -> pa.Table:

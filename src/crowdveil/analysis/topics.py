@@ -4,11 +4,17 @@ What it does
 ------------
 Latent Dirichlet Allocation treats each hour as a document and each pair of zones as a word, repeated once per trip. It finds
 topics, each a mixture of flows, such that every hour is a mixture of few topics: commuting to work, commuting home, night.
+Topics with less than 0.5 % of the trips are left out with a note: more were requested than the hours have. `topic-number` helps
+to choose their number.
 `hours` are the shares of the topics in each hour, `flows` the shares of the flows in each topic. Topics are numbered by their
 trips, the largest first.
 
 Documents are the hours of the week (or of the day), or single time steps. Words are pairs of target zones, with the release
 spread over them as `reconstruct` does; or pairs of areas of the release.
+
+With the original, its topics are found in the same way, over the largest flows of both, and each topic of the release is paired
+with one of the original so that the sum of their distances is smallest. The distance of two topics is the total variation: half
+the sum of the differences of their shares of flows, 0 for equal topics, 1 for topics without a common flow.
 
 Notes
 -----
@@ -27,7 +33,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -51,6 +57,24 @@ MAX_LISTED = 3
 """Flows of a topic in the summary."""
 EMPTY = 0.005
 """Share of all trips below which a topic counts as empty: more topics were requested than the hours have."""
+
+
+class TopicMatch(NamedTuple):
+    """Topics of a release paired with those of the original.
+
+    Attributes
+    ----------
+    topic
+        The topic of the original for each topic of the release, -1 where it has fewer.
+    distance
+        Total variation between the two, NaN where there is none.
+    original_topics
+        Number of topics of the original that are not empty.
+    """
+
+    topic: Ints
+    distance: Floats
+    original_topics: int
 
 
 class TopicParams(Params):
@@ -96,6 +120,10 @@ class Topics(Tabular):
         Share of each topic in all trips.
     covered
         Share of the release's trips in the words.
+    empty
+        Number of topics that were found empty, and left out.
+    match
+        The topics paired with those of the original; None without it.
     """
 
     study: Study
@@ -110,14 +138,11 @@ class Topics(Tabular):
     flows: Floats
     share: Floats
     covered: float
+    empty: int = 0
+    match: TopicMatch | None = None
 
     def __len__(self) -> int:
         return len(self.flows)
-
-    @property
-    def filled(self) -> int:
-        """Number of topics that are not empty; they come first."""
-        return max(1, int((self.share >= EMPTY).sum()))
 
     def main_flows(self, topic: int, count: int | None = None) -> list[tuple[int, int, float]]:
         """Return origin, destination and share of the largest flows of a topic."""
@@ -174,6 +199,8 @@ class Topics(Tabular):
             "meaning": "hours: share of a topic in the published trips of an hour; flows: share of a flow in a topic.",
             "share_of_trips": [round(float(s), 6) for s in self.share],
             "trips_in_words": round(self.covered, 6),
+            "empty_topics_left_out": self.empty,
+            **({} if self.match is None else _as_json(self.match)),
         }
 
     def write(self, path: Path, progress: Progress = no_progress) -> None:
@@ -185,52 +212,151 @@ class Topics(Tabular):
     def lines(self) -> list[str]:
         """Return a line per topic: its share of trips, peak hour and main flows."""
         slots, by_slot = self.by_slot()
-        rows = [["topic", "peak", "main flows", "of trips"]]
-        for topic in range(self.filled):
+        match = self.match
+        rows = [["topic", "peak", "main flows", "of trips", *([] if match is None else ["from the original"])]]
+        for topic in range(len(self)):
             main = ", ".join(f"{self.names[o]} → {self.names[d]}" for o, d, _ in self.main_flows(topic, MAX_LISTED))
             peak = slots.name(int(np.nanargmax(by_slot[:, topic])))
-            rows.append([str(topic + 1), peak, main, f"{100 * self.share[topic]:.0f} %"])
-        empty = len(self) - self.filled
+            far = [] if match is None else ["–" if match.topic[topic] < 0 else f"{match.distance[topic]:.2f}"]
+            rows.append([str(topic + 1), peak, main, f"{100 * self.share[topic]:.0f} %", *far])
         documents = {"week": "hour of the week", "day": "hour of the day", "step": "time step"}[self.params.documents]
         plural = documents.replace("hour", "hours").replace("step", "steps")
-        more = f"{counted(empty, 'topic')} {'is' if empty == 1 else 'are'} empty; choose a smaller {Option('topics')}."
+        more = (
+            f"{self.empty} of {self.params.topics} topics {'is' if self.empty == 1 else 'are'} empty and left out (below "
+            f"{100 * EMPTY:g} % of the trips); choose a smaller {Option('topics')}."
+        )
         return [
             f"{counted(len(self), 'topic')} of {counted(len(self.documents), documents, plural)}, "
             f"{counted(len(self.origin), 'flow')} with {100 * self.covered:.0f} % of the published trips",
             "",
             *align_rows(rows, left=3),
-            *(["", render(more, as_command_line)] if empty else []),
+            *(["", render(more, as_command_line)] if self.empty else []),
+            *([] if match is None else ["", _distance_line(self.share, match)]),
         ]
 
 
-def run(study: Study, params: TopicParams, progress: Progress) -> Topics:
-    """Count trips by document and flow, and find the topics."""
+class WordCounts(NamedTuple):
+    """Trips by document and flow.
+
+    Attributes
+    ----------
+    slots
+        The hours; None if documents are time steps.
+    names, places
+        Names of the zones or areas, and their centers.
+    keys
+        Flows that are words, as origin × zones + destination.
+    zones
+        Number of zones or areas.
+    documents
+        Hour or time step of each document that has trips.
+    counts
+        Trips of each flow (column) in each document (row), a sparse matrix.
+    """
+
+    slots: Slots | None
+    names: Labels
+    places: Floats
+    keys: Ints
+    zones: int
+    documents: Ints
+    counts: Any
+
+
+def count_words(study: Study, params: TopicParams, progress: Progress) -> WordCounts:
+    """Count the trips of the release by document and flow; with the original, over the largest flows of both."""
     release = study.released.release
     slots = None if params.documents == "step" else Slots.of([release], params.documents)
     if slots is None and release.step_s is None:
         raise InputError(
             f"topics need time steps, but the release has none; make one with times and {Option('step', '1h')}."
         )
-    groups = Groups.steps(release) if slots is None else slots.groups(release)
     side, names, places = _places(study, params)
-    keys, volume = _largest(side, params.most_flows)
-    counts = _counts(side, groups, keys, progress)
-    filled = np.flatnonzero(counts.sum(axis=1) > 0)
+    keys = _largest(side, params.most_flows)
+    if study.original is not None:
+        keys = np.union1d(keys, _largest(study.original, params.most_flows))
+    counts, filled = _filled_counts(side, slots, keys, progress)
     if len(filled) < 2 or len(keys) < 2:
         raise InputError("topics need at least two hours and two flows with published trips; give a longer release.")
-    hours, flows = _topics(counts[filled], params)
-    # The share of each topic in all trips: hours are weighted by their trips.
-    share = counts[filled].sum(axis=1) @ hours / volume
-    order = np.argsort(-share, kind="stable")
-    origin, destination = keys // side.shares.zones, keys % side.shares.zones
+    return WordCounts(slots, names, places, keys, side.shares.zones, filled, counts)
+
+
+def _filled_counts(side: StudySide, slots: Slots | None, keys: Ints, progress: Progress) -> tuple[Any, Ints]:
+    """Return trips by document and flow, and the documents, of those that have trips."""
+    groups = Groups.steps(side.release) if slots is None else slots.groups(side.release)
+    counts = _counts(side, groups, keys, progress)
+    filled = np.flatnonzero(counts.sum(axis=1) > 0)
+    return counts[filled], filled
+
+
+def run(study: Study, params: TopicParams, progress: Progress) -> Topics:
+    """Count trips by document and flow, and find the topics."""
+    words = count_words(study, params, progress)
+    hours, flows, share, empty = _not_empty(words.counts, params)
+    match = None
+    if study.original is not None:
+        original, _ = _filled_counts(study.original, words.slots, words.keys, progress)
+        match = match_topics(flows, _not_empty(original, params)[1])
+    covered = float(words.counts.sum() / study.released.release.volume.sum())
+    origin, destination = words.keys // words.zones, words.keys % words.zones
     return Topics(
-        study, params, names, places, slots, filled, hours[:, order], origin, destination, flows[order], share[order],
-        float(volume / release.volume.sum()),
+        study, params, words.names, words.places, words.slots, words.documents, hours, origin, destination, flows, share,
+        covered, empty, match,
     )  # fmt: skip
+
+
+def _not_empty(counts: Any, params: TopicParams) -> tuple[Floats, Floats, Floats, int]:
+    """Return shares of topics in documents, of flows in topics and of topics in all trips, and the number of empty topics.
+
+    Topics are in order of their trips; empty ones are left out, and their shares of documents go to the others.
+    """
+    model, hours = fit_topics(counts, params.topics, params.rounds, params.seed)
+    flows = shares_of_words(model)
+    # The share of each topic in all trips: hours are weighted by their trips.
+    share = counts.sum(axis=1) @ hours / counts.sum()
+    order = np.argsort(-share, kind="stable")
+    order = order[: max(1, int((share >= EMPTY).sum()))]
+    hours = hours[:, order] / hours[:, order].sum(axis=1, keepdims=True)
+    return hours, flows[order], counts.sum(axis=1) @ hours / counts.sum(), len(share) - len(order)
+
+
+def match_topics(flows: Floats, original: Floats) -> TopicMatch:
+    """Pair topics, given as shares of the same flows, with those of the original: the pairs with the least sum of distances."""
+    from scipy.optimize import linear_sum_assignment
+
+    distance = np.abs(flows[:, None, :] - original[None, :, :]).sum(axis=2) / 2
+    topic, far = np.full(len(flows), -1, np.int64), np.full(len(flows), np.nan)
+    for own, other in zip(*linear_sum_assignment(distance), strict=True):
+        topic[own], far[own] = other, distance[own, other]
+    return TopicMatch(topic, far, len(original))
+
+
+def _distance_line(share: Floats, match: TopicMatch) -> str:
+    """Return the mean distance of paired topics, weighted by their trips."""
+    paired = match.topic >= 0
+    mean = float((share[paired] * match.distance[paired]).sum() / share[paired].sum())
+    return (
+        f"distance from the topics of the original: {mean:.3f} (0 equal, 1 no common flow), mean by trips over "
+        f"{int(paired.sum())} pairs; the original has {counted(match.original_topics, 'topic')}"
+    )
+
+
+def _as_json(match: TopicMatch) -> dict[str, Any]:
+    """Return the pairing as plain values, topics from 1."""
+    far = [None if np.isnan(d) else round(float(d), 6) for d in match.distance]
+    return {
+        "topic_of_original": [None if t < 0 else int(t) + 1 for t in match.topic],
+        "distance_from_original": far,
+        "topics_of_original": match.original_topics,
+    }
 
 
 def _places(study: Study, params: TopicParams) -> tuple[StudySide, Labels, Floats]:
     """Return the flows between zones or areas, with names and centers of these."""
+    if params.words == "areas" and study.original is not None:
+        raise InputError(
+            Option("words"), f"the original has no areas; compare topics of zones, or leave {Option('original')} out."
+        )
     if params.words == "zones":
         zones = study.zones
         return study.released, zones.ids, np.column_stack([zones.lon, zones.lat])
@@ -242,13 +368,14 @@ def _places(study: Study, params: TopicParams) -> tuple[StudySide, Labels, Float
     return StudySide(study.released.release, alone), areas.names, middle
 
 
-def _largest(side: StudySide, most: int) -> tuple[Ints, float]:
-    """Return the keys (origin × zones + destination) of the largest flows over all time, ascending, and their trips."""
+def _largest(side: StudySide, most: int) -> Ints:
+    """Return the keys (origin × zones + destination) of the largest flows over all time, ascending."""
     everything = Groups.all(side.release)
     chunks = [(_keys(side, c.origin, c.destination), c.volume) for c in estimate_chunks(side, everything)]
     keys, volume = (np.concatenate(column) for column in zip(*chunks, strict=True))
     top = np.sort(np.argsort(-volume, kind="stable")[:most])
-    return keys[top], float(volume[top].sum())
+    chosen: Ints = keys[top]
+    return chosen
 
 
 def _keys(side: StudySide, origin: Any, destination: Any) -> Ints:
@@ -270,15 +397,19 @@ def _counts(side: StudySide, groups: Groups, keys: Ints, progress: Progress) -> 
     return total
 
 
-def _topics(counts: Any, params: TopicParams) -> tuple[Floats, Floats]:
-    """Return the shares of topics in documents, and of flows in topics."""
+def fit_topics(counts: Any, topics: int, rounds: int, seed: int) -> tuple[Any, Floats]:
+    """Return the model of topics, and their shares in each document."""
     decomposition = import_extra("sklearn.decomposition", "scikit-learn", "analysis", "finding topics")
-    model = decomposition.LatentDirichletAllocation(params.topics, max_iter=params.rounds, random_state=params.seed)
+    model = decomposition.LatentDirichletAllocation(topics, max_iter=rounds, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # deprecations of sparse matrices do not matter here
         hours = model.fit_transform(counts)
-    flows = model.components_ / model.components_.sum(axis=1, keepdims=True)
-    return np.asarray(hours, np.float64), np.asarray(flows, np.float64)
+    return model, np.asarray(hours, np.float64)
+
+
+def shares_of_words(model: Any) -> Floats:
+    """Return the share of each flow (column) in each topic (row) of a model."""
+    return np.asarray(model.components_ / model.components_.sum(axis=1, keepdims=True), np.float64)
 
 
 ANALYSIS = Analysis(
@@ -288,10 +419,10 @@ ANALYSIS = Analysis(
     __doc__ or "",
     "Latent Dirichlet Allocation: hours are documents, flows are words. Reports the share of each topic in each hour, and the "
     "main flows of each topic.",
-    compares=False,
     extra="analysis",
     examples=(
         "out/ --topics 5 -o topics.json",
         "out/ --zones zones.geojson --to-h3 7 --documents day --plot topics.png",
+        "out/ --zones zones.geojson --original trips.parquet",
     ),
 )

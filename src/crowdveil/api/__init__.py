@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from crowdveil.api.analyze import analyze, check_outputs, land_use, profiles, quadtree_heatmap, reconstruct, topics
+from crowdveil.api.analyze import (
+    analyze,
+    check_outputs,
+    land_use,
+    profiles,
+    quadtree_heatmap,
+    reconstruct,
+    topic_number,
+    topics,
+)
 from crowdveil.api.attack import attack
 from crowdveil.api.compare import compare, compare_inputs, sweep, sweep_trajectories
 from crowdveil.api.derive import derive
@@ -45,6 +54,7 @@ __all__ = [
     "reconstruct",
     "sweep",
     "sweep_trajectories",
+    "topic_number",
     "topics",
     "verify",
     "write_report",

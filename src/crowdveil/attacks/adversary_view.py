@@ -9,8 +9,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from crowdveil.attacks.box_view import SEARCH_BOXES, Cells, box_records
 from crowdveil.errors import InputError, Option
 from crowdveil.model.arrays import Floats, Ints, distinct, row_slices
+from crowdveil.model.box_bounds import BoxBounds
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
@@ -153,20 +155,29 @@ class AttackScenario:
         """Return the scenario with the adversary searching the original; both share what was computed."""
         return replace(self, look="original")
 
-    def view(self, tile_m: float | None, precision: Precision | None = None) -> AdversaryView:
-        """Return the view by square tiles (exact positions where `tile_m` is None), with times where they are known."""
-        if (tile_m, precision) not in self._made:
-            self._made[tile_m, precision] = self._histories(self._numbers(tile_m, precision))
-        targets, published = self._made[tile_m, precision]
+    def view(self, tile_m: float | None, precision: Precision | None = None, known: int | None = None) -> AdversaryView:
+        """Return the view by square tiles (exact positions where `tile_m` is None), with times where they are known.
+
+        `known` is the number of known records, which boxes are searched with; None where visits are counted.
+        """
+        key: tuple[Any, ...] = (tile_m, precision)
+        if self.look == "release" and self.release is not None and self.release.boxes is not None:
+            key = (tile_m, precision, known)
+        if key not in self._made:
+            number = self._histories_in_boxes if len(key) == 3 else self._histories
+            self._made[key] = number(*key)
+        targets, published = self._made[key]
         if published is None or self.look == "original":
             return AdversaryView(targets, targets)
         return AdversaryView(
             targets, published, released=True, paired=self.release is not None and self.release.source is not None
         )
 
-    def _histories(self, number: Ints) -> tuple[LocationHistories, LocationHistories | None]:
+    def _histories(
+        self, tile_m: float | None, precision: Precision | None
+    ) -> tuple[LocationHistories, LocationHistories | None]:
         """Return the histories of targets, and of published candidates."""
-        data, release = self.data, self.release
+        data, release, number = self.data, self.release, self._numbers(tile_m, precision)
         locations, n = int(number.max(initial=-1)) + 1, data.points
         whose = data.person if self.k_unit == "people" else np.arange(len(data))
         linked = self.units == "people"
@@ -181,6 +192,45 @@ class AttackScenario:
         label = None if release.source is None else whose[release.source]
         person = release.person if linked else None
         return targets, _histories(number[n:], release.t, release.offsets, person, label, locations)
+
+    def _histories_in_boxes(
+        self, tile_m: float | None, precision: Precision | None, known: int | None
+    ) -> tuple[LocationHistories, LocationHistories]:
+        """Return the histories of targets, and of published candidates that are in every location which their boxes meet."""
+        data, release = self.data, self.release
+        if release is None or release.boxes is None:
+            raise ValueError("a release without boxes")
+        if known is None or self.units == "people":
+            raise InputError(
+                "release",
+                f"it has boxes, which show no visits of a person to count; take one of {', '.join(SEARCH_BOXES)}.",
+            )
+        if tile_m is None:
+            raise InputError(Option("tile_m"), "the release has boxes; give the side of the tiles of known locations.")
+        found = box_records(self._cells(release.boxes, tile_m, precision), release.offsets, known)
+        locations = int(found.of_data.max(initial=-1)) + 1
+        whose = data.person if self.k_unit == "people" else np.arange(len(data))
+        label = np.arange(len(release)) if release.source is None else whose[release.source]
+        return (
+            LocationHistories(found.of_data, data.offsets, whose, locations),
+            LocationHistories(found.location, found.offsets, label, locations),
+        )
+
+    def _cells(self, boxes: BoxBounds, tile_m: float, precision: Precision | None) -> Cells:
+        """Return tiles and times of the original points and of the sides of boxes, counted from the least of the original."""
+        west, east, south, north = boxes.sides(self.data.projection)
+        x, y = self.data.xy
+
+        def counted(of_data: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints, Ints]:
+            least = of_data.min(initial=np.iinfo(np.int64).max)
+            return of_data - least, low - least, high - least
+
+        squares = ((_squares(values, tile_m) for values in axis) for axis in ((y, south, north), (x, west, east)))
+        times = (self.data.t, boxes.t_min, boxes.t_max)
+        moments = (cut(t, precision) if precision else np.zeros(len(t), np.int64) for t in times)
+        rows, columns, instants = (counted(*axis) for axis in (*squares, moments))
+        low, high = ((rows[i], columns[i], instants[i]) for i in (1, 2))
+        return Cells(rows[0], columns[0], instants[0], low, high)
 
     def _numbers(self, tile_m: float | None, precision: Precision | None) -> Ints:
         """Return a number for the location, or location and time, of each record, those of the release last; south to north."""

@@ -26,6 +26,7 @@ import numpy as np
 from crowdveil import engine
 from crowdveil.attacks.adversary_view import AdversaryView, AttackScenario, LocationHistories, Units, numbered
 from crowdveil.attacks.base import Attack, FlowAttackParams, KnowledgeParams, Risk, TimeParams
+from crowdveil.attacks.box_view import TooManyTilesError
 from crowdveil.attacks.od import differencing, homogeneity, minimum_group_size, singleton_margins
 from crowdveil.attacks.od.published import Published
 from crowdveil.attacks.search import MatchRule, search_risk
@@ -248,19 +249,27 @@ def _on_trajectories(
         progress(number, len(adversaries) + 1)
         parameters = {"tile_m": TILE_M, "knowledge": known, "people": tried, "seed": seed,
                       "max_combinations": CHOICES, "samples": SAMPLES}  # fmt: skip
-        params = attack.params.checked(parameters)
-        before, after = (
-            attack.run(scenario.on_original(), params, no_progress),
-            attack.run(scenario, params, no_progress),
-        )
+        params, before, after = _before_and_after(attack, scenario, parameters)
         when = f" and {params.time_precision}s" if isinstance(params, TimeParams) else ""
-        words = f"{counted(known, 'location')} by {TILE_M:.0f} m{when}"
+        words = f"{counted(known, 'location')} by {params.tile_m:.0f} m{when}"
         within = goal if is_covered and after.paired else None
         trials.append(_trial(attack.name, words, after, before, within, proven))
     if goal is not None:
         trials.append(_attack_release_itself(data, release, goal, k_unit, proven, seed, tried))
     progress(len(adversaries) + 1, len(adversaries) + 1)
     return trials
+
+
+def _before_and_after(attack: Attack, scenario: AttackScenario, values: dict[str, Any]) -> tuple[Any, Risk, Risk]:
+    """Return the parameters, and the risks in the original and in the release; tiles are larger where boxes meet too many."""
+    while True:
+        params = attack.params.checked(values)
+        try:
+            after = attack.run(scenario, params, no_progress)
+        except TooManyTilesError:
+            values = values | {"tile_m": 4 * values["tile_m"]}
+            continue
+        return params, attack.run(scenario.on_original(), params, no_progress), after
 
 
 def _trial(

@@ -13,6 +13,7 @@ import numpy as np
 from crowdveil import engine
 from crowdveil.attacks.adversary_view import AdversaryView, AttackScenario
 from crowdveil.attacks.base import AdversaryParams, Attack, Interval, KnowledgeParams, Risk
+from crowdveil.attacks.box_view import SEARCH_BOXES
 from crowdveil.model.arrays import Floats, Ints, frozen, row_slices, take_slices
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
@@ -48,7 +49,8 @@ def knowledge_attack(
 
     def run(scenario: AttackScenario, params: Any, progress: Progress) -> Risk:
         """Return the risk of each individual."""
-        view = scenario.view(params.tile_m, getattr(params, "time_precision", None))
+        known = params.knowledge if name in SEARCH_BOXES else None
+        view = scenario.view(params.tile_m, getattr(params, "time_precision", None), known)
         rule = MatchRule(kind, by, getattr(params, "tolerance", 0.0))
         return search_risk(scenario, view, params, rule, progress)
 

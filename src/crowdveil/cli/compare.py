@@ -13,7 +13,7 @@ from crowdveil.comparison.candidates import COMPARING, CONFIDENTIAL, Stage, data
 from crowdveil.comparison.flows import FlowComparisonParams
 from crowdveil.comparison.tables import SUMMARY_FILE, Comparison, check_folder, write_comparison
 from crowdveil.comparison.trajectories import K, TrajectoryComparisonParams
-from crowdveil.errors import Option, ParameterError
+from crowdveil.errors import Option, ParameterError, as_command_line, reason_as
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
@@ -57,7 +57,9 @@ def _call(
 
 def show_comparison(found: Comparison, caption: str, output: str | None, files: str, *, overwrite: bool) -> None:
     """Print a comparison, and write its files if they are wanted."""
-    show_sentences([f"{label} is left out: {reason}" for label, reason in found.left_out.items()])
+    show_sentences(
+        [f"{label} is left out: {reason_as(reason, as_command_line)}" for label, reason in found.left_out.items()]
+    )
     click.echo("\n".join([*found.lines(), "", caption, CONFIDENTIAL]))
     if output is not None:
         write_comparison(found, output, overwrite=overwrite)

@@ -45,5 +45,6 @@ command = click.Command(
     "  crowdveil flows taxi.parquet --grid 500m -o flows.csv\n"
     "  crowdveil flows cabs.csv --from-trajectories stays --stay-s 900 --grid 500m -o flows.parquet\n"
     "  crowdveil flows calls.csv --from-trajectories transitions --voronoi antennas.csv --step 1h -o flows.parquet\n"
+    "  crowdveil flows trips.parquet --zones zones.geojson --step 1h --fold 2w -o two-weeks.parquet\n"
     "  crowdveil flows flows.csv -o flows.omx",
 )

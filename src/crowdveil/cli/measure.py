@@ -25,14 +25,14 @@ from crowdveil.cli.remote_jobs import (
     split_files,
 )
 from crowdveil.compat.mobidatalab.runfiles import measures_of
-from crowdveil.errors import Option, ParameterError
+from crowdveil.errors import Option, ParameterError, as_command_line
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.measures.base import MeasureRequest
 from crowdveil.progress import progress_bar
 from crowdveil.reading import EitherReading, FlowReading
 from crowdveil.registry import MEASURES
-from crowdveil.run.manifest import NOT_OF_FLOWS
+from crowdveil.run.manifest import NOT_OF_FLOWS, ONLY_CHECKED
 from crowdveil.run.options import refuse_table_without_spark
 from crowdveil.runfiles.common import load
 
@@ -87,7 +87,7 @@ def _call(
         if picture is not None:
             found.plot(picture)
     show_notes(notes)
-    show_sentences(found.sentences())
+    show_sentences(found.sentences(as_command_line))
     click.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if as_json else "\n".join(found.lines()))
 
 
@@ -146,7 +146,7 @@ command = click.Command(
         click.Option(["--overwrite"], is_flag=True, help="Replace files that exist."),
         *engine_options(),
         *server_options(),
-        *options_of(EitherReading, without=NOT_OF_FLOWS),
+        *options_of(EitherReading, without=(*NOT_OF_FLOWS, *ONLY_CHECKED)),
     ],
     help="Measure what a release lost of the original flows or trajectories. The numbers are exact and confidential: do not "
     "publish them.\n\n"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import CrowdveilError, Option, ParameterError, as_command_line, render
+from crowdveil.errors import CrowdveilError, Option, ParameterError, Reason
 from crowdveil.method import Method
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
@@ -164,7 +164,7 @@ class RemainingTime:
 def reason_of(error: BaseException) -> str:
     """Return why a method is left out, as a sentence."""
     return (
-        render(error.text, as_command_line)
+        Reason(error)
         if isinstance(error, CrowdveilError)
         else "it needs more memory than there is; use a smaller sample."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,14 @@ import pyarrow as pa
 
 from crowdveil.comparison.candidates import align_columns
 from crowdveil.comparison.flows import step_times
-from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.errors import InputError, Naming, Option, ParameterError, as_argument, as_command_line, render
 from crowdveil.io.flows import with_trees
 from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.io.tables import write_table
 from crowdveil.model.arrays import Floats, Ints, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
+from crowdveil.model.tabular import Tabular
 
 K = (6, 10)
 COARSER = (1, 2, 4, 8, 16, 24)
@@ -50,8 +52,8 @@ class Coarser:
     exact: bool
 
 
-@dataclass(frozen=True, eq=False)
-class Description:
+@dataclass(frozen=True, eq=False, repr=False)
+class Description(Tabular):
     """Figures of OD matrices.
 
     Attributes
@@ -99,8 +101,8 @@ class Description:
             found[f"trips_k{k}"] = float(flows.volume[enough].sum()) / total
         return found
 
-    def lines(self) -> list[str]:
-        """Return the description as text."""
+    def lines(self, naming: Naming = as_command_line) -> list[str]:
+        """Return the description as text, with parameters named as `naming` says."""
         flows, mean, pooled = self.flows, {n: float(v.mean()) for n, v in self.by_step.items()}, self.pooled
         used = len(np.union1d(flows.origin, flows.destination))
         people = "not known; k counts trips" if flows.k_unit == "trips" else f"{flows.distinct_people or 0:,}"
@@ -121,7 +123,7 @@ class Description:
             f"people      {people}",
             "",
         ]
-        return [*head, *align_columns(rows), *self._suggested()]
+        return [*head, *align_columns(rows), *(render(line, naming) for line in self._suggested())]
 
     def _suggested(self) -> list[str]:
         if not self.coarser and not self.suggestion:
@@ -142,7 +144,7 @@ class Description:
             return ""
         if best is None:
             return f"Even {tried[-1].joined} {what} joined leave less than {ENOUGH:.0%} of the trips in flows of {self.k[-1]}."
-        option = "--step" if what == "time steps" else "--grid or --zones"
+        option = f"{Option('step')}" if what == "time steps" else f"{Option('grid')} or {Option('zones')}"
         return f"{best.joined} {what} joined have {ENOUGH:.0%} of the trips in flows of {self.k[-1]}; see {option}."
 
     def as_json(self) -> dict[str, Any]:
@@ -162,6 +164,20 @@ class Description:
             ],
             "suggestion": self.suggestion or None,
         }
+
+    def to_arrow(self) -> pa.Table:
+        """Return the figures of each time step."""
+        return self.table
+
+    def summary(self) -> str:
+        """Return the size of the data, and the share of trips in flows of at least the largest k."""
+        flows, k = self.flows, self.k[-1]
+        share = f"{_percent(self.pooled[f'trips_k{k}'])} of the trips in flows of at least {k} {flows.k_unit}"
+        return f"{len(flows):,} flows, {flows.steps:,} time steps, {len(flows.zones):,} tiles; {share}"
+
+    def _repr_html_(self) -> str:
+        """Return the description as a notebook shows it."""
+        return f"<p><b>Description</b>: {escape(self.summary())}</p><pre>{escape(chr(10).join(self.lines(as_argument)))}</pre>"
 
     @property
     def table(self) -> pa.Table:

@@ -25,7 +25,7 @@ from crowdveil.comparison.candidates import (
 )
 from crowdveil.comparison.requested_measures import Column, Names, figures_of, flow_columns
 from crowdveil.engine import timed_tasks
-from crowdveil.errors import InputError, Option, counted
+from crowdveil.errors import InputError, Option, counted, reason_as
 from crowdveil.guarantees import SuppressionBudget
 from crowdveil.io.flows import with_trees
 from crowdveil.io.times import time_column
@@ -274,7 +274,7 @@ def compare_flow_methods(
             left_out[candidate.label] = reason_of(error)
         remaining.add(cost[candidate.label])
     if not outcomes:
-        raise InputError(next(iter(left_out.values())))
+        raise InputError(reason_as(next(iter(left_out.values())), str))
     return FlowComparison(flows, shared, tuple(outcomes), left_out)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from crowdveil.comparison.candidates import (
 )
 from crowdveil.comparison.flows import MethodResult, run_candidate, shown
 from crowdveil.comparison.requested_measures import Column, flow_columns
-from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError, reason_as
 from crowdveil.model.arrays import slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.tabular import Tabular
@@ -283,7 +283,7 @@ def run_sweep(
 ) -> Sweep:
     """Run every trial on the same matrices; one that fails is left out; raise if all fail.
 
-    All budgets of one k run one after the other, so that boxes are built once for them.
+    All budgets of one k run one after the other, so that boxes are built, and searched, once for them.
     """
     listed = {column.key: column for column in columns or flow_columns(None)}
     if "v_target" in varied:
@@ -294,8 +294,9 @@ def run_sweep(
     _warm_up(chosen[0], flows, seed)
     ks = {i: getattr(candidate.params, "k", 0) for i, candidate in enumerate(chosen)}
     for k in sorted(set(ks.values())):
-        with keep_boxes(flows):
-            for i in (i for i in ks if ks[i] == k):
+        mine = [i for i in ks if ks[i] == k]
+        with keep_boxes(flows, [chosen[i].params for i in mine]) as kept:
+            for i in mine:
                 budget = _budget(chosen[i])
                 label = f"k = {k}" + ("" if budget == (None, None) else f", {budget_shown(*budget)} suppressed")
                 values = {name: getattr(chosen[i].params, name) for name in varied}
@@ -307,10 +308,23 @@ def run_sweep(
                 except REFUSALS as error:
                     left_out[label] = reason_of(error)
                 remaining.add(1)
+        if kept.solutions:
+            found |= _with_shared_seconds({i: found[i] for i in mine if i in found})
     if not found:
-        raise InputError(next(iter(left_out.values())))
+        raise InputError(reason_as(next(iter(left_out.values())), str))
     label = ":".join(part for part in chosen[0].label.split(":") if part.partition("=")[0] not in varied)
     return Sweep(label, flows, tuple(found[i] for i in sorted(found)), left_out, [*listed.values()])
+
+
+def _with_shared_seconds(trials: Mapping[int, SweepPoint]) -> dict[int, SweepPoint]:
+    """Return trials with the mean of the seconds of those that differ in their budget alone: they were solved together."""
+    shared = {}
+    for i, trial in trials.items():
+        together = [other.outcome for other in trials.values() if other.varied == trial.varied]
+        by_step = np.mean([outcome.seconds_by_step for outcome in together], axis=0)
+        seconds = float(np.mean([outcome.seconds for outcome in together]))
+        shared[i] = replace(trial, outcome=replace(trial.outcome, seconds=seconds, seconds_by_step=by_step))
+    return shared
 
 
 def _warm_up(candidate: Candidate, flows: Flows, seed: int) -> None:

@@ -26,7 +26,7 @@ from crowdveil.comparison.candidates import (
 )
 from crowdveil.comparison.requested_measures import Column, Names, columns_of, named_measures
 from crowdveil.comparison.sweep import recommend
-from crowdveil.errors import CrowdveilError, InputError, Option, ParameterError, counted
+from crowdveil.errors import CrowdveilError, InputError, Option, ParameterError, Reason, counted, reason_as
 from crowdveil.measures.base import MeasureRequest, shown
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.measures.trajectory.range_queries import RangeQueryParams
@@ -314,7 +314,7 @@ def compare_trajectory_methods(
             TrajectoryOutcome(candidate.label, candidate.k, by_window, removed, seconds, remark, scores, parameters)
         )
     if not outcomes:
-        raise InputError(next(iter(left_out.values())))
+        raise InputError(reason_as(next(iter(left_out.values())), str))
     return TrajectoryMethodComparison(data, shared, tuple(outcomes), left_out)
 
 
@@ -334,7 +334,7 @@ def _scores(
             found[column.key] = float(np.ravel(column.of(values[asked.label]))[0])
         except CrowdveilError as error:
             found[column.key] = float("nan")
-            left_out[f"{asked.label} of {label}"] = str(error)
+            left_out[f"{asked.label} of {label}"] = Reason(error)
     return found
 
 

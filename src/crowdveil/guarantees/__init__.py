@@ -8,10 +8,18 @@ from pydantic import ValidationError
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees.base import Finding, Guarantee, Outcome
+from crowdveil.guarantees.boxes import TruthfulBoxes
 from crowdveil.guarantees.budget import SuppressionBudget
 from crowdveil.guarantees.combinations import CombinationKAnonymity
 from crowdveil.guarantees.derived import SumsOfParent
-from crowdveil.guarantees.extent import GeneralizationLimit, MaxArea, MinInhabitedTiles, MinTiles
+from crowdveil.guarantees.extent import (
+    GeneralizationLimit,
+    MaxArea,
+    MinInhabitedTiles,
+    MinPoiCategories,
+    MinPois,
+    MinTiles,
+)
 from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, WellFormedFlows
 from crowdveil.guarantees.noise import DifferentialPrivacy
 from crowdveil.guarantees.original import BoundedVolumes, TrueVolumes
@@ -41,6 +49,8 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     GeneralizationLimit,
     MinTiles,
     MinInhabitedTiles,
+    MinPois,
+    MinPoiCategories,
     MaxArea,
     WellFormedFlows,
     TrueVolumes,
@@ -54,6 +64,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     SwappedTrajectories,
     NoOwnPoints,
     SharedTilePairs,
+    TruthfulBoxes,
     LocationsOnTileCenters,
     WellFormedTrajectories,
     SectorKAnonymity,
@@ -77,6 +88,8 @@ __all__ = [
     "LocationsOnTileCenters",
     "MaxArea",
     "MinInhabitedTiles",
+    "MinPoiCategories",
+    "MinPois",
     "MinTiles",
     "NoOwnPoints",
     "OriginalPoints",
@@ -92,6 +105,7 @@ __all__ = [
     "SwappedTrajectories",
     "TrajectoryKAnonymity",
     "TrueVolumes",
+    "TruthfulBoxes",
     "WellFormedFlows",
     "WellFormedSectors",
     "WellFormedTrajectories",

@@ -109,6 +109,82 @@ class MinInhabitedTiles(Guarantee):
         return f"{said}." if with_original else f"{said}; {NEEDS_ORIGINAL} which tiles are inhabited."
 
 
+class _MinPois(Guarantee):
+    """Areas contain points of interest; which tiles have some, only the user's table shows."""
+
+    kind: ClassVar[Kind] = "privacy"
+    tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", "small": "sum"}
+
+    def check(self, written: WrittenRelease) -> Finding:
+        """Return that this needs the table of points of interest."""
+        rows = len(written.data)
+        return self.make_finding(False, {"rows": rows, "small": 0}, open_=rows > 0)
+
+    def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
+        """Count the points of interest in the tiles of the areas that each row names."""
+        if original.pois is None:
+            return self.check(written)
+        entries = list(
+            zip(*(getattr(original.pois, name).tolist() for name in ("tile", "category", "count")), strict=True)
+        )
+        own = dict(zip(original_zones(written, original).tolist(), range(len(written.tile_names)), strict=True))
+        held: dict[int, list[tuple[int, int]]] = {}
+        for tile, category, count in entries:
+            if tile in own:
+                held.setdefault(own[tile], []).append((category, count))
+        enough = [
+            self._fits([entry for tile in {*tiles.tolist()} for entry in held.get(tile, ())])
+            for tiles in written.area_tiles
+        ]
+        small = _rows_naming(written, ~np.array([*enough, False]))  # the last is for an area that is not listed
+        return self.make_finding(small > 0, {"rows": len(written.data), "small": small}, with_original=True)
+
+    def _fits(self, entries: list[tuple[int, int]]) -> bool:
+        """Return whether points, as pairs of a category and a number of points, are enough."""
+        raise NotImplementedError
+
+    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
+        """Return how many rows name an area with fewer points or categories."""
+        said = f"{counted(counts['rows'], 'row')} checked, {counts['small']:,} name an area with fewer"
+        return f"{said}." if with_original else f"{NEEDS_ORIGINAL} where points of interest are; give their table."
+
+
+class MinPois(_MinPois):
+    """No area has fewer points of interest (l-diversity)."""
+
+    name: ClassVar[str] = "min-pois"
+
+    pois: int = Field(ge=1)
+
+    def statement(self) -> str:
+        """Return the guarantee in one sentence."""
+        return (
+            f"Every origin and every destination has at least {counted(self.pois, 'point')} of interest of the table that the "
+            "release was made with."
+        )
+
+    def _fits(self, entries: list[tuple[int, int]]) -> bool:
+        return sum(count for _, count in entries) >= self.pois
+
+
+class MinPoiCategories(_MinPois):
+    """No area has points of interest of fewer categories (l-diversity)."""
+
+    name: ClassVar[str] = "min-poi-categories"
+
+    categories: int = Field(ge=1)
+
+    def statement(self) -> str:
+        """Return the guarantee in one sentence."""
+        return (
+            f"Every origin and every destination has points of interest of at least {self.categories:,} different categories of "
+            "the table that the release was made with."
+        )
+
+    def _fits(self, entries: list[tuple[int, int]]) -> bool:
+        return len({category for category, count in entries if count > 0 and category >= 0}) >= self.categories
+
+
 class MaxArea(Guarantee):
     """Areas of published flows are small enough to be useful."""
 

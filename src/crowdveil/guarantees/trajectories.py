@@ -13,11 +13,14 @@ from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, Splitting, faults_in, flags
 from crowdveil.guarantees.outlines import broken_outlines
 from crowdveil.io.written_release import TRAJECTORY_COLUMNS, WrittenRelease
-from crowdveil.model.arrays import Ints
+from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.box_bounds import BOX_COLUMNS, BoxBounds
 from crowdveil.model.trajectories import Trajectories
 
 OTHER_NUMBER = "the files have another number of trajectories than the release."
 WHOSE = "the people behind them are known only during the run, and files do not show them"
+CENTER_DEGREES = 1e-5
+"""Rounding of the centers of boxes."""
 _FAULTS = {
     "columns": "columns are missing or more than they should be",
     "missing_values": "values are missing",
@@ -27,6 +30,7 @@ _FAULTS = {
     "off_globe": "a position is off the globe",
     "two_people": "a trajectory has two people",
     "people_not_numbered": "people are not numbered 1, 2, …",
+    "broken_box": "bounds of a box are in the wrong order, off the globe, or not around its center",
 }
 
 
@@ -47,7 +51,8 @@ class WellFormedTrajectories(Guarantee):
     def check(self, written: WrittenRelease) -> Finding:
         """Check columns, numbering, order and coordinates."""
         table, faults = written.data, []
-        if not set(TRAJECTORY_COLUMNS) <= set(table.column_names) <= {*TRAJECTORY_COLUMNS, "user_id"}:
+        extra = set(table.column_names) - {*TRAJECTORY_COLUMNS, "user_id"}
+        if not set(TRAJECTORY_COLUMNS) <= set(table.column_names) or extra not in (set(), set(BOX_COLUMNS)):
             return self.make_finding(True, {"points": len(table), "columns": 1})
         if any(table[c].null_count for c in table.column_names):
             return self.make_finding(True, {"points": len(table), "missing_values": 1})
@@ -63,6 +68,8 @@ class WellFormedTrajectories(Guarantee):
             faults += self._people(number, written.column("user_id"))
         if broken_outlines(written.features):
             faults.append("broken_outline")
+        if written.boxes is not None and not _sound(written.boxes, lon, lat, t):
+            faults.append("broken_box")
         return self.make_finding(bool(faults), {"points": len(table), **dict.fromkeys(faults, 1)})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
@@ -191,6 +198,15 @@ class SegmentKAnonymity(TrajectoryKAnonymity):
         return self.make_finding(few > 0, {"few_people": few, **self._sizes(group)}, with_original=True)
 
 
+def _sound(boxes: BoxBounds, lon: Floats, lat: Floats, t: Ints) -> bool:
+    """Return whether all boxes are on the globe, not inside out, and have the published points as centers."""
+    on_globe = all(np.all(np.abs(side) <= 180) for side in (boxes.lon_min, boxes.lon_max))
+    on_globe = on_globe and all(np.all(np.abs(side) <= 90) for side in (boxes.lat_min, boxes.lat_max))
+    aside = np.abs((lon - boxes.lon_min - boxes.width / 2 + 180) % 360 - 180)
+    aside = np.maximum(aside, np.abs(lat - (boxes.lat_min + boxes.lat_max) / 2))
+    return bool(on_globe and np.all(aside <= CENTER_DEGREES) and np.all(boxes.contains(lon, lat, t)))
+
+
 def _small_classes(group: Ints, person: Ints, k: int) -> int:
     """Return the number of equivalence classes with fewer than k different people."""
     ids = int(person.max(initial=0)) + 1
@@ -199,9 +215,10 @@ def _small_classes(group: Ints, person: Ints, k: int) -> int:
 
 
 def _equivalence_classes(written: WrittenRelease) -> Ints:
-    """Return the equivalence class of each written trajectory: equal point for point, times included."""
+    """Return the equivalence class of each written trajectory: equal point for point, times and boxes included."""
     number, t = written.column("published_id"), written.column("timestamp")
-    points = np.column_stack([written.column("lon"), written.column("lat"), t.astype(np.float64)])
+    bounds = () if written.boxes is None else (side.astype(np.float64) for side in written.boxes)
+    points = np.column_stack([written.column("lon"), written.column("lat"), t.astype(np.float64), *bounds])
     begins = np.flatnonzero(np.diff(number, prepend=number[0] - 1 if len(number) else 0))
     # A hash of the points of each: copies of them would take as much memory again as the table.
     every, group = points.view(np.uint8).reshape(-1).data, dict[bytes, int]()

@@ -33,6 +33,8 @@ USUAL: dict[str, tuple[str, ...]] = {
     "weight": (),
     "zone_id": ("zone_id", "tile_id", "id", "zone", "tile", "objectid", "locationid", "location_id", "geoid", "fid"),
     "zone_name": ("zone_name", "name", "station_name", "label", "zone", "nom", "nome", "nombre"),
+    "poi_count": ("count", "pois", "poi_count", "n_pois", "n"),
+    "poi_category": ("category", "poi_category", "type", "kind", "class", "amenity"),
     "zone_region": ("borough", "district", "region", "county", "municipality", "city", "state"),
 }  # fmt: skip
 """Recognized names of each role, best first; compared without case."""

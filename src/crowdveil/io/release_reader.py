@@ -32,6 +32,16 @@ def load_flow_release_alone(written: WrittenRelease, zones: Zones, step_s: int |
     return _release(written, zones, None, step_s, tz)
 
 
+def places_in_table(written: WrittenRelease, flows: Flows) -> tuple[Ints, Ints]:
+    """Return the place of each row, and of each time step, of a loaded release in the written tables.
+
+    A release loaded by `load_flow_release` is in order of time; files of a cluster are in any order.
+    """
+    intervals = read_intervals(written, flows.step_s, flows.tz) if written.has_intervals else None
+    rows = np.argsort(_row_times(written, flows, intervals), kind="stable")
+    return rows, np.argsort(_times(written, written.steps, flows), kind="stable")
+
+
 def load_trajectory_release(written: WrittenRelease) -> TrajectoryRelease:
     """Return a release of trajectories, in the order of their numbers, without its areas."""
     if written.is_flows:
@@ -46,7 +56,7 @@ def load_trajectory_release(written: WrittenRelease) -> TrajectoryRelease:
         raise InputError(written.folder, "trajectories are not numbered 1, 2, …; verify the release.")
     people = written.column("user_id")[first] if "user_id" in written.data.column_names else None
     lon, lat = written.column("lon"), written.column("lat")
-    return TrajectoryRelease(lon, lat, t, np.append(first, len(number)), people)
+    return TrajectoryRelease(lon, lat, t, np.append(first, len(number)), people, boxes=written.boxes)
 
 
 def wrap_trajectories(published: Trajectories, source: Ints | None) -> TrajectoryRelease:
@@ -61,13 +71,9 @@ def _release(
     if not written.is_flows:
         raise InputError(written.folder, "wanted a release of flows, but it holds trajectories.")
     counts: FlowUnit = "people" if "people" in written.data.column_names else "trips"
-    row_t, (t, suppressed) = _times(written, written.data, flows), _steps(written, flows)
-    intervals = None
-    if written.has_intervals:
-        intervals = read_intervals(written, step_s, tz)
-        row_t = np.append(intervals.window_start, 0)[
-            np.searchsorted(intervals.offsets, intervals.first, side="right") - 1
-        ]
+    t, suppressed = _steps(written, flows)
+    intervals = read_intervals(written, step_s, tz) if written.has_intervals else None
+    row_t = _row_times(written, flows, intervals)
     if len(np.setdiff1d(row_t, t)):
         raise InputError(written.folder, "a row is of a time step that the table of steps does not list.")
     order = np.argsort(row_t, kind="stable")
@@ -87,6 +93,15 @@ def _release(
         step_s=step_s,
         tz=tz,
     )
+
+
+def _row_times(written: WrittenRelease, flows: Flows | None, intervals: Intervals | None) -> Ints:
+    """Return the time step, or the window, of each row of the table."""
+    if intervals is None:
+        return _times(written, written.data, flows)
+    window = np.searchsorted(intervals.offsets, intervals.first, side="right") - 1
+    starts: Ints = np.append(intervals.window_start, 0)[window]
+    return starts
 
 
 def step_of_intervals(written: WrittenRelease, tz: str) -> int:

@@ -63,7 +63,13 @@ def _step_times(release: FlowRelease, table_format: TableFormat) -> Callable[[In
 def trajectory_table(release: TrajectoryRelease, table_format: TableFormat) -> pa.Table:
     """Return the table of points, with new trajectory ids."""
     table = release.to_arrow()
-    return table.set_column(2, "timestamp", iso_times(release.t, "UTC")) if table_format == "csv" else table
+    if table_format == "csv":
+        times = {"timestamp": release.t}
+        if release.boxes is not None:
+            times |= {"timestamp_min": release.boxes.t_min, "timestamp_max": release.boxes.t_max}
+        for name, seconds in times.items():
+            table = table.set_column(table.column_names.index(name), name, iso_times(seconds, "UTC"))
+    return table
 
 
 MAX_VERTICES = 8_000_000

@@ -107,12 +107,19 @@ def write_sectors(sectors: Sectors, about: dict[str, Any], path: Path) -> None:
     with path.open("w", encoding="utf-8") as file:
         file.write('{"type": "FeatureCollection",\n')
         file.write(f'"{ABOUT}": {json.dumps(described, ensure_ascii=False)},\n"features": [')
-        for i, (ring, (locations, people), values) in enumerate(zip(_rings(sectors), counts, numbers, strict=True)):
+        for i, (outline, (locations, people), values) in enumerate(
+            zip(sector_outlines(sectors), counts, numbers, strict=True)
+        ):
             properties = {"sector": i + 1, "locations": locations, sectors.k_unit: people}
             properties |= dict(zip(NUMBERS, values, strict=True))
-            feature = {"type": "Feature", "properties": properties, "geometry": _geometry(ring)}
+            feature = {"type": "Feature", "properties": properties, "geometry": outline}
             file.write((",\n" if i else "\n") + json.dumps(feature))
         file.write("\n]}\n")
+
+
+def sector_outlines(sectors: Sectors) -> list[dict[str, Any]]:
+    """Return the outline of each sector as a GeoJSON geometry."""
+    return [_geometry(ring) for ring in _rings(sectors)]
 
 
 def _geometry(ring: list[list[float]]) -> dict[str, Any]:

@@ -143,9 +143,9 @@ def _as_table(data: Any) -> pa.Table:
 
 
 def _without_views(table: pa.Table) -> pa.Table:
-    """Return a table with text in plain columns: polars gives views, which few functions take."""
-    plain = [field.with_type(pa.large_string()) if field.type == pa.string_view() else field for field in table.schema]
-    return table.cast(pa.schema(plain))
+    """Return a table with text and bytes in plain columns: polars gives views, which few functions take."""
+    plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    return table.cast(pa.schema([field.with_type(plain.get(field.type, field.type)) for field in table.schema]))
 
 
 def from_pandas(frame: Any) -> pa.Table:

@@ -7,6 +7,7 @@ a mean or median of them would publish something of single trips, and the ids st
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -33,17 +34,28 @@ REACH = 4.0
 """Largest radius of a cell, in median distances between neighboring stations: people walk to a station, and maps are readable."""
 MAX_POSITIONS = 1_000_000
 """Distinct ids and positions beyond which they are no stations."""
-_ROLES = ("origin_lon", "origin_lat", "destination_lon", "destination_lat")
+STATION_ROLES = ("origin_lon", "origin_lat", "destination_lon", "destination_lat")
 
 
 def station_zones(source: Source, columns: OdColumns, named: dict[str, str | None], notes: ReadNotes) -> Zones | None:
     """Return the Voronoi cells of the stations in the data; None if ids have no coordinates, or not one position each."""
+    places = station_columns(source, columns, named)
+    if places is None:
+        return None
+    return zones_of_positions(_count_positions(source, columns, places), columns, notes)
+
+
+def station_columns(source: Source, columns: OdColumns, named: Mapping[str, str | None]) -> dict[str, str] | None:
+    """Return the columns of coordinates by role; None where zones are not named by ids, or ids have no coordinates."""
     if not columns.by_id:
         return None
-    places = find_columns(source, {role: named.get(role) for role in _ROLES}, ReadNotes())
-    if None in places.values():
-        return None
-    found = _count_positions(source, columns, places)
+    found = find_columns(source, {role: named.get(role) for role in STATION_ROLES}, ReadNotes())
+    places = {role: column for role, column in found.items() if column is not None}
+    return places if len(places) == len(STATION_ROLES) else None
+
+
+def zones_of_positions(found: pa.Table | None, columns: OdColumns, notes: ReadNotes) -> Zones | None:
+    """Return the zones of stations from the rows of each id and position, with a note; None if they are no stations."""
     zones = None if found is None else _stations(found)
     choices = f"{Option('zones')}, {Option('voronoi')}, {Option('grid')} or {Option('h3')}"
     if zones is None:
@@ -58,26 +70,36 @@ def station_zones(source: Source, columns: OdColumns, named: dict[str, str | Non
     return zones
 
 
-def _count_positions(source: Source, columns: OdColumns, places: dict[str, str | None]) -> pa.Table | None:
+def _count_positions(source: Source, columns: OdColumns, places: dict[str, str]) -> pa.Table | None:
     """Return the rows of each id and position; None if there are too many for stations."""
     counts: pa.Table | None = None
     ids = [getattr(columns, end) for end in ENDS]
-    names = [*ids, *(c for c in places.values() if c is not None)]
-    for batch in source.batches(names, ids):
-        parts = [] if counts is None else [counts]
-        for end in ENDS:
-            lon, lat = (read_floats(batch[places[f"{end}_{axis}"]], source.name)[0] for axis in ("lon", "lat"))
-            # Adding 0 turns -0 into 0.
-            lon, lat = (np.round(values, DECIMALS) + 0.0 for values in (lon, lat))
-            ids_here = _text(batch[getattr(columns, end)])
-            part = {"id": ids_here, "lon": lon, "lat": lat, "n": np.ones(len(lon), np.int64)}
-            usable = np.isfinite(lon) & np.isfinite(lat) & (np.abs(lon) <= 180) & (np.abs(lat) <= 90)
-            parts.append(pa.table(part).filter(pa.array(usable)).drop_null())
-        grouped = pa.concat_tables(parts).group_by(["id", "lon", "lat"]).aggregate([("n", "sum")])
-        counts = grouped.rename_columns(["id", "lon", "lat", "n"])
+    for batch in source.batches([*ids, *places.values()], ids):
+        parts = [positions(batch, columns, places, source.name), *([] if counts is None else [counts])]
+        counts = _summed(pa.concat_tables(parts))
         if len(counts) > MAX_POSITIONS:
             return None
     return counts
+
+
+def positions(chunk: pa.RecordBatch, columns: OdColumns, places: Mapping[str, str], name: str) -> pa.Table:
+    """Return the ids and positions in a chunk of rows of the data `name`, and the rows of each."""
+    parts = []
+    for end in ENDS:
+        lon, lat = (read_floats(chunk[places[f"{end}_{axis}"]], name)[0] for axis in ("lon", "lat"))
+        # Adding 0 turns -0 into 0.
+        lon, lat = (np.round(values, DECIMALS) + 0.0 for values in (lon, lat))
+        ids = _text(chunk[getattr(columns, end)])
+        part = pa.table({"id": ids, "lon": lon, "lat": lat, "n": np.ones(len(lon), np.int64)})
+        usable = np.isfinite(lon) & np.isfinite(lat) & (np.abs(lon) <= 180) & (np.abs(lat) <= 90)
+        parts.append(part.filter(pa.array(usable)).drop_null())
+    return _summed(pa.concat_tables(parts))
+
+
+def _summed(rows: pa.Table) -> pa.Table:
+    """Return one row for each id and position."""
+    summed = rows.group_by(["id", "lon", "lat"]).aggregate([("n", "sum")])
+    return summed.rename_columns(["id", "lon", "lat", "n"])
 
 
 def _text(column: Any) -> Any:

@@ -22,6 +22,7 @@ from crowdveil.io.times import read_seconds, run_lengths
 from crowdveil.io.values import encode_ids, one_array
 from crowdveil.manifest_schema import AreaList
 from crowdveil.model.arrays import Ints, Mask
+from crowdveil.model.box_bounds import BOX_COLUMNS, BoxBounds
 from crowdveil.model.trajectories import Trajectories
 
 FLOW_COLUMNS = ("t", "origin_area", "destination_area", "volume", "state")
@@ -85,9 +86,16 @@ class WrittenRelease:
     def column(self, name: str) -> Any:
         """Return a column as an array; times as seconds."""
         values = self.values(name)
-        if name in ("t", "until", "timestamp"):
+        if name in ("t", "until", "timestamp", "timestamp_min", "timestamp_max"):
             return read_seconds(values, f"{self.folder}, column {name}").values
         return one_array(values).to_numpy(zero_copy_only=False)
+
+    @property
+    def boxes(self) -> BoxBounds | None:
+        """The bounds of the box of each point, where boxes are published."""
+        if BOX_COLUMNS[0] not in self.data.column_names:
+            return None
+        return BoxBounds(*(self.column(name) for name in BOX_COLUMNS))
 
     def values(self, name: str) -> Any:
         """Return a column as read."""
@@ -298,6 +306,7 @@ _NUMBERS = {
     "volume": pa.int64(), "volume_low": pa.int64(), "volume_high": pa.int64(), "people": pa.int64(), "trips": pa.int64(),
     "published": pa.int64(), "suppressed": pa.int64(),
     "published_id": pa.int64(), "user_id": pa.int64(), "lat": pa.float64(), "lon": pa.float64(),
+    **dict.fromkeys(("lon_min", "lon_max", "lat_min", "lat_max"), pa.float64()),
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Read zones from GeoJSON, GeoPackage, shapefile, GeoParquet, a CSV of centroids, or a GeoDataFrame."""
+"""Read zones from GeoJSON, GeoPackage, shapefile, GeoParquet, a CSV of centroids, a GeoDataFrame, or a table with WKB."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from crowdveil.model.zones import Zones
 
 OVERLAP_ALLOWED = 0.01
 """Maximum overlap as a share of the smaller polygon: digitized borders never match exactly."""
+_GEOMETRY = ("geometry", "geom", "wkb", "wkb_geometry", "the_geom")
 _VECTOR_SUFFIXES = (".geojson", ".json", ".gpkg", ".shp", ".zip", ".fgb")
 
 
@@ -135,6 +136,23 @@ def read_tile_labels(
     return found
 
 
+def read_table(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, str]:
+    """Return the columns of a file of zones or points, its shapes (None for a plain table), and its name for messages."""
+    return _read_shapes(data, notes)
+
+
+def read_points(table: pa.Table, shapes: Labels | None, name: str, notes: ReadNotes) -> tuple[Floats, Floats]:
+    """Return longitudes and latitudes of points, from their shapes or from columns."""
+    import shapely
+
+    if shapes is None:
+        points = _from_centroids(table, name, None, notes)
+    else:
+        _refuse(name, shapely.get_type_id(shapes) != 0, "are no points")
+        points = _from_shapes(shapes, [str(i) for i in range(len(shapes))], name)
+    return points.lon, points.lat
+
+
 def _read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, str]:
     """Return attributes, shapes in degrees of WGS84 (None for a plain table), and the name for messages."""
     import shapely
@@ -148,9 +166,9 @@ def _read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, 
         return _read_vector_file(path, notes)
     source = open_source(data)
     geo = (source.schema.metadata or {}).get(b"geo")
-    if geo is None:
-        return source.read(), None, source.name
     table = source.read()
+    if geo is None:
+        return _read_geometries(table, source.name, notes)
     try:
         about = json.loads(geo)
         column = about["primary_column"]
@@ -159,6 +177,29 @@ def _read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, 
     except (ValueError, LookupError, TypeError, AttributeError, shapely.GEOSException):
         raise InputError(source.name, "the file is broken or holds no zones; wanted GeoParquet with WKB.") from None
     return table.drop_columns([column]), _to_degrees(shapes, crs, source.name, notes), source.name
+
+
+def _read_geometries(table: pa.Table, name: str, notes: ReadNotes) -> tuple[pa.Table, Labels | None, str]:
+    """Return what `_read_shapes` does, of a table whose geometries are WKB: of GeoArrow, or in a column with a usual name."""
+    import shapely
+
+    found = [
+        field
+        for field in table.schema
+        if (pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type))
+        and ((field.metadata or {}).get(b"ARROW:extension:name") == b"geoarrow.wkb" or field.name.lower() in _GEOMETRY)
+    ]
+    if not found:
+        return table, None, name
+    about, column = (found[0].metadata or {}).get(b"ARROW:extension:metadata"), found[0].name
+    try:
+        shapes = shapely.from_wkb(table[column].to_numpy())
+        crs = json.loads(about).get("crs") if about else None
+    except (ValueError, TypeError, AttributeError, shapely.GEOSException):
+        raise InputError(
+            f"{name}, column {column}", "it holds no geometries; wanted outlines or points as WKB."
+        ) from None
+    return table.drop_columns([column]), _to_degrees(shapes, crs, name, notes), name
 
 
 def _read_vector_file(path: Path, notes: ReadNotes) -> tuple[pa.Table, Labels, str]:

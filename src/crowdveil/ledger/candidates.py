@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from crowdveil.errors import InputError, Option
 from crowdveil.guarantees import SumsOfParent, guarantee_from_manifest
 from crowdveil.guarantees.sectors import sector_of
-from crowdveil.io.release_reader import load_flow_release
+from crowdveil.io.release_reader import load_flow_release, places_in_table
 from crowdveil.io.sectors import WrittenSectors
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.ledger.alignment import Covered
@@ -100,27 +100,27 @@ def check_auditable(method_name: str, option: str = "ledger") -> None:
 def flow_candidate(
     ledger: Ledger,
     name: str,
-    data: Any,
-    reading: Reading,
+    inputs: Inputs,
     flows: Flows,
     written: WrittenRelease,
     about: Mapping[str, Any],
 ) -> Candidate:
     """Return the candidate of a written release of flows; `about` has its k and k_unit, and epsilon where it has noise."""
-    return model_candidate(ledger, name, data, reading, flows, load_flow_release(written, flows), about)
+    made = model_candidate(ledger, name, inputs, flows, load_flow_release(written, flows), about)
+    rows, steps = places_in_table(written, flows)
+    place = np.concatenate([rows, made.rows + steps, [-1]])  # the last is for records without a row
+    return replace(made, row=place[made.row])
 
 
 def model_candidate(
     ledger: Ledger,
     name: str,
-    data: Any,
-    reading: Reading,
+    inputs: Inputs,
     flows: Flows,
     release: FlowRelease,
     about: Mapping[str, Any],
 ) -> Candidate:
     """Return the candidate of a release of flows that is not written yet."""
-    inputs = read_records(data, reading, flows, known_columns(ledger), ledger.key)
     _check_kind(ledger, inputs)
     epsilon = about.get("epsilon")
     row = (
@@ -132,6 +132,11 @@ def model_candidate(
         name, inputs.kind, inputs.columns, inputs.files, inputs.records, row, len(release), period_of(flows),
         int(about["k"]), str(about["k_unit"]), step_s=flows.step_s, epsilon=epsilon,
     )  # fmt: skip
+
+
+def inputs_of(ledger: Ledger, data: Any, reading: Reading, flows: Flows) -> Inputs:
+    """Read the source records of flows that were read from `data`, as this ledger identifies them."""
+    return read_records(data, reading, flows, known_columns(ledger), ledger.key)
 
 
 def map_candidate(

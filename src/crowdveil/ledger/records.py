@@ -69,7 +69,7 @@ def read_records(data: Any, reading: Reading, flows: Flows, known: Mapping[str, 
     options = {
         name: value
         for name, value in options.items()
-        if not name.startswith("partition") and name not in ("like", "time_tree")
+        if not name.startswith("partition") and name not in ("like", "time_tree", "pois")
     }
     if isinstance(data, Trips):
         data, options = _table_of(data), options | {"user": None}
@@ -85,7 +85,7 @@ def read_records(data: Any, reading: Reading, flows: Flows, known: Mapping[str, 
         rows["source"].to_numpy()[found], None if person is None else person[found], volume, cell[found]
     )
     if reader.columns.people is not None and person is None:
-        raise _no_people(reader.source.name)
+        raise people_without_ids(reader.source.name)
     return Inputs("flows" if reader.columns.is_flows else "trips", columns, records, files)
 
 
@@ -110,7 +110,8 @@ def input_files(data: Any) -> list[str]:
     return [file_hash(Path(data))] if isinstance(data, str | Path) else []
 
 
-def _no_people(name: object) -> InputError:
+def people_without_ids(name: object) -> InputError:
+    """Return the error about flows whose people are counted but not known."""
     return InputError(
         name,
         "people of different flows may be the same, so that the ledger cannot count those of a difference; give trips with a "
@@ -165,7 +166,7 @@ def _table_of(trips: Trips) -> pa.Table:
 def _cells(flows: Flows, known: Mapping[str, str] | None, key: bytes, files: list[str]) -> Inputs:
     """Return the cells of flows as records."""
     if flows.k_unit == "people":
-        raise _no_people("flows")
+        raise people_without_ids("flows")
     columns = {role: name for role, name in CELLS.items() if role != "time" or flows.step_s is not None}
     if known is not None and set(known) != set(columns):
         raise InputError("flows", "the ledger identifies records by other columns; make a ledger for this source.")

@@ -9,10 +9,13 @@ from crowdveil.guarantees import (
     FlowKAnonymity,
     Guarantee,
     MinInhabitedTiles,
+    MinPoiCategories,
+    MinPois,
     MinTiles,
     SuppressedTrajectories,
     SuppressionBudget,
     TrajectoryKAnonymity,
+    TruthfulBoxes,
 )
 from crowdveil.io.time_windows import longest_interval
 from crowdveil.model.flows import Flows
@@ -52,13 +55,17 @@ def size_guarantees(params: FlowParams) -> tuple[Guarantee, ...]:
             made.append(MinTiles(tiles=params.min_tiles))
         if params.min_inhabited_tiles > 0:
             made.append(MinInhabitedTiles(tiles=params.min_inhabited_tiles))
+        if params.min_pois > 0:
+            made.append(MinPois(pois=params.min_pois))
+        if params.min_poi_categories > 0:
+            made.append(MinPoiCategories(categories=params.min_poi_categories))
     return tuple(made)
 
 
 def suppressing_guarantees(data: Trajectories, params: Any) -> tuple[Guarantee, ...]:
     """Return k-anonymity of trajectories, counted as `count_trajectories` says, and the budget where suppression is asked for.
 
-    There is no budget where a method also leaves out trajectories for other reasons.
+    There is no budget where a method also leaves out trajectories for other reasons. Boxes are guaranteed to be truthful.
     """
     unit = "trajectories" if params.count_trajectories else data.k_unit
     anonymity = TrajectoryKAnonymity(k=params.k, k_unit=unit)
@@ -67,6 +74,9 @@ def suppressing_guarantees(data: Trajectories, params: Any) -> tuple[Guarantee, 
         or getattr(params, "left_over", "join") == "drop"
         or getattr(params, "suppression_cost", 1.0) < 1
     )
-    if not params.suppress or otherwise:
-        return (anonymity,)
-    return (anonymity, SuppressedTrajectories(suppress=params.suppress, k=params.k, k_unit=unit))
+    made: list[Guarantee] = [anonymity]
+    if params.suppress and not otherwise:
+        made.append(SuppressedTrajectories(suppress=params.suppress, k=params.k, k_unit=unit))
+    if "box" in (getattr(params, "aggregation", None), getattr(params, "reconstruction", None)):
+        made.append(TruthfulBoxes())
+    return tuple(made)

@@ -90,12 +90,13 @@ def numbered(release: TrajectoryRelease) -> TrajectoryRelease:
     return replace(
         release, lon=release.lon[rows], lat=release.lat[rows], t=release.t[rows], offsets=offsets, person=keys,
         source=None if release.source is None else release.source[order],
+        boxes=None if release.boxes is None else release.boxes.rows(rows),
     )  # fmt: skip
 
 
 def published_order(release: TrajectoryRelease) -> tuple[Ints, Ints | None]:
     """Return the order in which trajectories are published, and the keys of their people in that order, if any."""
-    keys = trajectory_keys(release.lon, release.lat, release.t, release.offsets, in_places=True)
+    keys = published_keys(release)
     if release.person is None:
         return canonical_order(keys, None, 0)[0], None
     found, person = np.unique(release.person, return_inverse=True)
@@ -103,6 +104,16 @@ def published_order(release: TrajectoryRelease) -> tuple[Ints, Ints | None]:
     number = np.empty(len(found), np.int64)
     number[people] = np.arange(1, len(found) + 1)
     return order, number[person[order]]
+
+
+def published_keys(release: TrajectoryRelease) -> Ints:
+    """Return the key of each published trajectory, a column each: of its points and, where there are any, of its boxes."""
+    keys = trajectory_keys(release.lon, release.lat, release.t, release.offsets, in_places=True)
+    if release.boxes is not None:
+        west, east, south, north, first, last = release.boxes
+        for lon, lat, t, weight in ((west, south, first, 3), (east, north, last, 5)):
+            keys += weight * trajectory_keys(lon, lat, t, release.offsets, in_places=True)
+    return keys
 
 
 def point_hashes(lon: Floats, lat: Floats, t: Ints) -> Ints:

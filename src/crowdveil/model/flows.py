@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # checkers read flows, and must not import what trees are bui
 
     from crowdveil.model.hierarchy import Hierarchy
     from crowdveil.model.partition import Partition
+    from crowdveil.model.points_of_interest import PointsOfInterest
 
 FlowUnit = Literal["people", "trips"]
 WEIGHT_UNITS = 10**9
@@ -73,6 +74,8 @@ class Flows(Tabular):
         Intervals of a day or of a week given by the user; None for those of the calendar.
     visited_tiles
         For some time steps of a larger data set: whether any trip of that data set starts or ends in each tile.
+    pois
+        Points of interest given by the user, or None.
     weight
         Where trips are weighted: the exact weight of each row, in `WEIGHT_UNITS` to a trip. Volumes are these, rounded.
     dropped_weight
@@ -101,6 +104,7 @@ class Flows(Tabular):
     distinct_people: int | None = None
     partition: Partition | None = None
     time_levels: TimeLevels | None = None
+    pois: PointsOfInterest | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in _COLUMN_TYPES.items():

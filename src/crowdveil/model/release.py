@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 from crowdveil.model.areas import Areas
+from crowdveil.model.box_bounds import BoxBounds
 
 STATES = ("published", "reported")
 PUBLISHED, REPORTED = 0, 1
@@ -260,6 +261,8 @@ class TrajectoryRelease(Tabular):
     figures
         The numbers that the facts summarize, a row for each partition; None where there are none. Confidential, do not
         publish.
+    boxes
+        The box that each point is the center of, where boxes are published; None where points are.
     """
 
     lon: Floats
@@ -272,6 +275,7 @@ class TrajectoryRelease(Tabular):
     facts: dict[str, Any] = field(default_factory=dict)
     figures: Floats | None = None
     original: bytes | None = None
+    boxes: BoxBounds | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in (("lon", np.float64), ("lat", np.float64), ("t", np.int64), ("offsets", np.int64)):
@@ -280,6 +284,8 @@ class TrajectoryRelease(Tabular):
         check_lengths("release", n, lat=self.lat, t=self.t)
         check_offsets(self.offsets, n, "release")
         check_coordinates("release", self.lon, self.lat)
+        if self.boxes is not None:
+            object.__setattr__(self, "boxes", self.boxes.frozen(n))
         if self.figures is not None:
             object.__setattr__(self, "figures", frozen(self.figures, np.float64))
         for name in ("person", "source"):
@@ -291,7 +297,7 @@ class TrajectoryRelease(Tabular):
         return len(self.offsets) - 1
 
     def to_arrow(self) -> pa.Table:
-        """Return the table of points, with new trajectory ids."""
+        """Return the table of points, with new trajectory ids; with the bounds of boxes where there are any."""
         import pyarrow as pa
 
         lengths = np.diff(self.offsets)
@@ -303,13 +309,17 @@ class TrajectoryRelease(Tabular):
         }
         if self.person is not None:
             columns["user_id"] = np.repeat(self.person, lengths)
+        if self.boxes is not None:
+            columns |= self.boxes.columns()
         return pa.table(columns)
 
     def shapes(self) -> Any:
-        """Return each point as a shapely geometry."""
+        """Return each point, or each box, as a shapely geometry; boxes may go beyond 180° to stay in one piece."""
         import shapely
 
-        return shapely.points(self.lon, self.lat)
+        if self.boxes is None:
+            return shapely.points(self.lon, self.lat)
+        return self.boxes.shapes()
 
     def summary(self) -> str:
         """Return the numbers of trajectories and points."""

@@ -111,7 +111,9 @@ def grid_zones(grid: Grid, column: Indices | None = None, row: Indices | None = 
 
 def zones_at(zones: Zones, index: Ints) -> Zones:
     """Return some of the zones, in the given order."""
-    columns = {name: getattr(zones, name) for name in ("ids", "lon", "lat", "polygons", "column", "row")}
+    columns = {
+        name: getattr(zones, name) for name in ("ids", "lon", "lat", "polygons", "column", "row", "names", "regions")
+    }
     return replace(zones, **{name: values[index] for name, values in columns.items() if values is not None})
 
 

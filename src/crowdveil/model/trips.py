@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from crowdveil.errors import InputError
 from crowdveil.model.arrays import Floats, Indices, Ints, check_lengths, frozen, require
+from crowdveil.model.tabular import Tabular
 from crowdveil.model.zones import Zones
 
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-@dataclass(frozen=True, eq=False)
-class Trips:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trips(Tabular):
     """Trips in memory. (A file of trips is read into flows directly: `io.trips`.)
 
     Attributes
@@ -63,3 +68,23 @@ class Trips:
 
     def __len__(self) -> int:
         return len(self.origin)
+
+    def to_arrow(self) -> pa.Table:
+        """Return a row for each trip: the ids of its zones, and its time, person and weight where they are known."""
+        import pyarrow as pa
+
+        ids = pa.array([str(zone) for zone in self.zones.ids], pa.string())
+        columns: dict[str, Any] = {}
+        if self.person is not None:
+            columns["person"] = self.person
+        if self.t is not None:
+            columns["t"] = pa.array(self.t).cast(pa.timestamp("s", tz="UTC"))
+        columns |= {"origin": ids.take(pa.array(self.origin)), "destination": ids.take(pa.array(self.destination))}
+        if self.weight is not None:
+            columns["weight"] = self.weight
+        return pa.table(columns)
+
+    def summary(self) -> str:
+        """Return the numbers of trips, zones and people."""
+        people = "" if self.person is None else f", {len(np.unique(self.person)):,} people"
+        return f"{len(self):,} trips, {len(self.zones):,} zones{people}"

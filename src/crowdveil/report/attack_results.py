@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from crowdveil.attacks.adversary_view import AttackScenario, Units
 from crowdveil.attacks.base import DEFAULT_K, AdversaryParams, AllAttackParams, Attack, Exposure, Interval, Risk
+from crowdveil.attacks.box_view import SEARCH_BOXES
 from crowdveil.attacks.od.published import Published
 from crowdveil.attacks.od.releases import PublishedReleases
 from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories
@@ -218,6 +219,9 @@ def attack_trajectories(
         raise InputError("input", "there is no trajectory; wanted at least one.")
     scene = AttackScenario(data, release, _units(params[0].units, data, release), data.k_unit)
     risks = {}
+    if release is not None and release.boxes is not None and len(attacks) > 1:
+        searching = [i for i, attack in enumerate(attacks) if attack.name in SEARCH_BOXES]
+        attacks, params = [attacks[i] for i in searching], [params[i] for i in searching]
     for attack, chosen in zip(attacks, params, strict=True):
         before = attack.run(scene.on_original(), chosen, progress)
         after = None if release is None else attack.run(scene, chosen, progress)

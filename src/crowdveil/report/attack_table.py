@@ -5,6 +5,7 @@ Every number is from the manifest or counted in the published files.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -68,7 +69,7 @@ def _row(written: WrittenRelease, manifest: Mapping[str, Any], trial: Mapping[st
     name = str(trial["attack"])
     reading = _READINGS.get(name, _of_trajectories)
     return AttackRow(
-        _title(name), name, trial["knowledge"] or RELEASE_ALONE, _chance(written, name),
+        _title(name), name, _knowledge(name, trial["knowledge"]), _chance(written, name),
         percent(trial["risk_percent_before"]), percent(trial["risk_percent"]), reading(manifest, trial),
     )  # fmt: skip
 
@@ -80,6 +81,16 @@ def _title(name: str) -> str:
         return find_attack(name).title
     except ParameterError:
         return name
+
+
+def _knowledge(name: str, text: str | None) -> str:
+    """Return the background knowledge in words that distinguish the attacks: "2 locations (to 500 m) in their order"."""
+    if not text:
+        return RELEASE_ALONE
+    known = re.sub(
+        r" by ([\d.,]+ m)(?: and (hours|times))?", lambda m: f" (to {m[1]}){f' and their {m[2]}' * bool(m[2])}", text
+    )
+    return f"{known} in their order" if name == "sequence" else known
 
 
 def _chance(written: WrittenRelease, name: str) -> str:

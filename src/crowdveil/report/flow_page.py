@@ -85,12 +85,12 @@ def _maps(title: str, shown: FlowPicture, frame: PictureFrame, shades: list[Shad
     small, _ = svg_figures.still_frame(frame)
     paths = svg_figures.map_outlines(shown, small)
     flows = svg_figures.still_map(shown, frame, paths, f"{title}: map of the largest flows", flows=True)
-    lines = min(svg_figures.MAX_LINES, len(shown.volume))
+    volume = svg_figures.top_flows(shown, svg_figures.MAX_LINES)[2]
     text = (
-        f"The {lines:,} largest flows between areas over all time steps. Wider lines are more trips; "
-        "each line bends to its right."
+        f"The {len(volume):,} largest flows between areas, by their trips over all time steps. Wider and darker lines are "
+        "more trips. Lines bend to the right of their direction; circles are trips inside an area."
     )
-    made = [Figure(f"{title}: flows", flows, text, [])]
+    made = [Figure(f"{title}: flows", flows, text, svg_figures.flow_legend(volume))]
     for shade in shades:
         svg = svg_figures.still_map(shown, frame, paths, f"{title}: {shade.title}", shade=shade)
         legend = [(f"q{i}", label) for i, label in enumerate(shade.labels) if np.any(shade.classes == i)]
@@ -189,7 +189,9 @@ def _key_figures(written: WrittenRelease, manifest: dict[str, Any]) -> list[tupl
 
 def _omissions(after: FlowPicture, shades: list[Shade]) -> list[str]:
     notes = [
-        f"No map of one color: {s.title[0].lower()}{s.title[1:]}: {s.uniform} everywhere." for s in shades if s.uniform
+        f"There is no map of one color: {s.title[0].lower()}{s.title[1:]}: {s.uniform} everywhere."
+        for s in shades
+        if s.uniform
     ]
     if after.aggregation:
         notes.append(f"On the map {after.aggregation}.")

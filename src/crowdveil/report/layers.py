@@ -88,7 +88,8 @@ def _by_own_values(usual: Shade, values: Floats, text: Callable[[float], str]) -
         return usual
     least = [float(v) for v in np.unique(np.quantile(known, np.arange(7) / 7, method="inverted_cdf"))]
     labels = [f"{text(low)}–{text(high)}" for low, high in pairwise(least)]
-    return Shade(usual.name, usual.title, values, least, [*labels, f"{text(least[-1])} and more"])
+    last = text(least[-1]) if least[-1] == known[-1] else f"{text(least[-1])} and more"
+    return Shade(usual.name, usual.title, values, least, [*labels, last])
 
 
 def by_rank(name: str, title: str, values: Floats) -> Shade:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from crowdveil.comparison.candidates import numbers_or_null
 from crowdveil.comparison.flows import step_times
-from crowdveil.errors import CrowdveilError, InputError
+from crowdveil.errors import CrowdveilError, InputError, Naming, Reason, as_argument, reason_as
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import write_table
 from crowdveil.io.times import time_column
@@ -22,7 +22,7 @@ from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import FlowRelease, Release
+from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.tabular import Tabular
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, no_progress
@@ -139,10 +139,11 @@ class Measurement(Tabular):
         return pa.table({**made, "t": pa.array(made["t"], kind), "part": pa.array(made["part"], pa.string()),
                          "value": numbers_or_null(made["value"])})  # fmt: skip
 
-    def sentences(self) -> list[str]:
-        """Return notes on overlapping rows and missing measures."""
+    def sentences(self, naming: Naming = as_argument) -> list[str]:
+        """Return notes on overlapping rows and missing measures, with parameters named as `naming` says."""
         missing = [
-            f"not measured: {', '.join(label for label, why in self.left_out.items() if why == reason)}: {reason}"
+            f"not measured: {', '.join(label for label, why in self.left_out.items() if why == reason)}: "
+            f"{reason_as(reason, naming)}"
             for reason in dict.fromkeys(self.left_out.values())
         ]
         return [*([OVERLAPPING] if self.overlapping else []), *missing]
@@ -177,16 +178,19 @@ def measured(
         raise InputError("original", f"there is no {what}; wanted at least one.")
     compared = _compared(original, release, progress)
     found, left_out = [], {}
+    boxes = isinstance(release, TrajectoryRelease) and release.boxes is not None
     for asked in measures:
+        if asked.measure.of_boxes and all_of_them and not boxes:
+            continue
         stage(asked.label)
         try:
             found.append(scores(asked, compared))
         except CrowdveilError as error:
             if not all_of_them:
                 raise
-            left_out[asked.label] = str(error)
+            left_out[asked.label] = Reason(error)
     if not found:
-        raise InputError(next(iter(left_out.values())))
+        raise InputError(reason_as(next(iter(left_out.values())), str))
     if isinstance(compared, OdComparison):
         return Measurement(original, tuple(found), compared.row is None, left_out)
     return Measurement(original, tuple(found), False, left_out, tuple(compared.notes.messages))

@@ -7,14 +7,19 @@ from html import escape
 from importlib.util import find_spec
 from typing import Any
 
+import pyarrow as pa
+
+from crowdveil.io.derived_files import with_area_names
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.tabular import Table, html_rows
 from crowdveil.report import flow_picture, svg_figures
 from crowdveil.report.flow_page import map_frame, time_zone
 
+_SHOWN = ["area", "name", "geometry"]
 _STYLE = (
     "<style>svg.map{max-width:420px;max-height:420px}svg.map .a{fill:#e3e7ea;stroke:#fff}"
-    "svg.map .f{stroke:#a33b00;fill:none}</style>"
+    "svg.map .f{fill:none}svg.map .f0{stroke:#e5a473}svg.map .f1{stroke:#d27f45}svg.map .f2{stroke:#b4571b}"
+    "svg.map .f3{stroke:#8c3506}svg.map .f4{stroke:#5f1c00}</style>"
 )
 
 
@@ -31,9 +36,14 @@ def result_html(manifest: Mapping[str, Any], cost: Sequence[str], notes: Sequenc
     title = f"Release of {manifest['method']['name']}{groups}"
     return (
         f"<p><b>{escape(title)}</b></p><table><thead><tr><th>outcome</th><th>guarantee</th></tr></thead>"
-        f"<tbody>{rows}</tbody></table><ul>{lost}</ul>{small_map(written, dict(manifest))}{html_rows(written.data)}"
+        f"<tbody>{rows}</tbody></table><ul>{lost}</ul>{small_map(written, dict(manifest))}{html_rows(_rows(written))}"
         f"<details><summary>{len(notes)} notes</summary><ul>{noted}</ul></details>"
     )
+
+
+def _rows(written: WrittenRelease) -> pa.Table:
+    """Return the rows, flows with the readable names of their areas."""
+    return with_area_names(written) if written.is_flows and written.features else written.data
 
 
 def small_map(written: WrittenRelease, manifest: dict[str, Any]) -> str:
@@ -55,13 +65,13 @@ def interactive_map(areas: Table) -> Any:
     if find_spec("lonboard") is not None:
         from lonboard import viz
 
-        return viz(areas.to_geopandas()[["area", "geometry"]])
+        return viz(areas.to_geopandas()[_SHOWN])
     if find_spec("pydeck") is not None:
         import pydeck
 
-        frame = areas.to_geopandas()[["area", "geometry"]]
+        frame = areas.to_geopandas()[_SHOWN]
         layer = pydeck.Layer("GeoJsonLayer", frame.__geo_interface__, pickable=True, get_fill_color=[47, 138, 154, 90])
         west, south, east, north = frame.total_bounds
         view = pydeck.ViewState(longitude=(west + east) / 2, latitude=(south + north) / 2, zoom=9)
-        return pydeck.Deck([layer], initial_view_state=view, map_provider=None, tooltip={"text": "{area}"})
+        return pydeck.Deck([layer], initial_view_state=view, map_provider=None, tooltip={"text": "{name} ({area})"})
     return None

@@ -59,7 +59,7 @@ class PageContent:
 def page_html(content: PageContent) -> str:
     """Return all sections below the first page."""
     sections = (_map(content), _loss(content), _guarantees(content), _questions(content), _parameters(content))
-    return "".join(sections) + _provenance(content.manifest)
+    return "".join(sections) + _provenance(content)
 
 
 def _section(name: str, title: str, body: str) -> str:
@@ -76,10 +76,7 @@ def _map(content: PageContent) -> str:
         nothing = cost.get("published_flows", cost.get("published_trajectories")) == 0
         reason = "nothing was published." if nothing else "the zones have no positions."
         body = f"  <p>There is nothing to draw on a map: {reason}</p>\n"
-    notes = [escape(note) for note in page.omissions]
-    if not private:
-        notes.append("This page is made from the published files alone and contains no original data.")
-    body += lines(f'  <p class="note">{note}</p>' for note in notes)
+    body += lines(f'  <p class="note">{escape(note)}</p>' for note in page.omissions)
     return _section("map", "Flows on the map" if page.kind == "flows" else "Trajectories on the map", body)
 
 
@@ -184,7 +181,8 @@ def _parameters(content: PageContent) -> str:
     return _section("parameters", "Parameters", body)
 
 
-def _provenance(manifest: Mapping[str, Any]) -> str:
+def _provenance(content: PageContent) -> str:
+    manifest = content.manifest
     given = manifest["input"]
     body = ""
     if given["options"]:
@@ -204,9 +202,10 @@ def _provenance(manifest: Mapping[str, Any]) -> str:
     versions = ", ".join(f"{escape(name)} {escape(version)}" for name, version in manifest["packages"].items())
     seed = manifest["method"].get("seed_given", False)
     random = "a seed was given, which is secret" if seed else "random choices come from fresh entropy"
+    source = "" if content.private else "This page is made from the published files alone. "
     body += (
         f"  {framed('Files', table)}\n"
         f"  <p>Crowdveil {escape(manifest['crowdveil'])}, Python {escape(manifest['python'])}, {versions}; {random}. "
-        "No original id was published. The time of the run is in manifest.json.</p>\n"
+        f"{source}No original id was published. The time of the run is in manifest.json.</p>\n"
     )
     return _section("provenance", "Provenance and hashes", body)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from crowdveil.report.flow_picture import FlowPicture
     from crowdveil.report.layers import Shade
 
+FLOW_CLASSES = 5
 CELLS = 900
 """Cells of a static map along its longer side."""
 MAX_LINES, MAX_OUTLINES, MAX_VERTICES = 300, 3_000, 25_000
@@ -77,18 +78,40 @@ def _lines(picture: FlowPicture, x: list[int], y: list[int]) -> list[str]:
     o, d, v = top_flows(picture, MAX_LINES)
     top = float(v.max(initial=1))
     marks = []
-    for origin, destination, volume in zip(o[::-1].tolist(), d[::-1].tolist(), v[::-1].tolist(), strict=True):
+    level = flow_classes(v, top)
+    for origin, destination, volume, c in np.column_stack([o, d, v, level])[::-1].tolist():
         if not (np.isfinite(picture.lon[origin]) and np.isfinite(picture.lon[destination])):
             continue
         width = 0.8 + 6 * np.sqrt(max(volume, 0) / top)
         x0, y0, x1, y1 = x[origin], y[origin], x[destination], y[destination]
         if (x0, y0) == (x1, y1):
-            marks.append(f'<circle class="f" cx="{x0}" cy="{y0}" r="{3 + width:.1f}" stroke-width="{width / 2:.1f}"/>')
+            marks.append(
+                f'<circle class="f f{c}" cx="{x0}" cy="{y0}" r="{3 + width:.1f}" stroke-width="{width / 2:.1f}"/>'
+            )
         else:
             # Bent to its right, so that both directions are visible.
             bx, by = (x0 + x1) / 2 - 0.15 * (y1 - y0), (y0 + y1) / 2 + 0.15 * (x1 - x0)
-            marks.append(f'<path class="f" d="M{x0} {y0}Q{bx:.0f} {by:.0f} {x1} {y1}" stroke-width="{width:.1f}"/>')
+            marks.append(
+                f'<path class="f f{c}" d="M{x0} {y0}Q{bx:.0f} {by:.0f} {x1} {y1}" stroke-width="{width:.1f}"/>'
+            )
     return marks
+
+
+def flow_classes(volume: Ints, top: float) -> Ints:
+    """Return the class of color of each flow, where the largest has `top` trips: it grows with the square root of the volume."""
+    share = np.sqrt(np.maximum(volume, 0) / max(top, 1.0))
+    classes: Ints = np.minimum((FLOW_CLASSES * share).astype(np.int64), FLOW_CLASSES - 1)
+    return classes
+
+
+def flow_legend(volume: Ints) -> list[tuple[str, str]]:
+    """Return the classes of color of some flows, each with its numbers of trips."""
+    classes = flow_classes(volume, float(volume.max(initial=1)))
+    listed = []
+    for c in np.unique(classes).tolist():
+        least, most = int(volume[classes == c].min()), int(volume[classes == c].max())
+        listed.append((f"f{c}", f"{least:,}" if least == most else f"{least:,}–{most:,}"))
+    return listed
 
 
 def top_flows(picture: FlowPicture, most: int) -> tuple[Ints, Ints, Ints]:
@@ -114,7 +137,8 @@ def bars(values: Sequence[float], labels: Sequence[str], title: str, x_title: st
             f'height="{height:.1f}"><title>{escape(label)}: {value:,.0f}</title></rect>'
         )
         if i % every == 0:
-            marks.append(f'<text x="{left + step / 2:.1f}" y="{low + 20}" text-anchor="middle">{escape(label)}</text>')
+            middle = min(left + step / 2, _WIDTH - 4.5 * len(label))  # so that no long label is cut off
+            marks.append(f'<text x="{middle:.1f}" y="{low + 20}" text-anchor="middle">{escape(label)}</text>')
     return _chart(title, x_title, marks)
 
 

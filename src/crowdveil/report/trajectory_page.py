@@ -32,7 +32,7 @@ def build_page_model(written: WrittenRelease, manifest: dict[str, Any], private:
         for _, title, p in shown:
             svg = trajectory_picture.heat_map(p, frame, f"{title}: heat map")
             text = f"{len(p):,} trajectories with {len(p.lon):,} points; darker cells have points of more trajectories."
-            made.append(Figure(f"{title}: heat map", svg, text, []))
+            made.append(Figure(f"{title}: heat map", svg, text, trajectory_picture.heat_legend(p, frame)))
     made += _charts(equal, after)
     if private is not None and private.displaced_m is not None and len(private.displaced_m):
         made.append(_displaced(private.displaced_m))
@@ -58,7 +58,12 @@ def _charts(equal: Any, after: trajectory_picture.TrajectoryPicture) -> list[Fig
     second = svg_figures.bars(counts, names, "Distribution of lengths", "points per trajectory", "trajectories")
     return [
         Figure("Equivalence classes", first, text, []),
-        Figure("Lengths", second, f"Half of the trajectories have {int(np.median(lengths)):,} points or more.", []),
+        Figure(
+            "Points of a trajectory",
+            second,
+            f"Half of the trajectories have {int(np.median(lengths)):,} points or more.",
+            [],
+        ),
         *_walks(after),
     ]
 

@@ -128,10 +128,25 @@ def heat(picture: TrajectoryPicture, frame: PictureFrame) -> tuple[Ints, Ints, f
     return cells, count, cell
 
 
+def _heat_classes(count: Ints) -> Ints:
+    classes: Ints = np.minimum((7 * np.sqrt(count / count.max(initial=1))).astype(np.int64), 6)
+    return classes
+
+
+def heat_legend(picture: TrajectoryPicture, frame: PictureFrame) -> list[tuple[str, str]]:
+    """Return the classes of a heat map, each with its numbers of trajectories in a cell."""
+    count = heat(picture, frame)[1]
+    level, listed = _heat_classes(count), []
+    for q in np.unique(level).tolist():
+        least, most = int(count[level == q].min()), int(count[level == q].max())
+        listed.append((f"q{q}", f"{least:,}" if least == most else f"{least:,}–{most:,}"))
+    return listed
+
+
 def heat_map(picture: TrajectoryPicture, frame: PictureFrame, title: str) -> str:
     """Return an SVG of square cells, colored by the number of trajectories with a point in them."""
     cells, count, cell = heat(picture, frame)
-    level = np.minimum((7 * np.sqrt(count / count.max(initial=1))).astype(np.int64), 6)
+    level = _heat_classes(count)
     marks = [
         f'<rect class="q{q}" x="{c % HEAT_CELLS}" y="{c // HEAT_CELLS}" width="1" height="1"/>'
         for c, q in zip(cells.tolist(), level.tolist(), strict=True)

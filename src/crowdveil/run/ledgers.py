@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -19,13 +20,14 @@ from crowdveil.ledger.candidates import (
     check_auditable,
     derived_candidate,
     flow_candidate,
+    inputs_of,
     map_candidate,
     model_candidate,
     release_name,
 )
 from crowdveil.ledger.examination import Examination, aligned, examine, refuse
 from crowdveil.ledger.recording import MadeBy, add_entry, add_refusal, confirm
-from crowdveil.ledger.records import input_files
+from crowdveil.ledger.records import Inputs, input_files
 from crowdveil.ledger.reissues import (
     Kept,
     boxes_of_release,
@@ -47,7 +49,7 @@ from crowdveil.run.manifest import original_input_options, write_manifest
 from crowdveil.run.verification import DERIVED, check, stated_guarantees
 
 
-def open_recorder(folder: Path | str, output: Path, method: Method) -> Recorder:
+def open_recorder(folder: Path | str, output: Path | str, method: Method) -> Recorder:
     """Open the ledger of a run; raise where the release could not be audited, before anything is read."""
     if method.takes is not Flows:
         raise ParameterError(
@@ -58,9 +60,11 @@ def open_recorder(folder: Path | str, output: Path, method: Method) -> Recorder:
     return Recorder(open_ledger(folder), release_name(output))
 
 
-def refuse_inside(folder: Path | str, output: Path) -> None:
+def refuse_inside(folder: Path | str, output: Path | str) -> None:
     """Raise if the ledger is in the folder of a release, which is published as a whole."""
-    if Path(folder).resolve().is_relative_to(Path(output).resolve()):
+    # A release of a cluster may be named by an address (file:///data/out).
+    target = Path(re.sub(r"^file:(//)?", "", str(output)))
+    if Path(folder).resolve().is_relative_to(target.resolve()):
         raise InputError(
             Option("ledger"), "the ledger is confidential and must not be in the release; name another folder."
         )
@@ -87,8 +91,8 @@ class Recorder:
         check_auditable(spec.method.name, "keep_unchanged")
         if data.weight is not None:
             raise InputError(Option("keep_unchanged"), "earlier volumes of weighted trips are rounded; leave it out.")
-        about = {"k": getattr(spec.params, "k", 0), "k_unit": counts}
-        candidate = model_candidate(self.ledger, self.name, spec.data, spec.reading, data, release, about)
+        inputs = inputs_of(self.ledger, spec.data, spec.reading, data)
+        candidate = model_candidate(self.ledger, self.name, inputs, data, release, _about(spec, counts))
         against, _, records, published = aligned(self.ledger, candidate)
         changes = small_changes(self.ledger, against, records, published, boxes_of_release(release), candidate.k)
         release, self._kept, lines = keep_earlier_values(self.ledger, release, changes)
@@ -99,16 +103,19 @@ class Recorder:
         check_auditable(spec.method.name, "repair")
         if data.weight is not None:
             raise InputError(Option("repair"), "sums of rounded weights are not the rounded sums; leave it out.")
-        about = {"k": getattr(spec.params, "k", 0), "k_unit": counts}
-        candidate = model_candidate(self.ledger, self.name, spec.data, spec.reading, data, release, about)
+        inputs = inputs_of(self.ledger, spec.data, spec.reading, data)
+        candidate = model_candidate(self.ledger, self.name, inputs, data, release, _about(spec, counts))
         return repair(self.ledger, candidate, release)
 
     def audit(self, spec: RunSpec, data: Flows, written: WrittenRelease, counts: str) -> LedgerAudit:
         """Audit a written release; record a refusal and raise where a small set could be derived."""
-        about: dict[str, Any] = {"k": getattr(spec.params, "k", 0), "k_unit": counts}
-        if spec.method.row_semantics == "noisy":
-            about["epsilon"] = spec.params.epsilon_of_release(data.t, data.step_s)  # type: ignore[attr-defined]
-        candidate = flow_candidate(self.ledger, self.name, spec.data, spec.reading, data, written, about)
+        return self.audit_records(spec, inputs_of(self.ledger, spec.data, spec.reading, data), data, written, counts)
+
+    def audit_records(
+        self, spec: RunSpec, inputs: Inputs, data: Flows, written: WrittenRelease, counts: str
+    ) -> LedgerAudit:
+        """Audit a written release whose source records were read already."""
+        candidate = flow_candidate(self.ledger, self.name, inputs, data, written, _about(spec, counts, data))
         boxes = boxes_of_table(written, data.step_s) if self._kept else []
         return self.examined(with_kept_rows(self.ledger, candidate, boxes, self._kept), written)
 
@@ -138,6 +145,14 @@ class Recorder:
             confirm(self.ledger, entry, in_place=False)
             raise
         confirm(self.ledger, entry, in_place=True)
+
+
+def _about(spec: RunSpec, counts: str, data: Flows | None = None) -> dict[str, Any]:
+    """Return k of a run and what it counts; with the data, epsilon of a method that adds noise."""
+    about: dict[str, Any] = {"k": getattr(spec.params, "k", 0), "k_unit": counts}
+    if data is not None and spec.method.row_semantics == "noisy":
+        about["epsilon"] = spec.params.epsilon_of_release(data.t, data.step_s)  # type: ignore[attr-defined]
+    return about
 
 
 def record_map(ledger: Ledger, output: Path, inputs: list[str]) -> Callable[[Path, Trajectories], Any]:
@@ -221,9 +236,8 @@ def _candidate(
     method = manifest["method"]
     about = {"k": method["parameters"].get("k", 0), "k_unit": manifest["k_unit"]}
     about["epsilon"] = method["facts"].get("epsilon_of_the_release")
-    data_options = FlowReading.checked(options)
-    candidate = flow_candidate(ledger, release_name(folder), original, data_options, flows, written, about)
-    return candidate, written, manifest
+    inputs = inputs_of(ledger, original, FlowReading.checked(options), flows)
+    return flow_candidate(ledger, release_name(folder), inputs, flows, written, about), written, manifest
 
 
 def _map_candidate(

@@ -23,10 +23,12 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 
-FILES = ("zones", "voronoi", "hierarchy", "destination_hierarchy", "partition", "like", "time_tree")
+FILES = ("zones", "voronoi", "hierarchy", "destination_hierarchy", "partition", "like", "time_tree", "pois")
 """Input options that name a file, or are data themselves."""
 NOT_OF_FLOWS = ("hierarchy", "destination_hierarchy", "partition", "partition_step", "like", "time_tree")
 """Input options that do not change flows: the original of a release is read without them."""
+ONLY_CHECKED = ("pois",)
+"""Input options that do not change flows, but are needed to check a guarantee; without them it is not checked."""
 _PACKAGES = ("numpy", "pyarrow", "duckdb", "shapely", "pyproj", "numba", "h3", "scipy", "fastcluster")
 
 
@@ -170,7 +172,7 @@ def original_input_options(manifest: dict[str, Any], given: dict[str, Any]) -> d
     for name in [name for name in FILES if name in before["options"]]:
         if name in given:
             _must_be_the_same(given[name], before["options"][name], name)
-        elif name not in NOT_OF_FLOWS:
+        elif name not in (*NOT_OF_FLOWS, *ONLY_CHECKED):
             raise ParameterError(f"the release was made with a file of {name}; give it with {Option(name)}.")
     options = {name: value for name, value in before["options"].items() if name not in FILES} | given
     return {name: value for name, value in options.items() if name not in NOT_OF_FLOWS}

@@ -78,6 +78,17 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
         raise ParameterError(Option(wanted), f"{method.name} is for trajectories, and it is for flows; leave it out.")
     if spec.options.pairing is not None and method.takes is not Trajectories:
         raise ParameterError(Option("pairing"), f"{method.name} is for flows, which have none; leave it out.")
+    counted = any(getattr(spec.params, name, 0) for name in ("min_pois", "min_poi_categories"))
+    if getattr(spec.reading, "pois", None) is not None and not counted:
+        raise ParameterError(
+            Option("pois"),
+            f"nothing counts points of interest; give {Option('min_pois')} or {Option('min_poi_categories')} to a method that "
+            "has them, or leave it out.",
+        )
+    if getattr(spec.reading, "fold", None) is not None and spec.options.ledger is not None:
+        raise ParameterError(
+            Option("fold"), f"a ledger keeps records of single time steps; leave it out, or {Option('ledger')}."
+        )
     if spec.options.repair and spec.options.keep_unchanged:
         raise ParameterError(
             Option("keep_unchanged"), f"kept rows cannot be merged; leave it out, or {Option('repair')}."

@@ -15,12 +15,18 @@ USED, PIECES, LEFTS = 0, 1, 2
 
 
 class TilePlaces(NamedTuple):
-    """Of each tile: its position on both axes, what it costs a trip, and 1 if anyone visits it."""
+    """Of each tile: its position on both axes, what it costs a trip, 1 if anyone visits it, and its points of interest.
+
+    `category_offsets` and `category` have the categories of the points of each tile, from 0; one empty list where none count.
+    """
 
     x: Ints
     y: Ints
     cost: Ints
     visited: Ints
+    pois: Ints
+    category_offsets: Ints
+    category: Ints
 
 
 class CutFlows(NamedTuple):
@@ -52,13 +58,16 @@ class Scratch(NamedTuple):
 class CutRules(NamedTuple):
     """What cuts must keep to.
 
-    The smallest crowd; fewest tiles and fewest visited tiles of an area; whether empty strips are cut off; what deviations count
-    in (0: a trip costs the tiles of its areas); what a suppressed trip costs; and the cost that a suppressed trip should save.
+    The smallest crowd; fewest tiles, visited tiles, points of interest and categories of them in an area; whether empty strips
+    are cut off; what deviations count in (0: a trip costs the tiles of its areas); what a suppressed trip costs; and the cost
+    that a suppressed trip should save.
     """
 
     k: int
     tiles: int
     inhabited: int
+    pois: int
+    categories: int
     trim: bool
     scale: int
     lost_cost: int

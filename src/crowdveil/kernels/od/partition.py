@@ -7,8 +7,8 @@ import numpy as np
 from crowdveil.kernels._jit import end_if_stopped, kernel
 from crowdveil.kernels._types import Floats, Ints, Small
 from crowdveil.kernels.od.exact_compare import sign_at
-from crowdveil.kernels.od.multiplier_search import FOUND, GO_ON, KNOWN, LEFT, RIGHT, TRIED, P, Q, begin_search, judge
-from crowdveil.kernels.od.structures import ANY_CHOICE, PUBLISH, SUPPRESS, WHOLE, Splits
+from crowdveil.kernels.od.multiplier_search import FOUND, GO_ON, KNOWN, LEFT, RIGHT, TRIED, P, Q, judge
+from crowdveil.kernels.od.structures import ANY_CHOICE, PUBLISH, SUPPRESS, WHOLE, SearchArrays, Splits
 
 
 @kernel
@@ -101,26 +101,24 @@ def _still_open(
 
 @kernel
 def search(
+    active: Ints,
     cost: Ints,
     volume: Ints,
     splits: Splits,
     allowed: Small,
     budget: int,
-    first_p: int,
-    first_q: int,
-) -> tuple[bool, int, int, int, int, Ints]:
-    """Find the multiplier whose best partition suppresses at most `budget` trips.
+    notes: Ints,
+    arrays: SearchArrays,
+) -> tuple[bool, int, int, int, int]:
+    """Find the multiplier whose best partition suppresses at most `budget` trips, from the one in `notes` on.
 
-    Returns found or not, p, q, cost, suppressed volume, choices. Boxes that are settled between the multipliers known so far
-    are not evaluated again: their costs and choices stay as they were found last.
+    Returns found or not, p, q, cost and suppressed volume; `arrays.choice` has the partition. Boxes that are settled between
+    the multipliers known so far are not evaluated again: their costs and choices stay as they were found last. A search that
+    begins has all boxes in `active`; one that goes on has those that are still open between the multipliers in its notes.
     """
-    n = len(cost)
-    top = n - 1
-    best, left, right = np.empty(2 * n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    choice = np.full(n, PUBLISH, np.int64)
-    active = np.arange(n)
-    reached = np.zeros(n, np.int8)
-    notes = begin_search(first_p, first_q)
+    best, choice, left, right = arrays
+    top = len(cost) - 1
+    reached = np.zeros(len(cost), np.int8)
     while True:
         end_if_stopped()
         p, q = notes[TRIED + P], notes[TRIED + Q]
@@ -128,7 +126,7 @@ def search(
         a, s = best[2 * top], best[2 * top + 1]
         verdict = judge(notes, a, s, budget)
         if verdict != GO_ON:
-            return verdict == FOUND, p, q, a, s, choice
+            return verdict == FOUND, p, q, a, s
         side = right if s <= budget else left
         for i in active:
             side[i] = best[2 * i + 1]

@@ -306,6 +306,8 @@ def refine_boxes(
     pieces, rest = _cut_pieces(pieces, flows, tiles, rules, rest, want_left, scratch)
     if rest > 0 and rules.multiplier > 0:
         # What is left is spent on cuts that save less for a trip.
-        any_gain = CutRules(rules.k, rules.tiles, rules.inhabited, rules.trim, rules.scale, rules.lost_cost, 0.0)
+        any_gain = CutRules(
+            rules.k, rules.tiles, rules.inhabited, rules.pois, rules.categories, rules.trim, rules.scale, rules.lost_cost, 0.0
+        )  # fmt: skip
         pieces, rest = _cut_pieces(pieces, flows, tiles, any_gain, rest, want_left, scratch)
     return pieces

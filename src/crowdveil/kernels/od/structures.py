@@ -89,6 +89,19 @@ class Splits(NamedTuple):
     link: Ints
 
 
+class SearchArrays(NamedTuple):
+    """What a search for a multiplier knows of each box.
+
+    The cost and suppressed volume of its best partition, in turn, and what becomes of it, at the multiplier tried last; and the
+    suppressed volume at the nearest multipliers known on either side of the budget.
+    """
+
+    best: Ints
+    choice: Ints
+    left: Ints
+    right: Ints
+
+
 class ForestBoxes(NamedTuple):
     """Boxes of given origins, each after those below it.
 

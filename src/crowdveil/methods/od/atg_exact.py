@@ -50,7 +50,7 @@ from crowdveil.solve.od.forest import Forest, ForestSolution
 from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.requirements import check_tree
 from crowdveil.solve.od.step_matrix import Matrix
-from crowdveil.solve.od.targets import Attempt, Targets, one_target, summarize_targets
+from crowdveil.solve.od.targets import Attempt, Targets, one_target, round_gap, summarize_targets
 
 QUADTREE_DELTA = 0.01
 
@@ -96,7 +96,10 @@ def summarize_diagnostics(params: AtgExactParams, facts: Floats) -> dict[str, An
     """Return the targets, and the gaps between atg-dual and the results."""
     gap = facts[:, 1]
     gaps = {"gap_of_atg_dual_percent_mean": gap.mean(), "gap_of_atg_dual_percent_largest": gap.max()}
-    return {**summarize_targets(params.v_target, facts[:, 0]), **{name: round(float(x), 4) for name, x in gaps.items()}}
+    return {
+        **summarize_targets(params.v_target, facts[:, 0]),
+        **{name: round_gap(float(x)) for name, x in gaps.items()},
+    }
 
 
 def by_origin(forest: Forest, budget: Budgeted, *, exact: bool) -> ForestSolution:

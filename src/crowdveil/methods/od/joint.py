@@ -5,8 +5,9 @@ Guarantee
 FlowKAnonymity(k): every published flow is made by at least k people (trips, where people are not known).
 DisjointFlows: no pair of tiles is in two published flows of a time step. SuppressionBudget: in each time step at most
 the given share (or number) of trips is suppressed; where no split helps, one flow from the whole map to the whole map
-remains. A time step with fewer than k people in all is suppressed whole. MinTiles, MinInhabitedTiles, MaxArea, where
-requested: published areas have at least this number of tiles, or of visited tiles, and at most this number of square
+remains. A time step with fewer than k people in all is suppressed whole. MinTiles, MinInhabitedTiles, MinPois,
+MinPoiCategories, MaxArea, where requested: published areas have at least this number of tiles, visited tiles, points of
+interest or categories of them, and at most this number of square
 kilometers. With a largest area the budget may be impossible to keep: the run then stops and gives the smallest budget. With
 `time_partition = stable` the budget is for all time steps together, or for those of each class in `stable_by`; time steps with
 fewer than k people in all do not count. With `time_partition = adaptive` a row has an interval of time, rows are disjoint in
@@ -69,7 +70,7 @@ row is published, and it is unknown in which. Choose neither where that is too m
 
 An upper bound of the gap between the result and the best partition within the budget is published, over all matrices, and that
 before the search between corners; it is 0 where that search was finished. With `refine` the result is compared with the best
-partition without cuts, and the gap is negative where it is cheaper than any of those.
+partition without cuts, and the gap is 0 where it is cheaper than any of those. Gaps are rounded up to 1, 2 or 5 · 10ⁿ per cent.
 
 References
 ----------
@@ -79,7 +80,8 @@ Matet et al., Adaptative generalization over a value hierarchy for the k-anonymi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, Literal, Self
@@ -87,7 +89,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import Option
 from crowdveil.guarantees import (
     Guarantee,
     MaxArea,
@@ -102,11 +104,12 @@ from crowdveil.model.release import FlowRelease
 from crowdveil.params import AdaptiveInTime, Budgeted, SizedAreas
 from crowdveil.progress import Progress
 from crowdveil.solve.od.adaptive import AdaptiveRelease, as_steps, solve_adaptive
-from crowdveil.solve.od.boxes import BoxSolution, BoxSpace
-from crowdveil.solve.od.kept_boxes import kept_boxes
+from crowdveil.solve.od.boxes import BoxSpace
+from crowdveil.solve.od.budgeted_steps import BudgetedSteps
+from crowdveil.solve.od.kept_boxes import KeptBoxes, kept_boxes
 from crowdveil.solve.od.refinement import Refinement
 from crowdveil.solve.od.region_space import Objective, RegionExtent, RegionSpace, mean_hectares
-from crowdveil.solve.od.requirements import check_outlines, check_positions, check_tree
+from crowdveil.solve.od.requirements import check_outlines, check_pois, check_positions, check_tree
 from crowdveil.solve.od.stable import Solved, StableProblem, StableRelease, StepSums, release_stable, solve_stable
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import summarize_gaps
@@ -139,7 +142,7 @@ class JointParams(AdaptiveInTime, Budgeted, SizedAreas):
     @property
     def extent(self) -> RegionExtent:
         """Return the limits of the size of published areas."""
-        return RegionExtent(self.min_tiles, self.min_inhabited_tiles, self.max_area_km2)
+        return replace(super().extent, most_km2=self.max_area_km2)
 
 
 def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
@@ -150,52 +153,51 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
         return as_steps(data, _run_adaptive(data, params, progress), params.k)
     refinement = _refinement(data, params) if params.refine and len(data) else None
 
-    kept, made_with = kept_boxes(data), (params.k, params.splits, params.objective, params.extent)
-    solved: dict[int, tuple[BoxSpace, BoxSolution]] = {}
+    kept, made_with = kept_boxes(data), (params.splits, params.objective, params.extent)
+    alike = _runs_alike(kept, params)
+    used_again = kept is not None and (params.refine or len(alike) < len(kept.runs))
 
     def system() -> RegionSpace:
-        return kept.get(made_with[1:], lambda: _regions(data, params)) if kept else _regions(data, params)
+        return kept.get(made_with, lambda: _regions(data, params)) if kept else _regions(data, params)
 
-    def boxes_of(system: RegionSpace, step: int) -> tuple[BoxSpace, int]:
-        def build() -> BoxSpace:
-            return BoxSpace.of(data, step, system, params.k, params.objective)
+    def solver(system: RegionSpace) -> Callable[[int], StepSolution]:
+        def boxes_of(step: int) -> BoxSpace:
+            def build() -> BoxSpace:
+                return BoxSpace.of(data, step, system, params.k, params.objective)
 
-        boxes = kept.get((*made_with, step), build) if kept else build()
-        return boxes, params.max_suppressed(boxes.total)
+            return kept.get((params.k, *made_with, step), build) if kept and used_again else build()
 
-    def multiplier_of_largest(system: RegionSpace) -> Fraction | None:
-        """Return the multiplier of the largest time step: the search begins there in all others, which have similar ones."""
-        step = int(np.argmax(slice_sums(data.offsets, data.volume)))
-        try:
-            boxes, budget = boxes_of(system, step)
-            if len(boxes) == 0:
-                return None
-            solved[step] = boxes, boxes.solve_for_budget(budget)
-            return solved[step][1].multiplier
-        except InputError:
-            return None  # its own turn raises the error
-
-    def solve(system: RegionSpace, near: Fraction | None, step: int) -> StepSolution:
-        boxes, best = solved.pop(step, (None, None))  # of the largest time step, which is solved once
-        if boxes is None:
-            boxes, budget = boxes_of(system, step)
-        else:
-            budget = params.max_suppressed(boxes.total)
-        if len(boxes) == 0:
-            return ALL_SUPPRESSED
         if refinement is not None:
-            return refinement.solve_step(data, step, boxes, budget, left=params.aggregate_small)
-        choice, gaps = boxes.solve(budget, near) if best is None else boxes.improve(best, budget)
-        return boxes.outcome(choice, *gaps, left=params.aggregate_small)
+            return partial(_refine_step, data, refinement, boxes_of, params)
+        budgets = {run: run.max_suppressed for run in alike}
+        solved = kept.solutions.setdefault(_without_budget(params), {}) if kept else {}
+        steps = BudgetedSteps(boxes_of, budgets, params, params.aggregate_small, solved)
+        largest = int(np.argmax(slice_sums(data.offsets, data.volume)))
+        return partial(steps.solve, steps.begin(largest) if data.steps > 1 else None)
 
-    steps = StepRange(
-        params.k,
-        system,
-        lambda system: partial(solve, system, multiplier_of_largest(system) if data.steps > 1 else None),
-        params.reporting,
-        partial(summarize_diagnostics, params),
-    )
+    steps = StepRange(params.k, system, solver, params.reporting, partial(summarize_diagnostics, params))
     return solve_steps(data, steps, progress)
+
+
+def _refine_step(
+    data: Flows, refinement: Refinement, boxes_of: Callable[[int], BoxSpace], params: JointParams, step: int
+) -> StepSolution:
+    """Solve a time step whose boxes are cut again."""
+    boxes = boxes_of(step)
+    if len(boxes) == 0:
+        return ALL_SUPPRESSED
+    return refinement.solve_step(data, step, boxes, params.max_suppressed(boxes.total), left=params.aggregate_small)
+
+
+def _runs_alike(kept: KeptBoxes | None, params: JointParams) -> list[JointParams]:
+    """Return the runs to come that differ from this one in the budget alone, and this one."""
+    plain = _without_budget(params)
+    runs = [] if kept is None else [run for run in kept.runs if _without_budget(run) == plain]
+    return list(dict.fromkeys([params, *runs]))
+
+
+def _without_budget(params: JointParams) -> JointParams:
+    return params.model_copy(update=dict.fromkeys(Budgeted.model_fields))
 
 
 def _regions(data: Flows, params: JointParams) -> RegionSpace:
@@ -287,6 +289,7 @@ def _run_adaptive(data: Flows, params: JointParams, progress: Progress) -> FlowR
 
 def check_data(data: Flows, params: JointParams) -> None:
     """Raise unless there is a tree or positions of zones, outlines where areas are measured, and time steps for intervals."""
+    check_pois(data, params)
     if params.splits == "dyadic":
         check_positions(data, params)
     else:

@@ -8,6 +8,9 @@ at least k people. Ids are new.
 SuppressedTrajectories(suppress, k), with `suppress` and `left_over = join`: at most that share is suppressed, and the
 trajectories of at least k people, or none.
 
+TruthfulBoxes, with `aggregation = box`: every point of an original trajectory is in a box of the one that is published for it,
+and every box has a point of each trajectory that it is published for.
+
 Assumptions
 -----------
 The column of users names people. Without it, or with `count_trajectories`, k counts trajectories, and a cluster may be of one
@@ -35,6 +38,10 @@ for positions, trajectories at other hours would weigh more where they have more
 The paper leaves out the rest of fewer than k people. Here they join the cluster with the nearest pivot, so that no trajectory is
 lost and counts are comparable with the original, unless `left_over = drop`.
 
+With `aggregation = box` boxes in space and time are published in place of points: for each point of the mean a box
+around the points of the members that are matched with it by dynamic time warping. Bounds of places are rounded outwards to five
+decimals. Each bound is a coordinate or a time of some member.
+
 With `suppress` whole groups are suppressed, those with the largest distortion first, until the share is used up: the mean
 squared distance of their members from what would be published, in space alone. A person whose trajectory is suppressed is one
 of at least k such people.
@@ -60,7 +67,7 @@ from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import GroupingParams
 from crowdveil.progress import Progress
-from crowdveil.solve.trajectory.aggregation import DECIMALS, GroupTrajectories
+from crowdveil.solve.trajectory.aggregation import BOX, DECIMALS, GroupTrajectories, boxes_around
 from crowdveil.solve.trajectory.distances import FrechetManhattan, Paths
 from crowdveil.solve.trajectory.microaggregation import group_members, release_copies
 from crowdveil.solve.trajectory.outliers import PublishedGroups, without_outliers
@@ -82,6 +89,8 @@ class FrechetMicroaggregationParams(GroupingParams):
     """Bring two trajectories to the same moments, by shares of their time, before they are compared."""
     pivot_path: PivotPath = "sketched"
     """Choice of pivots between the first and the last: sketched, or by all distances, for up to 2,000 trajectories."""
+    aggregation: Literal["mean-trajectory", "box"] = "mean-trajectory"
+    """Representative of a cluster: the mean of points that meet, or boxes around all points."""
     left_over: LeftOver = "join"
     """The rest of fewer than k people: join the nearest cluster, or drop."""
     count_trajectories: bool = False
@@ -97,7 +106,10 @@ def run(
     clustering = Clustering(distance, person, params.k, params.pivots, params.pivot_path)
     made = clustering.clusters(params.left_over, rng, progress)
     members, offsets = group_members(made.cluster)
-    groups = PublishedGroups(_means(data, distance, made, members, offsets), members, offsets)
+    paths = _means(data, distance, made, members, offsets)
+    if params.aggregation == BOX:
+        paths = boxes_around(data, paths, members, offsets)
+    groups = PublishedGroups(paths, members, offsets)
     left = without_outliers(data, groups, params.suppress)
     # A whole percent: the exact number may reveal a person. The number of suppressed clusters is not published.
     facts = {"clusters": len(left.offsets) - 1, "left_over_percent": round(100 * made.left_over / max(len(data), 1))}

@@ -8,6 +8,9 @@ at least k people. Ids are new.
 SuppressedTrajectories(suppress, k), with `suppress` and `suppression_cost = 1`: at most that share is suppressed, and the
 trajectories of at least k people, or none.
 
+TruthfulBoxes, with `reconstruction = box`: every point of an original trajectory is in a box of the one that is published for it,
+and every box has a point of each trajectory that it is published for.
+
 Assumptions
 -----------
 The column of users names people. Without it, or with `count_trajectories`, k counts trajectories, and a group may be of one
@@ -39,6 +42,10 @@ for a group: k-anonymity is then visible in the file, where points drawn for eac
 argument. Drawn times are sorted, and each is still in its box, because neither the first nor the last moments of boxes fall
 along a group. The mean size of boxes is in the manifest; single ones are not published.
 
+With `reconstruction = box` boxes in space and time are published in place of points: for each point of the centers a box
+around the points of the members that are matched with it by dynamic time warping. Bounds of places are rounded outwards to five
+decimals. Each bound is a coordinate or a time of some member.
+
 With `suppress` whole groups are suppressed, those with the largest distortion first, until the share is used up: the mean
 squared distance of their members from what would be published, in space alone. A person whose trajectory is suppressed is one
 of at least k such people.
@@ -69,7 +76,7 @@ from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import GroupingParams
 from crowdveil.progress import Progress
-from crowdveil.solve.trajectory.aggregation import DECIMALS, GroupTrajectories
+from crowdveil.solve.trajectory.aggregation import BOX, DECIMALS, GroupTrajectories, boxes_around
 from crowdveil.solve.trajectory.distances import Paths
 from crowdveil.solve.trajectory.log_cost import LogCost, SpaceTimeBoxes
 from crowdveil.solve.trajectory.microaggregation import release_copies
@@ -86,8 +93,8 @@ class LogCostGeneralizationParams(GroupingParams):
     """Weight of the log of a box's length in time in its cost."""
     grouping: Literal["representative", "pivot"] = "representative"
     """A group takes the trajectory with the smallest cost to all its boxes, or to its first trajectory."""
-    reconstruction: Literal["center", "random"] = "center"
-    """Published point of a box: its center, or a point drawn at random, the same for the whole group."""
+    reconstruction: Literal["center", "random", "box"] = "center"
+    """Published for a box: its center, or a point drawn at random, the same for the whole group, or a box around all points."""
     suppression_cost: float = Field(1.0, gt=0, le=1)
     """Cost of a removed point, as a share of a box around all the data; less than 1 removes outliers."""
     count_trajectories: bool = False
@@ -105,8 +112,11 @@ def run(
     of_groups = np.cumsum([0, *(len(group.members) for group in groups)])
     sides = np.concatenate([np.zeros((6, 0)), *(group.sides for group in groups)], axis=1)
     offsets = np.cumsum([0, *(group.sides.shape[1] for group in groups)])
-    points = _middles(sides) if params.reconstruction == "center" else _drawn(sides, offsets, rng)
-    made = PublishedGroups(_made(data, *points, offsets), members, of_groups)
+    points = _drawn(sides, offsets, rng) if params.reconstruction == "random" else _middles(sides)
+    paths = _made(data, *points, offsets)
+    if params.reconstruction == BOX:
+        paths = boxes_around(data, paths, members, of_groups)
+    made = PublishedGroups(paths, members, of_groups)
     left = without_outliers(data, made, params.suppress)
     published = np.isin([group.members[0] for group in groups], left.members)
     return release_copies(left, _facts([group for group, so in zip(groups, published, strict=True) if so]))

@@ -8,6 +8,9 @@ at least k people. Ids are new.
 SuppressedTrajectories(suppress, k), with `suppress` and a distance other than graph: at most that share is suppressed, and the
 trajectories of at least k people, or none.
 
+TruthfulBoxes, with `aggregation = box`: every point of an original trajectory is in a box of the one that is published for it,
+and every box has a point of each trajectory that it is published for.
+
 Assumptions
 -----------
 The column of users names people. Without it, or with `count_trajectories`, k counts trajectories, and a group may be of one
@@ -30,6 +33,10 @@ than k people are left out, and counted. `closest-trajectory` publishes one pers
 MDAV groups the trajectories that are left last, whatever is between them. With `improve` near groups then exchange
 trajectories, in blocks of the map with other borders each round, as long as they get more compact: the sum over groups of the
 squared distances of their pairs over their size. Each keeps k people.
+
+With `aggregation = box` boxes in space and time are published in place of points: for each point of the mean a box
+around the points of the members that are matched with it by dynamic time warping. Bounds of places are rounded outwards to five
+decimals. Each bound is a coordinate or a time of some member.
 
 With `suppress` whole groups are suppressed, those with the largest distortion first, until the share is used up: the mean
 squared distance of their members from what would be published, in space and time. A person whose trajectory is suppressed is one
@@ -81,7 +88,7 @@ class MicroaggregationParams(GroupingParams):
     time_weight: TimeWeight = "auto"
     """Weight of time in the spatio-temporal distance: auto, a number (0 is space alone), mobidatalab, or mean-ratio."""
     aggregation: AggregationName = "mean-trajectory"
-    """Representative of a group: its mean, or the trajectory, or the single locations, nearest to it."""
+    """Representative of a group: its mean, or the trajectory, or the single locations, nearest to it, or boxes around it."""
     aggregation_time_weight: float | None = Field(None, ge=0)
     """Weight of time in the choice of what is nearest to the mean; that of the distance where not given."""
     improve: int = Field(0, ge=0, le=1000)

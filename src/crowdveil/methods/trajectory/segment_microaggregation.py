@@ -5,6 +5,9 @@ Guarantee
 SegmentKAnonymity(k): every published segment is in an equivalence class, equal point for point and second for second, of at
 least k people. Segments have new ids; no id links those of one trajectory or person.
 
+TruthfulBoxes(segment_s), with `aggregation = box`: every point of an original trajectory is in a box of one of its published
+segments, if all of its segments are published.
+
 SuppressedSegments(suppress, k), with `suppress`: at most that share of the segments is suppressed, and segments of at least k
 people, or none.
 
@@ -21,6 +24,10 @@ Trajectories are cut at multiples of `segment_s` of the clock (UTC), at position
 are near others in place and time more often than whole trajectories are, so that less is lost, most with trajectories of an
 hour and more. Groups are made as in `microaggregation`, with segments in place of trajectories; a person with several segments
 counts once in a group. Each group has its own members, whatever groups the other segments of a trajectory are in.
+
+With `aggregation = box` boxes in space and time are published in place of points: for each point of the mean a box
+around the points of the members that are matched with it by dynamic time warping. Bounds of places are rounded outwards to five
+decimals. Each bound is a coordinate or a time of some member.
 
 With `suppress` whole groups of segments are suppressed, those with the largest distortion first, until the share is used up: the
 mean squared distance of their members from what would be published. A person with a suppressed segment is one of at least k.
@@ -40,13 +47,13 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.attacks.continuity import measured_continuity
-from crowdveil.guarantees import Guarantee, SegmentKAnonymity, SuppressedSegments
+from crowdveil.guarantees import Guarantee, SegmentKAnonymity, SuppressedSegments, TruthfulBoxes
 from crowdveil.method import Method
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import GroupingParams, TimeWeight
 from crowdveil.progress import Progress
-from crowdveil.solve.trajectory.aggregation import AggregationName
+from crowdveil.solve.trajectory.aggregation import BOX, AggregationName
 from crowdveil.solve.trajectory.distances import SpatioTemporal, make_distance, published_weight, time_weight
 from crowdveil.solve.trajectory.improvement import improve_groups
 from crowdveil.solve.trajectory.mdav import Grouping
@@ -63,7 +70,7 @@ class SegmentMicroaggregationParams(GroupingParams):
     time_weight: TimeWeight = "auto"
     """Weight of time in the distance between segments: auto, a number (0 is space alone), mobidatalab, or mean-ratio."""
     aggregation: AggregationName = "mean-trajectory"
-    """Representative of a group: its mean, or the segment, or the single locations, nearest to it."""
+    """Representative of a group: its mean, or the segment, or the single locations, nearest to it, or boxes around it."""
     improve: int = Field(0, ge=0, le=1000)
     """Rounds in which near groups exchange segments where that makes them more compact."""
     count_trajectories: bool = False
@@ -93,10 +100,12 @@ def guarantees(data: Trajectories, params: SegmentMicroaggregationParams) -> tup
     """Return k-anonymity of segments, counted as `count_trajectories` says, and the budget where suppression is asked for."""
     unit = "trajectories" if params.count_trajectories else data.k_unit
     anonymity = SegmentKAnonymity(k=params.k, k_unit=unit)
-    if not params.suppress:
-        return (anonymity,)
-    budget = SuppressedSegments(suppress=params.suppress, k=params.k, k_unit=unit, segment_s=params.segment_s)
-    return (anonymity, budget)
+    made: list[Guarantee] = [anonymity]
+    if params.suppress:
+        made.append(SuppressedSegments(suppress=params.suppress, k=params.k, k_unit=unit, segment_s=params.segment_s))
+    if params.aggregation == BOX:
+        made.append(TruthfulBoxes(segment_s=params.segment_s))
+    return tuple(made)
 
 
 METHOD = Method(

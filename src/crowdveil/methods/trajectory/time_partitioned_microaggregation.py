@@ -8,6 +8,9 @@ at least k people. Ids are new.
 SuppressedTrajectories(suppress, k), with `suppress`: at most that share is suppressed, and the trajectories of at least k
 people, or none.
 
+TruthfulBoxes, with `aggregation = box`: every point of an original trajectory is in a box of the one that is published for it,
+and every box has a point of each trajectory that it is published for.
+
 Assumptions
 -----------
 The column of users names people. Without it, or with `count_trajectories`, k counts trajectories, and a group may be of one
@@ -19,6 +22,10 @@ Trajectories are sorted by their mean time. A part takes all whose mean time is 
 have fewer than k people, the next ones join until there are k. A rest of fewer than k people joins the last part. Inside a part
 groups are made as in `microaggregation`, by space alone unless a weight of time is given. It takes seconds where
 `microaggregation` takes minutes, and loses more.
+
+With `aggregation = box` boxes in space and time are published in place of points: for each point of the mean a box
+around the points of the members that are matched with it by dynamic time warping. Bounds of places are rounded outwards to five
+decimals. Each bound is a coordinate or a time of some member.
 
 With `suppress` whole groups are suppressed, those with the largest distortion first, until the share is used up: the mean
 squared distance of their members from what would be published, in space and, if it has a weight, in time. A person whose
@@ -50,7 +57,7 @@ from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Outline, Trajectories
 from crowdveil.params import GroupingParams, TimeWeight, TrajectoryDistance
 from crowdveil.progress import Progress
-from crowdveil.solve.trajectory.aggregation import AggregationName
+from crowdveil.solve.trajectory.aggregation import BOX, AggregationName
 from crowdveil.solve.trajectory.distances import make_distance, published_weight, time_weight
 from crowdveil.solve.trajectory.mdav import Center, Grouping
 from crowdveil.solve.trajectory.microaggregation import release_groups
@@ -71,7 +78,7 @@ class TimePartitionedParams(GroupingParams):
     time_weight: TimeWeight = 0.0
     """Weight of time in the spatio-temporal distance: a number (0 is space alone), auto, mobidatalab, or mean-ratio."""
     aggregation: AggregationName = "mean-trajectory"
-    """Representative of a group: its mean, or the trajectory, or the single locations, nearest to it."""
+    """Representative of a group: its mean, or the trajectory, or the single locations, nearest to it, or boxes around it."""
     aggregation_time_weight: float | None = Field(None, ge=0)
     """Weight of time in the choice of what is nearest to the mean; that of the distance where not given."""
     center: Center = "once"
@@ -154,6 +161,8 @@ def partitioning(params: TimePartitionedParams) -> str | None:
         return "the groups with the largest distortion are found among all of them: leave out suppress"
     if isinstance(params.time_weight, str):
         return "the weight of time is found from all trajectories: give it as a number"
+    if params.aggregation == BOX:
+        return "boxes are put together on one machine: take another aggregation"
     if params.aggregation == "closest-locations" and (params.aggregation_time_weight or params.time_weight):
         return "closest-locations weighs time by the mean speed of all trajectories: take another aggregation, or no weight"
     return None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.geojson import write_features
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_writer import area_features, area_properties
-from crowdveil.io.written_release import AREAS_FILE, MANIFEST_FILE, read_release
+from crowdveil.io.written_release import AREAS_FILE, MANIFEST_FILE, WrittenRelease, read_release
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.progress import Progress
@@ -30,12 +31,15 @@ from crowdveil.run.spark.merge_partitions import SUMMARY
 from crowdveil.run.spark.release_verification import file_hashes
 from crowdveil.run.spark.staging import check_target, new_folder
 
+if TYPE_CHECKING:
+    from crowdveil.run.ledgers import Recorder
+
 PARTITIONS_FOLDER = "partitions"
 CHUNK_PARTITIONS_PER_SLOT = 4
 """Partitions for each slot of the cluster that are solved and kept together in a run that can be resumed."""
 FILE_ROWS = 1_000_000
 REPORT_ROWS = 5_000_000
-"""Published rows that are fetched for a report at most."""
+"""Published rows that are fetched at most, for a report and for further files of flows."""
 
 
 def check_supported_on_spark(spec: RunSpec) -> None:
@@ -45,21 +49,19 @@ def check_supported_on_spark(spec: RunSpec) -> None:
         raise ParameterError(
             Option("engine", "spark"), f"{spec.method.name} cannot be done in partitions, since {reason}."
         )
-    if options.format not in (None, "parquet") or options.exports or spec.data_name is not None:
+    if options.format == "csv" or spec.data_name is not None:
         raise ParameterError(
-            f"{Option('engine', 'spark')} writes Parquet under its own names; leave {Option('format')}, {Option('wide')}, "
-            f"{Option('export')} and the name out."
+            f"{Option('engine', 'spark')} writes Parquet under its own names; leave {Option('format', 'csv')} and the name out."
         )
     if options.private_report is not None:
         raise ParameterError(
             f"{Option('private_report')} shows the original, which does not leave the cluster; leave it out."
         )
-    if options.ledger is not None:
-        raise ParameterError(
-            Option("ledger"),
-            "it audits runs on one machine, since each trip is compared with those of earlier releases; "
-            f"leave out {Option('engine', 'spark')}, or add the release with crowdveil ledger add.",
-        )
+    for name in ("repair", "keep_unchanged"):
+        if getattr(options, name):
+            raise ParameterError(
+                Option(name), "rows of all time steps decide together; leave it out, or run it on one machine."
+            )
     if getattr(spec.reading, "like", None) is not None:
         raise ParameterError(
             Option("like"), "rows of all time steps decide together; leave it out, or run it on one machine."
@@ -85,10 +87,16 @@ class SparkBackend(Backend):
     def __init__(self, spec: RunSpec, engine: SparkEngine) -> None:
         super().__init__(spec)
         self.engine, self.output = engine, str(spec.output).rstrip("/")
+        self.recorder: Recorder | None = None
 
     def check_target(self) -> None:
-        """Raise unless the release can be written to its folder."""
-        check_target(self.engine.files, self.output, overwrite=self.spec.options.overwrite)
+        """Raise unless the release can be written to its folder, and audited where a ledger is named."""
+        options = self.spec.options
+        check_target(self.engine.files, self.output, overwrite=options.overwrite)
+        if options.ledger is not None:
+            from crowdveil.run.ledgers import open_recorder  # here, since few runs have a ledger
+
+            self.recorder = open_recorder(options.ledger, self.output, self.spec.method)
 
     def key_partitions(self) -> dict[str, Any]:
         """Return what kept partitions depend on besides the request."""
@@ -136,11 +144,21 @@ class SparkBackend(Backend):
         """Return the areas as in the GeoJSON, without outlines."""
         return [] if self.areas is None else [{"properties": p} for p in area_properties(self.areas)]
 
-    def file_entries(self, **small: Path) -> FileEntries:
-        """Write the areas here; return all files by role, with their hashes. `small` are other files that are here."""
+    def write_areas(self) -> None:
+        """Write the areas here, if there are any."""
         if self.areas is not None:
             drawn = np.ones(len(self.areas), np.bool_) if self.drawn is None else self.drawn
             write_features(area_features(self.areas, drawn), self.here / AREAS_FILE)
+
+    def fetch(self, files: Mapping[str, str]) -> WrittenRelease:
+        """Return the release as read from its files, whose rows are fetched; `files` are the names by role."""
+        if not (self.here / self.DATA_FOLDER).exists():
+            self.engine.files.fetch(self.data, self.here / self.DATA_FOLDER)
+        return read_release(self.here, dict(files))
+
+    def file_entries(self, **small: Path) -> FileEntries:
+        """Return all files by role, with their hashes. `small` are files that are here, next to the areas."""
+        if self.areas is not None:
             small["areas"] = self.here / AREAS_FILE
         data = folder_entry(self.DATA_FOLDER, file_hashes(self.engine, self.data))
         return {"data": data, **{role: file_entry(path) for role, path in small.items()}}
@@ -150,13 +168,17 @@ class SparkBackend(Backend):
     def published_rows(self) -> int:
         """Return the number of rows in the data folder."""
 
+    @property
+    def fits_here(self) -> bool:
+        """Return whether the published rows are few enough to be fetched."""
+        return self.published_rows <= REPORT_ROWS
+
     def report(self, manifest: dict[str, Any], notes: ReadNotes) -> dict[str, Any]:
         """Write the report here, if the published rows are few enough to be fetched."""
-        if self.published_rows > REPORT_ROWS:
+        if not self.fits_here:
             notes.add(f"there are more than {REPORT_ROWS:,} published rows, so no report was drawn.")
             return manifest | {"input": manifest["input"] | {"notes": notes.messages}}
-        self.engine.files.fetch(self.data, self.here / self.DATA_FOLDER)
-        written = read_release(self.here, {role: entry["name"] for role, entry in manifest["files"].items()})
+        written = self.fetch({role: entry["name"] for role, entry in manifest["files"].items()})
         return add_report(self.here, written, manifest)
 
     def publish(self, manifest: dict[str, Any]) -> str:
@@ -166,7 +188,8 @@ class SparkBackend(Backend):
         for name in (*small, MANIFEST_FILE):
             self.engine.files.put(self.here / name, f"{self.folder}/{name}")
         self.engine.files.remove(f"{self.folder}/{PARTITIONS_FOLDER}")
-        self.close()
+        with nullcontext() if self.recorder is None else self.recorder.recorded(self.here, manifest):
+            self.close()
         return self.output
 
 

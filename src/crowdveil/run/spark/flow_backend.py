@@ -12,22 +12,24 @@ import pyarrow.compute as pc
 
 from crowdveil.attacks.risk import RiskEstimate
 from crowdveil.engine.spark import Frame
-from crowdveil.errors import GuaranteeViolatedError
+from crowdveil.errors import GuaranteeViolatedError, Option
 from crowdveil.guarantees.base import require_not_violated
-from crowdveil.io.derived_files import CROSSWALK_FILE, crosswalk
+from crowdveil.io.derived_files import CROSSWALK_FILE, crosswalk, write_derived
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_grouping import refuse_tiny_weights
 from crowdveil.io.step_classes import step_classes
 from crowdveil.io.tables import write_table
 from crowdveil.io.time_windows import TimeUnits
+from crowdveil.io.written_release import AREAS_FILE
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.progress import Progress
 from crowdveil.reading import FlowReading
-from crowdveil.run.backend import FileEntries, Findings, Guarantees, Solution
+from crowdveil.run.backend import FileEntries, Findings, Guarantees, LedgerAudit, Solution
 from crowdveil.run.spark.backend import (
     FILE_ROWS,
     PARTITIONS_FOLDER,
+    REPORT_ROWS,
     SparkBackend,
     partition_bins,
 )
@@ -61,6 +63,7 @@ class FlowSparkBackend(SparkBackend):
     DATA_FOLDER = "flows.parquet"
     trips: SparkTrips
     totals: FlowTotals
+    files: FileEntries
 
     def read(self, notes: ReadNotes, progress: Progress) -> Flows:
         """Read trips or flows into packed rows by time step; return flows without rows."""
@@ -113,7 +116,16 @@ class FlowSparkBackend(SparkBackend):
         if function.shared:
             rows = [boxes[-1] for _, boxes in sorted(function.shared.items()) if len(boxes[-1])]
             facts = summarize_facts(rows, spec.method, spec.params)
-        return Solution(cost.flows, facts, numbers, cost.lines())
+        return Solution(cost.flows, facts, numbers, cost.lines(), notes=self._omitted_files())
+
+    def _omitted_files(self) -> list[str]:
+        """Return a sentence where files that were asked for are not written, since there are too many rows to fetch."""
+        if not self.spec.options.exports or self.fits_here:
+            return []
+        return [
+            f"there are more than {REPORT_ROWS:,} published rows, so the files of {Option('names')}, {Option('wide')} and "
+            f"{Option('export')} were not written; use longer time steps, or leave these options out."
+        ]
 
     def _keyed(self, bins: pa.Table) -> Frame:
         """Return the packed rows of some time steps, with the partition of each."""
@@ -164,8 +176,19 @@ class FlowSparkBackend(SparkBackend):
         self._gather_areas()
         self.steps = self.totals.steps_table(tz)
         write_table(self.steps, self.here / STEPS_FILE)
-        write_table(crosswalk(self.features), self.here / CROSSWALK_FILE)
-        return self.file_entries(steps=self.here / STEPS_FILE, crosswalk=self.here / CROSSWALK_FILE)
+        self.write_areas()
+        small = {"steps": STEPS_FILE} | self._derived(tz)
+        self.files = self.file_entries(**{role: self.here / name for role, name in small.items()})
+        return self.files
+
+    def _derived(self, tz: str) -> dict[str, str]:
+        """Write the crosswalk and the further files that were asked for here; return their names by role."""
+        exports = self.spec.options.exports
+        if not exports or not self.fits_here:
+            write_table(crosswalk(self.features), self.here / CROSSWALK_FILE)
+            return {"crosswalk": CROSSWALK_FILE}
+        written = self.fetch({"data": self.DATA_FOLDER, "steps": STEPS_FILE, "areas": AREAS_FILE})
+        return write_derived(written, exports, "parquet", tz, self.here)
 
     def _gather_areas(self) -> None:
         """Gather the areas that any partition names; raise if two partitions define one differently."""
@@ -191,3 +214,17 @@ class FlowSparkBackend(SparkBackend):
     def attack(self, guarantees: Guarantees, notes: ReadNotes, progress: Progress) -> list[RiskEstimate] | None:
         """Merge the attacks that were made on each partition."""
         return self.totals.trials
+
+    def audit(self, counts: str) -> LedgerAudit:
+        """Audit the written files on the driver, with the hashes that executors make of the source records."""
+        from crowdveil.ledger.candidates import known_columns  # here, since few runs have a ledger
+        from crowdveil.run.spark.source_records import read_spark_records
+
+        recorder = self.recorder
+        if recorder is None:
+            raise RuntimeError("a run without a ledger is not audited")
+        ledger = recorder.ledger
+        self.enter_context(ledger.locked())
+        inputs, flows = read_spark_records(self.engine, self.spec.data, self.trips, known_columns(ledger), ledger.key)
+        written = self.fetch({role: entry["name"] for role, entry in self.files.items()})
+        return recorder.audit_records(self.spec, inputs, flows, written, counts)

@@ -16,6 +16,7 @@ from crowdveil.io.od_columns import OdColumns, find_od_columns
 from crowdveil.io.od_grouping import refuse_repeated
 from crowdveil.io.od_rows import Problems, zones_named
 from crowdveil.io.source import Source
+from crowdveil.io.stations import MAX_POSITIONS, STATION_ROLES, station_columns, zones_of_positions
 from crowdveil.io.tiling import PointCover, given_zones, zones_covering
 from crowdveil.io.time_steps import TimeSteps
 from crowdveil.io.times import refuse_spread
@@ -23,7 +24,7 @@ from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.globe import JOINED, Reach
 from crowdveil.model.zones import Zones
-from crowdveil.reading import FlowReading, with_partition, with_time_levels
+from crowdveil.reading import FlowReading, with_partition, with_pois, with_time_levels
 from crowdveil.run.spark.sources import (
     count_people,
     id_rules,
@@ -40,6 +41,7 @@ from crowdveil.run.spark.trip_rows import (
     BOXES,
     PACKED_TRIPS,
     PEOPLE,
+    POSITIONS,
     TILES,
     ZONE_NAMES,
     FlowPartitionReader,
@@ -47,6 +49,7 @@ from crowdveil.run.spark.trip_rows import (
     TripReader,
     boxes_of,
     people_of,
+    positions_of,
     tiles_of,
     zone_names_of,
 )
@@ -98,7 +101,7 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
 
     The rows are not cached: use `engine.kept` around all queries on them.
     """
-    for option in ("bbox", "extent", "time_window", "from_trajectories"):
+    for option in ("bbox", "extent", "time_window", "fold", "from_trajectories"):
         if getattr(reading, option) is not None:
             raise ParameterError(
                 Option(option),
@@ -109,17 +112,20 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
     named = {role: getattr(reading, role) for role in OdColumns.__dataclass_fields__}
     tiled = by_coordinates(reading.zones, reading.grid, reading.h3, reading.voronoi)
     columns = find_od_columns(source, named, tiled, notes)
-    frame = frame.select(*[quoted(c) for c in dict.fromkeys(columns.used)])
-    zones = _zones(engine, frame, source, columns, reading, notes)
+    used = frame.select(*[quoted(c) for c in dict.fromkeys(columns.used)])
+    zones = given = _given_zones(engine, used, source, columns, reading, notes)
+    if zones is None:
+        zones = given = _stations(engine, frame, source, columns, reading, notes)
+    if zones is None:
+        zones = _named_zones(engine, used, source, columns)
     seconds = resolve_step_seconds(reading.step, columns, notes)
     own_steps = reading.step is None and columns.is_flows and columns.time is not None
     seconds = 1 if own_steps else seconds
     steps = TimeSteps(seconds, reading.tz) if seconds and columns.time else None
-    came_up = not tiled and reading.zones is None
-    form, ids = learn_time_form(engine, frame, source, columns.time, reading, notes), id_rules(reading)
-    reader = TripReader(source, columns, zones, reading.tz, form, steps, came_up, ids)
-    rows = engine.map_rows(frame, reader, PACKED_TRIPS)
-    none, made = np.zeros(0, np.int64), _frame(zones, reading, columns)
+    form, ids = learn_time_form(engine, used, source, columns.time, reading, notes), id_rules(reading)
+    reader = TripReader(source, columns, zones, reading.tz, form, steps, given is None, ids)
+    rows = engine.map_rows(used, reader, PACKED_TRIPS)
+    none, made = np.zeros(0, np.int64), _frame(zones, reading, columns, notes)
     return SparkTrips(rows, reader, made.k_unit, none, none, 0, steps.seconds if steps else None, made)
 
 
@@ -182,10 +188,10 @@ def _refuse_repeated(engine: SparkEngine, trips: SparkTrips) -> None:
     refuse_repeated(pc.sum(engine.gather(found)["repeated"]).as_py(), trips.reader.source.name)
 
 
-def _zones(
+def _given_zones(
     engine: SparkEngine, frame: Frame, source: Source, columns: OdColumns, reading: FlowReading, notes: ReadNotes
-) -> Zones:
-    """Return the zones that were given or asked for; positions and names come from all executors."""
+) -> Zones | None:
+    """Return the zones that were given or asked for, None if there are none; positions come from all executors."""
     if reading.grid is not None or reading.h3 is not None:
         found = map_chunks(engine, frame, BOXES, boxes_of, source, columns, reading.h3)
         sides = ", ".join(f"{how}({name}) AS {name}" for name, how in JOINED.items())
@@ -193,17 +199,39 @@ def _zones(
         here = [PointCover(Reach(*(b[name] for name in JOINED)), frozenset(filter(None, [b["cell"]]))) for b in boxes]
         return zones_covering(here, reading.grid, reading.h3, source.name)
     given = given_zones(reading.zones, reading.zone_id, reading.voronoi, notes)
-    if given is not None:
-        return given
-    if not columns.by_id:
+    if given is None and not columns.by_id:
         raise InputError(
             f"coordinates need zones; give {Option('zones')}, {Option('grid')}, {Option('h3')} or {Option('voronoi')}."
         )
+    return given
+
+
+def _stations(
+    engine: SparkEngine, frame: Frame, source: Source, columns: OdColumns, reading: FlowReading, notes: ReadNotes
+) -> Zones | None:
+    """Return the Voronoi cells of the stations in the data; None if ids have no coordinates, or not one position each."""
+    places = station_columns(source, columns, {role: getattr(reading, role, None) for role in STATION_ROLES})
+    if places is None:
+        return None
+    needed = [columns.origin, columns.destination, *places.values()]
+    used = frame.select(*[quoted(c) for c in dict.fromkeys(needed) if c is not None])
+    found = map_chunks(engine, used, POSITIONS, positions_of, source, columns, places)
+    counts = engine.gather(
+        engine.sql(
+            f"SELECT id, lon, lat, sum(n) AS n FROM {{found}} GROUP BY id, lon, lat LIMIT {MAX_POSITIONS + 1}",
+            found=found,
+        )
+    )
+    return zones_of_positions(counts if len(counts) <= MAX_POSITIONS else None, columns, notes)
+
+
+def _named_zones(engine: SparkEngine, frame: Frame, source: Source, columns: OdColumns) -> Zones:
+    """Return zones without positions, from the ids in the data."""
     names = map_chunks(engine, frame, ZONE_NAMES, zone_names_of, source, columns)
     return zones_named(engine.gather(engine.sql("SELECT DISTINCT name FROM {names}", names=names))["name"].to_pylist())
 
 
-def _frame(zones: Zones, reading: FlowReading, columns: OdColumns) -> Flows:
+def _frame(zones: Zones, reading: FlowReading, columns: OdColumns, notes: ReadNotes) -> Flows:
     none = np.zeros(0, np.int64)
     counts: FlowUnit = "people" if columns.user is not None or columns.people is not None else "trips"
     nowhere = none.astype(np.int32)
@@ -213,7 +241,8 @@ def _frame(zones: Zones, reading: FlowReading, columns: OdColumns) -> Flows:
     )
     trees = reading.hierarchy, reading.destination_hierarchy
     frame = empty if all(tree is None for tree in trees) else with_trees(empty, *trees)
-    return with_partition(with_time_levels(frame, reading.time_tree), reading.partition, reading.partition_step)
+    frame = with_pois(with_time_levels(frame, reading.time_tree), reading.pois, notes)
+    return with_partition(frame, reading.partition, reading.partition_step)
 
 
 def _settle(said: dict[str, int], reader: TripReader, reading: FlowReading, notes: ReadNotes) -> None:

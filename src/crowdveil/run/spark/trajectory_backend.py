@@ -131,6 +131,7 @@ class TrajectorySparkBackend(SparkBackend):
         placed = published.repartitionByRange(files, "published_id").sortWithinPartitions("published_id", "place")
         write_part_files(engine, placed.select(*TRAJECTORY_COLUMNS), self.data, progress)
         self.areas = self._gather_areas()
+        self.write_areas()
         return self.file_entries()
 
     def _gather_areas(self) -> Areas | None:

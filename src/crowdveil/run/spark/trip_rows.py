@@ -18,6 +18,7 @@ from crowdveil.io.od_grouping import regroup, to_flows
 from crowdveil.io.od_rows import OdReader, ZoneNames
 from crowdveil.io.person_ids import IdRules, id_type
 from crowdveil.io.source import MISSING, Source
+from crowdveil.io.stations import positions
 from crowdveil.io.tiling import find_cover
 from crowdveil.io.time_forms import TimeForm, date_order
 from crowdveil.io.time_steps import TimeSteps
@@ -151,6 +152,7 @@ TILES = pa.schema([("tile", pa.int32())])
 PEOPLE = pa.schema([("person", pa.string()), ("lower", pa.string())])
 DATE_ORDERS = pa.schema([(name, pa.bool_()) for name in ("day", "month", "either", "seen")])
 ZONE_NAMES = pa.schema([("name", pa.string())])
+POSITIONS = pa.schema([("id", pa.string()), ("lon", pa.float64()), ("lat", pa.float64()), ("n", pa.int64())])
 BOXES = pa.schema([*((side.name, pa.float64()) for side in fields(Reach)), ("cell", pa.string())])
 
 
@@ -176,6 +178,12 @@ def zone_names_of(source: Source, columns: OdColumns, chunk: pa.RecordBatch) -> 
     """Return the names of zones."""
     plain = without_missing(source, chunk)
     return [sorted({str(x) for column in (columns.origin, columns.destination) for x in encode_ids(plain[column])[1]})]
+
+
+def positions_of(source: Source, columns: OdColumns, places: dict[str, str], chunk: pa.RecordBatch) -> list[Any]:
+    """Return ids of zones with their positions, and the rows of each."""
+    found = positions(without_missing(source, chunk), columns, places, source.name)
+    return [found[name] for name in POSITIONS.names]
 
 
 def boxes_of(source: Source, columns: OdColumns, h3: int | None, chunk: pa.RecordBatch) -> list[Any]:
@@ -214,7 +222,7 @@ class FlowPartitionReader:
         self.__dict__.update(state)
         frame = self.frame
         given = () if frame.partition is None else (frame.partition, frame.partition.areas, frame.partition.areas.zones)
-        for model in (frame, frame.zones, frame.origin_tree, frame.destination_tree, *given):
+        for model in (frame, frame.zones, frame.origin_tree, frame.destination_tree, frame.pois, *given):
             if model is not None:
                 refrozen(model)
 
@@ -228,7 +236,7 @@ class FlowPartitionReader:
             return None
         return replace(
             flows, step_s=self.step_s, origin_tree=frame.origin_tree, destination_tree=frame.destination_tree,
-            visited_tiles=frame.visited_tiles, partition=frame.partition, time_levels=frame.time_levels,
+            visited_tiles=frame.visited_tiles, partition=frame.partition, time_levels=frame.time_levels, pois=frame.pois,
         )  # fmt: skip
 
     def weight(self, partition: pa.Table) -> int:

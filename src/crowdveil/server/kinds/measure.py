@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from crowdveil import api
 from crowdveil.comparison.requested_measures import named_measures, parsed
-from crowdveil.errors import Option, ParameterError
+from crowdveil.errors import Option, ParameterError, as_command_line
 from crowdveil.io.notes import ReadNotes
 from crowdveil.measures.base import MeasureRequest
 from crowdveil.model.flows import Flows
@@ -67,7 +67,7 @@ def _run(task: Task) -> JobRequest:
     if options.plot:
         task.stage("drawing")
         found.plot(task.out / "measures.png")
-    return JobRequest([*notes.sentences(), *found.sentences()], found.lines())
+    return JobRequest([*notes.sentences(), *found.sentences(as_command_line)], found.lines())
 
 
 def _about(name: str) -> dict[str, Any]:

@@ -13,13 +13,12 @@ from crowdveil.kernels.od.structures import ANY_CHOICE, BY_DESTINATION, BY_ORIGI
 from crowdveil.model.arrays import Ints, Small, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
+from crowdveil.solve.od.budget_search import BoxSolution, search_budget
 from crowdveil.solve.od.dyadic_regions import DyadicRegions
 from crowdveil.solve.od.region_space import Objective, Regions, RegionSpace, large_enough_map
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.step_solver import NO_BOXES, StepSolution
 
-FIRST_GUESS, GUESS_PARTS = Fraction(1, 25), 16
-"""The first multiplier that is tried, as a share of what a trip costs if nothing is split, and its largest denominator."""
 MAX_COST = 2**60
 """Costs of a matrix stay below it: sums and differences of a few of them fit into 64 bits."""
 MAX_WORDS = 2**27
@@ -33,34 +32,6 @@ MAX_STATES = 100_000
 """States of costs and volumes up to which partitions between those of two multipliers are searched."""
 SMALL_GAP_PERCENT = 0.1
 """A certified gap up to which nothing is searched: large matrices are below it, and have little to gain."""
-
-
-@dataclass(frozen=True)
-class BoxSolution:
-    """A partition that keeps a budget.
-
-    Attributes
-    ----------
-    multiplier
-        The multiplier of a suppressed trip that it is best at; None is infinite.
-    cost, suppressed
-        What the published boxes cost, and the volume that it suppresses.
-    choice
-        What becomes of each box.
-    lost_cost
-        What a suppressed trip costs.
-    """
-
-    multiplier: Fraction | None
-    cost: int
-    suppressed: int
-    choice: Ints
-    lost_cost: int = 0
-
-    def lower_bound(self, budget: int) -> Fraction:
-        """Return a cost that no partition within the budget goes below, with what suppressed trips cost."""
-        over = Fraction(0) if self.multiplier is None else max(self.multiplier - self.lost_cost, Fraction(0))
-        return self.cost + self.lost_cost * self.suppressed - over * (budget - self.suppressed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,35 +111,22 @@ class BoxSpace:
 
     def solve_for_budget(self, budget: int, near: Fraction | None = None) -> BoxSolution:
         """Find the best partition within a budget that a multiplier can reach; the search for it begins at `near`."""
-        from crowdveil.kernels.od.partition import search
+        return search_budget(self, budget, near)
 
-        whole = Fraction(int(self.cost[-1]), max(int(self.volume[-1]), 1))
-        first = max(near or whole * FIRST_GUESS, Fraction(1, GUESS_PARTS)).limit_denominator(GUESS_PARTS)
-        done, p, q, cost, suppressed, choice = search(
-            self.cost, self.volume, self.splits, self.allowed, budget, *first.as_integer_ratio()
-        )
-        if not done:
-            raise InputError(
-                f"wanted at most {budget:,} trips to be suppressed, but no partition of the map suppresses fewer than "
-                f"{suppressed:,} trips; allow more with {Option('suppress')}, or larger areas."
-            )
-        if q and p < self.lost_cost * q:
-            # A suppressed trip is worth more than the budget asks for: less is suppressed than may be.
-            p, q = self.lost_cost, 1
-            cost, suppressed, choice = self.solve_at(Fraction(p))
-        return BoxSolution(Fraction(p, q) if q else None, int(cost), int(suppressed), choice, self.lost_cost)
+    def spend_slack(self, choice: Ints, rest: int) -> Ints:
+        """Split published boxes once more, best gain for a suppressed trip first, as long as `rest` trips last.
 
-    def spend_slack(self, choice: Ints, rest: int) -> None:
-        """Split published boxes once more, best gain for a suppressed trip first, as long as `rest` trips last."""
+        Returns the boxes that are then published.
+        """
         from crowdveil.kernels.od.partition import apply_splits, best_splits, published_boxes
 
-        while len(self):
+        while True:
             whole = np.sort(published_boxes(choice, self.splits)[0])
             gain, split = best_splits(whole, self.cost, self.splits, self.allowed, self.lost_cost, rest)
             order = np.argsort(-gain, kind="stable")[: np.count_nonzero(gain)]
             spent = apply_splits(whole[order], split[order], self.splits, choice, rest)
             if spent == 0:
-                return
+                return whole
             rest -= spent
 
     def solve_exactly(self, best: BoxSolution, choice: Ints, budget: int) -> tuple[Ints, bool]:
@@ -211,7 +169,9 @@ class BoxSpace:
         """Return what a partition costs, with what suppressed trips cost."""
         from crowdveil.kernels.od.partition import published_boxes
 
-        kept = published_boxes(choice, self.splits)[0]
+        return self._cost_of_published(published_boxes(choice, self.splits)[0])
+
+    def _cost_of_published(self, kept: Ints) -> int:
         return int(self.cost[kept].sum()) + self.lost_cost * (self.total - int(self.volume[kept].sum()))
 
     def solve(self, budget: int, near: Fraction | None = None) -> tuple[Ints, tuple[float, float]]:
@@ -225,9 +185,9 @@ class BoxSpace:
     def improve(self, best: BoxSolution, budget: int) -> tuple[Ints, tuple[float, float]]:
         """Spend what the best partition of a multiplier left of the budget, and search between multipliers; see `solve`."""
         choice = best.choice
-        self.spend_slack(choice, budget - best.suppressed)
+        published = self.spend_slack(choice, budget - best.suppressed)
         bound = best.lower_bound(budget)
-        before = gap_percent(self.cost_of(choice), bound)
+        before = gap_percent(self._cost_of_published(published), bound)
         if before <= SMALL_GAP_PERCENT:
             return choice, (before, before)
         choice, exact = self.solve_exactly(best, choice, budget)

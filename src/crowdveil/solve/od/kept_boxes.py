@@ -1,8 +1,11 @@
-"""Boxes that are kept between runs on the same flows: runs that differ in their budget alone build them once."""
+"""Boxes and solutions that are kept between runs on the same flows.
+
+Runs with the same boxes build them once; those that differ in their budget alone are also solved together, by the first of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -17,10 +20,19 @@ MAX_BYTES = 2**30
 
 
 class KeptBoxes:
-    """Boxes of some flows by what they were made with."""
+    """Boxes of some flows by what they were made with.
 
-    def __init__(self, data: Flows) -> None:
-        self.data = data
+    Attributes
+    ----------
+    runs
+        Parameters of the runs to come.
+    solutions
+        What the first of some runs solved for all of them, by what they have in common.
+    """
+
+    def __init__(self, data: Flows, runs: Sequence[Any]) -> None:
+        self.data, self.runs = data, runs
+        self.solutions: dict[Hashable, dict[Any, Any]] = {}
         self._kept: dict[Hashable, Any] = {}
         self._bytes = 0
 
@@ -40,11 +52,12 @@ _current: ContextVar[KeptBoxes | None] = ContextVar("kept_boxes", default=None)
 
 
 @contextmanager
-def keep_boxes(data: Flows) -> Iterator[None]:
-    """Keep the boxes of these flows until the end of the block."""
-    token = _current.set(KeptBoxes(data))
+def keep_boxes(data: Flows, runs: Sequence[Any] = ()) -> Iterator[KeptBoxes]:
+    """Keep the boxes of these flows, and what was solved for several of the runs at once, until the end of the block."""
+    kept = KeptBoxes(data, runs)
+    token = _current.set(kept)
     try:
-        yield
+        yield kept
     finally:
         _current.reset(token)
 

@@ -139,7 +139,10 @@ class Refinement:
     def of(cls, data: Flows, k: int, extent: RegionExtent, objective: Objective, *, trim: bool) -> Refinement:
         """Take the positions of tiles from the data; raise if they are not known."""
         x, y, _ = tile_positions(data.zones, "cuts at any place")
-        columns = (x, y, tile_cost(data, objective), data.visited)
+        n, pois = len(data.zones), data.pois
+        counts = np.zeros(n, np.int64) if pois is None else pois.per_tile(n)
+        categories = (np.zeros(n + 1), np.zeros(0)) if pois is None else pois.categories_per_tile(n)
+        columns = (x, y, tile_cost(data, objective), data.visited, counts, *categories)
         return cls(TilePlaces(*(frozen(c, np.int64) for c in columns)), k, extent, objective, trim)
 
     def with_time_weight(self, weight: Fraction) -> Refinement:
@@ -200,6 +203,8 @@ class Refinement:
             self.k,
             self.extent.tiles,
             self.extent.inhabited,
+            self.extent.pois,
+            self.extent.categories,
             self.trim,
             scale,
             boxes.lost_cost,

@@ -14,6 +14,7 @@ from crowdveil.model.arrays import Ints, Mask, frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.trees import ward
+from crowdveil.solve.od.area_content import AreaContent
 from crowdveil.solve.od.dyadic_regions import DyadicRegions
 from crowdveil.solve.od.requirements import check_outlines
 
@@ -24,19 +25,15 @@ _KM2_M2 = 1e6
 
 
 @dataclass(frozen=True)
-class RegionExtent:
-    """How large a published area must be, and may be.
+class RegionExtent(AreaContent):
+    """What a published area must contain, and how large it may be.
 
     Attributes
     ----------
-    tiles, inhabited
-        Fewest tiles, and fewest tiles that anyone visits.
     most_km2
         Largest area; None for any size.
     """
 
-    tiles: int = 1
-    inhabited: int = 0
     most_km2: float | None = None
 
 
@@ -64,9 +61,7 @@ class RegionSide:
     @classmethod
     def of(cls, regions: Regions, data: Flows, objective: Objective, extent: RegionExtent) -> RegionSide:
         """Compute costs and permitted sizes of regions over the zones of the data."""
-        large_enough = regions.size >= extent.tiles
-        if extent.inhabited > 0:
-            large_enough = large_enough & (regions.subtree_sums(data.visited.astype(np.int64)) >= extent.inhabited)
+        large_enough = extent.regions_that_fit(regions, data)
         small_enough = np.ones(len(regions.size), np.bool_)
         if extent.most_km2 is not None:
             area = _areas_m2(data, f"{Option('max_area_km2')}")
@@ -161,7 +156,9 @@ class RegionSpace:
 def large_enough_map(space: RegionSpace) -> RegionSpace:
     """Return the regions; raise if not even the whole map is large enough to be published."""
     if not (space.origins.large_enough[-1] and space.destinations.large_enough[-1]):
-        raise InputError("not even the whole map has as many tiles as published areas should have; ask for fewer.")
+        raise InputError(
+            "not even the whole map has as many tiles or points of interest as published areas should have; ask for fewer."
+        )
     return space
 
 

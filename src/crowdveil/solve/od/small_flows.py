@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from crowdveil.model.areas import Areas
-from crowdveil.model.arrays import AnyArray, Indices, Ints, Mask, frozen, row_slices, slice_sums, take_slices
+from crowdveil.model.arrays import AnyArray, Indices, Ints, Mask, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import REPORTED, FlowRelease
+from crowdveil.solve.od.area_content import AreaContent
 from crowdveil.solve.od.weights import added_up
 
 
@@ -25,19 +26,17 @@ class Reporting:
     include_empty
         Whether an aggregated area holds the destinations without trips as well. Without them it discloses that each of its
         parts has trips.
-    tiles, inhabited
-        Least tiles of an area, and least tiles of it that anyone visits.
+    content
+        What an aggregated area must contain.
     """
 
     wanted: bool = False
     include_empty: bool = True
-    tiles: int = 1
-    inhabited: int = 0
+    content: AreaContent = AreaContent()  # noqa: RUF009 (frozen)
 
     def fits(self, data: Flows, offsets: Ints, tiles: Ints | Indices) -> Mask:
-        """Return whether areas, given by their tiles, are large enough."""
-        visited = slice_sums(offsets, data.visited.astype(np.int64)[tiles])
-        return (np.diff(offsets) >= self.tiles) & (visited >= self.inhabited)
+        """Return whether areas, given by their tiles, contain enough."""
+        return self.content.areas_that_fit(data, offsets, tiles)
 
 
 @dataclass(frozen=True)

@@ -184,14 +184,25 @@ def as_figure(multiplier: Fraction | None) -> float:
     return float("inf") if multiplier is None else float(multiplier)
 
 
+def round_gap(percent: float) -> float:
+    """Round a gap up to 1, 2 or 5 · 10ⁿ per cent, at least 0.01; 0 stays 0.
+
+    The cost of a published partition follows from the release, so an exact gap would reveal the cost of another partition, which
+    is a sum of volumes that are not published.
+    """
+    if percent <= 0:
+        return 0.0
+    return next(x for e in range(-2, 400) for digit in (1, 2, 5) if (x := float(f"{digit}e{e}")) >= percent)
+
+
 def summarize_gaps(gap: Floats, before: Floats | None = None) -> dict[str, Any]:
-    """Summarize the certified gap to the best partition, in per cent of its cost, for the manifest.
+    """Summarize the certified gap to the best partition, in per cent of its cost, rounded up, for the manifest.
 
     `before` is the gap of the partition that a multiplier found, where others were searched after it.
     """
-    searched = {} if before is None else {"certified_gap_percent_of_multiplier": round(float(before.mean()), 3)}
+    searched = {} if before is None else {"certified_gap_percent_of_multiplier": round_gap(float(before.mean()))}
     return {
         **searched,
-        "certified_gap_percent_mean": round(float(gap.mean()), 3),
-        "certified_gap_percent_largest": round(float(gap.max()), 3),
+        "certified_gap_percent_mean": round_gap(float(gap.mean())),
+        "certified_gap_percent_largest": round_gap(float(gap.max())),
     }

@@ -11,11 +11,16 @@ from pydantic import AfterValidator
 
 from crowdveil import extensions
 from crowdveil.model.arrays import Floats, Ints, take_slices
-from crowdveil.model.globe import rounded
+from crowdveil.model.box_bounds import BoxBounds
+from crowdveil.model.globe import near, rounded, wrapped
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.distances import Distance, Paths, SpatioTemporal
 
-NAMES = extensions.OpenNames("crowdveil.aggregations", ("mean-trajectory", "closest-trajectory", "closest-locations"))
+BOX = "box"
+"""The name of the aggregation that publishes boxes in place of points."""
+NAMES = extensions.OpenNames(
+    "crowdveil.aggregations", ("mean-trajectory", "closest-trajectory", "closest-locations", BOX)
+)
 AggregationName = Annotated[str, AfterValidator(NAMES.check), NAMES]
 """The name of an aggregation, for types and parameters: one of `AGGREGATIONS`, or of an installed package."""
 DECIMALS = 5
@@ -24,12 +29,13 @@ DECIMALS = 5
 
 @dataclass(frozen=True, eq=False)
 class GroupTrajectories:
-    """Trajectories that stand for groups, as `Trajectories` has them."""
+    """Trajectories that stand for groups, as `Trajectories` has them; centers of `boxes` where there are any."""
 
     lon: Floats
     lat: Floats
     t: Ints
     offsets: Ints
+    boxes: BoxBounds | None = None
 
 
 @dataclass(frozen=True)
@@ -112,6 +118,46 @@ def _closest_locations(
     return GroupTrajectories(data.lon[rows], data.lat[rows], mean.t, mean.offsets)
 
 
+def _boxes(
+    data: Trajectories, distance: Distance, members: Ints, offsets: Ints, mean: GroupTrajectories
+) -> GroupTrajectories:
+    speed: Floats = np.zeros(len(offsets) - 1)
+    if isinstance(distance, SpatioTemporal) and distance.weight and len(speed):
+        speed = distance.weight * np.add.reduceat(distance.speed[members], offsets[:-1]) / np.diff(offsets)
+    return boxes_around(data, mean, members, offsets, speed)
+
+
+def boxes_around(
+    data: Trajectories, path: GroupTrajectories, members: Ints, offsets: Ints, meters_a_second: Floats | None = None
+) -> GroupTrajectories:
+    """Return a sequence of boxes for each group, one for each point of its path, that contain all points of its members.
+
+    Each member is matched with the path of its group by dynamic time warping, so that every point is in a box, and every box has
+    a point of each member. A second counts `meters_a_second` of the group in it; nothing where that is not given. Bounds are
+    rounded outwards.
+    """
+    from crowdveil.kernels.trajectory.box_alignment import aligned_bounds
+
+    seconds = np.zeros(len(offsets) - 1) if meters_a_second is None else meters_a_second
+    middle = data.projection.lon0
+    degrees = (near(data.lon, middle), data.lat, data.t)
+    paths, to = Paths.of(data), plane_paths(data, path)
+    low, high = aligned_bounds(members, offsets, paths.points, to.points, seconds, *degrees)
+    west, east = _down(low[0]), -_down(-high[0])
+    bounds = BoxBounds(
+        rounded(wrapped(west), DECIMALS), rounded(wrapped(east), DECIMALS), _down(low[1]), -_down(-high[1]),
+        low[2].astype(np.int64), high[2].astype(np.int64),
+    )  # fmt: skip
+    return GroupTrajectories(*bounds.centers(DECIMALS), path.offsets, bounds)
+
+
+def _down(degrees: Floats) -> Floats:
+    """Return degrees rounded down to `DECIMALS`: never above the given ones."""
+    step = 10**DECIMALS
+    found: Floats = np.floor(degrees * step) / step
+    return np.where(found > degrees, np.round(found - 1 / step, DECIMALS), found)
+
+
 AGGREGATIONS: tuple[Aggregation, ...] = (
     Aggregation(
         "mean-trajectory",
@@ -127,5 +173,10 @@ AGGREGATIONS: tuple[Aggregation, ...] = (
         "closest-locations",
         _closest_locations,
         "For each point of the mean the nearest point of any member of the group, at the time of the mean's.",
+    ),
+    Aggregation(
+        BOX,
+        _boxes,
+        "Boxes in space and time: they contain all points of the group, and each has a point of every member.",
     ),
 )

@@ -50,4 +50,7 @@ def release_copies(groups: PublishedGroups, facts: dict[str, Any]) -> Trajectory
     made, members, offsets = groups
     order = np.argsort(members)
     rows, new = take_slices(made.offsets, row_slices(offsets)[order])
-    return TrajectoryRelease(made.lon[rows], made.lat[rows], made.t[rows], new, source=members[order], facts=facts)
+    boxes = None if made.boxes is None else made.boxes.rows(rows)
+    return TrajectoryRelease(
+        made.lon[rows], made.lat[rows], made.t[rows], new, source=members[order], facts=facts, boxes=boxes
+    )

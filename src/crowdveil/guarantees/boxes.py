@@ -1,0 +1,111 @@
+"""Check that published boxes contain the original points, on the written table and the original."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from crowdveil.errors import counted
+from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
+from crowdveil.guarantees.trajectories import OTHER_NUMBER
+from crowdveil.io.written_release import WrittenRelease
+from crowdveil.model.arrays import Ints, Mask, row_slices
+from crowdveil.model.box_bounds import BoxBounds
+from crowdveil.model.trajectories import Trajectories
+
+PAIRS = 4_000_000
+"""Pairs of a point and a box that are compared together."""
+
+
+class TruthfulBoxes(Guarantee):
+    """Every original point of a published trajectory is in one of its boxes, and every box has such a point."""
+
+    name: ClassVar[str] = "truthful-boxes"
+    kind: ClassVar[Kind] = "structure"
+    tallies: ClassVar[Mapping[str, Merge]] = {
+        "outside": "sum", "boxes": "sum", "empty": "sum",
+        "no_boxes": "max", "other_number": "max", "open": "max",
+    }  # fmt: skip
+    segment_s: int | None = Field(None, ge=1)
+    """Length of a segment in seconds where segments of trajectories are published; None for whole trajectories."""
+
+    def statement(self) -> str:
+        """Return the guarantee in one sentence."""
+        if self.segment_s is not None:
+            return (
+                "Every point of an original trajectory is, in place and time, in a box of one of its published segments, if all "
+                "of its segments are published."
+            )
+        return (
+            "Every point of an original trajectory is, in place and time, in a box of the one that is published for it, and "
+            "every box has a point of each trajectory that it is published for."
+        )
+
+    def check(self, written: WrittenRelease) -> Finding:
+        """Find only whether there are boxes: the files do not show the original points."""
+        missing = written.boxes is None
+        return self.make_finding(missing, {"no_boxes": missing, "open": not missing}, open_=True)
+
+    def check_with_trajectories(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
+        """Compare each original point with the boxes that are published for it."""
+        boxes = written.boxes
+        if boxes is None or source is None:
+            return self.check(written)
+        number = written.column("published_id")
+        published = np.unique(number)
+        if len(published) != len(source):
+            return self.make_finding(True, {"other_number": 1}, with_original=True)
+        of_box = source[np.searchsorted(published, number)] if len(number) else np.zeros(0, np.int64)
+        whole = np.isin(np.arange(len(original)), source)
+        if self.segment_s is not None:
+            whole &= np.bincount(source, minlength=len(original)) == _segments(original, self.segment_s)
+        covered, held = _matches(boxes, of_box, original)
+        wanted = whole[row_slices(original.offsets)]
+        outside = int(np.count_nonzero(wanted & ~covered))
+        # The first and last point of a segment lie between original points.
+        empty = 0 if self.segment_s is not None else int(np.count_nonzero(~held))
+        counts = {"outside": outside, "boxes": len(number), "empty": empty}
+        return self.make_finding(outside > 0 or empty > 0, counts, with_original=True)
+
+    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
+        """Return how many points are outside, and how many boxes have no point. How many points there are is not public."""
+        if counts["no_boxes"]:
+            return "the files have no boxes."
+        if counts["other_number"]:
+            return OTHER_NUMBER
+        if counts["open"]:
+            return "the files do not show the original points."
+        boxes = counted(counts["boxes"], "box", "boxes")
+        return f"{boxes} checked; {counts['outside']:,} points are outside, {counts['empty']:,} boxes have no point."
+
+
+def _segments(original: Trajectories, segment_s: int) -> Ints:
+    """Return the number of segments of each trajectory, which is cut at multiples of a length."""
+    begins = np.ones(original.points, np.bool_)
+    begins[1:] = np.diff(original.t // segment_s) != 0
+    begins[original.offsets[:-1]] = True
+    if not len(original):
+        return np.zeros(0, np.int64)
+    counts: Ints = np.add.reduceat(begins, original.offsets[:-1], dtype=np.int64)
+    return counts
+
+
+def _matches(boxes: BoxBounds, of_box: Ints, original: Trajectories) -> tuple[Mask, Mask]:
+    """Return which original points are in a box of their trajectory, and which boxes have a point of theirs."""
+    covered, held = np.zeros(original.points, np.bool_), np.zeros(len(of_box), np.bool_)
+    lengths = np.diff(original.offsets)[of_box]
+    ends = np.cumsum(lengths)
+    low = 0
+    while low < len(of_box):
+        before = ends[low] - lengths[low]
+        high = max(low + 1, int(np.searchsorted(ends, before + PAIRS, side="right")))
+        box = np.repeat(np.arange(low, high), lengths[low:high])
+        point = np.arange(len(box)) - (ends[box] - lengths[box] - before) + original.offsets[:-1][of_box[box]]
+        inside = boxes.rows(box).contains(original.lon[point], original.lat[point], original.t[point])
+        covered[point[inside]] = True
+        held[box[inside]] = True
+        low = high
+    return covered, held

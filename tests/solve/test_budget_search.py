@@ -1,0 +1,93 @@
+"""Search for several budgets at once: the same partitions as one search for each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from plain_boxes import Plain, on_hull, problems
+
+from crowdveil.errors import InputError
+from crowdveil.kernels.od.partition import published_boxes
+from crowdveil.kernels.od.structures import WHOLE
+from crowdveil.methods.od.joint import JointParams, run
+from crowdveil.model.flows import Flows
+from crowdveil.progress import no_progress
+from crowdveil.solve.od.boxes import BoxSpace
+from crowdveil.solve.od.budget_search import BoxSolution, search_budgets
+from crowdveil.solve.od.kept_boxes import keep_boxes
+from crowdveil.solve.od.region_space import Objective, RegionSpace
+from crowdveil.synth.profiles import make_profile
+
+MANY = [0, 1, 2, 3, 5, 8, 13, 21, 34]
+
+
+@examples(200)
+@given(problem=problems(), k=st.integers(2, 5), budgets=st.lists(st.sampled_from(MANY), min_size=1, max_size=6))
+def test_every_budget_has_its_corner_of_the_curve(problem: Any, k: int, budgets: list[int]) -> None:
+    flows, trips = problem
+    everything = Plain(flows, trips, k).all()
+    boxes = BoxSpace.of(flows, 0, RegionSpace.trees(flows), k)
+    if not everything:
+        return
+    found = dict(search_budgets(boxes, budgets))
+    assert found.keys() == set(budgets)
+    for budget, solution in found.items():
+        if min(s for _, s in everything) > budget:
+            assert isinstance(solution, InputError) and f"at most {budget}" in solution.text
+        else:
+            assert isinstance(solution, BoxSolution)
+            assert (solution.cost, solution.suppressed) == min(
+                (a, s) for a, s in everything if s <= budget and on_hull((a, s), everything)
+            )
+
+
+@pytest.mark.parametrize("objective", ["generalization", "reconstruction"])
+@pytest.mark.parametrize("splits", ["trees", "rectangles"])
+def test_partitions_are_those_of_one_search_for_each(objective: Objective, splits: str) -> None:
+    flows = make_profile("nyc", np.random.default_rng(4), 1)
+    boxes = BoxSpace.of(flows, 0, getattr(RegionSpace, splits)(flows, objective), 10, objective)
+    budgets = [boxes.total * share // 100 for share in (0, 1, 2, 5, 6, 7, 20, 50, 100)]
+    for near in (None, boxes.solve_for_budget(budgets[2]).multiplier):
+        for budget, found in search_budgets(boxes, budgets, near):
+            alone = boxes.solve_for_budget(budget)
+            assert isinstance(found, BoxSolution)
+            assert (found.cost, found.suppressed) == (alone.cost, alone.suppressed)
+            for one, other in zip(*(published_boxes(x.choice, boxes.splits) for x in (found, alone)), strict=True):
+                assert np.array_equal(one, other)
+            chosen, gaps = boxes.improve(found, budget)
+            alone_chosen, alone_gaps = boxes.improve(alone, budget)
+            assert gaps == alone_gaps and boxes.cost_of(chosen) == boxes.cost_of(alone_chosen)
+
+
+def test_a_budget_that_nothing_keeps_fails_alone() -> None:
+    flows = make_profile("nyc", np.random.default_rng(4), 1)
+    every = BoxSpace.of(flows, 0, RegionSpace.trees(flows), 10)
+    large = every.volume > 40
+    boxes = replace(every, allowed=np.where(large, every.allowed - WHOLE, every.allowed).astype(np.int8))
+    found = dict(search_budgets(boxes, [0, boxes.total]))
+    assert isinstance(found[0], InputError) and isinstance(found[boxes.total], BoxSolution)
+
+
+def _same(one: Any, other: Any) -> bool:
+    return all(
+        np.array_equal(getattr(one, name), getattr(other, name))
+        for name in ("offsets", "origin", "destination", "volume", "people", "state", "suppressed")
+    ) and list(one.areas.names) == list(other.areas.names)
+
+
+@pytest.mark.parametrize("given", [{}, {"aggregate_small": True}, {"refine": True, "trim": True}])
+def test_runs_that_are_solved_together_release_the_same(given: dict[str, Any]) -> None:
+    flows: Flows = make_profile("nyc", np.random.default_rng(5), 3)
+    runs = [JointParams(suppress=share, **given) for share in (0.0, 0.05, 0.1, 0.3)]
+    runs.append(JointParams(suppress_trips=100, suppress=None, **given))
+    alone = [run(flows, params, np.random.default_rng(0), no_progress) for params in runs]
+    with keep_boxes(flows, runs):
+        together = [run(flows, params, np.random.default_rng(0), no_progress) for params in runs]
+    assert all(map(_same, alone, together))
+    assert not _same(alone[1], alone[3])
