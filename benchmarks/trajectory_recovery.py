@@ -2,8 +2,9 @@
 
 Accuracy is the mean share of time steps in which the recovered trajectory of a person is in the person's place; in brackets that
 of linking at random. Before: from counts by tile and step. After: from tiles with at least k people (heat maps), and from flows
-between tiles of one kilometer that `joint` published. The last figure is the ratio of the accuracy from flows (k = 10, one hour)
-to that from the original counts.
+between tiles of one kilometer that `joint` published. `python benchmarks/trajectory_recovery.py rides` does the same for heat
+maps of 2,000 taxi rides of New York, whose times are put into one day. The last figure is the ratio of the accuracy from flows
+(k = 10, one hour) to that from the original counts.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ import numpy as np
 
 from _bench import say
 
-CABS = Path(__file__).parents[2] / "shared" / "data" / "sf_cabs" / "cabs_dataset_20080608.parquet"
+DATA = Path(__file__).parents[2] / "shared" / "data"
+CABS = DATA / "sf_cabs" / "cabs_dataset_20080608.parquet"
+RIDES = DATA / "nyc_taxi" / "yellow_2015-01_lonlat_50k.parquet"
 
 
 def commuters(people: int, steps: int) -> Any:
@@ -78,7 +81,37 @@ def recover_cabs() -> float:
     return ratio
 
 
+def recover_rides(rides: int = 2_000) -> None:
+    """Measure accuracy on taxi rides: trajectories of two points, pickup and dropoff."""
+    import pyarrow.parquet as pq
+
+    import crowdveil
+    from crowdveil.model.trajectories import Trajectories
+
+    table = pq.read_table(RIDES)
+    ends = ("pickup", "dropoff")
+    t = np.stack([table[f"tpep_{end}_datetime"].to_numpy().astype("datetime64[s]").astype(np.int64) for end in ends], 1)
+    t = np.minimum(t - t[:, :1] // 86_400 * 86_400, 86_399)
+    used = np.flatnonzero(t[:, 1] > t[:, 0])[:rides]
+    lon, lat = (
+        np.stack([table[f"{end}_{name}"].to_numpy() for end in ends], 1)[used].ravel()
+        for name in ("longitude", "latitude")
+    )
+    ids, offsets = np.array([str(i) for i in range(len(used))], dtype=object), np.arange(0, 2 * len(used) + 1, 2)
+    data = Trajectories(lon, lat, t[used].ravel(), offsets, ids, np.arange(len(used)), ids, "people")
+    for step in ("30min", "1h", "3h"):
+        for k in (2, 10):
+            values = crowdveil.attack("trajectory-recovery", data, tile_m=1000, step=step, k=k)[
+                "trajectory-recovery"
+            ].values
+            if k == 2:
+                say(f"rides_{step}_before", shown(values, "before"))
+            say(f"rides_{step}_heat_map_k_{k}", shown(values, "after"))
+
+
 def main() -> None:
+    if "rides" in sys.argv[1:]:
+        return recover_rides()
     from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories, RecoveryParams, run
 
     run(AggregatedTrajectories(commuters(50, 24)), RecoveryParams())  # compile

@@ -46,6 +46,7 @@ METHODS: dict[str, str] = {
     "protected-generalization": "crowdveil.methods.trajectory.protected_generalization",
     "swap-locations": "crowdveil.methods.trajectory.swap_locations",
     "swap-locations-2012": "crowdveil.methods.trajectory.swap_locations_2012",
+    "w4m": "crowdveil.methods.trajectory.w4m",
     "swapmob": "crowdveil.methods.trajectory.swapmob",
     "simple-generalization": "crowdveil.methods.trajectory.simple_generalization",
 }

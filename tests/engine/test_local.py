@@ -109,7 +109,7 @@ def test_an_interrupt_ends_what_runs_and_drops_the_rest(error: type[BaseExceptio
 
 
 @kernel
-def _count(turns: int) -> int:
+def count_turns(turns: int) -> int:
     """Stands for a long kernel; it comes to an end by itself only so that a test that fails ends too."""
     value = 1
     for _ in range(turns):
@@ -128,7 +128,7 @@ def test_an_interrupt_ends_kernels_that_run(threads: int, quick: None) -> None:
             return squares(0)
         begun.set()
         try:
-            _count(10**10)
+            count_turns(10**10)
         except KernelStoppedError:
             ended.append("stopped")
             raise
@@ -139,11 +139,11 @@ def test_an_interrupt_ends_kernels_that_run(threads: int, quick: None) -> None:
         begun.wait()
         raise KeyboardInterrupt
 
-    assert _count(3) > 0
+    assert count_turns(3) > 0
     with pytest.raises(KeyboardInterrupt):
         LocalEngine(threads).map(task, 2, stop)
     assert ended == ["stopped"] and STOP.value == 0
-    assert _count(3) > 0, "the next kernel runs"
+    assert count_turns(3) > 0, "the next kernel runs"
 
 
 def test_what_is_done_apart_comes_back_as_it_is() -> None:

@@ -26,6 +26,7 @@ from crowdveil.guarantees import (
     EveryLocationCounted,
     FlowKAnonymity,
     GeneralizationLimit,
+    KDeltaAnonymity,
     LocationsOnTileCenters,
     MaxArea,
     MinInhabitedTiles,
@@ -66,6 +67,7 @@ EVERY = (
     SwappedTrajectories(swaps=1, k_unit="people"), NoOwnPoints(k_unit="people"),
     SharedTilePairs(min_group_size=2, tile_size_m=500, lon0=2.3, lat0=48.9, k_unit="trajectories"),
     TruthfulBoxes(),
+    KDeltaAnonymity(k=3, delta_m=500, k_unit="people"),
     SectorKAnonymity(k=5, k_unit="people"), DisjointSectors(), EveryLocationCounted(k=5), WellFormedSectors(),
 )  # fmt: skip
 

@@ -32,6 +32,7 @@ from crowdveil.guarantees import (
     FlowKAnonymity,
     GeneralizationLimit,
     Guarantee,
+    KDeltaAnonymity,
     LocationsOnTileCenters,
     MaxArea,
     MinInhabitedTiles,
@@ -169,6 +170,9 @@ VIOLATED: dict[type[Guarantee], Callable[[Path], Finding]] = {
     SharedTilePairs: lambda _: SharedTilePairs(
         min_group_size=2, tile_size_m=500, lon0=0, lat0=0, k_unit="people"
     ).check(_walks(A)),
+    KDeltaAnonymity: lambda _: KDeltaAnonymity(k=2, delta_m=500, k_unit="people").check_with_trajectories(
+        _walks(A, A), _people(A), np.array([0, 0])
+    ),
     TruthfulBoxes: lambda _: TruthfulBoxes().check(_walks(A)),
     LocationsOnTileCenters: lambda _: LocationsOnTileCenters().check(_walks(A, areas=True)),
     WellFormedTrajectories: lambda _: WellFormedTrajectories().check(
@@ -210,6 +214,7 @@ def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
         SuppressedTrajectories(suppress=0.1, k=2, k_unit="people"),
         SuppressedSegments(suppress=0.1, k=2, k_unit="people", segment_s=60),
         CombinationKAnonymity(k=2, knowledge=2, interval_s=None, k_unit="people"),
+        KDeltaAnonymity(k=2, delta_m=1, k_unit="people"),
         OriginalPoints(), SwappedTrajectories(swaps=1, k_unit="people"), NoOwnPoints(k_unit="people"),
         SharedTilePairs(min_group_size=2, tile_size_m=500, lon0=0, lat0=0, k_unit="people"), WellFormedTrajectories(),
     ]  # fmt: skip
@@ -225,7 +230,7 @@ def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
         "min-poi-categories", "true-volumes", "bounded-volumes",
         "trajectory-k-anonymity", "segment-k-anonymity", "suppressed-trajectories", "suppressed-segments",
         "combination-k-anonymity", "original-points", "swapped-trajectories", "no-own-points",
-        "shared-tile-pairs", "every-location-counted", "truthful-boxes",
+        "shared-tile-pairs", "every-location-counted", "truthful-boxes", "k-delta-anonymity",
     }  # fmt: skip
     assert len(findings) == len(GUARANTEES) - 1, "positions on tile centers are seen in the file"
 

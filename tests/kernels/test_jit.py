@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -79,7 +80,7 @@ def test_a_kernel_from_the_disk_has_arrays_and_errors_and_leaves_the_compiler_re
 
 
 @kernel
-def _lowest(word: int) -> int:
+def lowest_of(word: int) -> int:
     found: int = lowest_bit(word)
     return found
 
@@ -88,8 +89,8 @@ def _lowest(word: int) -> int:
 def test_the_lowest_bit_of_a_word(place: int) -> None:
     word = np.array([1 << place], np.uint64).view(np.int64)[0]
     high = np.array([(1 << place) | (1 << 63)], np.uint64).view(np.int64)[0]
-    assert _lowest(word) == place
-    assert _lowest(high) == place
+    assert lowest_of(word) == place
+    assert lowest_of(high) == place
 
 
 def test_a_folder_of_compiled_kernels_is_private(tmp_path: Path) -> None:
@@ -190,3 +191,46 @@ def test_nothing_is_compiled_for_what_means_nothing(reported: object) -> None:
     import crowdveil.kernels.ordering  # noqa: F401
 
     assert cached.understood(reported) == []
+
+
+@kernel
+def _one_more(x: int) -> int:
+    return x + 1
+
+
+@kernel
+def two_more(x: int) -> int:
+    return _one_more(_one_more(x))
+
+
+def test_a_kernel_for_kernels_alone_refuses_to_be_called_from_python() -> None:
+    for _ in range(2):
+        with pytest.raises(TypeError, match="by kernels alone"):
+            _one_more(1)
+        assert two_more(1) == 3
+
+
+def test_no_code_but_kernels_names_a_kernel_that_is_for_them_alone() -> None:
+    root = Path(_jit.__file__).parents[1]
+    inner = {
+        (str(Path(file).relative_to(root).with_suffix("")).replace("/", "."), name)
+        for file in (root / "kernels").rglob("*.py")
+        for name in re.findall(r"^@inner_kernel\ndef (\w+)", file.read_text(), re.MULTILINE)
+    }
+    assert len(inner) > 5
+    for file in set(root.rglob("*.py")) - set((root / "kernels").rglob("*.py")):
+        for module, names in re.findall(r"from crowdveil\.(kernels[\w.]*) import (\([^)]*\)|.+)", file.read_text()):
+            for name in re.findall(r"\w+", names):
+                assert (module, name) not in inner and not name.startswith("_"), f"{file}: {name}"
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 50])
+def test_a_kernel_gives_the_same_as_plain_python(rows: int) -> None:
+    from crowdveil.kernels.trees import collapse, post_order
+
+    assert _jit.plain_if_small(post_order, _jit.SMALL + 1) is post_order
+    parent = np.array([-1, *(i // 2 for i in range(rows - 1))], np.int32)
+    order = post_order(parent)
+    assert np.array_equal(_jit.plain_if_small(post_order, rows)(parent), order)
+    for one, other in zip(_jit.plain_if_small(collapse, rows)(parent, order), collapse(parent, order), strict=True):
+        assert one.dtype == other.dtype and np.array_equal(one, other)

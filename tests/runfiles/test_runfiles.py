@@ -107,6 +107,20 @@ def test_microaggregation_of_mdl_anonymizer(tmp_path: Path) -> None:
     assert graph.parameters == {"distance": "graph", "time_weight": "mobidatalab"}
 
 
+@pytest.mark.parametrize("method", ["Microaggregation", "TimePartMicroaggregation"])
+def test_the_center_of_simple_mdav_is_an_aggregation(method: str, tmp_path: Path) -> None:
+    center = {"name": "Closest_trajectory_to_mean_trajectory"}
+    clustering = {"name": "SimpleMDAV", "params": {"aggregation_method": center}}
+    content = {
+        "method": method,
+        "input_file": "a.csv",
+        "output_folder": "o",
+        "params": {"clustering_method": clustering},
+    }
+    parameters = request_of(tmp_path / "run.json", content).parameters
+    assert parameters["center_aggregation"] == "closest-trajectory" and "aggregation" not in parameters
+
+
 def test_time_partitioned_microaggregation_of_mdl_anonymizer(tmp_path: Path) -> None:
     distance = {"name": "Martinez2021", "params": {"p_lambda": 0}}
     aggregation = {"name": "Mean_trajectory", "params": {}}

@@ -38,5 +38,7 @@ def walks(release: TrajectoryRelease, lon: Any) -> list[tuple[Any, ...]]:
 
 
 def released(method: Method, data: Any) -> Any:
-    k = {"k": 2} if "k" in method.params.model_fields else {}
+    k: dict[str, Any] = {"k": 2} if "k" in method.params.model_fields else {}
+    if method.name == "w4m":
+        k["delta_m"] = 0  # else it draws points of a disk, which a mirror does not change
     return method.run(data, method.params.checked(k), np.random.default_rng(5), no_progress)

@@ -31,7 +31,8 @@ const sameClock = (one: string, other: string): boolean => [0, 6].every((month) 
 
 /** A time zone for data with times: the browser's if it is near the data, else the nearest; none where one was chosen. */
 function guessed(draft: Draft, seen: Seen): Draft {
-  if (!seen.roles.time || seen.error || (draft.values.tz !== undefined && draft.zoneFrom === null)) return draft;
+  const unread = seen.error !== null && seen.problems.length === 0; // rows that can be left out say nothing about the others
+  if (!seen.roles.time || unread || (draft.values.tz !== undefined && draft.zoneFrom === null)) return draft;
   const own = Intl.DateTimeFormat().resolvedOptions().timeZone, [nearest] = seen.near;
   const tz = nearest === undefined || seen.near.includes(own) || sameClock(own, nearest) ? own : nearest;
   return { ...draft, values: { ...draft.values, tz }, zoneFrom: nearest === undefined ? "browser" : "map" };

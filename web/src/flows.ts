@@ -16,7 +16,8 @@ interface Rows { origin: Int32Array; destination: Int32Array; volume: Float64Arr
 
 const MAX_LINES = 10_000;
 const CHUNK = 150;
-const MOST_LABELED = 60;
+const MOST_LABELED = 40;
+const ZOOMED = 1.5;
 const FLOW_CLASSES = 5;
 
 /** Width in pixels, and class of color, of a flow, where the largest has `top` trips: both grow with the square root of the volume. */
@@ -49,6 +50,8 @@ export class FlowLayer {
   /** Left, top, right and bottom of each area. */
   readonly boxes: Float64Array;
   private allSteps: Rows | null = null;
+  private byTrips: number[] | null = null;
+  private bounds: { left: number; top: number; right: number; low: number } | null = null;
   private stepScale: { least: number[]; labels: string[] } | null = null;
 
   constructor(readonly data: FlowData) {
@@ -161,6 +164,28 @@ export class FlowLayer {
     const { origin, destination, volume } = this.rows;
     for (let i = 0; i < volume.length; i++) { trips[origin[i]] += volume[i]; trips[destination[i]] += volume[i]; }
     return trips;
+  }
+
+  /** Areas by their trips, the busiest first. */
+  get busiest(): number[] {
+    if (!this.byTrips) {
+      const trips = this.trips();
+      this.byTrips = [...this.order].sort((a, b) => trips[b] - trips[a] || a - b);
+    }
+    return this.byTrips;
+  }
+
+  /** Bounds of all areas. */
+  get extent(): { left: number; top: number; right: number; low: number } {
+    if (!this.bounds) {
+      const bounds = { left: Infinity, top: Infinity, right: -Infinity, low: -Infinity };
+      for (let b = 0; b < this.boxes.length; b += 4) {
+        bounds.left = Math.min(bounds.left, this.boxes[b]); bounds.top = Math.min(bounds.top, this.boxes[b + 1]);
+        bounds.right = Math.max(bounds.right, this.boxes[b + 2]); bounds.low = Math.max(bounds.low, this.boxes[b + 3]);
+      }
+      this.bounds = bounds;
+    }
+    return this.bounds;
   }
 
   /** Return why a shade cannot be shown for a single time step; empty if it can. */
@@ -292,11 +317,12 @@ export class FlowPainter implements Painter {
     this.labels(context, view, look);
   }
 
-  /** Write the names of areas, the largest first, where few enough are in view and names do not overlap. */
+  /** Write the names of the busiest areas in view where the map is zoomed, or has few areas; names do not overlap. */
   private labels(context: CanvasRenderingContext2D, view: View, look: ReturnType<typeof colors>): void {
     const { layer } = this, at = (area: number): [number, number] => [(layer.x[area] - view.x) * view.scale, (layer.y[area] - view.y) * view.scale];
-    const seen = layer.order.filter((area) => at(area)[0] > 0 && at(area)[1] > 0 && at(area)[0] < view.width && at(area)[1] < view.height);
-    if (seen.length > MOST_LABELED) return;
+    const { left, top, right, low } = layer.extent, zoomed = (right - left) * view.scale > ZOOMED * view.width || (low - top) * view.scale > ZOOMED * view.height;
+    if (!zoomed && layer.count > MOST_LABELED) return;
+    const seen = layer.busiest.filter((area) => at(area)[0] > 0 && at(area)[1] > 0 && at(area)[0] < view.width && at(area)[1] < view.height).slice(0, MOST_LABELED);
     const taken: [number, number, number, number][] = [];
     context.save();
     context.setTransform(view.ratio, 0, 0, view.ratio, 0, 0);

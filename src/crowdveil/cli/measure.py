@@ -41,6 +41,9 @@ def _call(
     original: str | None, release: str | None, measures: str | None, run_file: str | None, pairing: str | None,
     paired_by_id: bool, as_json: bool, output: str | None, plot: str | None, overwrite: bool, **values: Any,
 ) -> None:  # fmt: skip
+    classes = {name: value for name in ("traveler_class", "class_order") if (value := values.pop(name)) is not None}
+    if "class_order" in classes:
+        classes["class_order"] = listed(classes["class_order"])
     engine, master, spark_table = (values.pop(name) for name in ("engine", "master", "table"))
     names: Any = None if measures is None else listed(measures)
     if run_file is not None:
@@ -62,7 +65,7 @@ def _call(
     if server is not None:
         uploads = {"original": original, "release": release, **({} if pairing is None else {"pairing": pairing})}
         _run_remotely(
-            server, uploads, names, as_json, output, plot, overwrite, options | {"paired_by_id": paired_by_id}
+            server, uploads, names, as_json, output, plot, overwrite, options | {"paired_by_id": paired_by_id} | classes
         )
         return
     data: Any = original
@@ -80,7 +83,7 @@ def _call(
         with progress_bar() as (progress, stage):
             found = api.measure(
                 data, release, names, pairing=pairing, paired_by_id=paired_by_id, engine=engine, master=master, notes=notes,
-                progress=progress, stage=stage, **options,
+                progress=progress, stage=stage, **classes, **options,
             )  # fmt: skip
         if table is not None:
             found.write(table)
@@ -136,6 +139,15 @@ command = click.Command(
         click.Option(
             ["--paired-by-id"], is_flag=True,
             help="Pair trajectories with their originals by equal ids; only for those that others published under them.",
+        ),
+        click.Option(
+            ["--traveler-class"], metavar="COLUMN",
+            help="Column of the trips with classes of travelers, such as an age group: measure their t-closeness too.",
+        ),
+        click.Option(
+            ["--class-order"], metavar="CLASSES",
+            help="All classes with commas between, from one end to the other, if neighbors are alike; otherwise all are "
+            "equally far apart.",
         ),
         click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, of flows with the values of each time step."),
         click.Option(

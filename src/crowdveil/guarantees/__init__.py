@@ -21,6 +21,7 @@ from crowdveil.guarantees.extent import (
     MinTiles,
 )
 from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, WellFormedFlows
+from crowdveil.guarantees.k_delta import KDeltaAnonymity
 from crowdveil.guarantees.noise import DifferentialPrivacy
 from crowdveil.guarantees.original import BoundedVolumes, TrueVolumes
 from crowdveil.guarantees.sectors import (
@@ -64,6 +65,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     SwappedTrajectories,
     NoOwnPoints,
     SharedTilePairs,
+    KDeltaAnonymity,
     TruthfulBoxes,
     LocationsOnTileCenters,
     WellFormedTrajectories,
@@ -85,6 +87,7 @@ __all__ = [
     "FlowKAnonymity",
     "GeneralizationLimit",
     "Guarantee",
+    "KDeltaAnonymity",
     "LocationsOnTileCenters",
     "MaxArea",
     "MinInhabitedTiles",

@@ -68,25 +68,55 @@ _sources: dict[Any, frozenset[str]] = {}
 """The files that a kernel is made of: its own, and those of all kernels that it calls."""
 
 
+SMALL = 2000
+"""Rows up to which plain Python takes less time than loading compiled code."""
+
+
 def kernel(function: F) -> F:
-    """Compile a function over flat arrays."""
-    return _compiled(function)
+    """Compile a function over flat arrays. One whose name begins with _ can be called by kernels alone."""
+    return _compiled(function, no_cpython_wrapper=function.__name__.startswith("_"))
+
+
+def inner_kernel(function: F) -> F:
+    """Compile a function that kernels of other files call, and Python never does: it needs no code that converts arguments."""
+    return _compiled(function, no_cpython_wrapper=True)
+
+
+def plain_if_small(compiled: F, rows: int) -> F:
+    """Return a kernel, or what it was compiled from where there are few rows: nothing must be loaded or compiled for them."""
+    plain: F = compiled.py_func  # type: ignore[attr-defined]
+    return plain if rows <= SMALL else compiled
 
 
 def dividing_kernel(function: F) -> F:
     """Compile a function in which division by zero gives infinity or NaN, and no error: only such loops are vectorized."""
-    return _compiled(function, error_model="numpy")
+    return _compiled(function, error_model="numpy", no_cpython_wrapper=function.__name__.startswith("_"))
 
 
 def _compiled(function: F, **options: Any) -> F:
-    compiled: Any = numba.njit(cache=True, nogil=True, **options)(function)
+    # No kernel is passed to another one as a value, which is what the second kind of wrapper is for.
+    compiled: Any = numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True, **options)(function)
     # All kernels that its module names, not only those that it calls: an overload calls some on its behalf.
     used = [_sources[k] for k in function.__globals__.values() if isinstance(k, Dispatcher) and k in _sources]
     _sources[compiled] = frozenset({function.__code__.co_filename}.union(*used, _structure_files(function)))
     _note_sources(compiled, sorted(_sources[compiled]))
     _save_if_allowed(compiled._cache)
     _report_if_missing(compiled._cache)
+    if options.get("no_cpython_wrapper"):
+        _refuse_python(compiled)
     return compiled  # type: ignore[no-any-return]
+
+
+def _refuse_python(compiled: Any) -> None:
+    """Let Python code that calls a kernel without a wrapper fail with an error: numba itself would jump to address 0."""
+
+    def refuse(*given: Any, **named: Any) -> Any:
+        raise TypeError(f"{compiled.py_func.__name__} can be called by kernels alone; name it without _, as a kernel.")
+
+    def add_overload(result: Any) -> None:
+        compiled.overloads[tuple(result.signature.args)] = result
+
+    compiled._compile_for_args, compiled.add_overload = refuse, add_overload
 
 
 def _structure_files(function: Callable[..., Any]) -> set[str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._jit import inner_kernel
 from crowdveil.kernels._types import Ints
 
 
-@kernel
+@inner_kernel
 def grow(array: Ints, needed: int) -> Ints:
     """Return the array, or a copy of twice the size if it is too small."""
     if needed <= len(array):

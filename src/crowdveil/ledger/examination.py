@@ -320,9 +320,12 @@ def refuse(name: str, examination: Examination) -> None:
             f"with {Option('keep_unchanged')}, or see crowdveil ledger explain.",
         )
     rows = sum(result.leaking_rows.values())
+    changed = (
+        f"If the data were corrected, keep values with {Option('keep_unchanged')}. " if examination.changes else ""
+    )
     raise GuaranteeViolatedError(
         name,
         f"it was not published, since with earlier releases sets of fewer than {worst['needed']:,} {examination.unit} can be "
-        f"derived from {counted(rows, 'row')}; the smallest: {sentence(worst, examination.unit, 3)}. Derive it from the earlier "
-        f"release (crowdveil derive), repair it with {Option('repair')}, or see crowdveil ledger explain.",
+        f"derived from {counted(rows, 'row')}; the smallest: {sentence(worst, examination.unit, 3)}. {changed}Derive it from "
+        f"the earlier release (crowdveil derive), repair it with {Option('repair')}, or see crowdveil ledger explain.",
     )

@@ -10,15 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.errors import InputError, Option
-from crowdveil.io.cropping import parse_crop
-from crowdveil.io.flows import by_coordinates
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.od_columns import ROLES, find_od_columns
-from crowdveil.io.od_rows import OdReader, ZoneNames
+from crowdveil.io.od_columns import OdColumns
+from crowdveil.io.original_rows import flow_of_rows, reader_over
 from crowdveil.io.person_ids import IdRules
-from crowdveil.io.source import open_source
-from crowdveil.io.time_forms import TimeForm
-from crowdveil.io.times import Clock
+from crowdveil.io.source import Source
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.io.trajectory_trips import POINTS, READ, RULE, read_as_trips
 from crowdveil.io.written_release import file_hash
@@ -75,9 +71,15 @@ def read_records(data: Any, reading: Reading, flows: Flows, known: Mapping[str, 
         data, options = _table_of(data), options | {"user": None}
     files = input_files(data)
     data, options = _trips_of(data, options)
-    reader, columns = _reader(data, options, flows, known, key)
+    columns: dict[str, str] = {}
+
+    def content(source: Source, found: OdColumns, ids: IdRules) -> RowContent:
+        columns.update(columns_in(source, found, known))
+        return RowContent(columns, key, options["tz"], ids)
+
+    reader = reader_over(flows, data, options, content)
     rows = pa.Table.from_batches(list(reader.batches()))
-    cell = _cell_of(flows, rows)
+    cell = flow_of_rows(flows, rows)
     found = cell >= 0
     person = rows["person_hash"].to_numpy() if "person_hash" in rows.column_names else None
     volume = rows["volume"].to_numpy()[found] if reader.columns.is_flows else None
@@ -117,36 +119,6 @@ def people_without_ids(name: object) -> InputError:
         "people of different flows may be the same, so that the ledger cannot count those of a difference; give trips with a "
         f"column of people ({Option('user')}), or flows whose k counts trips.",
     )
-
-
-def _reader(
-    data: Any, options: dict[str, Any], flows: Flows, known: Mapping[str, str] | None, key: bytes
-) -> tuple[OdReader, dict[str, str]]:
-    """Return a reader of the rows over the zones of `flows`, and the identifying columns."""
-    source = open_source(data)
-    named = {role: options.get(role) for role in ROLES}
-    tiled = by_coordinates(*(options[name] for name in ("zones", "grid", "h3", "voronoi")))
-    found = find_od_columns(source, named, tiled, ReadNotes())
-    columns = columns_in(source, found, known)
-    ids = IdRules(options["user_case_sensitive"], options["user_ignore_case"])
-    crop = parse_crop(options["bbox"], options["extent"], options["time_window"], options["tz"])
-    form = TimeForm(options["time_format"], options["any_years"])
-    content = RowContent(columns, key, options["tz"], ids)
-    names = ZoneNames(flows.zones)
-    return OdReader(source, found, names, options["tz"], form, ReadNotes(), ids, crop, content=content), columns
-
-
-def _cell_of(flows: Flows, rows: pa.Table) -> Ints:
-    """Return the flow that each row lies in, -1 where there is none."""
-    n = len(flows.zones)
-    step = np.zeros(len(rows), np.int64)
-    if flows.step_s is not None:
-        t = Clock(flows.tz).to_utc(rows["wall"].to_numpy())
-        step = np.searchsorted(flows.t, t, side="right") - 1
-    pair = (step * n + rows["o"].to_numpy()) * n + rows["d"].to_numpy()
-    known = (flows.step * n + flows.origin) * n + flows.destination
-    place = np.minimum(np.searchsorted(known, pair), len(known) - 1)
-    return np.where(known[place] == pair, place, -1)
 
 
 def _table_of(trips: Trips) -> pa.Table:

@@ -174,7 +174,8 @@ def keep_earlier_values(
         return release, {}, []
     boxes, kept = boxes_of_release(release), Kept()
     volume, people = release.volume.copy(), release.people.copy()
-    tables = {c.entry.entry: stored_release(ledger, c.entry) for c in newest.values()}
+    repeated = {change.entry.entry: change.entry for change in newest.values()}
+    tables = {number: stored_release(ledger, entry) for number, entry in repeated.items()}
     for row, change in newest.items():
         volume[row], people[row] = _values(tables[change.entry.entry], change.other)
         kept[boxes[row]] = change.entry, change.other
@@ -193,11 +194,15 @@ def with_kept_rows(ledger: Ledger, candidate: Candidate, boxes: Sequence[Box], k
     repeated = {number[box]: of for box, of in kept.items()}
     row = np.where(np.isin(candidate.row, list(repeated)), -1, candidate.row)
     parts: list[tuple[SourceRecords, Ints]] = [(candidate.records, row)]
-    for mine, (entry, other) in repeated.items():
+    for entry in {of.entry: of for of, _ in repeated.values()}.values():
         covered = read_covered(ledger, entry)
-        taken = covered.row == other
+        own = np.full(int(covered.row.max(initial=-1)) + 2, -1, np.int64)  # the last is for records without a row
+        for mine, (of, other) in repeated.items():
+            if of.entry == entry.entry:
+                own[other] = mine
+        taken = own[covered.row] >= 0
         records = SourceRecords(covered.source, covered.person, covered.volume, covered.row).only(taken)
-        parts.append((records, np.full(int(taken.sum()), mine, np.int64)))
+        parts.append((records, own[covered.row][taken]))
     return _joined(candidate, parts)
 
 

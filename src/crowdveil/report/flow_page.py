@@ -65,7 +65,7 @@ def _shades(after: FlowPicture, values: TileValues) -> list[Shade]:
         layers.by_size("inflation", "Tiles that a trip's end is spread over", after.by_face(values.spread_over)),
         layers.by_rank("trips", "Trips that leave or reach a tile, spread evenly", after.by_face(values.trips)),
     ]
-    if values.occurs is not None:
+    if values.occurs is not None and len(after.labels) > 1:
         title = "Share of time steps in which a tile occurs in a published flow"
         shades.append(layers.by_share("occurs", title, after.by_face(values.occurs)))
     return shades

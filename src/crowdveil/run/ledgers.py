@@ -115,7 +115,10 @@ class Recorder:
         self, spec: RunSpec, inputs: Inputs, data: Flows, written: WrittenRelease, counts: str
     ) -> LedgerAudit:
         """Audit a written release whose source records were read already."""
-        candidate = flow_candidate(self.ledger, self.name, inputs, data, written, _about(spec, counts, data))
+        about = _about(spec, counts)
+        if spec.method.row_semantics == "noisy":
+            about["epsilon"] = spec.params.epsilon_of_release(data.t, data.step_s)  # type: ignore[attr-defined]
+        candidate = flow_candidate(self.ledger, self.name, inputs, data, written, about)
         boxes = boxes_of_table(written, data.step_s) if self._kept else []
         return self.examined(with_kept_rows(self.ledger, candidate, boxes, self._kept), written)
 
@@ -147,12 +150,9 @@ class Recorder:
         confirm(self.ledger, entry, in_place=True)
 
 
-def _about(spec: RunSpec, counts: str, data: Flows | None = None) -> dict[str, Any]:
-    """Return k of a run and what it counts; with the data, epsilon of a method that adds noise."""
-    about: dict[str, Any] = {"k": getattr(spec.params, "k", 0), "k_unit": counts}
-    if data is not None and spec.method.row_semantics == "noisy":
-        about["epsilon"] = spec.params.epsilon_of_release(data.t, data.step_s)  # type: ignore[attr-defined]
-    return about
+def _about(spec: RunSpec, counts: str) -> dict[str, Any]:
+    """Return k of a run and what it counts."""
+    return {"k": getattr(spec.params, "k", 0), "k_unit": counts}
 
 
 def record_map(ledger: Ledger, output: Path, inputs: list[str]) -> Callable[[Path, Trajectories], Any]:

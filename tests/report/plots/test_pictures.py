@@ -12,7 +12,7 @@ import pytest
 from examples import slow_param
 
 import crowdveil
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, InputError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.report.plots import layout
 from crowdveil.report.plots.flow_map import shorten
@@ -271,3 +271,29 @@ def test_kinds_from_python(made: Path) -> None:
 )
 def test_a_label_on_a_map_keeps_the_zone_and_the_number_of_others(name: str, shown: str) -> None:
     assert shorten(name) == shown and len(shown) <= 22
+
+
+@pytest.mark.parametrize("kind", ["coarsening", "areas"])
+def test_a_legend_has_the_numbers_of_its_map(
+    made: Path, layouts: list[layout.Layout], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Where nearly all zones are merged with many others, classes are of their own values."""
+    from crowdveil.report.plots import zone_maps
+
+    monkeypatch.setattr(
+        zone_maps,
+        "merged_with",
+        lambda panel, end: np.linspace(100, 300, len(panel.tile_names)) + 50 * (end == "origin"),
+    )
+    crowdveil.plot(kind, made / "out", **({"zones": made / "zones.geojson"} if kind == "coarsening" else {}))
+    labels = [text.get_text() for text in layouts[0].legend.texts]
+    numbers = [float(part) for label in labels for part in label.removesuffix(" and more").split("–") if part.isdigit()]
+    assert numbers and min(numbers) >= 100 and max(numbers) <= 350
+
+
+def test_a_profile_needs_several_time_steps(made: Path, tmp_path: Path) -> None:
+    one = crowdveil.anonymize(
+        "suppression", made / "flows.csv", tmp_path / "one", zones=made / "zones.geojson", step="all", k=5, report=False
+    )
+    with pytest.raises(InputError, match="has one time step"):
+        one.plot.profiles()

@@ -67,6 +67,7 @@ METHODS: dict[str, Names] = {
         {
             "clustering_method.trajectory_distance": "distance",
             "clustering_method.trajectory_distance.p_lambda": "time_weight",
+            "clustering_method.aggregation_method": "center_aggregation",
             "aggregation_method": "aggregation",
             "aggregation_method.p_lambda": "aggregation_time_weight",
         },
@@ -77,6 +78,7 @@ METHODS: dict[str, Names] = {
             "interval": "interval_s",
             "clustering_method.trajectory_distance": "distance",
             "clustering_method.trajectory_distance.p_lambda": "time_weight",
+            "clustering_method.aggregation_method": "center_aggregation",
             "aggregation_method": "aggregation",
             "aggregation_method.p_lambda": "aggregation_time_weight",
         },

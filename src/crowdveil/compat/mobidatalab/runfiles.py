@@ -33,7 +33,6 @@ MDAV = ("microaggregation", "time-partitioned-microaggregation")
 FIXED = {
     "clustering_method": "SimpleMDAV",
     "clustering_method.trajectory_distance": "Martinez2021",
-    "clustering_method.aggregation_method": "Mean_trajectory",
 }
 """Parts of a method with a single choice here, unless the method has a parameter for it."""
 
@@ -134,8 +133,9 @@ def _mdav_parts(path: Path, method: Method, flat: dict[str, Any]) -> dict[str, A
     kept = {name: value for name, value in flat.items() if name not in fixed}
     if distance in kept:
         kept[distance] = find_distance(str(kept[distance])).name
-    if "aggregation_method" in kept:
-        kept["aggregation_method"] = find_aggregation(str(kept["aggregation_method"])).name
+    for part in ("aggregation_method", "clustering_method.aggregation_method"):
+        if part in kept:
+            kept[part] = find_aggregation(str(kept[part])).name
     # mdl-anonymizer computes λ where it is not given, whatever our default is.
     return {weight: "mobidatalab", **kept}
 

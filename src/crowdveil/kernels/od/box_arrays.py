@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._jit import inner_kernel
 from crowdveil.kernels.od.structures import BoxArrays, Splits
 
 
-@kernel
+@inner_kernel
 def new_boxes(size: int) -> BoxArrays:
     """Allocate arrays for `size` boxes."""
     origin, destination, volume = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
     return BoxArrays(origin, destination, volume, np.empty(size, np.int64), np.empty(size, np.int64))
 
 
-@kernel
+@inner_kernel
 def new_splits(size: int) -> Splits:
     """Allocate arrays for `size` boxes, splits and links."""
     offsets, link_offsets = np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int64)
@@ -23,7 +23,7 @@ def new_splits(size: int) -> Splits:
     return Splits(offsets, kind, lost, link_offsets, link)
 
 
-@kernel
+@inner_kernel
 def cut_boxes(boxes: BoxArrays, splits: Splits, count: int) -> tuple[BoxArrays, Splits]:
     """Return the first `count` boxes with their splits, without the unused ends, which were never written and take no memory.
 

@@ -68,7 +68,7 @@ def _choose_next(notes: Ints, budget: int) -> None:
     left_p, left_q, right_p, right_q = notes[LEFT + P], notes[LEFT + Q], notes[RIGHT + P], notes[RIGHT + Q]
     notes[TRIES] += 1
     near = has_left and has_right and notes[LEFT + S] - notes[RIGHT + S] <= budget // 50
-    p, q = int(min(_guess(notes, budget), LARGEST_GUESS) * GUESS_PARTS), GUESS_PARTS
+    p, q = int(min(_guess(notes, budget), LARGEST_GUESS) * GUESS_PARTS), np.int64(GUESS_PARTS)
     for i in range(KNOWN):
         notes[BEFORE + i] = notes[TRIED + i]
     notes[BEFORE + KNOWN] = 1

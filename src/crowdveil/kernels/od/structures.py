@@ -47,7 +47,7 @@ class DestinationTree(NamedTuple):
     """A tree of destinations in post-order.
 
     The leaf of each tile; the lowest node above each leaf that may be published (`anchor`); the table of common ancestors
-    and its exponents (see `tree_walk.join_table`); the first node of each subtree; the depth; which nodes are leaves.
+    and its exponents (see `region_space.join_table`); the first node of each subtree; the depth; which nodes are leaves.
     """
 
     tile_leaf: Ints

@@ -87,7 +87,8 @@ def build_boxes(
     box_o, box_d, box_v, box_u, box_cells = new_boxes(size)
     split_offsets, split_kind, split_lost, link_offsets, link = new_splits(size)
     refs, made, split, links = 0, 0, 0, 0
-    lists, top, people_top = 0, 0, 0
+    # Typed, since a function that is called with a literal is compiled once more for it.
+    lists, top, people_top, one = 0, np.int64(0), 0, np.int64(1)
     most_children = 0
     for a in range(origins):
         most_children = max(most_children, o_child_offsets[a + 1] - o_child_offsets[a])
@@ -101,7 +102,7 @@ def build_boxes(
             tile = o_leaf_tile[place]
             list_start[lists], people_start[lists] = top, people_top
             for row in range(row_offsets[tile], row_offsets[tile + 1]):
-                add(sums, marks, words, d_tile_leaf[row_tile[row]], row_volume[row], row_crowd[row], 1)
+                add(sums, marks, words, d_tile_leaf[row_tile[row]], row_volume[row], row_crowd[row], one)
             top = take(sums, marks, words, leaf, volume, crowd, cells, top)
             if with_people:
                 for e in range(pair_offsets[place], pair_offsets[place + 1]):

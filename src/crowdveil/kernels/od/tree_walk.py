@@ -7,37 +7,12 @@ depth of the tree.
 
 from __future__ import annotations
 
-import numpy as np
-
-from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._jit import inner_kernel
 from crowdveil.kernels._types import Indices, Ints
 from crowdveil.kernels.od.structures import DestinationTree
 
 
-@kernel
-def join_table(join: Ints) -> tuple[Indices, Indices]:
-    """Build the table in which the lowest common ancestor of two leaves is looked up.
-
-    `join` has the lowest common ancestor of each leaf and the next. In post-order ancestors have larger numbers, so that
-    of two leaves it is the largest between them: the table has the largest of 1, 2, 4, … in a row, one row after the other,
-    and the second array the exponent of the longest row that fits into each length.
-    """
-    n = len(join)
-    exponent = np.zeros(n + 2, np.int32)
-    for length in range(2, n + 2):
-        exponent[length] = exponent[length // 2] + 1
-    table = np.zeros((exponent[n + 1] + 1) * max(n, 1), np.int32)
-    for i in range(n):
-        table[i] = join[i]
-    half, row = 1, 1
-    while 2 * half <= n:
-        for i in range(n - 2 * half + 1):
-            table[row * n + i] = max(table[(row - 1) * n + i], table[(row - 1) * n + i + half])
-        half, row = 2 * half, row + 1
-    return table, exponent
-
-
-@kernel
+@inner_kernel
 def ancestor(table: Indices, exponent: Indices, leaves: int, i: int, j: int) -> int:
     """Return the lowest common ancestor of the leaves i < j."""
     n = leaves - 1
@@ -46,7 +21,7 @@ def ancestor(table: Indices, exponent: Indices, leaves: int, i: int, j: int) -> 
     return found
 
 
-@kernel
+@inner_kernel
 def count_people(person: Ints, leaf: Ints, low: int, high: int, tree: DestinationTree, gain: Ints) -> None:
     """Write down where different people begin to count: sums of `gain` over a subtree are then its people.
 
@@ -65,7 +40,7 @@ def count_people(person: Ints, leaf: Ints, low: int, high: int, tree: Destinatio
             gain[max(meet, here)] -= 1
 
 
-@kernel
+@inner_kernel
 def walk_destinations(
     leaf: Ints,
     volume: Ints,

@@ -168,7 +168,7 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
             return kept.get((params.k, *made_with, step), build) if kept and used_again else build()
 
         if refinement is not None:
-            return partial(_refine_step, data, refinement, boxes_of, params)
+            return partial(_refine_step, refinement, data, boxes_of, params)
         budgets = {run: run.max_suppressed for run in alike}
         solved = kept.solutions.setdefault(_without_budget(params), {}) if kept else {}
         steps = BudgetedSteps(boxes_of, budgets, params, params.aggregate_small, solved)
@@ -180,7 +180,7 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
 
 
 def _refine_step(
-    data: Flows, refinement: Refinement, boxes_of: Callable[[int], BoxSpace], params: JointParams, step: int
+    refinement: Refinement, data: Flows, boxes_of: Callable[[int], BoxSpace], params: JointParams, step: int
 ) -> StepSolution:
     """Solve a time step whose boxes are cut again."""
     boxes = boxes_of(step)

@@ -66,7 +66,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import GroupingParams, TimeWeight, TrajectoryDistance
 from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import AggregationName
-from crowdveil.solve.trajectory.clustering import ClusteringName, ClusteringProblem, find_clustering
+from crowdveil.solve.trajectory.clustering import ClusteringName, ClusteringProblem, check_clustering, find_clustering
 from crowdveil.solve.trajectory.distances import (
     Contemporaries,
     SpatioTemporal,
@@ -75,7 +75,7 @@ from crowdveil.solve.trajectory.distances import (
     time_weight,
 )
 from crowdveil.solve.trajectory.improvement import improve_groups
-from crowdveil.solve.trajectory.mdav import Center
+from crowdveil.solve.trajectory.mdav import Center, CenterAggregation
 from crowdveil.solve.trajectory.microaggregation import release_groups
 from crowdveil.solve.trajectory.swapping import owners
 
@@ -97,6 +97,8 @@ class MicroaggregationParams(GroupingParams):
     """How groups are made: mdav, pivots (with a Fréchet/Manhattan distance) or log-cost."""
     center: Center = "once"
     """With mdav: groups begin far from the center of all trajectories, or of the remaining ones, which takes longer."""
+    center_aggregation: CenterAggregation = "mean-trajectory"
+    """With mdav: the center is the mean of trajectories, or the trajectory nearest to it."""
     count_trajectories: bool = False
     """Let k count trajectories, as MobiDataLab does, even where people are known."""
 
@@ -110,13 +112,7 @@ class MicroaggregationParams(GroupingParams):
 
     @model_validator(mode="after")
     def _check_clustering(self) -> MicroaggregationParams:
-        takes = find_clustering(self.clustering).distances
-        if takes and self.distance not in takes:
-            raise ValueError(f"the distance {' or '.join(takes)} with the clustering {self.clustering}; give it")
-        if self.clustering != "mdav" and self.distance == "graph":
-            raise ValueError(
-                "the clustering mdav with the distance graph, which joins some trajectories alone; give it"
-            )
+        check_clustering(self.clustering, self.distance)
         return self
 
 
@@ -128,7 +124,9 @@ def run(
     distance = make_distance(data, params.distance, weight)
     person, every = owners(data, params.count_trajectories), np.arange(len(data))
     parts = distance.components() if isinstance(distance, Contemporaries) else [every]
-    problem = ClusteringProblem(distance, person, params.k, parts, params.center, rng, progress)
+    problem = ClusteringProblem(
+        distance, person, params.k, parts, params.center, params.center_aggregation, rng, progress
+    )
     group = find_clustering(params.clustering).make(problem)
     if isinstance(distance, SpatioTemporal):
         group = improve_groups(distance, group, person, params.k, params.improve, progress)

@@ -44,7 +44,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from crowdveil.attacks.continuity import measured_continuity
 from crowdveil.guarantees import Guarantee, SegmentKAnonymity, SuppressedSegments, TruthfulBoxes
@@ -54,9 +54,9 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import GroupingParams, TimeWeight
 from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import BOX, AggregationName
+from crowdveil.solve.trajectory.clustering import ClusteringName, ClusteringProblem, check_clustering, find_clustering
 from crowdveil.solve.trajectory.distances import SpatioTemporal, make_distance, published_weight, time_weight
 from crowdveil.solve.trajectory.improvement import improve_groups
-from crowdveil.solve.trajectory.mdav import Grouping
 from crowdveil.solve.trajectory.microaggregation import release_groups
 from crowdveil.solve.trajectory.segments import cut_at_multiples
 from crowdveil.solve.trajectory.swapping import owners
@@ -73,8 +73,15 @@ class SegmentMicroaggregationParams(GroupingParams):
     """Representative of a group: its mean, or the segment, or the single locations, nearest to it, or boxes around it."""
     improve: int = Field(0, ge=0, le=1000)
     """Rounds in which near groups exchange segments where that makes them more compact."""
+    clustering: ClusteringName = "mdav"
+    """How groups of segments are made: mdav or log-cost."""
     count_trajectories: bool = False
     """Let k count trajectories even where people are known."""
+
+    @model_validator(mode="after")
+    def _check_clustering(self) -> SegmentMicroaggregationParams:
+        check_clustering(self.clustering, "spatiotemporal")
+        return self
 
 
 def run(
@@ -85,7 +92,8 @@ def run(
     weight = time_weight(segments, params.time_weight, rng)
     distance = make_distance(segments, "spatiotemporal", weight)
     person = owners(data, params.count_trajectories)[whole]
-    group = Grouping(distance, person, params.k).groups([np.arange(len(segments))], progress)
+    problem = ClusteringProblem(distance, person, params.k, [np.arange(len(segments))], rng=rng, progress=progress)
+    group = find_clustering(params.clustering).make(problem)
     if isinstance(distance, SpatioTemporal):
         group = improve_groups(distance, group, person, params.k, params.improve, progress)
     release = release_groups(segments, distance, group, params.aggregation, {}, suppress=params.suppress)

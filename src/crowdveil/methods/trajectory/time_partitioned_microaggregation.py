@@ -58,8 +58,9 @@ from crowdveil.model.trajectories import Outline, Trajectories
 from crowdveil.params import GroupingParams, TimeWeight, TrajectoryDistance
 from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import BOX, AggregationName
+from crowdveil.solve.trajectory.clustering import ClusteringName, ClusteringProblem, check_clustering, find_clustering
 from crowdveil.solve.trajectory.distances import make_distance, published_weight, time_weight
-from crowdveil.solve.trajectory.mdav import Center, Grouping
+from crowdveil.solve.trajectory.mdav import Center, CenterAggregation, Grouping
 from crowdveil.solve.trajectory.microaggregation import release_groups
 from crowdveil.solve.trajectory.swapping import owners
 
@@ -81,8 +82,12 @@ class TimePartitionedParams(GroupingParams):
     """Representative of a group: its mean, or the trajectory, or the single locations, nearest to it, or boxes around it."""
     aggregation_time_weight: float | None = Field(None, ge=0)
     """Weight of time in the choice of what is nearest to the mean; that of the distance where not given."""
+    clustering: ClusteringName = "mdav"
+    """How groups of a part are made: mdav, pivots (with a Fréchet/Manhattan distance) or log-cost."""
     center: Center = "once"
-    """Groups begin far from the center of all trajectories of the part, or of the remaining ones."""
+    """With mdav: groups begin far from the center of all trajectories of the part, or of the remaining ones."""
+    center_aggregation: CenterAggregation = "mean-trajectory"
+    """With mdav: the center is the mean of trajectories, or the trajectory nearest to it; then groups exchange none."""
     exchange: bool = True
     """Let groups of small parts exchange trajectories where that makes them more compact; with spatiotemporal alone."""
     count_trajectories: bool = False
@@ -92,6 +97,7 @@ class TimePartitionedParams(GroupingParams):
     def _check_distance_of_parts(self) -> TimePartitionedParams:
         if self.distance == "graph":
             raise ValueError("a distance of any two trajectories of a part, which graph is not; choose another")
+        check_clustering(self.clustering, self.distance)
         return self
 
 
@@ -103,7 +109,11 @@ def run(
     distance = make_distance(data, params.distance, weight)
     person = owners(data, params.count_trajectories)
     parts = parts_of(Outline.of(data), params)
-    group = Grouping(distance, person, params.k, params.center, params.exchange).groups(parts, progress)
+    if params.clustering == "mdav":
+        grouping = Grouping(distance, person, params.k, params.center, params.exchange, params.center_aggregation)
+        group = grouping.groups(parts, progress)
+    else:
+        group = _cluster_parts(data, params, weight, person, parts, rng, progress)
     release = release_groups(
         data,
         distance,
@@ -121,6 +131,29 @@ def run(
     figures = np.full((left, 1), shown)
     facts = summarize_diagnostics(params, figures) if left else {"time_weight": shown, "parts": 0}
     return replace(release, facts=facts, figures=figures)
+
+
+def _cluster_parts(
+    data: Trajectories,
+    params: TimePartitionedParams,
+    weight: float,
+    person: Ints,
+    parts: list[Ints],
+    rng: np.random.Generator,
+    progress: Progress,
+) -> Ints:
+    """Return the group of each trajectory, -1 for none, with a clustering that knows no parts: each is data of its own."""
+    clustering, group, before = find_clustering(params.clustering), np.full(len(data), -1, np.int64), 0
+    for number, part in enumerate(parts):
+        inside = np.zeros(len(data), np.bool_)
+        inside[part] = True
+        distance = make_distance(data.where(inside), params.distance, weight)
+        own = np.unique(person[part], return_inverse=True)[1].reshape(-1)
+        found = clustering.make(ClusteringProblem(distance, own, params.k, [np.arange(len(part))], rng=rng))
+        group[part] = np.where(found >= 0, found + before, -1)
+        before += int(found.max(initial=-1)) + 1
+        progress(number + 1, len(parts))
+    return group
 
 
 def summarize_diagnostics(params: TimePartitionedParams, figures: Floats) -> dict[str, Any]:
@@ -159,6 +192,8 @@ def partitioning(params: TimePartitionedParams) -> str | None:
     """Return what is computed from all trajectories at once, if anything is."""
     if params.suppress:
         return "the groups with the largest distortion are found among all of them: leave out suppress"
+    if params.clustering != "mdav":
+        return "clusterings but mdav draw at random over all parts: take mdav"
     if isinstance(params.time_weight, str):
         return "the weight of time is found from all trajectories: give it as a number"
     if params.aggregation == BOX:

@@ -20,11 +20,12 @@ _WIDE, _LEFT, _BAR = 2.9, 1.75, 0.19
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar of a measure: its label, value and color."""
+    """A bar of a measure: its label, value and color, and its value as text where it is published."""
 
     label: str
     value: float
     color: str
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def manifest_axes(found: Sequence[tuple[str, Mapping[str, Any]]]) -> list[LossAx
                 percent = name.endswith("_percent")
                 title = name.removesuffix("_percent").replace("_", " ") + (", %" if percent else "")
                 axis = axes.setdefault(title, LossAxis(title, "%" if percent else "", []))
-                axis.bars.append(Bar(release, float(value), COLORS[i % len(COLORS)]))
+                axis.bars.append(Bar(release, float(value), COLORS[i % len(COLORS)], text=f"{value:,}{' %' * percent}"))
     return list(axes.values())
 
 
@@ -156,7 +157,7 @@ def _draw_axis(panel: Any, axis: LossAxis) -> None:
     span = (high - low) or 1.0
     panel.set_xlim(low - (0.3 * span if low < 0 else 0), high + 0.3 * span)
     for row, bar in enumerate(axis.bars):
-        text = shown(bar.value, axis.unit) if np.isfinite(bar.value) else "undefined"
+        text = bar.text or (shown(bar.value, axis.unit) if np.isfinite(bar.value) else "undefined")
         side = -1 if values[row] < 0 else 1
         panel.annotate(
             text,

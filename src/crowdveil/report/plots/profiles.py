@@ -25,12 +25,16 @@ def draw_profiles(written: WrittenRelease, manifest: Mapping[str, Any], zones: S
     shown, _ = flow_picture.released(written, time_zone(written, dict(manifest)))
     if not len(shown.volume):
         raise InputError("profiles", "nothing was published, so there is nothing to draw.")
+    if len(shown.labels) < 2:
+        raise InputError(
+            "profiles", "the release has one time step, and a profile is over several; use shorter time steps."
+        )
     missing = [name for name in zones if shown.find(name) < 0]
     if missing:
         raise ParameterError(Option("zone"), "there is no area of this name in the release; name one of areas.geojson.")
     busiest = np.argsort(-shown.trips, kind="stable")[:MAX_PROFILES].tolist()
     areas = [shown.find(name) for name in zones] or busiest
-    steps = max(len(shown.labels), 1)
+    steps = len(shown.labels)
     figure = new_figure(9, 0.6 + 1.4 * len(areas))
     axes = np.atleast_1d(figure.subplots(len(areas), 1, sharex=True))
     for axis, area in zip(axes, areas, strict=True):
@@ -45,10 +49,11 @@ def draw_profiles(written: WrittenRelease, manifest: Mapping[str, Any], zones: S
             alone = known & ~np.append(known[1:], False) & ~np.append(False, known[:-1])
             axis.plot(np.flatnonzero(alone), values[alone], ".", color=color, markersize=4)
         axis.set_title(shown.names[area], fontsize=9, loc="left")
-        axis.set_ylim(bottom=0)
+        axis.set_ylim(0, 1.08 * axis.get_ylim()[1])
+        axis.yaxis.set_major_formatter("{x:,.0f}")
         axis.grid(alpha=0.3)
     ticks = np.arange(0, steps, max(-(-steps // 5), 1))
-    axes[-1].set_xticks(ticks, [shown.labels[i] if shown.labels else "all" for i in ticks], fontsize=8)
+    axes[-1].set_xticks(ticks, [shown.labels[i] for i in ticks], fontsize=8)
     figure.legend(*axes[0].get_legend_handles_labels(), ncols=2, fontsize=8, frameon=False, loc="outside upper right")
     figure.supylabel("trips", fontsize=9)
     figure.supxlabel(f"gaps: {GAPS}, or published as part of another area", fontsize=8)

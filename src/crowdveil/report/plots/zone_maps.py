@@ -126,23 +126,30 @@ def draw_coarsening(
     titles = [f"{panel.title}: as {side}, {_mean(panel, side):.1f} zones on average" for panel, side in shown]
     notes = ["The mean number of zones in the areas that the published trips of a zone start or end in; 1: not merged."]
     made = map_layout(frame, titles, "Zones that each zone was merged with", notes, confidential=False, columns=2)
-    classes: set[int] = set()
-    for axis, (panel, side) in zip(made.panels, shown, strict=True):
-        shade = _shade_of(panel, zones, merged_with(panel, side))
-        colors = [NOTHING if c < 0 else tuple(colors_of(np.array(c / 6))) for c in shade.classes.tolist()]
+    values = [_values_of(panel, zones, merged_with(panel, side)) for panel, side in shown]
+    shade = layers.by_size("", "", np.concatenate(values))
+    of_panels = np.split(shade.classes, np.cumsum([len(of_panel) for of_panel in values])[:-1])
+    for axis, (panel, _), classes in zip(made.panels, shown, of_panels, strict=True):
+        colors = [NOTHING if c < 0 else tuple(colors_of(np.array(c / 6))) for c in classes.tolist()]
         rings = panel.rings if zones is None else zone_rings(zones)
         lon, lat = (panel.lon, panel.lat) if zones is None else (zones.lon, zones.lat)
         if zones is None:
             order = np.argsort(-panel.size, kind="stable")
             rings, lon, lat, colors = rings.take(order), lon[order], lat[order], [colors[i] for i in order]
         _paint(axis, rings, lon, lat, frame, colors)
-        classes |= set(shade.classes.tolist()) - {-1}
-    top = made.legend.get_ylim()[1] - 0.1
-    made.legend.text(0.05, top, "zones in the area\nof a trip's end", fontsize=7.5, color=INK, va="top")
-    for i, c in enumerate(sorted(classes)):
-        swatch(made.legend, top - 0.45 - 0.2 * i, layers.SIZES[1][c], tuple(colors_of(np.array(c / 6))))
-    swatch(made.legend, top - 0.55 - 0.2 * len(classes), NONE_PUBLISHED)
+    listed = _class_legend(made.legend, shade, "zones in the area\nof a trip's end")
+    swatch(made.legend, made.legend.get_ylim()[1] - 0.65 - 0.2 * listed, NONE_PUBLISHED)
     return made
+
+
+def _class_legend(legend: Any, shade: layers.Shade, title: str) -> int:
+    """Draw the classes that occur, each with its own numbers; return how many."""
+    top = legend.get_ylim()[1] - 0.1
+    legend.text(0.05, top, title, fontsize=7.5, color=INK, va="top")
+    occur = sorted(set(shade.classes.tolist()) - {-1})
+    for i, c in enumerate(occur):
+        swatch(legend, top - 0.45 - 0.2 * i, shade.labels[c], tuple(colors_of(np.array(c / 6))))
+    return len(occur)
 
 
 def _mean(panel: FlowPanel, end: Literal["origin", "destination"]) -> float:
@@ -150,16 +157,16 @@ def _mean(panel: FlowPanel, end: Literal["origin", "destination"]) -> float:
     return float(np.average(panel.size[column], weights=panel.volume)) if len(column) else float("nan")
 
 
-def _shade_of(panel: FlowPanel, zones: Zones | None, of_tiles: Floats) -> layers.Shade:
-    """Return the classes of zones; without zones those of the areas, each by the mean of its tiles."""
+def _values_of(panel: FlowPanel, zones: Zones | None, of_tiles: Floats) -> Floats:
+    """Return the values of zones; without zones those of the areas, each the mean of its tiles."""
     if zones is None:
         means = [
             float(np.nanmean(of_tiles[t])) if np.isfinite(of_tiles[t]).any() else float("nan") for t in panel.tiles
         ]
-        return layers.by_size("", "", np.array(means))
+        return np.array(means)
     values = np.full(len(zones), np.nan)
     values[_zones_of_tiles(panel, zones)] = of_tiles
-    return layers.by_size("", "", values)
+    return values
 
 
 def draw_areas(panel: FlowPanel, zoom: tuple[float, ...] | None) -> Layout:
@@ -167,14 +174,11 @@ def draw_areas(panel: FlowPanel, zoom: tuple[float, ...] | None) -> Layout:
     if not len(panel.volume):
         raise InputError("areas", "nothing was published, so there is nothing to draw.")
     frame = common_frame([panel], None, zoom)
-    shade = _shade_of(panel, None, merged_with(panel, "both"))
+    shade = layers.by_size("", "", _values_of(panel, None, merged_with(panel, "both")))
     order = np.argsort(-panel.size, kind="stable")
     colors = [NOTHING if c < 0 else tuple(colors_of(np.array(c / 6))) for c in shade.classes[order].tolist()]
     notes = ["Areas of different time steps may overlap: smaller ones are drawn on top."]
     made = map_layout(frame, [f"{panel.title}: {len(panel.names):,} areas"], "Areas", notes, confidential=False)
     _paint(made.panels[0], panel.rings.take(order), panel.lon[order], panel.lat[order], frame, colors)
-    top = made.legend.get_ylim()[1] - 0.1
-    made.legend.text(0.05, top, "zones that a trip's\nend is spread over", fontsize=7.5, color=INK, va="top")
-    for i, c in enumerate(sorted(set(shade.classes.tolist()) - {-1})):
-        swatch(made.legend, top - 0.45 - 0.2 * i, layers.SIZES[1][c], tuple(colors_of(np.array(c / 6))))
+    _class_legend(made.legend, shade, "zones that a trip's\nend is spread over")
     return made

@@ -29,6 +29,10 @@ class MeasureOptions(ResultOptions):
     """Form of the result: everything as JSON, or the values (of flows those of each time step) as a table."""
     paired_by_id: bool = False
     """Pair published and original trajectories by equal ids; only for trajectories that others published under them."""
+    traveler_class: str | None = None
+    """Column of the trips with classes of travelers, such as an age group: their t-closeness is measured too."""
+    class_order: list[str] | None = None
+    """All classes from one end to the other, if neighbors are alike; otherwise all are equally far apart."""
     plot: bool = False
     """Draw it too; the result is a zip file then."""
 
@@ -60,7 +64,8 @@ def _run(task: Task) -> JobRequest:
     options, notes = MeasureOptions.checked(values_of(task.values, MeasureOptions)), ReadNotes()
     found = api.measure(
         task.files["original"], task.files["release"], _wanted(task.name, task.values), pairing=task.files.get("pairing"),
-        paired_by_id=options.paired_by_id, notes=notes, progress=task.progress, stage=task.stage,
+        paired_by_id=options.paired_by_id, traveler_class=options.traveler_class, class_order=options.class_order,
+        notes=notes, progress=task.progress, stage=task.stage,
         **values_of(task.values | task.files, EitherReading),
     )  # fmt: skip
     found.write(task.out / f"measures.{options.format}")

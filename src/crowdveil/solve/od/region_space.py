@@ -89,8 +89,6 @@ class RegionSide:
     @cached_property
     def as_destinations(self) -> DestinationTree:
         """Return what kernels need of a tree of destinations."""
-        from crowdveil.kernels.od.tree_walk import join_table
-
         tree = self.tree
         leaf, first_node, is_leaf = (
             frozen(a, np.int64) for a in (tree.tile_leaf, tree.leaf_node[tree.first_leaf], tree.is_leaf)
@@ -187,3 +185,24 @@ def _joins(tree: Hierarchy) -> Ints:
     inner = tree.last_leaf[:-1] != tree.last_leaf[above]
     join[tree.last_leaf[below[inner]] - 1] = above[inner]
     return frozen(join, np.int64)
+
+
+def join_table(join: Ints) -> tuple[Ints, Ints]:
+    """Build the table in which the lowest common ancestor of two leaves is looked up.
+
+    `join` has the lowest common ancestor of each leaf and the next. In post-order ancestors have larger numbers, so that
+    of two leaves it is the largest between them: the table has the largest of 1, 2, 4, … in a row, one row after the other,
+    and the second array the exponent of the longest row that fits into each length.
+    """
+    n = len(join)
+    exponent = np.zeros(n + 2, np.int64)
+    for power in range(1, (n + 1).bit_length()):
+        exponent[1 << power :] += 1
+    table = np.zeros((int(exponent[n + 1]) + 1, max(n, 1)), np.int64)
+    table[0, :n] = join
+    half, row = 1, 1
+    while 2 * half <= n:
+        count = n - 2 * half + 1
+        table[row, :count] = np.maximum(table[row - 1, :count], table[row - 1, half : half + count])
+        half, row = 2 * half, row + 1
+    return table.ravel(), exponent

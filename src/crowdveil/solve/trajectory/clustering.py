@@ -14,7 +14,7 @@ from crowdveil.model.arrays import Ints
 from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.trajectory.distances import Distance, FrechetManhattan
 from crowdveil.solve.trajectory.log_cost import LogCost
-from crowdveil.solve.trajectory.mdav import Center, Grouping
+from crowdveil.solve.trajectory.mdav import Center, CenterAggregation, Grouping
 from crowdveil.solve.trajectory.pivots import Clustering as PivotClustering
 
 NAMES = extensions.OpenNames("crowdveil.clusterings", ("mdav", "pivots", "log-cost"))
@@ -40,6 +40,8 @@ class ClusteringProblem:
         Lists of trajectories, rising; no group has members of two of them, and trajectories of no part are in no group.
     center
         For MDAV: groups begin far from the center of all trajectories, or of the remaining ones.
+    center_aggregation
+        For MDAV: the center is the mean of trajectories, or the one that is nearest to it.
     rng
         The source of random choices.
     progress
@@ -51,6 +53,7 @@ class ClusteringProblem:
     k: int
     parts: Sequence[Ints]
     center: Center = "once"
+    center_aggregation: CenterAggregation = "mean-trajectory"
     rng: np.random.Generator | None = None
     progress: Progress = no_progress
 
@@ -90,8 +93,20 @@ def find_clustering(name: str) -> ClusteringKind:
     return found
 
 
+def check_clustering(name: str, distance: str) -> None:
+    """Raise ValueError unless a clustering takes a distance."""
+    takes = find_clustering(name).distances
+    if takes and distance not in takes:
+        raise ValueError(f"the distance {' or '.join(takes)} with the clustering {name}; give it")
+    if name != "mdav" and distance == "graph":
+        raise ValueError("the clustering mdav with the distance graph, which joins some trajectories alone; give it")
+
+
 def _mdav(problem: ClusteringProblem) -> Ints:
-    return Grouping(problem.distance, problem.person, problem.k, problem.center).groups(problem.parts, problem.progress)
+    grouping = Grouping(
+        problem.distance, problem.person, problem.k, problem.center, center_aggregation=problem.center_aggregation
+    )
+    return grouping.groups(problem.parts, problem.progress)
 
 
 def _pivots(problem: ClusteringProblem) -> Ints:

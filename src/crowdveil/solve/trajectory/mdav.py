@@ -18,6 +18,8 @@ from crowdveil.solve.trajectory.distances import Contemporaries, Distance, Spati
 from crowdveil.threads import thread_count
 
 Center = Literal["once", "remaining"]
+CenterAggregation = Literal["mean-trajectory", "closest-trajectory"]
+"""What the center of trajectories is: their mean, or the one of them that is nearest to it."""
 
 LARGE = 8192
 """Fewest trajectories of a part that gets a tree: of fewer all are looked at."""
@@ -45,6 +47,8 @@ class Grouping:
         Fewest people of a group.
     center
         Groups begin with the farthest trajectory from the center: of all (`once`), or of those that are left (`remaining`).
+    center_aggregation
+        The center: the mean of the trajectories, or the one of them that is nearest to it.
     exchange
         Let groups of a small part exchange members afterwards, where that brings them closer together; with the spatio-temporal
         distance alone.
@@ -55,6 +59,7 @@ class Grouping:
     k: int
     center: Center = "once"
     exchange: bool = False
+    center_aggregation: CenterAggregation = "mean-trajectory"
 
     def __post_init__(self) -> None:
         """Make the people read-only: kernels are compiled once for those, and again for writable ones."""
@@ -81,7 +86,8 @@ class Grouping:
 
     def _is_small(self, part: Ints) -> bool:
         """Return whether one thread groups the part fastest."""
-        return isinstance(self.distance, SpatioTemporal) and len(part) < LARGE
+        usual = self.center_aggregation == "mean-trajectory"  # the only center that is compiled
+        return usual and isinstance(self.distance, SpatioTemporal) and len(part) < LARGE
 
     @property
     def people(self) -> int:
@@ -160,11 +166,14 @@ def _report_left(progress: Callable[[int], None], end: int, left: int) -> None:
 
 
 def _center_distances(grouping: Grouping, alive: Ints, far: Floats) -> None:
-    """Write the distance of each trajectory from the mean of all of them, in meters."""
+    """Write the distance of each trajectory from the mean of all of them, or from the one nearest to it, in meters."""
     from crowdveil.kernels.trajectory.mdav import mean_path
 
     distance = grouping.distance
-    far[: len(alive)] = distance.between(mean_path(alive, distance.paths.points), alive)
+    found = distance.between(mean_path(alive, distance.paths.points), alive)
+    if grouping.center_aggregation == "closest-trajectory":
+        found = distance.from_one(int(alive[int(np.argmin(found))]), alive)
+    far[: len(alive)] = found
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,125 @@
+"""Check (k, δ)-anonymity of released trajectories, on the written table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from crowdveil.errors import counted
+from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
+from crowdveil.guarantees.trajectories import OTHER_NUMBER, WHOSE
+from crowdveil.io.written_release import WrittenRelease
+from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.projection import great_circle_m
+
+MOST_STEPS = 20_000
+"""Sets that are tried for one trajectory before its search ends without an answer."""
+
+
+class KDeltaAnonymity(Guarantee):
+    """Every trajectory is, at all of its times, within δ of those of k − 1 others, which are within δ of one another."""
+
+    name: ClassVar[str] = "k-delta-anonymity"
+    kind: ClassVar[Kind] = "structure"
+    tallies: ClassVar[Mapping[str, Merge]] = {
+        "trajectories": "sum", "alone": "sum", "unknown": "sum", "whose": "max", "other_number": "max",
+    }  # fmt: skip
+    k: int = Field(ge=1)
+    """Smallest number of trajectories within δ of one another."""
+    delta_m: float = Field(ge=0)
+    """Largest distance at any time, in meters."""
+    k_unit: Literal["people", "trajectories"]
+    """Unit of k."""
+
+    def statement(self) -> str:
+        """Return the guarantee in one sentence."""
+        others = "of other people" if self.k_unit == "people" else "(people are not known)"
+        return (
+            f"Every published trajectory has the times of at least {self.k - 1:,} others {others}, and at each of them all "
+            f"{self.k:,} are within {self.delta_m:g} m of one another; that is no k-anonymity."
+        )
+
+    def check(self, written: WrittenRelease) -> Finding:
+        """Search k trajectories for each. The files do not show whose they are."""
+        number = written.column("published_id")
+        counts = self._search(written, np.arange(len(np.unique(number))))
+        whose = self.k_unit == "people" and counts["trajectories"] > 0 and not counts["alone"]
+        open_ = whose or counts["unknown"] > 0
+        return self.make_finding(counts["alone"] > 0, {"whose": whose, **counts}, open_=open_)
+
+    def check_with_people(self, written: WrittenRelease, person: Ints) -> Finding:
+        """Search trajectories of k people for each."""
+        if self.k_unit != "people":
+            return self.check(written)
+        if len(np.unique(written.column("published_id"))) != len(person):
+            return self.make_finding(True, {"other_number": 1}, with_original=True)
+        counts = self._search(written, person)
+        return self.make_finding(counts["alone"] > 0, counts, open_=counts["unknown"] > 0, with_original=True)
+
+    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
+        """Return how many trajectories have too few others near them."""
+        if counts["other_number"]:
+            return OTHER_NUMBER
+        trajectories = counted(counts["trajectories"], "trajectory", "trajectories")
+        said = (
+            f"{trajectories} checked, {counts['alone']:,} with fewer than {self.k - 1:,} others near them at all times"
+        )
+        if counts["unknown"]:
+            said += f"; of {counts['unknown']:,} it was not found out"
+        return f"{said}; {WHOSE}." if counts["whose"] else f"{said}."
+
+    def _search(self, written: WrittenRelease, owner: Ints) -> dict[str, int]:
+        """Count trajectories for which no k within δ were found, and those whose search ended early."""
+        number, t = written.column("published_id"), written.column("timestamp")
+        lon, lat = written.column("lon"), written.column("lat")
+        begins = np.append(np.flatnonzero(np.diff(number, prepend=0)), len(number))
+        of_times: dict[bytes, list[int]] = {}
+        for i in range(len(begins) - 1):
+            of_times.setdefault(t[begins[i] : begins[i + 1]].tobytes(), []).append(i)
+        alone = unknown = 0
+        for together in of_times.values():
+            rows = np.array(together, np.int64)
+            at = begins[rows][:, None] + np.arange(begins[rows[0] + 1] - begins[rows[0]])
+            found = [self._has_k(i, near, owner[rows]) for i, near in _neighbors(lon[at], lat[at], self.delta_m)]
+            alone += found.count(False)
+            unknown += found.count(None)
+        return {"trajectories": len(begins) - 1, "alone": alone, "unknown": unknown}
+
+    def _has_k(self, one: int, near: list[set[int]], owner: Ints) -> bool | None:
+        """Return whether some of those near one trajectory are near one another, and of k owners; None where it is unknown."""
+        steps = 0
+
+        def extend(chosen: set[int], candidates: set[int]) -> bool | None:
+            nonlocal steps
+            owners = {int(owner[i]) for i in chosen}
+            if len(owners) >= self.k:
+                return True
+            left = {i for i in candidates if int(owner[i]) not in owners}
+            # Those that are near most of the others come first: in a cluster that is apart the first try ends it.
+            for i in sorted(left, key=lambda i: (-len(near[i] & left), i)):
+                steps += 1
+                if steps > MOST_STEPS:
+                    return None
+                found = extend(chosen | {i}, left & near[i])
+                if found is not False:
+                    return found
+                left = left - {i}
+            return False
+
+        return extend({one}, near[one] - {one})
+
+
+def _neighbors(lon: Floats, lat: Floats, delta_m: float) -> list[tuple[int, list[set[int]]]]:
+    """Return each trajectory of one sequence of times, with the list of those that are within δ of each one at all times."""
+    near: list[set[int]] = []
+    for i in range(len(lon)):
+        left = np.arange(len(lon))
+        for point in (0, slice(None)):  # most are apart at the first time already
+            here = lon[left][:, point], lat[left][:, point]
+            far = great_circle_m(lon[i][point], lat[i][point], *here)
+            left = left[(far <= delta_m).reshape(len(left), -1).all(axis=1)]
+        near.append(set(left.tolist()))
+    return [(i, near) for i in range(len(lon))]

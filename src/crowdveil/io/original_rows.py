@@ -1,0 +1,49 @@
+"""Read the rows of an original again, over the zones and time steps of flows that were read from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from crowdveil.io.cropping import parse_crop
+from crowdveil.io.flows import by_coordinates
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.od_columns import ROLES, OdColumns, find_od_columns
+from crowdveil.io.od_rows import OdReader, RowHashes, ZoneNames
+from crowdveil.io.person_ids import IdRules
+from crowdveil.io.source import Source, open_source
+from crowdveil.io.time_forms import TimeForm
+from crowdveil.io.times import Clock
+from crowdveil.model.arrays import Ints
+from crowdveil.model.flows import Flows
+
+
+def reader_over(
+    flows: Flows, data: Any, options: Mapping[str, Any], content: Callable[[Source, OdColumns, IdRules], RowHashes]
+) -> OdReader:
+    """Return a reader of the rows of `data` over the zones of `flows`; `content` makes further columns of the rows."""
+    source = open_source(data)
+    named = {role: options.get(role) for role in ROLES}
+    tiled = by_coordinates(*(options[name] for name in ("zones", "grid", "h3", "voronoi")))
+    found = find_od_columns(source, named, tiled, ReadNotes())
+    ids = IdRules(options["user_case_sensitive"], options["user_ignore_case"])
+    crop = parse_crop(options["bbox"], options["extent"], options["time_window"], options["tz"])
+    form = TimeForm(options["time_format"], options["any_years"])
+    names, made = ZoneNames(flows.zones), content(source, found, ids)
+    return OdReader(source, found, names, options["tz"], form, ReadNotes(), ids, crop, content=made)
+
+
+def flow_of_rows(flows: Flows, rows: pa.Table) -> Ints:
+    """Return the flow that each row lies in, -1 where there is none."""
+    n = len(flows.zones)
+    step = np.zeros(len(rows), np.int64)
+    if flows.step_s is not None:
+        t = Clock(flows.tz).to_utc(rows["wall"].to_numpy())
+        step = np.searchsorted(flows.t, t, side="right") - 1
+    pair = (step * n + rows["o"].to_numpy()) * n + rows["d"].to_numpy()
+    known = (flows.step * n + flows.origin) * n + flows.destination
+    place = np.minimum(np.searchsorted(known, pair), len(known) - 1)
+    return np.where(known[place] == pair, place, -1)
