@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
+from inspect import signature
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -158,7 +159,9 @@ class SparkEngine:
         """Return the Arrow schema of a frame."""
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        schema: pa.Schema = to_arrow_schema(frame.schema, timezone="UTC")
+        # Releases before 4.2 have no such parameter, and take UTC.
+        zone = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+        schema: pa.Schema = to_arrow_schema(frame.schema, **zone)
         return schema
 
     # Work
