@@ -198,8 +198,8 @@ def test_bounds_of_nodes_hold_before_and_after_trajectories_are_taken_out(
             taken[i] = True
             tree.remove(np.array([i]), made, distance.metric, taken)
         own = np.empty(tree.SIDES)
-        tree._clear(own)
-        tree._add(own, n - 1, distance.metric)
+        tree.clear(own)
+        tree.add(own, n - 1, distance.metric)
         far = distance.from_one(n - 1, np.arange(n))
         for node in range(1, 2 << made.levels):
             below = [

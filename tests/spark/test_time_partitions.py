@@ -36,6 +36,7 @@ from crowdveil.run.spark.shared_partition import (
     SharedStage,
     SolvedClass,
     boxes_by_class,
+    facts_by_class,
 )
 from crowdveil.run.spark.trip_rows import PACKED_TRIPS, FlowPartitionReader, TripReader
 from crowdveil.run.verification import structural_guarantees
@@ -152,9 +153,7 @@ def test_partitions_of_time_give_the_release_of_one_machine(
     assert all(finding.holds for _, finding in totals.checked(function.guarantees))
     facts = totals.facts(find_method(name), function.params)
     if shared:
-        facts = summarize_facts(
-            [boxes[-1] for _, boxes in sorted(shared.items()) if len(boxes[-1])], find_method(name), function.params
-        )
+        facts = summarize_facts(facts_by_class(shared), find_method(name), function.params)
     assert facts == dict(made.release.facts)
 
 

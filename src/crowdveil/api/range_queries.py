@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.api.measure import _read_both
+from crowdveil.api.opened import visible
 from crowdveil.errors import InputError, Option, ParameterError, rows_that
 from crowdveil.io.columns import need_column
 from crowdveil.io.notes import ReadNotes
@@ -67,6 +68,7 @@ class QueryAnswers(Tabular):
         return [f"{len(self):,} queries: SID {self.sid:.4f}, AID {self.aid:.4f} (0 no change; exact and confidential)"]
 
 
+@visible
 def measure_queries(
     original: Any,
     release: Any,

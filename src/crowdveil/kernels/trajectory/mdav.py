@@ -108,7 +108,7 @@ def _overload_forget(source, members, state):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _enter(members: Ints, state: MdavState) -> None:
+def enter(members: Ints, state: MdavState) -> None:
     """Make trajectories wait for a group."""
     person, taken, _, left_of, counts = state
     for j in members:
@@ -132,7 +132,7 @@ def _settle(members: Ints, state: MdavState) -> None:
 
 
 @kernel
-def _finish(rest: Ints, state: MdavState, k: int) -> None:
+def finish(rest: Ints, state: MdavState, k: int) -> None:
     """Make a group of the trajectories that are left, or leave them without one if they have fewer than k people."""
     if state.counts[PEOPLE] >= k:
         _settle(rest, state)
@@ -144,7 +144,7 @@ def _finish(rest: Ints, state: MdavState, k: int) -> None:
 
 
 @kernel
-def _gather(seed: int, near: Ints, found: Floats, excluded: int, state: MdavState, k: int) -> Ints:
+def gather(seed: int, near: Ints, found: Floats, excluded: int, state: MdavState, k: int) -> Ints:
     """Make a group of a trajectory and those nearest to it, without the excluded one (-1: none), until it has k people."""
     members = nearest_people(found, near, state.person, seed, state.taken, excluded, k)
     _settle(members, state)
@@ -152,7 +152,7 @@ def _gather(seed: int, near: Ints, found: Floats, excluded: int, state: MdavStat
 
 
 @kernel
-def _not_taken(alive: Ints, taken: Mask) -> Ints:
+def not_taken(alive: Ints, taken: Mask) -> Ints:
     """Return those of a list that are not taken."""
     count = 0
     for j in alive:
@@ -167,7 +167,7 @@ def _not_taken(alive: Ints, taken: Mask) -> Ints:
 
 
 @kernel
-def _farthest_first(alive: Ints, far: Floats, first_only: bool) -> Ints:
+def farthest_first(alive: Ints, far: Floats, first_only: bool) -> Ints:
     """Sort trajectories by falling distance, of equal ones the smaller number first; or return the first of them alone."""
     n = len(alive)
     order, falling = alive.copy(), np.empty(n, np.int64)
@@ -191,24 +191,24 @@ def run_mdav(members: Ints, source: Metric | DistanceSource, state: MdavState, k
     center is that of the trajectories that are left, otherwise that of all.
     """
     taken, counts = state.taken, state.counts
-    _enter(members, state)
+    enter(members, state)
     alive, far, found = members.copy(), np.empty(len(members)), np.empty(len(members))
     seeds, at = alive, -1
     while counts[PEOPLE] >= 2 * k:
         if recenter or 8 * counts[LEFT] < 7 * len(alive):
-            alive = _not_taken(alive, taken)
+            alive = not_taken(alive, taken)
         if recenter or at < 0:
             center_distances(source, alive, far)
-            seeds, at = _farthest_first(alive, far, recenter), 0
+            seeds, at = farthest_first(alive, far, recenter), 0
         while taken[seeds[at]]:
             at += 1
         first, both = seeds[at], counts[PEOPLE] >= 3 * k
         second, near = distances_from(source, first, alive, state, k, both, found)
-        forget(source, _gather(first, near, found, second, state, k), state)
+        forget(source, gather(first, near, found, second, state, k), state)
         if both:
             _, near = distances_from(source, second, alive, state, k, False, found)
-            forget(source, _gather(second, near, found, -1, state, k), state)
-    _finish(_not_taken(alive, taken), state, k)
+            forget(source, gather(second, near, found, -1, state, k), state)
+    finish(not_taken(alive, taken), state, k)
 
 
 _group_part = kernel(run_mdav)

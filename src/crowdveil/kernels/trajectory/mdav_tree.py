@@ -37,14 +37,15 @@ def _widen(row: Floats, box: int, x: float, y: float, t: float) -> None:
 
 
 @kernel
-def _clear(row: Floats) -> None:
+def clear(row: Floats) -> None:
+    """Make the bounds of a node empty."""
     for box in range(0, POINTS, 2):
         row[box], row[box + 1] = np.inf, -np.inf
     row[POINTS] = 0.0
 
 
 @kernel
-def _add(row: Floats, i: int, metric: Metric) -> None:
+def add(row: Floats, i: int, metric: Metric) -> None:
     """Widen the boxes of a node by a trajectory."""
     x, y, t, offsets = metric.points
     low, high = offsets[i], offsets[i + 1]
@@ -121,10 +122,10 @@ def build(members: Ints, metric: Metric) -> TrajectoryTree:
     bounds = np.empty((2 << levels, SIDES))
     for leaf in range(1 << levels):
         row = bounds[(1 << levels) + leaf]
-        _clear(row)
+        clear(row)
         for at in range((n * leaf) >> levels, (n * (leaf + 1)) >> levels):
             leaf_of[order[at]] = leaf
-            _add(row, order[at], metric)
+            add(row, order[at], metric)
     for node in range((1 << levels) - 1, 0, -1):
         _join(bounds, node)
     return TrajectoryTree(order, leaf_of, bounds, levels)
@@ -138,10 +139,10 @@ def remove(members: Ints, tree: TrajectoryTree, metric: Metric, taken: Mask) -> 
     for i in members:
         leaf = leaf_of[i]
         node = (1 << levels) + leaf
-        _clear(bounds[node])
+        clear(bounds[node])
         for at in range((n * leaf) >> levels, (n * (leaf + 1)) >> levels):
             if not taken[order[at]]:
-                _add(bounds[node], order[at], metric)
+                add(bounds[node], order[at], metric)
         while node > 1:
             node //= 2
             _join(bounds, node)
@@ -196,8 +197,8 @@ def near_people(
     """
     (x, y, t, offsets), n = metric.points, len(tree.order)
     row = np.empty(SIDES)
-    _clear(row)
-    _add(row, own, metric)
+    clear(row)
+    add(row, own, metric)
     own_low = offsets[own]
     p = offsets[own + 1] - own_low
     near_d, near_person = np.full(k, np.inf), np.full(k, -1, np.int64)
@@ -248,8 +249,8 @@ def farthest_left(own: int, metric: Metric, tree: TrajectoryTree, taken: Mask) -
     """
     (x, y, t, offsets), n = metric.points, len(tree.order)
     row = np.empty(SIDES)
-    _clear(row)
-    _add(row, own, metric)
+    clear(row)
+    add(row, own, metric)
     own_low = offsets[own]
     p = offsets[own + 1] - own_low
     farthest, who, computed = -1.0, -1, 0

@@ -44,7 +44,7 @@ from crowdveil.run.spark.merge_partitions import (
 )
 from crowdveil.run.spark.part_files import write_zoned_files
 from crowdveil.run.spark.release_verification import check_flows
-from crowdveil.run.spark.shared_partition import SharedStage, find_shared_boxes
+from crowdveil.run.spark.shared_partition import SharedStage, facts_by_class, find_shared_boxes
 from crowdveil.run.spark.spark_trips import (
     SparkTrips,
     flow_partition_reader,
@@ -114,8 +114,7 @@ class FlowSparkBackend(SparkBackend):
         numbers = cost.numbers(getattr(spec.params, "k", None))
         facts = self.totals.facts(spec.method, spec.params)
         if function.shared:
-            rows = [boxes[-1] for _, boxes in sorted(function.shared.items()) if len(boxes[-1])]
-            facts = summarize_facts(rows, spec.method, spec.params)
+            facts = summarize_facts(facts_by_class(function.shared), spec.method, spec.params)
         return Solution(cost.flows, facts, numbers, cost.lines(), notes=self._omitted_files())
 
     def _omitted_files(self) -> list[str]:

@@ -78,6 +78,11 @@ class Given:
         return self._table("stations", pa.table(places))
 
     @property
+    def queries(self) -> Any:
+        circle = {"lon": [0.01], "lat": [0.01], "radius_m": [500.0], "start": [0], "end": [4_000_000_000]}
+        return self._table("queries", pa.table(circle))
+
+    @property
     def zones(self) -> Any:
         """Squares: a GeoDataFrame, a file, or a table with geometries as WKB."""
         squares = [shapely.box(x / 100, y / 100, (x + 1) / 100, (y + 1) / 100) for x in range(2) for y in range(2)]
@@ -132,6 +137,10 @@ CALLS: dict[str, Callable[[Given], Any]] = {
     "profiles": lambda g: crowdveil.profiles(g.release, to_zones=g.zones).to_arrow().num_rows,
     "land_use": lambda g: crowdveil.land_use(g.release, to_zones=g.zones, clusters=2).to_arrow().num_rows,
     "topics": lambda g: crowdveil.topics(g.release, to_zones=g.zones, topics=2).to_arrow().num_rows,
+    "topic_number": lambda g: crowdveil.topic_number(g.release, to_zones=g.zones, numbers="2", folds=2).suggested,
+    "measure_queries": lambda g: crowdveil.measure_queries(g.points, g.cabs, g.queries).sometime.tolist(),
+    "keep_trips": lambda g: len(crowdveil.keep_trips(g.trips, crowdveil.read_zones(g.zones))),
+    "split_trips": lambda g: len(crowdveil.split_trips(g.trips, crowdveil.read_zones(g.zones))),
     "quadtree_heatmap": lambda g: len(crowdveil.quadtree_heatmap(g.points, min_k=2).to_pandas()),
     "read_flows": lambda g: crowdveil.read_flows(g.trips, zones=g.zones, hierarchy=g.levels, **TZ).total,
     "read_trips": lambda g: len(crowdveil.read_trips(g.trips, zones=g.zones)),
@@ -146,7 +155,15 @@ WITHOUT_DATA = {
     "ledger_init", "ledger_list", "ledger_explain", "ledger_verify", "ledger_retire",
 }  # fmt: skip
 """Functions that take no data."""
-OF_MODELS = {"trips_to_flows", "write_flows", "write_zones", "write_trajectories", "filter_trajectories"}
+OF_MODELS = {
+    "trips_to_flows",
+    "keep_zones",
+    "split_zones",
+    "write_flows",
+    "write_zones",
+    "write_trajectories",
+    "filter_trajectories",
+}
 """Functions of data that was read: `Trips`, `Flows`, `Zones` or `Trajectories`."""
 CLASSES = {
     "Flows", "Trips", "Trajectories", "Zones", "Hierarchy", "FlowRelease", "TrajectoryRelease",
