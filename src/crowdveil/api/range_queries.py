@@ -23,6 +23,7 @@ from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.tabular import Tabular
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.solve.trajectory.path_tree import PathTree, RangeQueries
 
 Distortion = Callable[[Ints, Ints], Floats]
@@ -76,6 +77,8 @@ def measure_queries(
     *,
     distortion: Distortion = relative_change,
     notes: ReadNotes | None = None,
+    progress: Progress = no_progress,
+    stage: Stage = lambda name: None,
     **options: Any,
 ) -> QueryAnswers:
     """Measure how the answers to your own spatio-temporal range queries change. The numbers are exact, and so confidential.
@@ -86,6 +89,7 @@ def measure_queries(
 
     >>> crowdveil.measure_queries("cabs.csv", "out", "queries.csv").sid  # doctest: +SKIP
     """
+    stage("reading")
     data, made, _ = _read_both(original, release, None, False, options, notes if notes is not None else ReadNotes())
     if not isinstance(data, Trajectories) or not isinstance(made, TrajectoryRelease):
         raise ParameterError(Option("query_table"), "range queries are for trajectories; leave it out.")
@@ -93,6 +97,7 @@ def measure_queries(
         raise InputError("the original has no trajectory to ask about.")
     compared = TrajectoryComparison(data, made)
     asked = read_queries(queries, compared, str(options.get("tz") or "UTC"))
+    stage("answering")
     before, after = (PathTree.of(paths).counts(asked) for paths in (compared.paths, compared.published))
     means = [float(np.mean(distortion(a, b))) for a, b in zip(before, after, strict=True)]
     return QueryAnswers(before[0], after[0], before[1], after[1], *means)
