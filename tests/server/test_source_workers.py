@@ -96,7 +96,10 @@ def test_a_kill_during_the_audit_leaves_a_valid_ledger(service: Running, who: st
             assert ended(client, job)["state"] == "done"
         refused = ended(client, send(service, "killed", "1d", people))
     assert refused["state"] == "failed" and "leaves 3 people" in refused["error"]["message"]
-    assert [entry.state for entry in entries(held)][before:] == ["published"]
+    # A process of the killed job may take the lock that is released here before it ends itself: its entry then stays in the
+    # ledger, and later releases are audited against it too.
+    *killed, last = [entry.state for entry in entries(held)][before:]
+    assert last == "published" and set(killed) <= {"prepared", "published"} and len(killed) <= 1
     assert verify_ledger(held)
 
 
