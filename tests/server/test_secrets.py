@@ -80,7 +80,7 @@ def stopped_job(client: httpx.Client, starter: int) -> Iterator[tuple[str, int]]
 
     with ThreadPoolExecutor(1) as thread:
         found = thread.submit(stopped)
-        job = put(client, "/methods/microaggregation/jobs", {"data": ("a.csv", cabs(600, 60))}, BARE)
+        job = put(client, "/methods/microaggregation/jobs", {"data": ("a.csv", cabs(1500, 60))}, BARE)
         child = found.result()
     yield job, child
     with suppress(ProcessLookupError):
