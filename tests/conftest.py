@@ -34,6 +34,13 @@ pytest_plugins = ("bad_input", "serving_fixtures", "spark_runs")
 PROJECT = Path(__file__).resolve().parents[1]
 REAL_DATA = PROJECT.parent / "shared" / "data"
 COMMAND = (sys.executable, "-c", "from crowdveil.cli.main import main; main()")
+LAST = ("server", "deploy", "spark", "test_doc_services.py")
+"""Tests whose processes may not keep the kernels that they compile: by then, other tests have compiled most of them."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put tests of services at the end, for one of two workers: few kernels are compiled there, and it starts services once."""
+    items.sort(key=lambda item: item.path.relative_to(PROJECT / "tests").parts[0] in LAST)
 
 
 @pytest.fixture(scope="session")
