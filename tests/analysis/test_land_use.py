@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import adjusted_rand_score
 
 import crowdveil
 from crowdveil.analysis.land_use import Clustering, _matched
@@ -24,6 +23,13 @@ from crowdveil.model.zones import Zones
 MONDAY = 1_767_571_200
 HOMES, WORK, BARS = range(6), range(6, 10), range(10, 12)
 KIND = np.array([0] * 6 + [1] * 4 + [2] * 2)
+
+
+def adjusted_rand_score(*labels: object) -> float:
+    """That of scikit-learn, which takes a second to load: not while tests are collected, by every worker."""
+    from sklearn import metrics
+
+    return float(metrics.adjusted_rand_score(*labels))
 
 
 def town(seed: int = 0, scale: float = 1.0) -> Flows:

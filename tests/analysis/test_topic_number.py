@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from crowdveil.errors import InputError, ParameterError
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 
-pytest.importorskip("sklearn")
+pytestmark = pytest.mark.skipif(find_spec("sklearn") is None, reason="scikit-learn is not installed")
 ZONES = Zones.from_ids([f"z{i}" for i in range(6)])
 
 

@@ -141,8 +141,8 @@ def _check_layout(shown: layout.Layout, *, exact: bool) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     figure, legend = shown.figure, shown.legend
-    # It was drawn when it was saved.
     renderer = FigureCanvasAgg(figure).get_renderer()
+    figure.draw(renderer)
     panels = [panel.get_window_extent(renderer) for panel in shown.panels]
     if legend is not None:
         assert not any(panel.overlaps(legend.get_window_extent(renderer)) for panel in panels)
