@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -41,6 +42,7 @@ LAST = ("server", "deploy", "spark", "test_doc_services.py")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put tests of services at the end, for one of two workers: few kernels are compiled there, and it starts services once."""
     items.sort(key=lambda item: item.path.relative_to(PROJECT / "tests").parts[0] in LAST)
+    gc.freeze()  # a million objects of modules and tests, which the collector would go through again and again
 
 
 @pytest.fixture(scope="session")
