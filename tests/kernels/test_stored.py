@@ -102,6 +102,16 @@ def test_code_that_is_damaged_or_made_for_something_else_is_not_run(
         kept.write_bytes(whole)
 
 
+@pytest.mark.parametrize("changed", ["_runtime", "machine", "link"])
+def test_another_numba_is_left_to_itself(changed: str, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object) -> None:
+        raise AttributeError("c_helpers")
+
+    monkeypatch.setattr(_stored, changed, missing)
+    made = _again()
+    assert made._from_disk(_stored.key_of(_arguments())) is None and made.loaded == []
+
+
 @pytest.mark.parametrize(
     "value",
     [

@@ -63,6 +63,7 @@ def _refuse_download(*_: Any, **__: Any) -> None:
 STAND_INS: dict[str, dict[str, Any]] = {
     "pyarrow.vendored.docscrape": {"NumpyDocString": lambda text: {"Parameters": []}},
     "pydantic.plugin._loader": {"get_plugins": lambda: ()},
+    "pyproj._show_versions": {"show_versions": lambda: None},
     "pyproj.sync": {"_download_resource_file": _refuse_download},
 }
 """Modules that libraries import and commands never call, and what those libraries take from them."""

@@ -81,6 +81,7 @@ def _save_if_allowed(compiled: Any, kernel: Any) -> None:
     def save_or_not(signature: Any, result: Any) -> None:
         with suppress(OSError):
             save(signature, result)
+        with suppress(*_stored.UNSUITED):
             if not kernel.inner and stored.cache_path is not None:
                 _save_code(Path(stored.cache_path), signature, result, kernel)
 

@@ -120,11 +120,14 @@ class Kernel:
             return None
         types = _stored.described(key)
         name = _stored.file_name(self.py_func, types)
-        code = _stored.read([folder / name for folder in _stored.folders(self.py_func)], self.stamp)
-        if code is None:
+        try:
+            code = _stored.read([folder / name for folder in _stored.folders(self.py_func)], self.stamp)
+            linked = None if code is None else _stored.link(code, self.py_func)
+        except _stored.UNSUITED:
             return None
-        self.loaded.append(types)
-        return _stored.link(code, self.py_func)
+        if linked is not None:
+            self.loaded.append(types)
+        return linked
 
     def _in_order(self, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
         bound = signature(self.py_func).bind(*given, **named)

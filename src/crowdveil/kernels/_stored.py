@@ -32,6 +32,8 @@ STOP_SYMBOL = "crowdveil_stop"
 """Compiled code that is kept on the disk knows the flag by this name, since its address is another one in each process."""
 EXTENSIONS = ("_helperlib", "_dynfunc", "core.runtime._nrt_python")
 """C modules of numba that compiled code calls; they work without numba's Python code."""
+UNSUITED = (AttributeError, ImportError, LookupError, OSError, RuntimeError, TypeError, ValueError)
+"""What is raised where numba keeps things elsewhere than is expected here: kernels are then left to numba itself."""
 FORMAT = 1
 SCALAR = re.compile(r"bool|u?int(8|16|32|64)|float(32|64)")
 """Names of the types of numbers that kernels take, alone and in arrays."""
