@@ -99,9 +99,10 @@ class TruthfulBoxes(Guarantee):
             return "the files have no boxes."
         if counts["other_number"]:
             return OTHER_NUMBER
-        if counts["open"]:
-            return "the files do not show the original points."
         boxes = counted(counts["boxes"], "box", "boxes")
+        if counts["open"]:
+            on_grid = "" if self.grid_m is None else f"{boxes} checked, all bounds are on the grid; "
+            return f"{on_grid}the files do not show the original points."
         if counts["off_grid"]:
             return f"{boxes} checked; {counts['off_grid']:,} have a bound that is not on the grid."
         return f"{boxes} checked; {counts['outside']:,} points are outside, {counts['empty']:,} boxes have no point."
