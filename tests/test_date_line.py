@@ -69,7 +69,9 @@ def test_the_release_of_shifted_trajectories_is_the_shifted_release(method: Meth
         assert np.allclose(a[1], b[1], rtol=0, atol=1.5e-5) and np.allclose(a[2], b[2], rtol=0, atol=1.5e-5)
 
 
-@pytest.mark.parametrize("aggregation", ["mean-trajectory", "closest-trajectory", "closest-locations", "box"])
+@pytest.mark.parametrize(
+    "aggregation", ["mean-trajectory", "closest-trajectory", "closest-locations", "composed-trajectory", "box"]
+)
 def test_every_aggregation_stays_at_the_date_line(aggregation: str) -> None:
     data = replace(data := people(np.random.default_rng(3)), lon=_shifted(data.lon))
     method = find_method("microaggregation")

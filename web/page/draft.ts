@@ -27,7 +27,7 @@ export const method = (form: Form, draft: Draft, takes: Takes): Method =>
 /** A draft as a job was asked for; its files are there only if they are still in this tab. */
 export function again(form: Form, draft: Draft, job: Job): Draft {
   const known = form.methods.find((m) => m.name === job.name);
-  if (!known) return draft;
+  if (!known || job.kind !== "anonymize") return draft;
   const { takes } = known;
   const given = Object.entries(job.parameters).map(([name, one]): [string, string | boolean] => [name, typeof one === "boolean" ? one : String(one)]);
   const named = (name: string) => ROLES[takes].includes(name);

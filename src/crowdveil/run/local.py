@@ -90,8 +90,9 @@ class LocalBackend(Backend):
     def solve(self, guarantees: Guarantees, progress: Progress) -> Solution:
         """Run the method; trajectories get their new numbers, and their pairing is kept if it is asked for."""
         method, data = self.spec.method, self.data
-        release = method.run(data, self.spec.params, np.random.default_rng(self.seed), progress)
-        self.release = numbered(release) if isinstance(release, TrajectoryRelease) else release
+        self.release = method.run(data, self.spec.params, np.random.default_rng(self.seed), progress)
+        if isinstance(self.release, TrajectoryRelease):
+            self.release = numbered(self.release)
         repair_lines = [*self._keep_unchanged(), *self._repair()]
         notes = []
         if self.finished is not None and not self.finished.used:
@@ -109,6 +110,7 @@ class LocalBackend(Backend):
         distortion = None
         if isinstance(data, Trajectories) and isinstance(self.release, TrajectoryRelease):
             distortion = measure_distortion(data, self.release, k)
+            data.forget_meters()  # as large as the data, and rarely needed from here on
         return Solution(len(self.release), self.release.facts, numbers, lines, self.release, notes, distortion)
 
     def _keep_unchanged(self) -> list[str]:
