@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import tries
+from examples import slow_param, tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_rivals import (
@@ -86,7 +86,7 @@ def test_with_few_neighbors_it_is_the_plain_twin(data: Flows, choices: dict[str,
 
 @pytest.mark.parametrize("join", ["small", "any"])
 @pytest.mark.parametrize("cost", ["extent", "growth"])
-@pytest.mark.parametrize("most", [3, 20])
+@pytest.mark.parametrize("most", [3, slow_param(20)])
 def test_it_is_the_plain_twin_on_a_whole_matrix(join: Any, cost: Any, most: int) -> None:
     data = make_profile("nyc", np.random.default_rng(5))
     data = data.where(np.arange(len(data)) % 4 == 0)
@@ -153,7 +153,7 @@ def test_suppressed_flows_of_a_tile_are_reported_if_wanted(include_empty: bool) 
 
 
 @pytest.mark.realdata
-@pytest.mark.parametrize("join", ["small", "any"])
+@pytest.mark.parametrize("join", ["small", slow_param("any")])
 def test_taxis(realdata: Path, join: Any) -> None:
     data = taxis(realdata)
     data = data.where(data.step % 8 == 0)

@@ -55,6 +55,7 @@ def test_without_scikit_learn_it_says_what_to_install(monkeypatch: pytest.Monkey
         dendrogram(np.zeros((3, 4)), 5)
 
 
+@pytest.mark.slow
 @pytest.mark.realdata
 def test_taxis(realdata: Path) -> None:
     data = taxis(realdata)
