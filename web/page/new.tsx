@@ -75,7 +75,7 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
       setSending(null);
     }
   };
-  const desk: Desk | null = seen && takes ? { form, draft, takes, seen, set, attach, map } : null;
+  const desk: Desk | null = seen && takes ? { form, draft, takes, seen, set, attach, map, pending: preview.pending } : null;
   return <>
     <Title>Anonymize mobility data</Title>
     <p class="lead">Trips, flows or trajectories become a release in which every person is in a group of at least k. The guarantees are verified on the written files, and a report states what was lost.</p>

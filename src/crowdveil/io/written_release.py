@@ -32,6 +32,8 @@ BOUND_COLUMNS = ("volume_low", "volume_high")
 STEP_COLUMNS = ("t", "published", "suppressed")
 TRAJECTORY_COLUMNS = ("lat", "lon", "timestamp", "published_id")
 AREAS_FILE, MANIFEST_FILE = "areas.geojson", "manifest.json"
+LARGE = 1 << 26
+"""Bytes of a table above which its columns are given back one by one."""
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 PARTS, SAMPLE = 16, 100_000
 """Intervals of time in which points are numbered, and times that they are chosen from."""
@@ -367,12 +369,13 @@ def _read_file(path: Path, read_dictionary: list[str]) -> pa.Table:
 
 def _one_chunk(table: pa.Table) -> pa.Table:
     """Return a table whose columns are one chunk each, copied one after the other: never two tables are in memory."""
-    schema, columns = table.schema, table.columns
+    schema, columns, large = table.schema, table.columns, table.nbytes > LARGE
     del table
     made = []
     while columns:
         made.append(columns.pop(0).combine_chunks())
-    return_unused()
+        if large:
+            return_unused()
     return pa.table(made, schema=schema)
 
 
