@@ -189,7 +189,7 @@ def flow_partition_reader(trips: SparkTrips, *, members: bool) -> FlowPartitionR
 
 
 def _whole_number_ids(trips: SparkTrips) -> bool:
-    return pa.types.is_integer(trips.reader.schema.field("person").type)
+    return bool(pa.types.is_integer(trips.reader.schema.field("person").type))
 
 
 def _people(engine: SparkEngine, trips: SparkTrips, notes: ReadNotes) -> int:
