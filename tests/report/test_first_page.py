@@ -6,6 +6,7 @@ import json
 import re
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -87,8 +88,8 @@ def test_the_losses_are_what_the_files_say(made: Path) -> None:
 
 
 def test_it_says_how_time_was_cut(made: Path, tmp_path: Path) -> None:
-    given = {"zones": made / "zones.geojson", "step": "1h", "k": 5, "attack": False}
-    ways = {
+    given: dict[str, Any] = {"zones": made / "zones.geojson", "step": "1h", "k": 5, "attack": False}
+    ways: dict[str, tuple[str, dict[str, Any]]] = {
         "adaptive": ("joint", {"time_partition": "adaptive", "hour_weight": 1}),
         "stable": ("joint", {"time_partition": "stable"}),
         "fixed": ("fixed", {"partition": tmp_path / "stable"}),

@@ -235,7 +235,8 @@ class SparkEngine:
             done = pool.submit(work)
             try:
                 while wait([done], TICK_S).not_done:
-                    self._report(group, progress)
+                    if progress is not no_progress:  # asking Java takes time of the driver
+                        self._report(group, progress)
                 return done.result()
             except KeyboardInterrupt:
                 self.context.cancelJobGroup(group)

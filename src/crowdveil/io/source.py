@@ -88,8 +88,7 @@ class Source:
         elif self.is_parquet:
             text = [c for c in ids if c in wanted and pa.types.is_string(self.schema.field(c).type)]
             for path in self.parquet_files:
-                with _read_errors(self.name), pq.ParquetFile(path, read_dictionary=text) as file:
-                    yield from map(_validated, file.iter_batches(batch_size=1 << 18, columns=wanted))
+                yield from parquet_batches(self.name, path, wanted, read_dictionary=text)
         else:
             yield from self._csv_batches(wanted)
 
@@ -103,6 +102,23 @@ class Source:
                     yield batch.select(columns)
             if tail is not None and ("\n" in tail or "\r" in tail) and _odd_quotes(path):
                 raise InputError(self.name, "a quote is opened and never closed; fix its row.")
+
+
+def parquet_batches(
+    name: str,
+    path: str | Path,
+    columns: Sequence[str],
+    *,
+    read_dictionary: Sequence[str] = (),
+    row_group: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield columns of a Parquet file in chunks; of one row group alone, on one thread, if it is given."""
+    groups = None if row_group is None else [row_group]
+    with _read_errors(name), pq.ParquetFile(path, read_dictionary=[*read_dictionary]) as file:
+        chunks = file.iter_batches(
+            batch_size=1 << 18, row_groups=groups, columns=[*columns], use_threads=groups is None
+        )
+        yield from map(_validated, chunks)
 
 
 def open_source(data: Any) -> Source:

@@ -26,6 +26,7 @@ from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.globe import JOINED, Reach
 from crowdveil.model.zones import Zones
 from crowdveil.reading import FlowReading, with_partition, with_pois, with_time_levels
+from crowdveil.run.spark.parquet_pieces import map_source
 from crowdveil.run.spark.sources import (
     count_people,
     id_rules,
@@ -113,7 +114,8 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
     named = {role: getattr(reading, role) for role in OdColumns.__dataclass_fields__}
     tiled = by_coordinates(reading.zones, reading.grid, reading.h3, reading.voronoi)
     columns = find_od_columns(source, named, tiled, notes)
-    used = frame.select(*[quoted(c) for c in dict.fromkeys(columns.used)])
+    names = [*dict.fromkeys(columns.used)]
+    used = frame.select(*map(quoted, names))
     zones = given = _given_zones(engine, used, source, columns, reading, notes)
     if zones is None:
         zones = given = _stations(engine, frame, source, columns, reading, notes)
@@ -125,7 +127,7 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
     steps = TimeSteps(seconds, reading.tz) if seconds and columns.time else None
     form, ids = learn_time_form(engine, used, source, columns.time, reading, notes), id_rules(reading)
     reader = TripReader(source, columns, zones, reading.tz, form, steps, given is None, ids)
-    rows = engine.map_rows(used, reader, PACKED_TRIPS)
+    rows = map_source(engine, data, source, used, names, reader, PACKED_TRIPS)
     none, made = np.zeros(0, np.int64), _frame(zones, reading, columns, notes)
     return SparkTrips(rows, reader, made.k_unit, none, none, 0, steps.seconds if steps else None, made)
 
