@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from crowdveil.guarantees import Guarantee, NoOwnPoints, OriginalPoints, SwappedTrajectories, guarantee_from_manifest
+from crowdveil.io import written_release
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.trajectories import Trajectories
 
@@ -26,7 +27,7 @@ def _original(rows: list[list[tuple[float, int]]] = ORIGINAL) -> Trajectories:
     flat = [point for row in rows for point in row]
     return Trajectories(
         np.array([x for x, _ in flat]), np.zeros(len(flat)), np.array([t for _, t in flat]),
-        np.cumsum([0, *(len(row) for row in rows)]), np.arange(len(rows)), np.array([0, 1, 1][: len(rows)]),
+        np.cumsum([0, *(len(row) for row in rows)]), np.arange(len(rows)), np.array([0, *[1] * len(rows)][: len(rows)]),
         np.array(["ann", "bob"], dtype=object),
     )  # fmt: skip
 
@@ -54,6 +55,22 @@ def _holds(guarantee: Guarantee, rows: Any, source: Any = None, original: Any = 
 def test_a_swapped_release_passes(guarantee: Guarantee) -> None:
     assert _holds(guarantee, SWAPPED)
     assert _holds(guarantee, [])
+
+
+@pytest.mark.parametrize("factor", [written_release._FACTOR, np.uint64(0)])
+def test_written_and_original_points_have_one_number_if_they_are_equal(
+    factor: np.uint64, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a factor of 0 all hashes are equal, so that points must be told apart by their columns."""
+    monkeypatch.setattr(written_release, "_FACTOR", factor)
+    rng = np.random.default_rng(3)
+    here, there = ([[(float(x), int(t))] for x, t in rng.integers(0, 4, (n, 2))] for n in (30, 40))
+    here[0] = [(-0.0, 1)]
+    written, original = _written(here), _original(there)
+    numbers = np.concatenate(written.number_points(original)).tolist()
+    points = [(x + 0.0, t) for [(x, t)] in here + there]
+    same = {(points[i], numbers[i]) for i in range(len(points))}
+    assert len(same) == len(set(points)) == len(set(numbers))
 
 
 @pytest.mark.parametrize("guarantee", [OriginalPoints(), PEOPLE, TRAJECTORIES, NoOwnPoints(k_unit="people")])

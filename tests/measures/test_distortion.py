@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from towns import people
 
 from crowdveil.measures.rounding import DEFAULT_K, group_quantiles, round_down_to_groups, two_digits
+from crowdveil.measures.trajectory import distortion
 from crowdveil.measures.trajectory.distortion import displacements, measure_distortion
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
@@ -92,3 +93,13 @@ def test_a_rounded_number_of_people_never_shows_a_small_group() -> None:
 def test_two_digits() -> None:
     assert [two_digits(v) for v in (0.0, 0.0123, 1.26, 99.6, 123.0, 98_765.0)] == [0, 0.012, 1.3, 100, 120, 99_000]
     assert round_down_to_groups(10_003, None) == 10_000 and round_down_to_groups(57, None) == 50 and DEFAULT_K == 10
+
+
+def test_figures_are_the_same_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = people(np.random.default_rng(4))
+    release = _shifted(data, 300)
+    whole, moved = measure_distortion(data, release, 2), displacements(data, release)
+    for points in (1, 7, 50):
+        monkeypatch.setattr(distortion, "CHUNK", points)
+        assert measure_distortion(data, release, 2) == whole
+        assert np.array_equal(displacements(data, release), moved)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import shapely
 
@@ -94,3 +95,16 @@ def test_a_release_of_trajectories() -> None:
 def test_points_that_do_not_fit_are_refused(column: str, values: list[Any], says: str) -> None:
     with pytest.raises(InputError, match=says):
         trajectory_release(**{column: values})
+
+
+def test_the_table_of_points_is_the_same_in_chunks() -> None:
+    t, person = np.arange(9), np.array([4, 7, 7])
+    release = TrajectoryRelease(np.arange(9.0), np.arange(9.0) / 2, t, np.array([0, 2, 3, 9]), person)
+    whole = release.to_arrow()
+    assert whole["published_id"].to_pylist() == [1, 1, 2, 3, 3, 3, 3, 3, 3]
+    assert whole["user_id"].to_pylist() == [4, 4, 7, 7, 7, 7, 7, 7, 7]
+    for size in range(1, 10):
+        chunks = [release.chunk(slice(low, min(low + size, 9))) for low in range(0, 9, size)]
+        assert pa.concat_tables(chunks).equals(whole)
+    nothing = TrajectoryRelease(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(1))
+    assert nothing.to_arrow().num_rows == 0

@@ -15,6 +15,8 @@ from crowdveil.solve.trajectory.swapping import equal_points
 
 KNOWN = 2
 TRIED, LINKED = 2_000, 500
+CHUNK, MAX_SECONDS = 1 << 20, 10**8
+"""Points looked at in one go, and seconds up to which a table of all seconds of the data is made."""
 FEWEST = 50
 """Smallest number of trajectories of a published share: a share of fewer would reveal single draws."""
 NEAR_S, FAR_M = 120, 2_000.0
@@ -55,16 +57,15 @@ def measured_linkage(
     original trajectories, which is 100 where no two points are equal.
     """
     tried = _tried(data, rng)
-    holder = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    found = _found(same[tried], same[points], holder)
+    found = _found(same[tried], same[points], offsets)
     share, others = _true(data, tried, found, points, offsets)
-    alone = _found(same[tried], same, data.trajectory)
+    alone = _found(same[tried], same, data.offsets)
     return {
         "known_points": KNOWN,
         "trajectories_tried": len(tried),
         "found_percent": _percent(int((found >= 0).sum()), len(tried)),
         "true_points_percent": _percent(share, others),
-        "linked_percent": _percent(_linked(data, tried[:LINKED], points, holder, source), len(tried[:LINKED])),
+        "linked_percent": _percent(_linked(data, tried[:LINKED], points, offsets, source), len(tried[:LINKED])),
         "found_percent_in_the_original": _percent(int((alone >= 0).sum()), len(tried)),
     }
 
@@ -93,16 +94,22 @@ def _tried(data: Trajectories, rng: np.random.Generator) -> Ints:
     return np.column_stack([data.offsets[drawn] + first, data.offsets[drawn] + second])
 
 
-def _found(known: Ints, same: Ints, holder: Ints) -> Ints:
-    """Return the one holder of points equal to both known ones, -1 where there is none or more than one."""
+def _holders(offsets: Ints, rows: Ints) -> Ints:
+    """Return the trajectory of some points: a column of those of all points would take much memory."""
+    return np.searchsorted(offsets, rows, side="right") - 1
+
+
+def _found(known: Ints, same: Ints, offsets: Ints) -> Ints:
+    """Return the one trajectory with points equal to both known ones, -1 where there is none or more than one."""
     wanted = np.zeros(max(int(known.max(initial=-1)), int(same.max(initial=-1))) + 1, np.bool_)
     wanted[known] = True
     order = np.flatnonzero(wanted[same])
     order = order[np.argsort(same[order], kind="stable")]
     low, high = (np.searchsorted(same[order], known, side) for side in ("left", "right"))
+    holder = _holders(offsets, order)
     found = np.full(len(known), -1, np.int64)
     for i in range(len(known)):
-        first, second = (set(holder[order[low[i, j] : high[i, j]]].tolist()) for j in (0, 1))
+        first, second = (set(holder[low[i, j] : high[i, j]].tolist()) for j in (0, 1))
         both = first & second
         if len(both) == 1:
             found[i] = both.pop()
@@ -112,27 +119,43 @@ def _found(known: Ints, same: Ints, holder: Ints) -> Ints:
 def _true(data: Trajectories, tried: Ints, found: Ints, points: Ints, offsets: Ints) -> tuple[int, int]:
     """Return how many points besides the known ones are the person's own, and how many there are."""
     own, seen = 0, 0
-    person = data.person[data.trajectory]
     for known, path in zip(tried[found >= 0], found[found >= 0].tolist(), strict=True):
         there = points[offsets[path] : offsets[path + 1]]
         other = there[~np.isin(there, known)]
-        own += int((person[other] == person[known[0]]).sum())
+        person = data.person[_holders(data.offsets, np.append(other, known[0]))]
+        own += int((person[:-1] == person[-1]).sum())
         seen += len(other)
     return own, seen
 
 
-def _linked(data: Trajectories, tried: Ints, points: Ints, holder: Ints, source: Ints) -> int:
+def _linked(data: Trajectories, tried: Ints, points: Ints, offsets: Ints, source: Ints) -> int:
     """Count the trajectories whose nearest published trajectory is their own."""
     from crowdveil.kernels.attacks.linkage import nearest_paths
 
-    trajectory = data.trajectory[tried[:, 0]]
-    rows, offsets = take_slices(data.offsets, trajectory)
-    order = np.argsort(data.t[points], kind="stable")
-    t, (x, y) = data.t[points[order]], data.xy
+    trajectory = _holders(data.offsets, tried[:, 0])
+    rows, ends = take_slices(data.offsets, trajectory)
+    near = _near_in_time(data, rows, points)
+    near = near[np.argsort(data.t[points[near]], kind="stable")]
+    there = points[near]
+    t, (x, y) = data.t[there], data.xy
     low, high = np.searchsorted(t, data.t[rows] - NEAR_S), np.searchsorted(t, data.t[rows] + NEAR_S, "right")
-    there = points[order]
-    nearest = nearest_paths(offsets, x[rows], y[rows], low, high, x[there], y[there], holder[order], len(source), FAR_M)
+    holder = _holders(offsets, near)
+    nearest = nearest_paths(ends, x[rows], y[rows], low, high, x[there], y[there], holder, len(source), FAR_M)
     return int((source[nearest[nearest >= 0]] == trajectory[nearest >= 0]).sum())
+
+
+def _near_in_time(data: Trajectories, rows: Ints, points: Ints) -> Ints:
+    """Return the places in `points` of those whose time is near that of one of `rows`; of all, where times are far apart."""
+    start = int(data.t.min(initial=0))
+    seconds = int(data.t.max(initial=0)) - start + 1
+    if seconds > data.points + MAX_SECONDS:
+        return np.arange(len(points))
+    begins, ends = (np.clip(data.t[rows] - start + side, 0, seconds) for side in (-NEAR_S, NEAR_S + 1))
+    change = np.bincount(begins, minlength=seconds + 1) - np.bincount(ends, minlength=seconds + 1)
+    near = np.cumsum(change) > 0
+    chunks = range(0, len(points), CHUNK)
+    found = [np.flatnonzero(near[data.t[points[low : low + CHUNK]] - start]) + low for low in chunks]
+    return np.concatenate([np.zeros(0, np.int64), *found])
 
 
 def _percent(part: int, whole: int) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import ClassVar, Literal
 
@@ -13,12 +13,14 @@ from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, Splitting, faults_in, flags
 from crowdveil.guarantees.outlines import broken_outlines
 from crowdveil.io.written_release import TRAJECTORY_COLUMNS, WrittenRelease
-from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.arrays import AnyArray, Floats, Ints
 from crowdveil.model.box_bounds import BOX_COLUMNS, BoxBounds
 from crowdveil.model.trajectories import Trajectories
 
 OTHER_NUMBER = "the files have another number of trajectories than the release."
 WHOSE = "the people behind them are known only during the run, and files do not show them"
+CHUNK = 10_000
+"""Trajectories whose points are hashed in one go."""
 CENTER_DEGREES = 1e-5
 """Rounding of the centers of boxes."""
 _FAULTS = {
@@ -57,10 +59,12 @@ class WellFormedTrajectories(Guarantee):
         if any(table[c].null_count for c in table.column_names):
             return self.make_finding(True, {"points": len(table), "missing_values": 1})
         number, t = written.column("published_id"), written.column("timestamp")
-        if len(number) and (number[0] != 1 or not np.isin(np.diff(number), (0, 1)).all()):
+        step = np.diff(number)
+        if len(number) and (number[0] != 1 or not np.all((step == 0) | (step == 1))):
             faults.append("not_numbered")
-        if np.any((np.diff(t) < 0) & (np.diff(number) == 0)):
+        if np.any((t[1:] < t[:-1]) & (step == 0)):
             faults.append("times_fall")
+        del step
         lon, lat = written.column("lon"), written.column("lat")
         if not (np.all(np.abs(lon) <= 180) and np.all(np.abs(lat) <= 90)):
             faults.append("off_globe")
@@ -216,12 +220,21 @@ def _small_classes(group: Ints, person: Ints, k: int) -> int:
 
 def _equivalence_classes(written: WrittenRelease) -> Ints:
     """Return the equivalence class of each written trajectory: equal point for point, times and boxes included."""
-    number, t = written.column("published_id"), written.column("timestamp")
-    bounds = () if written.boxes is None else (side.astype(np.float64) for side in written.boxes)
-    points = np.column_stack([written.column("lon"), written.column("lat"), t.astype(np.float64), *bounds])
-    begins = np.flatnonzero(np.diff(number, prepend=number[0] - 1 if len(number) else 0))
+    number = written.column("published_id")
+    bounds = () if written.boxes is None else written.boxes
+    columns = [written.column("lon"), written.column("lat"), written.column("timestamp"), *bounds]
+    begins = np.flatnonzero(np.append(True, number[1:] != number[:-1])[: len(number)])
     # A hash of the points of each: copies of them would take as much memory again as the table.
-    every, group = points.view(np.uint8).reshape(-1).data, dict[bytes, int]()
-    cuts = (np.append(begins, len(number)) * points[:1].nbytes).tolist()
-    content = (hashlib.blake2b(every[a:b], digest_size=16).digest() for a, b in pairwise(cuts))
-    return np.array([group.setdefault(hashed, len(group)) for hashed in content], np.int64)
+    group, ends = dict[bytes, int](), np.append(begins, len(number))
+    hashes = (
+        hashed for low in range(0, len(begins), CHUNK) for hashed in _hashes(columns, ends[low : low + CHUNK + 1])
+    )
+    return np.array([group.setdefault(hashed, len(group)) for hashed in hashes], np.int64)
+
+
+def _hashes(columns: list[AnyArray], ends: Ints) -> Iterator[bytes]:
+    """Yield a hash of the points of each of some trajectories, whose first rows and last end are given."""
+    rows = slice(ends[0], ends[-1])
+    points = np.column_stack([column[rows].astype(np.float64) for column in columns])
+    every, cuts = points.view(np.uint8).reshape(-1).data, ((ends - ends[0]) * points[:1].nbytes).tolist()
+    return (hashlib.blake2b(every[a:b], digest_size=16).digest() for a, b in pairwise(cuts))

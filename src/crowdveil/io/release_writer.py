@@ -36,7 +36,8 @@ def write_release(
         jobs.append(lambda: write_table(step_table(release, table_format), folder / files["steps"]))
     else:
         files = {"data": data_name or f"trajectories.{table_format}"}
-        jobs.append(lambda: write_table(trajectory_table(release, table_format), folder / files["data"]))
+        points = partial(trajectory_table, release, table_format)
+        jobs.append(lambda: write_chunked_table(points, release.points, folder / files["data"]))
     areas = release.areas
     if areas is not None:
         files["areas"] = AREAS_FILE
@@ -60,15 +61,17 @@ def _step_times(release: FlowRelease, table_format: TableFormat) -> Callable[[In
     return partial(iso_times, tz=release.tz) if table_format == "csv" and release.step_s is not None else None
 
 
-def trajectory_table(release: TrajectoryRelease, table_format: TableFormat) -> pa.Table:
-    """Return the table of points, with new trajectory ids."""
-    table = release.to_arrow()
+def trajectory_table(
+    release: TrajectoryRelease, table_format: TableFormat, rows: slice = slice(None)
+) -> pa.Table:  # fmt: skip
+    """Return the table of points, with new trajectory ids; or that of a slice of them."""
+    table = release.chunk(rows)
     if table_format == "csv":
         times = {"timestamp": release.t}
         if release.boxes is not None:
             times |= {"timestamp_min": release.boxes.t_min, "timestamp_max": release.boxes.t_max}
         for name, seconds in times.items():
-            table = table.set_column(table.column_names.index(name), name, iso_times(seconds, "UTC"))
+            table = table.set_column(table.column_names.index(name), name, iso_times(seconds[rows], "UTC"))
     return table
 
 

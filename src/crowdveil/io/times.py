@@ -32,6 +32,8 @@ from crowdveil.io.time_forms import (
 )
 from crowdveil.model.arrays import Ints, Mask
 
+CHUNK = 1 << 20
+"""Timestamps that are read in one go."""
 _UNITS_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _SPAN_YEARS = (1, 9999)
 _SAMPLE_DAYS = 6
@@ -96,13 +98,15 @@ def run_lengths(column: Any) -> Ints | None:
 
 
 def _from_chunks(column: Any) -> Seconds:
-    """Read timestamps chunk by chunk into one array, without a copy of the column."""
+    """Read timestamps some rows at a time into one array, without a copy of the column."""
     values, bad, start = np.empty(len(column), np.int64), np.zeros(len(column), bool), 0
     for chunk in column.chunks:
-        read = _from_ticks(chunk, _UNITS_A_SECOND[column.type.unit], column.type.tz is not None)
-        values[start : start + len(chunk)] = read.values
-        bad[start : start + len(chunk)] = read.bad
-        start += len(chunk)
+        for low in range(0, len(chunk), CHUNK):
+            piece = chunk.slice(low, CHUNK)
+            read = _from_ticks(piece, _UNITS_A_SECOND[column.type.unit], column.type.tz is not None)
+            values[start : start + len(piece)] = read.values
+            bad[start : start + len(piece)] = read.bad
+            start += len(piece)
     return Seconds(values, bad, column.type.tz is not None)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from crowdveil.io.memory import return_unused
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.parallel import run_parallel
 from crowdveil.io.person_ids import IdRules, count_case_variants
@@ -106,6 +107,7 @@ def read_trajectories(
     found = add_comma_reasons(found, columns, table)
     lost = drop_or_raise(source, found, hint_for(found, columns, lon_deg, lat_deg), drop_invalid, notes)
     del table, read_lon, read_lat  # ids and times as text take more memory than the points
+    return_unused()
     if lost is not None:
         lon_deg, lat_deg = np.where(lost, 0.0, lon_deg), np.where(lost, 0.0, lat_deg)
     points = Points(lon_deg, lat_deg, t, group, lost)

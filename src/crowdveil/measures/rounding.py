@@ -64,4 +64,10 @@ def _quantile(values: Floats, person: Ints, share: float, k: int) -> float | Non
         return None
     value = values[max(math.ceil(share * len(values)) - 1, 0)]
     sides = person[values <= value], person[values >= value]
-    return two_digits(float(value)) if min(len(np.unique(side)) for side in sides) >= k else None
+    return two_digits(float(value)) if min(_count_people(side) for side in sides) >= k else None
+
+
+def _count_people(person: Ints) -> int:
+    seen = np.zeros(int(person.max(initial=-1)) + 1, np.bool_)
+    seen[person] = True
+    return int(seen.sum())

@@ -15,8 +15,8 @@ _T = TypeVar("_T")
 
 __all__ = [
     "AnyArray", "Bytes", "Floats", "Indices", "Ints", "Labels", "Mask", "Small", "Words", "check_coordinates",
-    "check_lengths", "check_offsets", "distinct", "frozen", "refreeze", "refrozen", "require", "row_slices", "slice_sums",
-    "take_slices",
+    "check_lengths", "check_offsets", "distinct", "frozen", "index_type", "refreeze", "refrozen", "require", "row_slices",
+    "slice_sums", "sorted_distinct", "take_slices",
 ]  # fmt: skip
 
 
@@ -27,6 +27,11 @@ def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike) -> AnyArray:
         array = array.view()
     array.flags.writeable = False
     return array
+
+
+def index_type(below: int) -> npt.DTypeLike:
+    """Return the type of numbers from -1 to `below` - 1: 32 bits where that is enough, since columns of points are long."""
+    return np.int32 if below <= 2**31 else np.int64
 
 
 def refrozen(model: Any) -> None:
@@ -99,6 +104,12 @@ def distinct(values: AnyArray, below: int) -> tuple[Ints, Ints]:
     present[values] = True
     rank: Ints = (np.cumsum(present) - 1)[values]
     return np.flatnonzero(present), rank
+
+
+def sorted_distinct(values: Ints) -> Ints:
+    """Return the different values, rising. Sorting takes a tenth of the time of numpy's hash table, which `np.unique` uses."""
+    rising = np.sort(values)
+    return rising[np.append(True, rising[1:] != rising[:-1])[: len(rising)]]
 
 
 def slice_sums(offsets: Ints, values: Ints) -> Ints:

@@ -27,7 +27,7 @@ class BoxBounds(NamedTuple):
     t_min: Ints
     t_max: Ints
 
-    def rows(self, which: Ints) -> BoxBounds:
+    def rows(self, which: Ints | slice) -> BoxBounds:
         """Return some of the boxes."""
         west, east, south, north = (column[which] for column in self[:4])
         return BoxBounds(west, east, south, north, self.t_min[which], self.t_max[which])

@@ -32,10 +32,13 @@ def canonical(data: Trajectories) -> Trajectories:
         person = number[data.person[order]]
     else:
         people, person = data.person[order], np.arange(len(data))
+    lon, lat, t = data.lon[rows], data.lat[rows], data.t[rows]
+    for degrees in (lon, lat):
+        degrees += 0.0  # -0.0 is 0.0
     return replace(
-        data, lon=data.lon[rows] + 0.0, lat=data.lat[rows] + 0.0, t=data.t[rows], offsets=offsets, ids=data.ids[order],
-        person=person, people_ids=data.people_ids[people], row=None if data.row is None else data.row[rows],
-    )  # fmt: skip  # -0.0 is 0.0
+        data, lon=lon, lat=lat, t=t, offsets=offsets, ids=data.ids[order], person=person,
+        people_ids=data.people_ids[people], row=None if data.row is None else data.row[rows],
+    )  # fmt: skip
 
 
 def _known(data: Trajectories) -> bool:
@@ -76,7 +79,7 @@ def with_canonical_source(release: TrajectoryRelease, given: object, original: T
 
 def points_in_order(data: Trajectories) -> Trajectories:
     """Return the same trajectories, with points of one time ordered by longitude, then latitude."""
-    order = _tied_times(data.lon, data.lat, data.t, data.offsets)
+    order = tied_times(data.lon, data.lat, data.t, data.offsets)
     if order is None:
         return data
     row = None if data.row is None else data.row[order]
@@ -170,7 +173,7 @@ def _hashed(words: list[Words]) -> Ints:
     return made
 
 
-def _tied_times(lon: Floats, lat: Floats, t: Ints, offsets: Ints) -> Ints | None:
+def tied_times(lon: Floats, lat: Floats, t: Ints, offsets: Ints) -> Ints | None:
     """Return an order that sorts points of one trajectory and time by position; None where they are sorted already."""
     if len(t) < 2:
         return None

@@ -298,19 +298,25 @@ class TrajectoryRelease(Tabular):
 
     def to_arrow(self) -> pa.Table:
         """Return the table of points, with new trajectory ids; with the bounds of boxes where there are any."""
+        return self.chunk(slice(None))
+
+    def chunk(self, rows: slice) -> pa.Table:
+        """Return the table of a slice of the points."""
         import pyarrow as pa
 
-        lengths = np.diff(self.offsets)
+        low, high, _ = rows.indices(self.points)
+        first, end = np.searchsorted(self.offsets, (low, high - 1), side="right") - (1, 0)
+        lengths = np.diff(np.clip(self.offsets[first : end + 1], low, high))
         columns: dict[str, Any] = {
-            "lat": self.lat,
-            "lon": self.lon,
-            "timestamp": pa.array(self.t * 1000, pa.timestamp("ms", tz="UTC")),
-            "published_id": np.repeat(np.arange(1, len(self) + 1), lengths),
+            "lat": self.lat[rows],
+            "lon": self.lon[rows],
+            "timestamp": pa.array(self.t[rows] * 1000, pa.timestamp("ms", tz="UTC")),
+            "published_id": np.repeat(np.arange(first + 1, end + 1), lengths),
         }
         if self.person is not None:
-            columns["user_id"] = np.repeat(self.person, lengths)
+            columns["user_id"] = np.repeat(self.person[first:end], lengths)
         if self.boxes is not None:
-            columns |= self.boxes.columns()
+            columns |= self.boxes.rows(rows).columns()
         return pa.table(columns)
 
     def shapes(self) -> Any:

@@ -182,6 +182,10 @@ class Trajectories(Tabular):
         """Return positions in planar meters."""
         return self.projection.to_plane(self.lon, self.lat)
 
+    def forget_meters(self) -> None:
+        """Free the memory of `xy`; it is computed again where it is needed."""
+        self.__dict__.pop("xy", None)
+
     def where(self, keep: Mask) -> Trajectories:
         """Return the trajectories in `keep`, and only their people."""
         lengths = np.diff(self.offsets)

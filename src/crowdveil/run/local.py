@@ -14,6 +14,7 @@ from crowdveil.attacks.risk import RiskEstimate, attack_release
 from crowdveil.entropy import derive_seed
 from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.derived_files import write_derived
+from crowdveil.io.memory import return_unused
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import PairingWriter, open_pairing
 from crowdveil.io.release_writer import write_release
@@ -73,6 +74,7 @@ class LocalBackend(Backend):
         """Read the data into memory."""
         spec = self.spec
         self.data = read(spec.method.takes, spec.data, spec.reading, notes, person_ids=spec.method.needs_person_ids)
+        return_unused()
         return self.data
 
     def check_k(self) -> None:
@@ -90,8 +92,9 @@ class LocalBackend(Backend):
     def solve(self, guarantees: Guarantees, progress: Progress) -> Solution:
         """Run the method; trajectories get their new numbers, and their pairing is kept if it is asked for."""
         method, data = self.spec.method, self.data
-        release = method.run(data, self.spec.params, np.random.default_rng(self.seed), progress)
-        self.release = numbered(release) if isinstance(release, TrajectoryRelease) else release
+        self.release = method.run(data, self.spec.params, np.random.default_rng(self.seed), progress)
+        if isinstance(self.release, TrajectoryRelease):
+            self.release = numbered(self.release)
         repair_lines = [*self._keep_unchanged(), *self._repair()]
         notes = []
         if self.finished is not None and not self.finished.used:
@@ -109,6 +112,8 @@ class LocalBackend(Backend):
         distortion = None
         if isinstance(data, Trajectories) and isinstance(self.release, TrajectoryRelease):
             distortion = measure_distortion(data, self.release, k)
+            data.forget_meters()  # as large as the data, and rarely needed from here on
+        return_unused()
         return Solution(len(self.release), self.release.facts, numbers, lines, self.release, notes, distortion)
 
     def _keep_unchanged(self) -> list[str]:
@@ -147,6 +152,8 @@ class LocalBackend(Backend):
         if isinstance(self.release, FlowRelease):
             written = read_release(self.folder, self.files)
             self.files |= write_derived(written, options.exports, table_format, self.release.tz, self.folder)
+            del written
+        return_unused()
         return {role: file_entry(self.folder / name) for role, name in self.files.items()}
 
     def verify(self, guarantees: Guarantees, progress: Progress) -> Findings:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from crowdveil.kernels._types import Floats, Ints, Mask
+from crowdveil.kernels._types import Floats, Indices, Ints, Mask
 
 
 class Points(NamedTuple):
@@ -92,7 +92,7 @@ class SpaceTimeGrid(NamedTuple):
         Width of the grid. The outermost columns are empty, so that neighbors in a row have adjacent numbers.
     """
 
-    order: Ints
+    order: Indices | Ints
     slab: Ints
     slab_offsets: Ints
     cell: Ints
@@ -155,7 +155,7 @@ class OwnedPoints(NamedTuple):
 
     times: Ints
     offsets: Ints
-    sure: Ints
+    sure: Indices | Ints
     end: Ints
 
 
@@ -172,4 +172,4 @@ class PathState(NamedTuple):
     begun: Ints
     last: Ints
     changes: Ints
-    path: Ints
+    path: Indices | Ints

@@ -49,6 +49,7 @@ def _partner(
     wanted: int,
     now: int,
     number: int,
+    base: int,
     rule: MeetingRule,
     grid: SpaceTimeGrid,
     in_grid: GridPoints,
@@ -57,9 +58,9 @@ def _partner(
 ) -> int:
     """Count the points that a point may meet in slab `now`, or return the position of number `wanted` of them (-1: count).
 
-    `number` is that of its cell. A point of another owner, near enough in space and time, in this slab or the one before, whose
-    trajectory has met no other in this slab. Both must go on after they met; if one of them ends there, the path that would end
-    must have changed owners enough.
+    `number` is that of its cell; positions count from `base` of the grid on, where `in_grid` begins. A point of another owner,
+    near enough in space and time, in this slab or the one before, whose trajectory has met no other in this slab. Both must go
+    on after they met; if one of them ends there, the path that would end must have changed owners enough.
     """
     x, y, t, trajectory, owner, _ = in_grid
     slab, slab_offsets, cell, cell_offsets = grid.slab, grid.slab_offsets, grid.cell, grid.cell_offsets
@@ -74,7 +75,7 @@ def _partner(
             first = number + row * grid.columns - 1
             c = first_from(cell, slab_offsets[near], high, first)
             while c < high and cell[c] <= first + 2:
-                for other in range(cell_offsets[c], cell_offsets[c + 1]):
+                for other in range(cell_offsets[c] - base, cell_offsets[c + 1] - base):
                     if owner[other] == owner[place] or abs(t[other] - t[place]) > seconds:
                         continue
                     if (x[other] - x[place]) ** 2 + (y[other] - y[place]) ** 2 > meters * meters:
@@ -119,6 +120,7 @@ def _by_number(count: Ints, first: int) -> Ints:
 def exchange_tails(
     first_slab: int,
     last_slab: int,
+    base: int,
     rule: MeetingRule,
     grid: SpaceTimeGrid,
     in_grid: GridPoints,
@@ -128,30 +130,30 @@ def exchange_tails(
     """Let trajectories that meet in slabs first to last (half-open) exchange all that comes after they met.
 
     Points with the fewest partners draw first, each trajectory once in a slab. A pair belongs to the slab of its later point, so
-    that no pair is missed at the border of two slabs, and slabs can be done one after the other. `state` is kept from call to
-    call.
+    that no pair is missed at the border of two slabs, and slabs can be done one after the other. `in_grid` has the points from
+    position `base` of the grid on: those of these slabs and of the one before. `state` is kept from call to call.
     """
     t, trajectory, draw = in_grid.t, in_grid.trajectory, in_grid.draw
     slab_offsets, cell, cell_offsets = grid.slab_offsets, grid.cell, grid.cell_offsets
     met, head = state.met, state.head
     for now in range(first_slab, last_slab):
         low, high = slab_offsets[now], slab_offsets[now + 1]
-        first = cell_offsets[low]
-        count = np.zeros(cell_offsets[high] - first, np.int64)
+        first = cell_offsets[low] - base
+        count = np.zeros(cell_offsets[high] - base - first, np.int64)
         number = np.empty(len(count), np.int64)
         for c in range(low, high):
-            for place in range(cell_offsets[c], cell_offsets[c + 1]):
+            for place in range(cell_offsets[c] - base, cell_offsets[c + 1] - base):
                 number[place - first] = cell[c]
-                count[place - first] = _partner(place, -1, now, cell[c], rule, grid, in_grid, points, state)
+                count[place - first] = _partner(place, -1, now, cell[c], base, rule, grid, in_grid, points, state)
         for place in _by_number(count, first):
             a = trajectory[place]
             if met[a] == now:
                 continue
             here = number[place - first]
-            left = _partner(place, -1, now, here, rule, grid, in_grid, points, state)
+            left = _partner(place, -1, now, here, base, rule, grid, in_grid, points, state)
             if left == 0:
                 continue
-            other = _partner(place, int(draw[place] * left), now, here, rule, grid, in_grid, points, state)
+            other = _partner(place, int(draw[place] * left), now, here, base, rule, grid, in_grid, points, state)
             b = trajectory[other]
             moment = max(t[place], t[other])
             _walk(a, moment, points, state)

@@ -7,17 +7,20 @@ people visit.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from crowdveil.measures.rounding import DEFAULT_K, group_quantiles, two_digits
-from crowdveil.model.arrays import Floats, Ints, row_slices
+from crowdveil.model.arrays import Floats, Ints, frozen, row_slices, sorted_distinct
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
 CELL_M = 500.0
 """Side of the squares of the coverage."""
+CHUNK = 1 << 20
+"""Points that are measured in one go."""
 
 
 class WalkSums(NamedTuple):
@@ -27,18 +30,27 @@ class WalkSums(NamedTuple):
     seconds: Floats
 
 
+class PublishedFigures(NamedTuple):
+    """Meters and seconds of each published trajectory, the median of the meters that its points moved, and all squares."""
+
+    walks: WalkSums
+    moved: Floats
+    cells: Ints
+
+
 def measure_distortion(data: Trajectories, release: TrajectoryRelease, k: int | None) -> dict[str, Any] | None:
     """Return the distortion of a release; None if nothing is published, or the originals are not known."""
     if release.source is None or not len(release):
         return None
-    at = data.projection.to_plane(release.lon, release.lat)
-    published = _walks(*at, release.t, release.offsets)
+    published = _published_figures(data, release, release.source)
     of = np.unique(release.source)
-    after = WalkSums(*(np.bincount(release.source, values, len(data))[of].astype(np.float64) for values in published))
-    before = _walks(*data.xy, data.t, data.offsets)
+    after = WalkSums(
+        *(np.bincount(release.source, values, len(data))[of].astype(np.float64) for values in published.walks)
+    )
+    before, visits = _original_figures(data)
     person = data.person
     return {
-        "moved_m": group_quantiles(_medians(displacements(data, release), release.offsets), person[release.source], k),
+        "moved_m": group_quantiles(published.moved, person[release.source], k),
         "length_km": {
             "original": group_quantiles(before.meters / 1000, person, k),
             "release": _plain_quantiles(after.meters / 1000),
@@ -47,7 +59,7 @@ def measure_distortion(data: Trajectories, release: TrajectoryRelease, k: int | 
             "original": group_quantiles(*_speeds(before, person), k),
             "release": _plain_quantiles(_speeds(after, of)[0]),
         },
-        "coverage_percent": _coverage(data, at, k or DEFAULT_K),
+        "coverage_percent": _coverage(visits, _owners(data), published.cells, k or DEFAULT_K),
     }
 
 
@@ -58,18 +70,72 @@ def displacements(data: Trajectories, release: TrajectoryRelease) -> Floats:
     """
     if release.source is None:
         raise ValueError("the original of each published trajectory must be known")
-    of = np.repeat(release.source, np.diff(release.offsets))
-    first, last = data.offsets[of], data.offsets[of + 1] - 1
-    t = np.clip(release.t, data.t[first], data.t[last])
-    start = int(data.t.min(initial=0))
-    span = int(data.t.max(initial=0)) - start + 1
-    at = np.searchsorted(data.trajectory * span + data.t - start, of * span + t - start, side="right") - 1
-    after = np.minimum(at + 1, last)
-    part = (t - data.t[at]) / np.maximum(data.t[after] - data.t[at], 1)
-    x, y = data.xy
-    x1, y1 = data.projection.to_plane(release.lon, release.lat)
-    meters: Floats = np.hypot(x1 - x[at] - part * (x[after] - x[at]), y1 - y[at] - part * (y[after] - y[at]))
+    meters = np.empty(release.points)
+    for first, last in _chunks(release.offsets):
+        rows = slice(release.offsets[first], release.offsets[last])
+        at = data.projection.to_plane(release.lon[rows], release.lat[rows])
+        offsets = release.offsets[first : last + 1] - release.offsets[first]
+        meters[rows] = _displacements(data, at, release.t[rows], offsets, release.source[first:last])
     return meters
+
+
+def _displacements(data: Trajectories, at: tuple[Floats, Floats], t: Ints, offsets: Ints, source: Ints) -> Floats:
+    """Return the displacements of a chunk of published trajectories, from positions in planar meters."""
+    from crowdveil.kernels.ordering import rows_before
+
+    last = np.repeat(data.offsets[source + 1] - 1, np.diff(offsets))
+    before = rows_before(data.t, data.offsets, frozen(source, np.int64), t, frozen(offsets, np.int64))
+    after = np.minimum(before + 1, last)
+    t = np.clip(t, np.repeat(data.t[data.offsets[source]], np.diff(offsets)), data.t[last])
+    part = (t - data.t[before]) / np.maximum(data.t[after] - data.t[before], 1)
+    (x, y), (x1, y1) = data.xy, at
+    meters: Floats = np.hypot(
+        x1 - x[before] - part * (x[after] - x[before]), y1 - y[before] - part * (y[after] - y[before])
+    )
+    return meters
+
+
+def _chunks(offsets: Ints) -> Iterator[tuple[int, int]]:
+    """Yield ranges of trajectories with about `CHUNK` points each, so that columns of all points are never copied."""
+    first = 0
+    while first < len(offsets) - 1:
+        last = max(int(np.searchsorted(offsets, offsets[first] + CHUNK, side="right")) - 1, first + 1)
+        yield first, last
+        first = last
+
+
+def _published_figures(data: Trajectories, release: TrajectoryRelease, source: Ints) -> PublishedFigures:
+    """Return the figures of published trajectories, a chunk of them at a time."""
+    walks, moved, cells = [], [], []
+    for first, last in _chunks(release.offsets):
+        rows = slice(release.offsets[first], release.offsets[last])
+        at = data.projection.to_plane(release.lon[rows], release.lat[rows])
+        offsets = release.offsets[first : last + 1] - release.offsets[first]
+        walks.append(_walks(*at, release.t[rows], offsets))
+        moved.append(_medians(_displacements(data, at, release.t[rows], offsets, source[first:last]), offsets))
+        cells.append(sorted_distinct(_cells(*at)))
+    meters, seconds = (np.concatenate(column) for column in zip(*walks, strict=True))
+    return PublishedFigures(WalkSums(meters, seconds), np.concatenate(moved), sorted_distinct(np.concatenate(cells)))
+
+
+def _original_figures(data: Trajectories) -> tuple[WalkSums, Ints]:
+    """Return the walks of original trajectories, and the visits: one number for each square and person, each once."""
+    walks, visits = [], []
+    people, (x, y) = _owners(data), data.xy
+    for first, last in _chunks(data.offsets):
+        rows = slice(data.offsets[first], data.offsets[last])
+        offsets = data.offsets[first : last + 1] - data.offsets[first]
+        walks.append(_walks(x[rows], y[rows], data.t[rows], offsets))
+        # One number for a square and a person: a table of rows takes ten times as long to sort.
+        visit = _cells(x[rows], y[rows]) * people + np.repeat(data.person[first:last], np.diff(offsets))
+        visits.append(sorted_distinct(visit[np.append(True, visit[1:] != visit[:-1])]))
+    meters, seconds = (np.concatenate(column) for column in zip(*walks, strict=True))
+    return WalkSums(meters, seconds), sorted_distinct(np.concatenate(visits))
+
+
+def _owners(data: Trajectories) -> int:
+    """Return how many numbers of people there are."""
+    return int(data.person.max(initial=0)) + 1
 
 
 def _walks(x: Floats, y: Floats, t: Ints, offsets: Ints) -> WalkSums:
@@ -100,20 +166,15 @@ def _plain_quantiles(values: Floats) -> dict[str, float | None]:
     return {name: two_digits(float(v)) for name, v in zip(("low", "middle", "high"), quantiles, strict=True)}
 
 
-def _coverage(data: Trajectories, published: tuple[Floats, Floats], k: int) -> int | None:
+def _coverage(visits: Ints, people: int, published: Ints, k: int) -> int | None:
     """Return the share of the squares with points of at least k people that have a published point, in whole percents."""
-    x, y = (np.concatenate(pair) for pair in zip(data.xy, published, strict=True))
-    cell = _cells(x, y)
-    people = int(data.person.max(initial=0)) + 1
-    # One number for a square and a person: a table of rows takes ten times as long to sort.
-    visits = np.unique(cell[: data.points] * people + data.person[data.trajectory])
-    cells, visitors = np.unique(visits // people, return_counts=True)
-    busy = cells[visitors >= k]
-    return round(100 * int(np.isin(busy, cell[data.points :]).sum()) / len(busy)) if len(busy) else None
+    cell = visits // people  # rising, as visits do
+    first = np.flatnonzero(np.diff(cell, prepend=-1))
+    busy = cell[first[np.diff(first, append=len(cell)) >= k]]
+    return round(100 * int(np.isin(busy, published).sum()) / len(busy)) if len(busy) else None
 
 
 def _cells(x: Floats, y: Floats) -> Ints:
-    """Return a number for the square of each point, less than the number of points."""
-    column, row = (np.floor(values / CELL_M).astype(np.int64) for values in (x, y))
-    height = int(np.ptp(row)) + 1 if len(row) else 1
-    return np.unique((column - column.min(initial=0)) * height + row - row.min(initial=0), return_inverse=True)[1]
+    """Return a number for the square of each point, less than 2**32: the plane is less than 2**16 squares wide."""
+    column, row = (np.floor(values / CELL_M).astype(np.int64) + 2**15 for values in (x, y))
+    return column * 2**16 + row

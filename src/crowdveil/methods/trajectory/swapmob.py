@@ -45,13 +45,13 @@ from crowdveil.attacks.known_points import with_linkage
 from crowdveil.guarantees import Guarantee, OriginalPoints, SwappedTrajectories
 from crowdveil.kernels.trajectory.structures import GridPoints, MeetingRule, OwnedPoints, PathState
 from crowdveil.method import Method
-from crowdveil.model.arrays import Ints
+from crowdveil.model.arrays import Floats, Indices, Ints, index_type
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.spacetime import build_grid
-from crowdveil.solve.trajectory.swapping import equal_points, owners, release_of_points, sure_owners
+from crowdveil.solve.trajectory.swapping import equal_points, owners, point_owners, release_of_points, sure_owners
 
 BATCH = 100_000
 """Points between two reports of progress."""
@@ -73,35 +73,54 @@ class SwapMobParams(Params):
 def run(data: Trajectories, params: SwapMobParams, rng: np.random.Generator, progress: Progress) -> TrajectoryRelease:
     """Find the trajectory of each point after all exchanges, and leave out those with too few."""
     owner, same = owners(data, params.count_trajectories), equal_points(data)
-    path, changes = _paths(data, params, owner, sure_owners(owner[data.trajectory], same), rng, progress)
-    good = (changes >= params.min_n_swaps) & (np.bincount(path, minlength=len(data)) > 1)
-    release, points = release_of_points(data, np.where(good[path], path, -1))
+    path, changes = _paths(data, params, owner, sure_owners(point_owners(data, owner), same), rng, progress)
+    good = (changes >= params.min_n_swaps) & (_lengths(path, len(data)) > 1)
+    path[~good[path]] = -1
+    release, points = release_of_points(data, path)
+    del path
     return with_linkage(data, release, points, rng, same)
 
 
+def _lengths(path: Indices | Ints, paths: int) -> Ints:
+    """Return the number of points of each path, without a copy of all numbers in 64 bits."""
+    lengths, chunk = np.zeros(paths, np.int64), max(BATCH, paths)
+    for low in range(0, len(path), chunk):
+        lengths += np.bincount(path[low : low + chunk], minlength=paths)
+    return lengths
+
+
 def _paths(
-    data: Trajectories, params: SwapMobParams, owner: Ints, sure: Ints, rng: np.random.Generator, progress: Progress
-) -> tuple[Ints, Ints]:
+    data: Trajectories, params: SwapMobParams, owner: Ints, sure: Indices | Ints, rng: np.random.Generator,
+    progress: Progress,
+) -> tuple[Indices | Ints, Ints]:  # fmt: skip
     """Return the trajectory of each point, numbered by its last part, and the number of changes of owners of each."""
     from crowdveil.kernels.trajectory.swapmob import exchange_tails, finish_paths
 
-    x, y = data.xy
-    grid = build_grid(x, y, data.t, params.max_distance_m, params.max_time_s)
-    m, order = len(data), grid.order
-    trajectory, draw = data.trajectory[order], rng.random(data.points)
-    in_grid = GridPoints(x[order], y[order], data.t[order], trajectory, owner[trajectory], draw)
+    grid = build_grid(*data.xy, data.t, params.max_distance_m, params.max_time_s)
+    m, before = len(data), grid.cell_offsets[grid.slab_offsets]
+    trajectory = point_owners(data, np.arange(m))
     points = OwnedPoints(data.t, data.offsets, sure, data.t[data.offsets[1:] - 1])
     met, head, begun = np.full(m, -1), np.arange(m), data.offsets[:-1].copy()
-    last, changes, path = np.full(m, -1), np.zeros(m, np.int64), np.zeros(data.points, np.int64)
+    last, changes, path = np.full(m, -1), np.zeros(m, np.int64), np.zeros(data.points, index_type(m))
     state = PathState(met, head, begun, last, changes, path)
     rule = MeetingRule(params.max_distance_m, params.max_time_s, params.min_n_swaps)
-    for low, high in pairwise(_stops(grid.cell_offsets[grid.slab_offsets])):
-        exchange_tails(low, high, rule, grid, in_grid, points, state)
-        progress(int(grid.cell_offsets[grid.slab_offsets[high]]), data.points)
+    for low, high in pairwise(_stops(before)):
+        # Points of these slabs meet one another, and those of the slab before.
+        base, begin, end = (int(before[slab]) for slab in (max(low - 1, 0), low, high))
+        rows, draw = grid.order[base:end], np.append(np.zeros(begin - base), rng.random(end - begin))
+        in_grid = _in_grid(data, owner, trajectory[rows].astype(np.int64), rows, draw)
+        exchange_tails(low, high, base, rule, grid, in_grid, points, state)
+        progress(end, data.points)
     finish_paths(points, state)
-    ending = np.empty(m, np.int64)
+    ending = np.empty(m, path.dtype)
     ending[head] = np.arange(m)
     return ending[path], changes[head]
+
+
+def _in_grid(data: Trajectories, owner: Ints, trajectory: Ints, rows: Indices | Ints, draw: Floats) -> GridPoints:
+    """Return some points in the order of the grid: never all, which would take twice the memory of the data."""
+    x, y = data.xy
+    return GridPoints(x[rows], y[rows], data.t[rows], trajectory, owner[trajectory], draw)
 
 
 def _stops(points: Ints) -> list[int]:

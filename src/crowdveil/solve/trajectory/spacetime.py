@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crowdveil.kernels.trajectory.structures import SpaceTimeGrid
-from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.arrays import Floats, Ints, distinct, frozen, index_type
 
 _MAX_CELLS = 2**62
 """Slab, row and column of a cell are one number below this."""
@@ -13,7 +13,9 @@ _MAX_CELLS = 2**62
 
 def build_grid(x: Floats, y: Floats, t: Ints, meters: float, seconds: int) -> SpaceTimeGrid:
     """Put points into slabs of `seconds` and cells of `meters`; cells are larger where there would be too many of them."""
-    slab, which = np.unique(t // seconds, return_inverse=True)
+    from crowdveil.kernels.ordering import group_offsets, rows_by_group_and_time
+
+    slab, which = _slabs(t, seconds)
     side = max(meters, 1e-3)
     while True:
         # Far points and a small distance make more cells than there are numbers: larger ones find the same.
@@ -21,16 +23,38 @@ def build_grid(x: Floats, y: Floats, t: Ints, meters: float, seconds: int) -> Sp
         if wide * high * max(len(slab), 1) < _MAX_CELLS:
             break
         side *= 2
-    column, row = (np.floor(_from_zero(c) / side).astype(np.int64) + 1 for c in (x, y))
-    number = row * wide + column
-    key = which * (wide * high) + number
-    order = np.argsort(key, kind="stable")
-    key = key[order]
-    begins = np.flatnonzero(np.diff(key, prepend=-1))
-    cell, of_slab = number[order][begins], which[order][begins]
-    slab_offsets = np.searchsorted(of_slab, np.arange(len(slab) + 1))
-    return SpaceTimeGrid(order, slab, slab_offsets, cell, np.append(begins, len(key)), wide)
+    number = _line(y, side) * wide
+    number += _line(x, side)
+    points_before = frozen(group_offsets(which, len(slab)), np.int64)
+    order, number = rows_by_group_and_time(which, frozen(number, np.int64), points_before)
+    begins = np.append(True, number[1:] != number[:-1])[: len(number)]
+    begins[points_before[:-1]] = True
+    first = np.flatnonzero(begins)
+    slab_offsets = np.searchsorted(first, points_before)
+    narrow = order.astype(index_type(len(order)))
+    return SpaceTimeGrid(narrow, slab, slab_offsets, number[first], np.append(first, len(number)), wide)
 
 
-def _from_zero(values: Floats) -> Floats:
-    return values - values.min() if len(values) else values
+def _slabs(t: Ints, seconds: int) -> tuple[Ints, Ints]:
+    """Return the numbers of the slabs that have points, rising, and the place of each point's slab among them."""
+    slab = t // seconds
+    low = int(slab.min()) if len(slab) else 0
+    span = int(slab.max()) - low + 1 if len(slab) else 0
+    if span > 4 * len(slab) + 2**16:
+        found, which = np.unique(slab, return_inverse=True)
+    else:
+        slab -= low
+        found, which = distinct(slab, span)
+        found = found + low
+    return found, frozen(which, np.int64)
+
+
+def _line(values: Floats, side: float) -> Ints:
+    """Return the row or column of each point, from 1."""
+    if not len(values):
+        return np.zeros(0, np.int64)
+    place = values - values.min()
+    place /= side
+    line: Ints = np.floor(place, out=place).astype(np.int64)
+    line += 1
+    return line

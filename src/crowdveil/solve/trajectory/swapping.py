@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.model.arrays import Ints
+from crowdveil.model.arrays import Indices, Ints, distinct, frozen, index_type
+from crowdveil.model.canonical import tied_times
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
@@ -14,25 +15,27 @@ def owners(data: Trajectories, count_trajectories: bool) -> Ints:
     return np.arange(len(data)) if count_trajectories else data.person
 
 
-def equal_points(data: Trajectories) -> Ints:
+def equal_points(data: Trajectories) -> Indices | Ints:
     """Number the points, those of one place and time alike."""
-    order = np.lexsort((data.t, data.lat, data.lon))
-    differ = np.zeros(len(order), np.bool_)
-    for column in (data.lon, data.lat, data.t):
-        values = column[order]
-        differ[1:] |= values[1:] != values[:-1]
-    number = np.empty(len(order), np.int64)
-    number[order] = np.cumsum(differ)
-    return number
+    from crowdveil.kernels.distinct import number_triples
+
+    # Bits are compared in place of numbers; adding 0 turns -0 into 0.
+    lon, lat = ((degrees + 0.0).view(np.int64) for degrees in (data.lon, data.lat))
+    return number_triples(lon, lat, data.t)
 
 
-def sure_owners(owner: Ints, same: Ints) -> Ints:
+def point_owners(data: Trajectories, owner: Ints) -> Indices | Ints:
+    """Return the owner of each point, from that of each trajectory, in numbers of 32 bits where they are enough."""
+    return np.repeat(owner.astype(index_type(max(len(data), data.people))), np.diff(data.offsets))
+
+
+def sure_owners(owner: Indices | Ints, same: Indices | Ints) -> Indices | Ints:
     """Return the owner of each point, -1 where an equal point has another owner: it cannot be attributed then."""
-    count = int(same.max(initial=-1)) + 1
-    least, most = np.full(count, np.iinfo(np.int64).max), np.full(count, -1)
-    np.minimum.at(least, same, owner)
-    np.maximum.at(most, same, owner)
-    return np.where(least[same] == most[same], owner, -1)
+    last = np.full(int(same.max(initial=-1)) + 1, -1, owner.dtype)
+    last[same] = owner
+    # An owner that is not the last one at a location and time shares it.
+    last[same[last[same] != owner]] = -1
+    return last[same]
 
 
 def sort_left_by_position(data: Trajectories, name: Ints) -> Ints:
@@ -43,15 +46,22 @@ def sort_left_by_position(data: Trajectories, name: Ints) -> Ints:
     return left[np.lexsort((data.lat[left], data.lon[left]))]
 
 
-def release_of_points(data: Trajectories, name: Ints) -> tuple[TrajectoryRelease, Ints]:
+def release_of_points(data: Trajectories, name: Indices | Ints) -> tuple[TrajectoryRelease, Ints]:
     """Make a release of points under their new trajectories (-1: left out), in order of time; and the original point of each
-    published one.
+    published one. Points of one time are in order of position, as in `sort_left_by_position`.
     """
     from crowdveil.kernels.ordering import group_offsets, rows_by_group_and_time
 
-    left = sort_left_by_position(data, name)
-    source, number = np.unique(name[left], return_inverse=True)
-    offsets = group_offsets(number.astype(np.int64), len(source))
-    rows, _ = rows_by_group_and_time(number.astype(np.int64), data.t[left], offsets)
-    points = left[rows]
-    return TrajectoryRelease(data.lon[points], data.lat[points], data.t[points], offsets, source=source), points
+    left = np.flatnonzero(name >= 0)
+    source, number = distinct(name[left], len(data))
+    number = frozen(number, np.int64)
+    offsets = frozen(group_offsets(number, len(source)), np.int64)
+    rows, _ = rows_by_group_and_time(number, frozen(data.t[left], np.int64), offsets)
+    del number
+    points: Ints = left[rows]
+    del left, rows
+    lon, lat, t = data.lon[points], data.lat[points], data.t[points]
+    order = tied_times(lon, lat, t, offsets)
+    if order is not None:
+        points, lon, lat = points[order], lon[order], lat[order]
+    return TrajectoryRelease(lon, lat, t, offsets, source=source), points

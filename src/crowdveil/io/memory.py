@@ -1,0 +1,27 @@
+"""Give memory that was freed back to the system: the allocators of Arrow and of the C library keep it for themselves."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable
+from functools import cache
+
+import pyarrow as pa
+
+
+def return_unused() -> None:
+    """Give back what was freed. Else a table, or arrays of a stage that is over, count until the process ends."""
+    pa.default_memory_pool().release_unused()
+    trim = _malloc_trim()
+    if trim is not None:
+        trim(0)
+
+
+@cache
+def _malloc_trim() -> Callable[[int], int] | None:
+    """Return the function of glibc that gives free pages back; None where the C library is another one."""
+    if sys.platform != "linux":
+        return None
+    trim: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    return trim
