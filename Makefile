@@ -71,7 +71,7 @@ coverage: $(STAMP)
 	rm -f .coverage .coverage.*
 	$(BIN)/python -m coverage run -p -m pytest -n 0 -m "not slow"
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run -p -m pytest -n 0 -m "not slow" -W "ignore:overflow encountered:RuntimeWarning" tests/kernels \
-		--ignore=tests/kernels/test_jit.py --ignore=tests/kernels/test_stopped.py
+		--ignore=tests/kernels/test_jit.py --ignore=tests/kernels/test_stored.py --ignore=tests/kernels/test_stopped.py
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --skip-covered --sort=cover
 

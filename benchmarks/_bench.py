@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parents[1] / ".bench"
+sys.path.extend(str(Path(__file__).resolve().parents[1] / "tests" / part) for part in ("support", "reference"))
 
 
 def data_file(name: str, make: Callable[[Path], None]) -> Path:

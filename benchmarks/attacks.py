@@ -9,7 +9,6 @@ twin.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +18,6 @@ import numpy as np
 
 from _bench import say
 
-sys.path.extend(str(Path(__file__).resolve().parents[1] / "tests" / part) for part in ("support", "reference"))
 CABS = Path(__file__).parents[2] / "shared" / "data" / "sf_cabs" / "cabs_dataset_20080608.parquet"
 PEOPLE, POINTS, PLACES, KNOWN, RUNS = 100, 1000, 100, 2, 5
 SCIKIT_MOBILITY_S = 191.0

@@ -19,8 +19,6 @@ from typing import Any
 
 from _bench import answer, measured, oldenburg, say
 
-sys.path.extend(str(Path(__file__).resolve().parents[1] / "tests" / part) for part in ("support", "reference"))
-
 TRAJECTORIES, K, PIVOTS = 5_000, 8, 10
 GROWTH = (1_000, 2_000, 5_000, 10_000, 20_000)
 SMALL = 200

@@ -27,7 +27,6 @@ import numpy as np
 
 from _bench import say
 
-sys.path.extend(str(Path(__file__).resolve().parents[1] / "tests" / part) for part in ("support", "reference"))
 DATA = Path(__file__).parents[2] / "shared" / "data"
 PROFILES = ("nyc", "civ", "senegal_crop", "senegal")
 MATRICES = 3

@@ -6,17 +6,14 @@ nothing is written. The last figure is how many times as fast as the twin `atg-d
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from _bench import say
 
-sys.path.extend(str(Path(__file__).resolve().parents[1] / "tests" / part) for part in ("support", "reference"))
 MATRICES = {"nyc": 12, "senegal": 6}
 ROUNDS = 8
 TARGET = {"nyc": 100.0, "senegal": 300.0}

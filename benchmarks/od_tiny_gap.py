@@ -10,14 +10,12 @@ the mean gap of the result.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from _bench import say
 
-sys.path.extend(str(Path(__file__).resolve().parents[1] / "tests" / part) for part in ("support", "reference"))
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.5)
 
 

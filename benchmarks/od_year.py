@@ -93,9 +93,11 @@ def quadtree_hours(hours: int) -> Flows:
     The paper does not say that it counts passengers; docs/reproduction.md says why we think so. Rides gather in the middle, as
     in Manhattan.
     """
+    from synthetic import grid_frame
+
     from crowdveil.io.flows import with_trees
     from crowdveil.model.flows import Flows
-    from crowdveil.model.tessellation import grid_frame, grid_zones
+    from crowdveil.model.tessellation import grid_zones
 
     rng = np.random.default_rng(23)
     frame = grid_frame(np.array([-74.02, -73.87]), np.array([40.70, 40.815]), 200.0)

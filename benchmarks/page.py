@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 
 from _bench import say
 
-sys.path.extend(str(Path(__file__).resolve().parents[1] / "tests" / part) for part in ("support", "reference"))
 SIDE, FLOWS, STEPS, DRAGS = 100, 100_000, 24, 60
 _FRAMES = """(ms) => new Guarantee((done) => {
     const took = []; let last = performance.now(); const begin = last;
@@ -32,8 +31,10 @@ _FRAMES = """(ms) => new Guarantee((done) => {
 
 def make(folder: Path, flows: int) -> None:
     """Zones of a grid, and flows between them that all have a crowd."""
+    from synthetic import grid_frame
+
     import crowdveil
-    from crowdveil.model.tessellation import grid_frame, grid_zones
+    from crowdveil.model.tessellation import grid_zones
 
     rng = np.random.default_rng(1)
     column, row = np.meshgrid(np.arange(SIDE, dtype=np.int32), np.arange(SIDE, dtype=np.int32))

@@ -21,11 +21,13 @@ AREAS, FLOWS, STEPS, ROUNDS = 100, 100_000, 24, 3
 
 def many_flows(folder: Path, manifest: dict[str, object]) -> None:
     """Flows between the cells of a grid, written as a release."""
+    from synthetic import grid_frame
+
     from crowdveil.io.release_writer import write_release
     from crowdveil.io.written_release import read_release
     from crowdveil.model.areas import Areas
     from crowdveil.model.release import FlowRelease
-    from crowdveil.model.tessellation import grid_frame, grid_zones
+    from crowdveil.model.tessellation import grid_zones
     from crowdveil.report.html import public_report
 
     rng = np.random.default_rng(1)

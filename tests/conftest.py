@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -34,6 +35,14 @@ pytest_plugins = ("bad_input", "serving_fixtures", "spark_runs")
 PROJECT = Path(__file__).resolve().parents[1]
 REAL_DATA = PROJECT.parent / "shared" / "data"
 COMMAND = (sys.executable, "-c", "from crowdveil.cli.main import main; main()")
+LAST = ("server", "deploy", "spark", "test_doc_services.py")
+"""Tests whose processes may not keep the kernels that they compile: by then, other tests have compiled most of them."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put tests of services at the end, for one of two workers: few kernels are compiled there, and it starts services once."""
+    items.sort(key=lambda item: item.path.relative_to(PROJECT / "tests").parts[0] in LAST)
+    gc.freeze()  # a million objects of modules and tests, which the collector would go through again and again
 
 
 @pytest.fixture(scope="session")

@@ -17,8 +17,10 @@ from bad_input import (
     anonymized,
     refused,
 )
+from examples import slow_param
 
 from crowdveil.errors import InputError
+from crowdveil.io import headers
 from crowdveil.io.source import open_source
 
 
@@ -131,12 +133,16 @@ def test_a_million_columns_are_refused_before_they_are_read(here: Path) -> None:
     assert int(kilobytes) < 64 << 10
 
 
-def test_the_limit_of_columns_is_where_it_is_said_to_be(here: Path) -> None:
-    table = pa.table({f"c{i}": pa.array([1], pa.int8()) for i in range(10_001)})
+@pytest.mark.parametrize("limit", [200, slow_param(headers.MAX_COLUMNS)])
+def test_the_limit_of_columns_is_where_it_is_said_to_be(
+    here: Path, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    monkeypatch.setattr(headers, "MAX_COLUMNS", limit)
+    table = pa.table({f"c{i}": pa.array([1], pa.int8()) for i in range(limit + 1)})
     pq.write_table(table, here / "wide.parquet")
     pq.write_table(table.drop_columns(["c0"]), here / "fits.parquet")
-    (here / "fits.csv").write_text(",".join(table.column_names[1:]) + "\n" + "1," * 9_999 + "1\n")
+    (here / "fits.csv").write_text(",".join(table.column_names[1:]) + "\n" + "1," * (limit - 1) + "1\n")
     for data in (table, here / "wide.parquet", table.to_pandas()):
-        with pytest.raises(InputError, match="10,000 columns"):
+        with pytest.raises(InputError, match=f"{limit:,} columns"):
             open_source(data)
-    assert len(open_source(here / "fits.parquet").columns) == len(open_source(here / "fits.csv").columns) == 10_000
+    assert len(open_source(here / "fits.parquet").columns) == len(open_source(here / "fits.csv").columns) == limit

@@ -14,6 +14,7 @@ from examples import tries
 from given_boxes import with_boxes
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from synthetic import grid_frame
 from towns import HERE, TRACKS, people, released, walks
 
 from crowdveil.analysis.quadtree_heatmap import HeatMapParams
@@ -28,7 +29,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.globe import Box, Reach, cut_at_date_line, in_one_piece, near, wrapped
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.release import FlowRelease
-from crowdveil.model.tessellation import grid_frame, grid_zones, h3_cells, h3_zones, locate, voronoi_zones
+from crowdveil.model.tessellation import grid_zones, h3_cells, h3_zones, locate, voronoi_zones
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
 from crowdveil.registry import METHODS, find_method
@@ -68,7 +69,9 @@ def test_the_release_of_shifted_trajectories_is_the_shifted_release(method: Meth
         assert np.allclose(a[1], b[1], rtol=0, atol=1.5e-5) and np.allclose(a[2], b[2], rtol=0, atol=1.5e-5)
 
 
-@pytest.mark.parametrize("aggregation", ["mean-trajectory", "closest-trajectory", "closest-locations", "box"])
+@pytest.mark.parametrize(
+    "aggregation", ["mean-trajectory", "closest-trajectory", "closest-locations", "composed-trajectory", "box"]
+)
 def test_every_aggregation_stays_at_the_date_line(aggregation: str) -> None:
     data = replace(data := people(np.random.default_rng(3)), lon=_shifted(data.lon))
     method = find_method("microaggregation")

@@ -14,6 +14,7 @@ from examples import tries
 from given_boxes import with_boxes
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from synthetic import grid_frame
 
 from crowdveil import testing
 from crowdveil.compat.mobidatalab import names as mobidatalab
@@ -23,7 +24,7 @@ from crowdveil.fields import rows
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, TrajectoryRelease
-from crowdveil.model.tessellation import grid_frame, grid_zones
+from crowdveil.model.tessellation import grid_zones
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
 from crowdveil.registry import METHODS, all_methods, find_method
@@ -190,13 +191,13 @@ def _twice(data: Trajectories) -> Trajectories:
 
 
 def _bad_values() -> list[Any]:
-    """(method, parameter, bad value) made from each parameter's declaration."""
-    cases = []
-    for method in (find_method(name) for name in METHODS):
-        for name, schema in method.params.model_json_schema()["properties"].items():
-            for bad in _bad_for(schema):
-                cases.append(pytest.param(method, name, bad, id=f"{method.name}-{name}-{bad!r}"))
-    return cases
+    """(method, parameter, bad values) made from each parameter's declaration."""
+    return [
+        pytest.param(method, name, bad, id=f"{method.name}-{name}")
+        for method in ALL
+        for name, schema in method.params.model_json_schema()["properties"].items()
+        if (bad := _bad_for(schema))
+    ]
 
 
 def _bad_for(schema: dict[str, Any]) -> list[Any]:
@@ -221,11 +222,12 @@ def _bad_for(schema: dict[str, Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize(("method", "name", "bad"), _bad_values())
-def test_bad_values_are_refused_in_one_sentence(method: Method, name: str, bad: Any) -> None:
-    with pytest.raises(ParameterError) as refusal:
-        method.params.checked({name: bad})
-    sentence = str(refusal.value)
-    assert sentence.startswith(f"{name}: wanted ") and sentence.endswith(".") and "\n" not in sentence
+def test_bad_values_are_refused_in_one_sentence(method: Method, name: str, bad: list[Any]) -> None:
+    for value in bad:
+        with pytest.raises(ParameterError) as refusal:
+            method.params.checked({name: value})
+        sentence = str(refusal.value)
+        assert sentence.startswith(f"{name}: wanted ") and sentence.endswith(".") and "\n" not in sentence, value
 
 
 @EVERY

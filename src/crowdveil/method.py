@@ -76,8 +76,11 @@ class SharedPartition:
         (some time steps of the class, candidates, parameters) → arrays, which are added up over all time steps.
     find_boxes
         (flows without rows, candidates, sums, parameters) → arrays: the boxes of the class, with their diagnostics last.
+        Flows are those of all time steps of the class where `needs_flows`.
     release
         (some time steps, the class of each, boxes of each class in it by its number, parameters) → their release.
+    needs_flows
+        Whether boxes are found from the flows of all time steps of the class, so that these are in one task.
     """
 
     by: StepClass
@@ -85,6 +88,7 @@ class SharedPartition:
     add_up: Callable[[Flows, Any, Any], Sequence[Ints]]
     find_boxes: Callable[[Flows, Any, Sequence[Ints], Any], Sequence[Any]]
     release: Callable[[Flows, Ints, Mapping[int, Sequence[Any]], Any], FlowRelease]
+    needs_flows: bool = False
 
 
 def _run_and_mark(run: Run, data: Any, *rest: Any) -> Release:

@@ -26,6 +26,8 @@ from crowdveil.model.flows import trips_within
 from crowdveil.model.partition import StepClass
 from crowdveil.solve.od.region_space import RegionExtent
 from crowdveil.solve.od.small_flows import Reporting
+from crowdveil.solve.trajectory.aggregation import BOX
+from crowdveil.solve.trajectory.box_grid import BoxGrid
 from crowdveil.solve.trajectory.distances import DISTANCES, DistanceName
 
 
@@ -201,6 +203,35 @@ class GroupingParams(Params):
     """Smallest number of people of a group."""
     suppress: Annotated[float, BeforeValidator(read_share_of_trajectories)] = 0.0
     """Share of the trajectories that may be suppressed, such as 2%: whole groups, those with the largest distortion first."""
+
+
+class BoxParams(GroupingParams):
+    """Parameters of every method that can publish boxes in place of points."""
+
+    box_grid_m: float = Field(10.0, ge=1, le=100_000)
+    """With boxes: their sides are rounded outwards to a public grid of this cell size, so that none is a member's coordinate."""
+    box_grid_s: int = Field(10, ge=1, le=86_400)
+    """With boxes: their first and last times are rounded outwards to multiples of this, so that none is a member's time."""
+
+    @property
+    def publishes_boxes(self) -> bool:
+        """Return whether boxes are published."""
+        return BOX in (getattr(self, "aggregation", None), getattr(self, "reconstruction", None))
+
+    @property
+    def box_grid(self) -> BoxGrid:
+        """Return the grid of the bounds of boxes."""
+        return BoxGrid(self.box_grid_m, self.box_grid_s)
+
+    @model_validator(mode="after")
+    def _needs_boxes(self) -> Self:
+        """Reject a grid where no boxes are published."""
+        fields = BoxParams.model_fields
+        given = [name for name in ("box_grid_m", "box_grid_s") if getattr(self, name) != fields[name].default]
+        if given and not self.publishes_boxes:
+            kind = "aggregation" if "aggregation" in type(self).model_fields else "reconstruction"
+            raise ValueError(f"{Option(kind, BOX)} with {Option(given[0])}; add it")
+        return self
 
 
 class TimePartitioned(Params):

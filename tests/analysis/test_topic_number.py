@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +20,7 @@ from crowdveil.errors import InputError, ParameterError
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 
-pytest.importorskip("sklearn")
+pytestmark = pytest.mark.skipif(find_spec("sklearn") is None, reason="scikit-learn is not installed")
 ZONES = Zones.from_ids([f"z{i}" for i in range(6)])
 
 
@@ -58,7 +60,7 @@ class _Model:
         return self.mixture
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(30), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_perplexity_is_that_of_a_plain_loop(seed: int) -> None:
     from scipy.sparse import csr_array
@@ -78,7 +80,7 @@ def test_perplexity_is_that_of_a_plain_loop(seed: int) -> None:
     assert found == pytest.approx(np.exp(-logs / trips))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=tries(50), deadline=None)
 @given(own=st.integers(1, 4), other=st.integers(1, 4), seed=st.integers(0, 999))
 def test_topics_are_paired_with_the_least_sum_of_distances(own: int, other: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from crowdveil.cli import demo
 from crowdveil.cli.main import COMMANDS
 from crowdveil.fields import rows
 from crowdveil.reading import READINGS
@@ -178,7 +179,9 @@ def test_distances_by_names_elsewhere(crowdveil: Any, tmp_path: Path) -> None:
     assert "[spatiotemporal|graph|dtw|discrete-frechet|frechet-manhattan|frechet-manhattan-exact]" in shown
 
 
-def test_demo(crowdveil: Any, tmp_path: Path) -> None:
+def test_demo(crowdveil: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "TRIPS", 20_000)
+    monkeypatch.setattr(demo, "TRAJECTORIES", 300)
     out = tmp_path / "demo"
     code, shown, _ = crowdveil("demo", "-o", out)
     assert (

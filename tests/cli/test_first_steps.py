@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numba
 import pytest
 
 from crowdveil import compilation
@@ -17,6 +15,7 @@ from crowdveil.cli.main import COMMANDS, _say_compiling
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.manifest_reader import read_manifest
 from crowdveil.io.notes import ReadNotes
+from crowdveil.kernels import _jit
 from crowdveil.registry import find_measure, find_method
 from crowdveil.run.result import Result
 
@@ -90,19 +89,23 @@ def test_the_note_says_why_and_what_to_do(capsys: pytest.CaptureFixture[str], mo
     assert "compiling kernels" in said and "crowdveil warmup" in said and len(said.splitlines()) == 1
 
 
-def test_a_kernel_that_is_not_on_the_disk_is_reported_before_it_is_compiled(tmp_path: Path) -> None:
-    code = (
-        "from crowdveil.compilation import on_first_compilation\n"
-        "on_first_compilation(lambda: print('compiling'))\n"
-        "from crowdveil.kernels._jit import end_if_stopped\n"
-        "end_if_stopped()\n"
-    )
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    said = [
-        subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout
-        for _ in range(2)
-    ]
-    assert said == ["compiling\n", ""]
+def doubled(x: int) -> int:
+    return 2 * x
+
+
+def test_a_kernel_that_is_not_on_the_disk_is_reported_before_it_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(_jit, "_sources", {})
+    monkeypatch.setattr(compilation, "_listener", None)
+    said: list[object] = []
+    for _ in range(2):  # compiled, then loaded
+        made: Any = _jit.kernel(doubled)
+        compilation.on_first_compilation(lambda made=made: said.append(len(made.overloads)))  # type: ignore[misc]
+        assert made(3) == 6
+        said.append("ran")
+    assert said == [0, "ran", "ran"]
 
 
 def test_warmup_compiles_a_method(command: Callable[..., Any]) -> None:

@@ -49,7 +49,8 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     kept = [line for line in lines if line == lines[0] or int(line.split(",")[3]) % 3]
     (tmp_path / "anonymized.csv").write_text("\n".join(kept) + "\n")
     monkeypatch.chdir(tmp_path)
-    crowdveil.anonymize("microaggregation", "cabs.csv", "out", k=3, time_weight=0.5, pairing="kept.csv")
+    options = {"time_weight": 0.5, "pairing": "kept.csv", "attack": False, "report": False}
+    crowdveil.anonymize("microaggregation", "cabs.csv", "out", k=3, **options)
     return tmp_path
 
 

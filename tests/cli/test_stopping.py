@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from examples import slow_param
 
 from crowdveil.cli import stopping
 from crowdveil.interrupts import interrupted
@@ -46,7 +47,7 @@ cli.main()
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, slow_param(signal.SIGTERM)])
 def test_a_command_in_compiled_code_ends_and_leaves_nothing(number: int, tmp_path: Path) -> None:
     (tmp_path / "scratch").mkdir()
     (tmp_path / "out").mkdir()

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from synthetic import make_trajectories
 
 from crowdveil.errors import GuaranteeViolatedError
 from crowdveil.guarantees import TrajectoryKAnonymity, guarantee_from_manifest
@@ -15,7 +16,6 @@ from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.run import pipeline, releases
 from crowdveil.synth.city import City
-from crowdveil.synth.trajectories import make_trajectories
 
 Row = tuple[float, float, int]
 A: list[Row] = [(2.0, 48.0, 0), (2.1, 48.0, 60)]

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,7 +28,7 @@ def _at(text: str, tz: str) -> int:
     return int(datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(tz)).timestamp())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40), deadline=None)
 @given(data=testing.flows(max_steps=4), far=st.lists(st.integers(0, 3), min_size=4, max_size=4))
 def test_sums_are_those_of_a_plain_loop(data: Flows, far: list[int]) -> None:
     hours = np.array([3600 * i + WEEK * far[i] for i in range(data.steps)]) + 4 * 86400

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from synthetic import grid_frame
 
 from crowdveil.errors import CrowdveilError, InputError
 from crowdveil.io.hierarchy import build_hierarchy, hierarchy_table
 from crowdveil.io.tables import write_table
 from crowdveil.model.hierarchy import Hierarchy
-from crowdveil.model.tessellation import grid_frame, grid_zones, h3_cells, h3_zones
+from crowdveil.model.tessellation import grid_zones, h3_cells, h3_zones
 from crowdveil.model.tree_tables import NODE_COLUMNS
 from crowdveil.model.trees import BUILDERS
 from crowdveil.model.zones import Zones

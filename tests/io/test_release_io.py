@@ -13,6 +13,7 @@ import pytest
 from examples import tries
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from synthetic import grid_frame
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees import DisjointFlows, WellFormedFlows
@@ -20,7 +21,7 @@ from crowdveil.io import release_writer
 from crowdveil.io.release_reader import load_flow_release_alone
 from crowdveil.io.written_release import NO_TIME, WrittenRelease, read_release
 from crowdveil.model.areas import Areas
-from crowdveil.model.tessellation import grid_frame, grid_zones
+from crowdveil.model.tessellation import grid_zones
 from crowdveil.model.zones import Zones
 
 AREAS = ["a", "b", "NA", "c d"]

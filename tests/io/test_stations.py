@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import shapely
+from bad_input import square, zones_json
 
 import crowdveil
 from crowdveil.cli.console import show_notes
@@ -37,6 +38,22 @@ def test_stations_with_one_position_become_zones() -> None:
     assert flows.zones.kind == "voronoi" and len(flows.zones) == 12
     assert any("they are stations" in text for text in notes.messages)
     assert flows.total == 400
+
+
+def test_named_coordinates_of_ids_are_those_of_stations(tmp_path: Path) -> None:
+    """To name the columns of coordinates says where the ids are; only zones that were chosen take the ids' place."""
+    table = _trips()
+    renamed = table.rename_columns([name.replace("_lng", "_x").replace("_lat", "_y") for name in table.column_names])
+    named = {"origin_lon": "start_x", "origin_lat": "start_y", "destination_lon": "end_x", "destination_lat": "end_y"}
+    assert not read_flows(renamed, notes=ReadNotes()).zones.located
+    flows = read_flows(renamed, notes=ReadNotes(), **named)
+    assert flows.zones.kind == "voronoi" and len(flows.zones) == 12 and flows.total == 400
+    assert read_flows(renamed, notes=ReadNotes(), grid="1km", **named).zones.kind == "grid"
+    (tmp_path / "all.geojson").write_text(zones_json(("all", square(1, 47, 2))))
+    assert read_flows(renamed, notes=ReadNotes(), zones=tmp_path / "all.geojson", **named).zones.ids.tolist() == ["all"]
+    only = renamed.drop_columns(["start_station_id", "end_station_id"])
+    with pytest.raises(InputError, match="grid="):
+        read_flows(only, notes=ReadNotes(), **named)
 
 
 def test_a_station_far_from_all_others_makes_no_cell_large() -> None:

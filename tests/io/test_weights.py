@@ -14,6 +14,7 @@ import pytest
 from given_boxes import with_boxes
 from hypothesis import example, given
 from hypothesis import strategies as st
+from synthetic import grid_frame
 
 import crowdveil
 from crowdveil import testing
@@ -25,7 +26,7 @@ from crowdveil.io.written_release import read_release
 from crowdveil.model.areas import Areas
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 from crowdveil.model.release import NOT_GIVEN
-from crowdveil.model.tessellation import grid_frame, grid_zones
+from crowdveil.model.tessellation import grid_zones
 from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from examples import ALL
 
 from crowdveil.errors import InputError, OutputError
 from crowdveil.ledger.recording import verify_ledger
@@ -53,7 +54,8 @@ def test_an_existing_folder_is_not_taken(tmp_path: Path) -> None:
 
 def test_a_killed_process_leaves_a_valid_ledger(tmp_path: Path) -> None:
     ledger = create_ledger(tmp_path / "ledger")
-    for wait in (0.0, 0.004, 0.011, 0.023):
+    waits = (0.0, 0.004, 0.011, 0.023) if ALL else (0.004, 0.011)
+    for wait in waits:
         process = appending(ledger.folder, 10**6, "killed")
         time.sleep(wait)
         os.kill(process.pid, signal.SIGKILL)
@@ -62,7 +64,7 @@ def test_a_killed_process_leaves_a_valid_ledger(tmp_path: Path) -> None:
         with ledger.locked():
             ledger.append("refused", {"name": "after"})
     names = [line["name"] for line in ledger.lines()]
-    assert names.count("after") == 4
+    assert names.count("after") == len(waits)
 
 
 def test_half_a_line_is_no_line(tmp_path: Path) -> None:

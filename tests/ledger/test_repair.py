@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from examples import slow_param
 
 import crowdveil
 from crowdveil.errors import GuaranteeViolatedError, ParameterError
@@ -35,7 +36,7 @@ def released(trips: Path, name: str, step: str, ledger: Path, **more: Any) -> An
     return crowdveil.anonymize("joint", trips, trips.parent / name, step=step, **options)
 
 
-@pytest.mark.parametrize(("step", "k"), [("1d", 5), ("1d", 8)])
+@pytest.mark.parametrize(("step", "k"), [("1d", 5), slow_param("1d", 8)])
 def test_a_repaired_release_passes(trips: Path, tmp_path: Path, step: str, k: int) -> None:
     ledger = crowdveil.ledger_init(tmp_path / "ledger")
     released(trips, "first", "4h", ledger)

@@ -234,7 +234,9 @@ def test_boxes_meet_tiles_that_they_do_not_hold() -> None:
 
 
 def test_areas_in_square_kilometers() -> None:
-    from crowdveil.model.tessellation import grid_frame, grid_zones
+    from synthetic import grid_frame
+
+    from crowdveil.model.tessellation import grid_zones
 
     frame = grid_frame(np.array([2.0, 2.04]), np.array([48.0, 48.0]), 1000.0)
     data, release = _hand(grid_zones(frame))

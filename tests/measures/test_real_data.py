@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import slow_param
 
 from crowdveil.comparison.requested_measures import named_measures
 from crowdveil.model.flows import Flows
@@ -49,7 +50,7 @@ def test_suppression_has_e_equal_to_s_and_d_to_twice_s(taxis: Flows) -> None:
     assert found["flows"].pooled == np.count_nonzero(taxis.people >= 10)
 
 
-@pytest.mark.parametrize("splits", ["tree", "dyadic"])
+@pytest.mark.parametrize("splits", ["tree", slow_param("dyadic")])
 def test_flows_add_up_to_the_rows_that_they_lie_in(taxis: Flows, splits: str) -> None:
     release = _release(taxis, "joint", splits=splits)
     row = row_of_flows(taxis, release)

@@ -12,13 +12,13 @@ from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyproj import Geod
+from synthetic import grid_frame
 
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.model import tessellation
 from crowdveil.model.globe import Box
 from crowdveil.model.tessellation import (
     grid_cells,
-    grid_frame,
     grid_over,
     grid_zones,
     h3_cells,

@@ -86,6 +86,28 @@ def test_the_losses_are_what_the_files_say(made: Path) -> None:
     assert shares[1] == f"{ends / 2 / trips:,.1f} zones" and shares[2] == f"{100 * exact / trips:.0f} %"
 
 
+def test_it_says_how_time_was_cut(made: Path, tmp_path: Path) -> None:
+    given = {"zones": made / "zones.geojson", "step": "1h", "k": 5, "attack": False}
+    ways = {
+        "adaptive": ("joint", {"time_partition": "adaptive", "hour_weight": 1}),
+        "stable": ("joint", {"time_partition": "stable"}),
+        "fixed": ("fixed", {"partition": tmp_path / "stable"}),
+    }
+    said = {}
+    for name, (method, options) in ways.items():
+        crowdveil.anonymize(method, made / "trips.parquet", tmp_path / name, **given, **options)
+        said[name] = _sheet(tmp_path / name / "report.html")
+    _, written = open_release(tmp_path / "adaptive")
+    rows = written.data.to_pylist()
+    hours = sum(r["volume"] * (r["until"] - r["t"]).total_seconds() / 3600 for r in rows) / sum(
+        r["volume"] for r in rows
+    )
+    assert f"an interval of {hours:,.1f} hours" in said["adaptive"] and hours > 1
+    assert "in several time steps together" in said["adaptive"]
+    assert "Areas are the same in all time steps." in said["stable"] and "known as an interval" not in said["stable"]
+    assert "areas that were given, and not made from these data" in said["fixed"]
+
+
 def test_noise_has_no_exact_figure(made: Path) -> None:
     """Neither the number of people nor a risk in the original, which are exact, may be next to noise."""
     manifest, _ = open_release(made / "noise")

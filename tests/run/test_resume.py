@@ -164,7 +164,7 @@ def arguments(city: Path, out: Path, kept: Path) -> list[str]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("number", [slow_param(signal.SIGINT), signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [slow_param(signal.SIGINT), slow_param(signal.SIGTERM), signal.SIGKILL])
 def test_a_process_that_is_stopped_goes_on(
     number: int, city: Path, whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     command: Callable[..., Ran],

@@ -177,7 +177,7 @@ def test_no_token_reaches_anothers_job_by_any_route(setup: TwoUsers, state: str)
 MOBIDATALAB = [
     f"{name}{slash}" for name in ("anonymize", "analyze", "compute_measures", "filter") for slash in ("/", "")
 ]
-KINDS = ("methods", "measures", "analyses", "attacks", "filter")
+KINDS = ("methods", "measures", "analyses", "attacks", "filter", "comparisons", "sweeps")
 NEEDS = {
     **{f"POST /{route}": "submit" for route in ("preview", "uploads", *MOBIDATALAB)},
     **{f"{method} /uploads/{{upload_id}}": "submit" for method in ("GET", "PATCH", "DELETE")},

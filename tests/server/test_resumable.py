@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from examples import tries
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from serving import BARE, Running, Within, cabs, ended
@@ -93,7 +94,7 @@ def test_one_upload_serves_a_preview_and_two_jobs(service: Service) -> None:
     assert (service.files.inputs(jobs[0]["id"]) / "cabs.csv").exists(), "a job keeps its file"
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(min_size=1, max_size=200), st.lists(st.integers(1, 60), min_size=1, max_size=8))
 def test_chunks_of_any_size_make_the_file(tmp_path: Path, content: bytes, sizes: list[int]) -> None:
     with Settings(tmp_path).open() as service:

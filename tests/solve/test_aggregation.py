@@ -113,6 +113,36 @@ def test_the_closest_locations_are_members_points_at_the_times_of_the_mean(
             assert min(same_place) <= min(far) + 1e-6
 
 
+@pytest.mark.parametrize("weight", [0.0, 0.8])
+@settings(max_examples=tries(60), deadline=None)
+@given(data=trajectories(), color=colors)
+def test_a_composed_trajectory_has_place_start_and_pace_of_different_members(
+    weight: float, data: Trajectories, color: list[int]
+) -> None:
+    members, offsets = _groups(data, color)
+    distance = make_distance(data, "spatiotemporal", weight)
+    made, own = (
+        aggregate(data, distance, members, offsets, how) for how in ("composed-trajectory", "closest-trajectory")
+    )
+    for g in range(len(offsets) - 1):
+        here = [_paths_of(data, _original(data, i)) for i in members[offsets[g] : offsets[g + 1]].tolist()]
+        nearest, found = _paths_of(data, _of(own, g)), _paths_of(data, _of(made, g))
+        assert len(found) == len(nearest)
+        first, second, latest = here[0], here[min(1, len(here) - 1)], max(path[-1][2] for path in here)
+        lasts = second[-1][2] - second[0][2]
+        share = min(1.0, (latest - first[0][2]) / lasts) if lasts else 1.0
+        before = -1.0
+        for i, (x, y, t) in enumerate(found):
+            matched = [path[plain.matched(len(path), len(found))[i]] for path in here]
+            for axis, value in enumerate((x, y)):
+                mean = sum(point[axis] for point in matched) / len(here)
+                assert abs(value - (0.7 * mean + 0.3 * nearest[i][axis])) < 1.5
+            passed = second[plain.matched(len(second), len(found))[i]][2] - second[0][2]
+            wanted = first[0][2] + int(np.floor(share * passed + 0.5))
+            assert t == (max(wanted, before + 1) if i else wanted)
+            before = t
+
+
 @pytest.mark.parametrize("how", NAMES.own)
 @pytest.mark.parametrize("distance", ["spatiotemporal", "graph", "dtw", "discrete-frechet"])
 @settings(max_examples=tries(10), deadline=None)
@@ -139,5 +169,5 @@ def test_aggregations_are_found_by_name_and_alias() -> None:
     assert find_aggregation("Closest_trajectory_to_mean_trajectory").name == "closest-trajectory"
     assert find_aggregation("Closest_locations_to_mean_trajectory").name == "closest-locations"
     assert all(a.summary.endswith(".") and "\n" not in a.summary for a in AGGREGATIONS)
-    with pytest.raises(ParameterError, match="there is no aggregation median; known are mean-trajectory, closest"):
+    with pytest.raises(ParameterError, match="there is no aggregation median; known are mean-trajectory, composed"):
         find_aggregation("median")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import examples
+from examples import ALL, examples
 from hypothesis import given
 from hypothesis import strategies as st
 from plain_boxes import Plain, on_hull, problems
@@ -47,12 +47,16 @@ def test_every_budget_has_its_corner_of_the_curve(problem: Any, k: int, budgets:
             )
 
 
+SHARES = (0, 1, 2, 5, 6, 7, 20, 50, 100) if ALL else (0, 2, 5, 6, 50)
+"""Percentages of trips that may be suppressed."""
+
+
 @pytest.mark.parametrize("objective", ["generalization", "reconstruction"])
 @pytest.mark.parametrize("splits", ["trees", "rectangles"])
 def test_partitions_are_those_of_one_search_for_each(objective: Objective, splits: str) -> None:
     flows = make_profile("nyc", np.random.default_rng(4), 1)
     boxes = BoxSpace.of(flows, 0, getattr(RegionSpace, splits)(flows, objective), 10, objective)
-    budgets = [boxes.total * share // 100 for share in (0, 1, 2, 5, 6, 7, 20, 50, 100)]
+    budgets = [boxes.total * share // 100 for share in SHARES]
     for near in (None, boxes.solve_for_budget(budgets[2]).multiplier):
         for budget, found in search_budgets(boxes, budgets, near):
             alone = boxes.solve_for_budget(budget)

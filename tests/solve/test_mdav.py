@@ -14,6 +14,7 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from synthetic import make_trajectories
 
 from crowdveil import engine
 from crowdveil.model.arrays import Floats, Ints
@@ -21,7 +22,6 @@ from crowdveil.solve.trajectory import mdav
 from crowdveil.solve.trajectory.distances import Contemporaries, Distance, Paths, SpatioTemporal, Warped
 from crowdveil.solve.trajectory.mdav import Center, Grouping
 from crowdveil.synth.city import City
-from crowdveil.synth.trajectories import make_trajectories
 from crowdveil.testing import paths
 
 Way = Literal["compiled", "by tree", "unpruned"]

@@ -11,6 +11,7 @@ import pytest
 from examples import slow_param, tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from synthetic import make_trajectories
 
 from crowdveil.errors import InputError
 from crowdveil.model.arrays import Ints
@@ -20,7 +21,6 @@ from crowdveil.solve.trajectory.pivots import Clustering, Clusters, PivotPath
 from crowdveil.synth.city import City
 from crowdveil.synth.movers import make_movers
 from crowdveil.synth.network import street_grid
-from crowdveil.synth.trajectories import make_trajectories
 from crowdveil.testing import paths
 
 

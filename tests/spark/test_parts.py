@@ -186,11 +186,13 @@ def test_areas_made_before_travel_with_a_partition(city: Path, tmp_path: Path) -
     assert len(rows) and same_rows(rows, pq.read_table(tmp_path / "out/flows.parquet"))
 
 
-def test_one_window_of_all_time_is_refused_on_a_cluster() -> None:
-    joint = find_method("joint")
-    params = joint.params.checked({"time_partition": "adaptive", "window": "all"})
-    spec: Any = SimpleNamespace(method=joint, params=params, options=None)
-    with pytest.raises(ParameterError, match="joint cannot be done in partitions, since with window = all every time"):
+def test_what_needs_all_time_steps_is_refused_on_a_cluster() -> None:
+    laplace = find_method("laplace")
+    params = laplace.params.checked({"unit": "person", "trips_per_person": 2})
+    spec: Any = SimpleNamespace(method=laplace, params=params, options=None)
+    with pytest.raises(
+        ParameterError, match="laplace cannot be done in partitions, since trips of a person are limited"
+    ):
         check_supported_on_spark(spec)
 
 

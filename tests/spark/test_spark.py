@@ -88,6 +88,8 @@ TIME_PARTITIONS: list[tuple[str, dict[str, Any]]] = [
         {"time_partition": "stable", "stable_by": "hour-of-day", "splits": "dyadic", "objective": "reconstruction"},
     ),
     ("atg-dual", {"time_partition": "stable", "stable_by": "day-type"}),
+    ("joint", {"time_partition": "adaptive", "window": "all"}),
+    ("joint", {"time_partition": "stable", "stable_by": "day-type", "refine": True, "trim": True}),
 ]
 
 

@@ -20,6 +20,7 @@ from crowdveil.guarantees import SuppressionBudget, WellFormedFlows
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import find_od_columns
 from crowdveil.io.source import open_source
+from crowdveil.io.step_classes import step_classes
 from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.time_steps import TimeSteps
 from crowdveil.io.time_windows import TimeUnits
@@ -35,6 +36,7 @@ from crowdveil.run.spark.shared_partition import (
     FlowSums,
     SharedStage,
     SolvedClass,
+    WholeClass,
     boxes_by_class,
     facts_by_class,
 )
@@ -107,6 +109,12 @@ def _partition(name: str, options: dict[str, Any], reader: FlowPartitionReader, 
 
 def _shared_boxes(name: str, options: dict[str, Any], reader: FlowPartitionReader, parts: list[pa.Table]) -> Any:
     stage = SharedStage(name, find_method(name).params.checked(options), reader)
+    if stage.shared.needs_flows:
+        rows = pa.concat_tables(parts)
+        classes = step_classes(reader.steps.starts(rows["step"].to_numpy()), TZ, stage.shared.by)
+        groups = _groups(rows.append_column("partition_id", pa.array(classes)), "partition_id")
+        solved = pa.concat_tables([_sent(WholeClass(stage))(group) for group in groups])
+        return boxes_by_class(dict(zip(*solved.to_pydict().values(), strict=True)), np.unique(classes))
     sums = pa.concat_tables([_sent(FlowSums(stage))(part) for part in parts])
     begun = pa.concat_tables([_sent(Candidates(stage))(group) for group in _groups(sums, "step_class")])
     stage = replace(stage, candidates=dict(zip(*begun.to_pydict().values(), strict=True)))
@@ -122,6 +130,9 @@ CASES: list[tuple[str, dict[str, Any], bool]] = [
     ("joint", {"time_partition": "stable", "aggregate_small": True}, True),
     ("joint", {"time_partition": "stable", "stable_by": "hour-of-day"}, False),
     ("atg-dual", {"time_partition": "stable"}, True),
+    ("joint", {"time_partition": "stable", "refine": True, "trim": True, "aggregate_small": True}, True),
+    ("joint", {"time_partition": "stable", "refine": True, "stable_by": "hour-of-day"}, False),
+    ("joint", {"time_partition": "adaptive", "window": "all", "hour_weight": 1}, True),
 ]
 
 

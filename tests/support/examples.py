@@ -16,8 +16,8 @@ ALL = os.environ.get("CROWDVEIL_ALL_EXAMPLES") == "1"
 
 
 def tries(number: int) -> int:
-    """Return a number of examples: all of them where all tests are run, and a tenth otherwise, at least 5."""
-    return number if ALL else max(number // 10, 5)
+    """Return a number of examples: all of them where all tests are run, and a tenth otherwise, from 5 to 100."""
+    return number if ALL else min(max(number // 10, 5), 100)
 
 
 def examples(number: int, **more: Any) -> Any:

@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from synthetic import make_trajectories
 
 from crowdveil.errors import ParameterError
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.synth.city import City
-from crowdveil.synth.trajectories import CHUNK, make_trajectories, street_m, trajectory_chunks, write_trajectories
+from crowdveil.synth.trajectories import CHUNK, street_m, trajectory_chunks, write_trajectories
 from crowdveil.synth.trips import trip_chunks
 
 PERIOD = {"days": 7, "start": "2026-03-02"}
@@ -160,6 +161,6 @@ def test_small_tiles_have_a_street_each() -> None:
     assert len(make_trajectories(small, 40, seed=1)) == 40
 
 
-def test_a_negative_number_of_trajectories_is_refused(city: City) -> None:
+def test_a_negative_number_of_trajectories_is_refused(city: City, tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="trajectories"):
-        make_trajectories(city, -1, seed=1)
+        write_trajectories(city, tmp_path / "trajectories.parquet", -1, seed=1)

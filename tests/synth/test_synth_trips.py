@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
+from synthetic import make_trips
 
 from crowdveil.errors import OutputError, ParameterError
 from crowdveil.model.trips import Trips
 from crowdveil.synth.city import City
-from crowdveil.synth.trips import CHUNK, make_trips, trip_chunks, write_trips
+from crowdveil.synth.trips import CHUNK, trip_chunks, write_trips
 
 MONDAY = 1_772_409_600
 
@@ -168,10 +169,10 @@ def test_days_and_start_set_the_period(city: City) -> None:
     ("wrong", "name"),
     [({"trips": -1}, "trips"), ({"days": 0}, "days"), ({"start": "soon"}, "start"), ({"seed": -5}, "seed")],
 )
-def test_wrong_parameters_are_refused_by_name(city: City, wrong: dict[str, object], name: str) -> None:
+def test_wrong_parameters_are_refused_by_name(city: City, tmp_path: Path, wrong: dict[str, object], name: str) -> None:
     arguments: dict[str, object] = {"trips": 10, "seed": 1} | wrong
     with pytest.raises(ParameterError, match=name):
-        make_trips(city, **arguments)  # type: ignore[arg-type]
+        write_trips(city, tmp_path / "trips.parquet", **arguments)  # type: ignore[arg-type]
 
 
 def test_wrong_zone_ids_and_folders_are_refused(city: City, tmp_path: Path) -> None:

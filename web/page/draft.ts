@@ -27,8 +27,9 @@ export const method = (form: Form, draft: Draft, takes: Takes): Method =>
 /** A draft as a job was asked for; its files are there only if they are still in this tab. */
 export function again(form: Form, draft: Draft, job: Job): Draft {
   const known = form.methods.find((m) => m.name === job.name);
-  if (!known) return draft;
+  if (!known || job.kind !== "anonymize") return draft;
   const { takes } = known;
+  if (job.state === "failed" && draft.data) return draft; // the service keeps no parameters of a failed job, but this tab may
   const given = Object.entries(job.parameters).map(([name, one]): [string, string | boolean] => [name, typeof one === "boolean" ? one : String(one)]);
   const named = (name: string) => ROLES[takes].includes(name);
   return {

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { type Job, json, said } from "./api";
 import { Action, Alert, Badge, Title } from "./parts";
 import { go } from "./router";
-import { duration, moment, REVIEW_WORDS, STATE_WORDS } from "./words";
+import { duration, jobTitle, moment, REVIEW_WORDS, shown, STATE_WORDS } from "./words";
 
 const MANY = 50;
 
@@ -26,7 +26,7 @@ export function History() {
         <span role="status">{chosen.length === 0 ? "Tick two results to see them side by side." : chosen.length === 1 ? "One is ticked; tick another." : "Two are ticked."}</span></p>
       <ul class="jobs">{jobs.map((job) => <li key={job.id}>
         <span class="pick">{job.state === "done" && job.kind === "anonymize" && <input type="checkbox" aria-label={`Compare ${job.name} of ${moment(job.created_at)}`} checked={chosen.includes(job.id)} onChange={(event) => choose(job.id, event.currentTarget.checked)} />}</span>
-        <div class="what"><a href={`#/jobs/${job.id}`}>{job.name}</a><small>{job.files.data ?? job.files.original ?? job.kind}{about(job)}</small></div>
+        <div class="what"><a href={`#/jobs/${job.id}`}>{jobTitle(job)}</a><small>{job.files.data ?? job.files.original ?? job.kind}{about(job)}</small></div>
         {job.state === "done" && job.review ? <Badge state={job.review.state}>{REVIEW_WORDS[job.review.state]}</Badge> : <Badge state={job.state}>{STATE_WORDS[job.state]}</Badge>}
         <span class="when">{moment(job.created_at)}<small>{job.seconds !== null && `took ${duration(job.seconds)}`}</small></span>
       </li>)}</ul>
@@ -37,5 +37,5 @@ export function History() {
 
 function about(job: Job): string {
   const k = job.parameters.k;
-  return k === undefined ? "" : ` · k = ${k}`;
+  return k === undefined ? "" : ` · k = ${shown(k)}`;
 }

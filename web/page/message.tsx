@@ -8,6 +8,8 @@ import type { ErrorView } from "./views";
 /** What the controls of the form read and change. */
 export interface Desk {
   form: Form; draft: Draft; takes: Takes; seen: Seen; set: Change;
+  /** Whether something was changed since the file was seen so. */
+  pending: boolean;
   attach: (name: string, file: File | null) => void; map: (role: string, column: string) => void;
 }
 const TREES = ["ward", "kd", "quadtree", "h3"];
@@ -43,7 +45,7 @@ function RoleChoice({ desk: { seen, map }, role, at }: { desk: Desk; role: strin
 }
 
 /** The format of dates: examples to choose from, and the first times as they are read with it. */
-function TimeFormat({ desk: { draft, seen, set }, field, at }: { desk: Desk; field: Field; at: "f" | "m" }) {
+function TimeFormat({ desk: { draft, seen, set, pending }, field, at }: { desk: Desk; field: Field; at: "f" | "m" }) {
   const given = String(draft.values.time_format ?? "");
   return <div class="field time-format">
     <Control at={at} field={field} given={draft.values.time_format} change={set} />
@@ -53,7 +55,7 @@ function TimeFormat({ desk: { draft, seen, set }, field, at }: { desk: Desk; fie
     </div>
     {seen.times.length > 0 && <table class="times"><caption>The first times of the file, and how they are read</caption>
       <thead><tr><th scope="col">in the file</th><th scope="col">is read as</th></tr></thead>
-      <tbody>{seen.times.map(({ text, read }, n) => <tr key={n}><td><code>{text}</code></td><td class={read === null ? "no" : "yes"}>{read ?? (given ? "not a time in this format" : "not clear without a format")}</td></tr>)}</tbody></table>}
+      <tbody>{seen.times.map(({ text, read }, n) => <tr key={n}><td><code>{text}</code></td><td class={pending ? "" : read === null ? "no" : "yes"}>{pending ? "reading it again…" : read ?? (given ? "not a time in this format" : "not clear without a format")}</td></tr>)}</tbody></table>}
   </div>;
 }
 

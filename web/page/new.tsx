@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Field, type Form, type Job, said, send, stopped, type Takes } from "./api";
+import { CompareMethods } from "./comparison";
 import { DataChoice, type Chosen } from "./data";
 import { auditFields, type Draft, filesOf, formatOf, jobForm, method } from "./draft";
 import { Control, Controls, Crowd, More } from "./fields";
@@ -74,7 +75,7 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
       setSending(null);
     }
   };
-  const desk: Desk | null = seen && takes ? { form, draft, takes, seen, set, attach, map } : null;
+  const desk: Desk | null = seen && takes ? { form, draft, takes, seen, set, attach, map, pending: preview.pending } : null;
   return <>
     <Title>Anonymize mobility data</Title>
     <p class="lead">Trips, flows or trajectories become a release in which every person is in a group of at least k. The guarantees are verified on the written files, and a report states what was lost.</p>
@@ -99,7 +100,7 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
       </dl>}
       {desk && <>
         <Reading desk={desk} />
-        <MethodChoice desk={desk} edit={edit} />
+        <MethodChoice desk={desk} edit={edit} reason={blocked(work, preview)} />
         <Run desk={desk} work={work} reason={blocked(work, preview)}>
           {error && <Alert>{error}</Alert>}
           <p class="go"><button type="submit" class="main" aria-describedby="why" disabled={sending !== null || blocked(work, preview) !== ""}>{sending === null ? "Anonymize" : "Sending…"}</button>
@@ -143,7 +144,8 @@ function Reading({ desk }: { desk: Desk }) {
   </section>;
 }
 
-function MethodChoice({ desk: { form, draft, takes, set }, edit }: { desk: Desk; edit: (part: Partial<Draft>) => void }) {
+function MethodChoice({ desk, edit, reason }: { desk: Desk; edit: (part: Partial<Draft>) => void; reason: string }) {
+  const { form, draft, takes, set } = desk;
   const now = method(form, draft, takes);
   const k = now.fields.find((f) => f.name === "k"), own = now.fields.filter((f) => f !== k);
   const plain = own.filter((f) => f.kind !== "bool"), shown = plain.slice(0, SHOWN);
@@ -158,5 +160,6 @@ function MethodChoice({ desk: { form, draft, takes, set }, edit }: { desk: Desk;
     {k && <Crowd field={k} given={draft.values.k} change={set} presets={form.presets} takes={takes} />}
     <Controls fields={shown} values={draft.values} change={set} takes={takes} />
     <More title={`More parameters of ${now.name}`} fields={own.filter((f) => !shown.includes(f))} values={draft.values} change={set} takes={takes} />
+    <CompareMethods key={takes} desk={desk} reason={reason} />
   </section>;
 }

@@ -1,11 +1,15 @@
 // The result of a job: what is guaranteed, what was lost, the report, and the files.
 import { useEffect, useState } from "preact/hooks";
 import { type Job, json, type Manifest, remove, said } from "./api";
+import { Attacks } from "./attacks";
+import { Comparison } from "./comparison";
 import { Action, Alert, Asked, Download, Pairs, ReportFrame, Tabs } from "./parts";
-import { attackTitle, number, RISKS, shown, size, spoken, withLabels } from "./words";
+import { number, shown, size, spoken, withLabels } from "./words";
 
 export interface Found { manifest: Manifest; files: { name: string; bytes: number }[] }
 
+/** Kinds of jobs whose result is a table of methods or of values of k. */
+const COMPARING = ["compare", "sweep"];
 /** What can be had before a review: what it is about. */
 const BEFORE = ["report.html", "manifest.json"];
 /** Whether the data of a result can be downloaded: always, but where a review is asked for. */
@@ -49,7 +53,7 @@ export function Result({ job, removed, reuse }: { job: Job; removed: () => void;
         ? <><Action act={async () => { await remove(job.id); removed(); }} kind="danger">Yes, remove it now</Action><button type="button" onClick={() => setSure(false)}>Keep it</button></>
         : <button type="button" onClick={() => setSure(true)}>Remove…</button>}
     </div>
-    {result ? <Views job={job} result={result} /> : !packed && <Said job={job} />}
+    {result ? <Views job={job} result={result} /> : !packed && <>{COMPARING.includes(job.kind) && given ? <><Notes job={job} /><Comparison job={job} /><Asked job={job} /></> : <Said job={job} />}</>}
   </>;
 }
 
@@ -67,7 +71,7 @@ function Views({ job, result }: { job: Job; result: Found }) {
   const tabs = [
     ...(there("report.html") ? [{ id: "report", title: "Report", body: () => <ReportFrame path={`/jobs/${job.id}/report`} title="Report of the release" /> }] : []),
     ...(job.parameters.before_after === true && givenOut(job) ? [{ id: "before", title: "Before and after", body: () => <Before id={job.id} /> }] : []),
-    { id: "measures", title: "Measures", body: () => <Measures job={job} manifest={result.manifest} /> },
+    { id: "measures", title: "Measures", body: () => <Measures job={job} manifest={result.manifest} report={there("report.html")} /> },
     { id: "files", title: "Files", body: () => <Files job={job} result={result} /> },
     { id: "asked", title: "What was asked", body: () => <Asked job={job} /> },
   ];
@@ -85,26 +89,27 @@ function Before({ id }: { id: string }) {
   </>;
 }
 
-function Measures({ job, manifest }: { job: Job; manifest: Manifest }) {
-  const trials = manifest.risk ?? [];
+function Measures({ job, manifest, report }: { job: Job; manifest: Manifest; report: boolean }) {
   return <>
     <Pairs caption="What was published, and what was lost, as in the manifest" rows={costs(manifest)} />
-    {trials.length > 0 && <div class="wide" role="region" aria-label="Attacks" tabIndex={0}><table><caption>Attacks on the release, in whole percents</caption>
-      <thead><tr><th scope="col">attack</th><th scope="col">what is known</th><th scope="col" class="num">before</th><th scope="col" class="num">in the release</th></tr></thead>
-      <tbody>{trials.map((t, n) => <tr key={n}><th scope="row">{attackTitle(shown(t.attack))}</th><td>{t.knowledge ? shown(t.knowledge) : "the release alone"}</td><td class="num">{shown(t.risk_percent_before)}</td><td class="num">{shown(t.risk_percent)}</td></tr>)}</tbody></table>
-      {[...new Set(trials.map((t) => shown(t.attack)))].filter((name) => RISKS[name]).map((name) => <p class="hint" key={name}>{attackTitle(name)}: {RISKS[name]}.</p>)}</div>}
+    <Attacks job={job} trials={manifest.risk ?? []} report={report} />
     <div class="wide" role="region" aria-label="Guarantees" tabIndex={0}><table class="broad"><caption>Guarantees and their verification</caption>
       <thead><tr><th scope="col">guarantee</th><th scope="col">what it says</th><th scope="col">outcome</th><th scope="col">how it was checked</th></tr></thead>
-      <tbody>{manifest.guarantees.map((p) => <tr key={p.name}><th scope="row">{p.name}</th><td>{p.statement}</td><td class={p.outcome === "holds" ? "yes" : p.outcome === "violated" ? "no" : ""}>{p.outcome === "violated" ? "VIOLATED" : p.outcome}</td><td>{p.checked}</td></tr>)}</tbody></table></div>
+      <tbody>{manifest.guarantees.map((p) => <tr key={p.name}><th scope="row">{p.name}</th><td>{p.statement}</td><td data-label="outcome" class={p.outcome === "holds" ? "yes" : p.outcome === "violated" ? "no" : ""}>{p.outcome === "violated" ? "VIOLATED" : p.outcome}</td><td>{p.checked}</td></tr>)}</tbody></table></div>
     <Said job={job} />
   </>;
 }
 
+function Notes({ job }: { job: Job }) {
+  const { notes = [] } = job.summary ?? {};
+  return notes.length > 0 ? <><h3>Worth knowing</h3><ul>{notes.map((n) => <li key={n}>{withLabels(n)}</li>)}</ul></> : null;
+}
+
 /** What the command line would have said; exact figures, for the owner's eyes. */
 function Said({ job }: { job: Job }) {
-  const { notes = [], lines = [] } = job.summary ?? {};
+  const { lines = [] } = job.summary ?? {};
   return <>
-    {notes.length > 0 && <><h3>Worth knowing</h3><ul>{notes.map((n) => <li key={n}>{withLabels(n)}</li>)}</ul></>}
+    <Notes job={job} />
     {lines.length > 0 && <><h3>Exact figures (confidential, do not publish)</h3><pre class="lines" tabIndex={0} aria-label="Exact figures">{lines.join("\n")}</pre></>}
   </>;
 }

@@ -76,6 +76,10 @@ export function sentence({ parts }: Pick<ErrorView, "parts">): string {
   return typeof first === "object" && first.kind === "name" ? text : upper(text);
 }
 
+/** What a job does, in few words: its method, or what it compares. */
+export const jobTitle = ({ kind, name }: { kind: string; name: string }): string =>
+  kind === "compare" ? `Methods for ${name}` : kind === "sweep" ? `${name} with several k` : name;
+
 export const number = (value: number): string => value.toLocaleString("en");
 
 export function size(bytes: number): string {

@@ -11,9 +11,9 @@ from crowdveil.cli.console import show_notes, show_sentences
 from crowdveil.cli.options import given, options_of
 from crowdveil.comparison.candidates import COMPARING, CONFIDENTIAL, Stage, data_kind_of
 from crowdveil.comparison.flows import FlowComparisonParams
-from crowdveil.comparison.tables import SUMMARY_FILE, Comparison, check_folder, write_comparison
+from crowdveil.comparison.tables import SUMMARY_FILE, Comparison, check_folder, conclusions, omissions, write_comparison
 from crowdveil.comparison.trajectories import K, TrajectoryComparisonParams
-from crowdveil.errors import Option, ParameterError, as_command_line, reason_as
+from crowdveil.errors import Option, ParameterError, as_command_line
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
@@ -52,15 +52,13 @@ def _call(
         else:
             found = api.compare(data[0], names, **options)
     show_notes(notes)
-    show_comparison(found, found.caption(), output, "tables and plots", overwrite=overwrite)
+    show_comparison(found, output, "tables and plots", overwrite=overwrite)
 
 
-def show_comparison(found: Comparison, caption: str, output: str | None, files: str, *, overwrite: bool) -> None:
+def show_comparison(found: Comparison, output: str | None, files: str, *, overwrite: bool) -> None:
     """Print a comparison, and write its files if they are wanted."""
-    show_sentences(
-        [f"{label} is left out: {reason_as(reason, as_command_line)}" for label, reason in found.left_out.items()]
-    )
-    click.echo("\n".join([*found.lines(), "", caption, CONFIDENTIAL]))
+    show_sentences(omissions(found, as_command_line))
+    click.echo("\n".join([*found.lines(), "", *conclusions(found), CONFIDENTIAL]))
     if output is not None:
         write_comparison(found, output, overwrite=overwrite)
         click.echo(f"{output}: {files} written")

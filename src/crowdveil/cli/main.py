@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from crowdveil import __version__
+from crowdveil.cli.lazy_records import write_methods_later
 from crowdveil.cli.stopping import SENTENCE, end_now, prompt_stop, threads_left
 from crowdveil.cli.unused_imports import leave_out_unused
 from crowdveil.compilation import on_first_compilation
@@ -168,6 +169,7 @@ def cli() -> None:
 def main() -> None:
     """Run the command; report any error in one sentence."""
     leave_out_unused()
+    write_methods_later()
     gc.set_threshold(
         50_000, 20
     )  # imports make a million objects that stay, which collections by the default look at again

@@ -11,18 +11,16 @@ from crowdveil.cli.compare import SETTINGS, announced, listed, refuse_others, sh
 from crowdveil.cli.console import show_notes
 from crowdveil.cli.options import given, options_of
 from crowdveil.comparison.candidates import data_kind_of
-from crowdveil.comparison.flows import FlowComparisonParams
+from crowdveil.comparison.flows import FlowSample
 from crowdveil.comparison.sweep import SUPPRESS, K, Sweep
 from crowdveil.comparison.tables import SWEEP_FILE, check_folder
 from crowdveil.comparison.trajectories import K as K_OF_TRAJECTORIES
 from crowdveil.comparison.trajectories import TrajectoryComparisonParams, TrajectorySweep
-from crowdveil.errors import Option, ParameterError, counted
+from crowdveil.errors import Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import progress_bar
 from crowdveil.reading import FlowReading, TrajectoryReading
-
-_SHARED = ("sample", "seed", "sampling", "min_trips", "measures")
 
 
 def _call(
@@ -49,12 +47,7 @@ def _call(
             trips = None if suppress_trips is None else listed(suppress_trips)
             found = api.sweep(method, data, k=listed(k) if k is not None else K, suppress_trips=trips, **options)
     show_notes(notes)
-    if isinstance(found, Sweep):
-        matrices = f"Means of {counted(found.flows.steps, 'matrix', 'matrices')}."
-        caption = "\n".join([matrices, *found.choices(), found.recommendation()])
-    else:
-        caption = f"{found.caption()}\n{found.recommendation()}"
-    show_comparison(found, caption, output, "table and plots", overwrite=overwrite)
+    show_comparison(found, output, "table and plots", overwrite=overwrite)
 
 
 _OPTIONS = {
@@ -62,7 +55,7 @@ _OPTIONS = {
     for model in (TrajectoryComparisonParams, TrajectoryReading, FlowReading)
     for option in options_of(model)
 }
-_OPTIONS |= {option.name: option for option in options_of(FlowComparisonParams) if option.name in _SHARED}
+_OPTIONS |= {option.name: option for option in options_of(FlowSample)}
 
 command = click.Command(
     "sweep",

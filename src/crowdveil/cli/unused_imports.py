@@ -2,7 +2,8 @@
 
 Pyarrow and DuckDB import pandas to see whether a value is a data frame, numba imports coverage to trace kernels; together they
 take longer than a small run. For them these packages are not there. Code that imports such a package itself gets it: a method
-of another package, or Spark.
+of another package, or Spark. Pyarrow reads the help texts of its options again to write those of its functions, and pydantic
+looks through all installed packages for plugins; pyproj imports what downloads grids. No command uses any of it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import FrameType, ModuleType
+from typing import Any
 
 UNUSED = {"pandas": ("pyarrow", "crowdveil"), "coverage": ("numba",)}
 """Packages, and the callers that do without. Compiled code of pyarrow and DuckDB has no frame: its caller is our code."""
@@ -44,3 +46,24 @@ def leave_out_unused() -> None:
     """Leave out the unused packages in this process, once."""
     if not any(isinstance(finder, _Refusal) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Refusal())
+        for name, stand_in in STAND_INS.items():
+            sys.modules.setdefault(name, _module(name, stand_in))
+
+
+def _module(name: str, content: dict[str, Any]) -> ModuleType:
+    made = ModuleType(name)
+    vars(made).update(content)
+    return made
+
+
+def _refuse_download(*_: Any, **__: Any) -> None:
+    raise OSError("commands download nothing.")
+
+
+STAND_INS: dict[str, dict[str, Any]] = {
+    "pyarrow.vendored.docscrape": {"NumpyDocString": lambda text: {"Parameters": []}},
+    "pydantic.plugin._loader": {"get_plugins": lambda: ()},
+    "pyproj._show_versions": {"show_versions": lambda: None},
+    "pyproj.sync": {"_download_resource_file": _refuse_download},
+}
+"""Modules that libraries import and commands never call, and what those libraries take from them."""

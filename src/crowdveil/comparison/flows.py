@@ -33,7 +33,7 @@ from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.model.arrays import Floats, Ints, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.tabular import Tabular
-from crowdveil.params import Budgeted
+from crowdveil.params import Budgeted, Params
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import all_methods
 
@@ -45,11 +45,9 @@ DYADIC_TILES = 1000
 """Largest map on which dyadic splits run by default: beyond it they take very long."""
 
 
-class FlowComparisonParams(Budgeted):
-    """Parameters that all methods of a comparison share."""
+class FlowSample(Params):
+    """Which matrices are run, and what is measured on them."""
 
-    k: int = Field(10, ge=2)
-    """Minimum group size k."""
     sample: int | None = Field(None, ge=1)
     """Number of matrices (default: at most 10, with 2 million flows); or of trajectories (5,000)."""
     sampling: Literal["spread", "random"] = "spread"
@@ -61,6 +59,13 @@ class FlowComparisonParams(Budgeted):
     all for every one. Default: Ḡ, E, D and S, or SID and AID."""
     seed: int = Field(0, ge=0)
     """Seed of every random choice."""
+
+
+class FlowComparisonParams(FlowSample, Budgeted):
+    """Parameters that all methods of a comparison share."""
+
+    k: int = Field(10, ge=2)
+    """Minimum group size k."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -170,7 +170,7 @@ def _trials(axis: Any, found: Sweep, symbol: str) -> None:
     best = found.recommended
     if best is not None:
         axis.plot(best.k, best.outcome.mean(symbol), "o", markersize=18, markerfacecolor="none", markeredgecolor="black",
-                  linestyle="none", label="recommended")  # fmt: skip
+                  linestyle="none", label="recommended", clip_on=False)  # fmt: skip
     if symbol == "E" and len(budgets) > 1:
         errors = [(-float(t.k), t.outcome.mean(symbol)) for t in found.chosen if np.isfinite(t.outcome.mean(symbol))]
         _draw_front(axis, [(-k, error) for k, error in front(errors)], "Pareto front of k and E")

@@ -14,7 +14,7 @@ from crowdveil.comparison.measure_plots import plots_of_measures
 from crowdveil.comparison.several_inputs import InputComparisons
 from crowdveil.comparison.sweep import Sweep
 from crowdveil.comparison.trajectories import TrajectoryMethodComparison, TrajectorySweep
-from crowdveil.errors import MissingExtraError
+from crowdveil.errors import MissingExtraError, Naming, counted, reason_as
 from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.tables import write_table
 
@@ -43,6 +43,19 @@ def check_folder(target: str | Path | None, mark_file: str, *, overwrite: bool) 
     """Raise unless the target folder can be written."""
     if target is not None:
         check_target(Path(target).absolute(), overwrite=overwrite, mark_file=mark_file)
+
+
+def omissions(found: Comparison, naming: Naming) -> list[str]:
+    """Return a sentence for each method that is missing in a comparison, with the reason."""
+    return [f"{label} is left out: {reason_as(reason, naming)}" for label, reason in found.left_out.items()]
+
+
+def conclusions(found: Comparison) -> list[str]:
+    """Return what the numbers of a comparison mean, and of a sweep which to take."""
+    if isinstance(found, Sweep):
+        matrices = f"Means of {counted(found.flows.steps, 'matrix', 'matrices')}."
+        return [matrices, *found.choices(), found.recommendation()]
+    return [found.caption(), *([found.recommendation()] if isinstance(found, TrajectorySweep) else [])]
 
 
 def _tables(found: Comparison) -> dict[str, pa.Table]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -14,6 +15,7 @@ from crowdveil.guarantees.trajectories import OTHER_NUMBER
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints, Mask, row_slices
 from crowdveil.model.box_bounds import BoxBounds
+from crowdveil.model.projection import EARTH_RADIUS_M
 from crowdveil.model.trajectories import Trajectories
 
 PAIRS = 4_000_000
@@ -27,27 +29,47 @@ class TruthfulBoxes(Guarantee):
     kind: ClassVar[Kind] = "structure"
     tallies: ClassVar[Mapping[str, Merge]] = {
         "outside": "sum", "boxes": "sum", "empty": "sum",
-        "no_boxes": "max", "other_number": "max", "open": "max",
+        "no_boxes": "max", "other_number": "max", "open": "max", "off_grid": "sum",
     }  # fmt: skip
     segment_s: int | None = Field(None, ge=1)
     """Length of a segment in seconds where segments of trajectories are published; None for whole trajectories."""
+    grid_m: float | None = Field(None, gt=0)
+    """Meters between lines of the public grid that sides of boxes lie on; None in releases made before there was one."""
+    grid_s: int = Field(1, ge=1)
+    """Seconds between the times that boxes can begin and end at."""
 
     def statement(self) -> str:
         """Return the guarantee in one sentence."""
         if self.segment_s is not None:
             return (
                 "Every point of an original trajectory is, in place and time, in a box of one of its published segments, if all "
-                "of its segments are published."
+                f"of its segments are published.{self._grid}"
             )
         return (
             "Every point of an original trajectory is, in place and time, in a box of the one that is published for it, and "
-            "every box has a point of each trajectory that it is published for."
+            f"every box has a point of each trajectory that it is published for.{self._grid}"
         )
 
+    @property
+    def _grid(self) -> str:
+        if self.grid_m is None:
+            return ""
+        return f" Bounds of boxes are on a public grid of {self.grid_m:,.5g} m and {self.grid_s:,} s."
+
     def check(self, written: WrittenRelease) -> Finding:
-        """Find only whether there are boxes: the files do not show the original points."""
-        missing = written.boxes is None
-        return self.make_finding(missing, {"no_boxes": missing, "open": not missing}, open_=True)
+        """Find only whether there are boxes, on the grid: the files do not show the original points."""
+        if written.boxes is None:
+            return self.make_finding(True, {"no_boxes": 1})
+        off = self._off_grid(written.boxes)
+        return self.make_finding(
+            off > 0, {"open": off == 0, "off_grid": off, "boxes": len(written.boxes.t_min)}, open_=True
+        )
+
+    def _off_grid(self, boxes: BoxBounds) -> int:
+        """Return the number of boxes with a bound between the lines of the grid."""
+        if self.grid_m is None:
+            return 0
+        return int(np.count_nonzero(_between_lines(boxes, self.grid_m, self.grid_s)))
 
     def check_with_trajectories(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
         """Compare each original point with the boxes that are published for it."""
@@ -67,8 +89,9 @@ class TruthfulBoxes(Guarantee):
         outside = int(np.count_nonzero(wanted & ~covered))
         # The first and last point of a segment lie between original points.
         empty = 0 if self.segment_s is not None else int(np.count_nonzero(~held))
-        counts = {"outside": outside, "boxes": len(number), "empty": empty}
-        return self.make_finding(outside > 0 or empty > 0, counts, with_original=True)
+        off = self._off_grid(boxes)
+        counts = {"outside": outside, "boxes": len(number), "empty": empty, "off_grid": off}
+        return self.make_finding(outside > 0 or empty > 0 or off > 0, counts, with_original=True)
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return how many points are outside, and how many boxes have no point. How many points there are is not public."""
@@ -76,10 +99,33 @@ class TruthfulBoxes(Guarantee):
             return "the files have no boxes."
         if counts["other_number"]:
             return OTHER_NUMBER
-        if counts["open"]:
-            return "the files do not show the original points."
         boxes = counted(counts["boxes"], "box", "boxes")
+        if counts["open"]:
+            on_grid = "" if self.grid_m is None else f"{boxes} checked, all bounds are on the grid; "
+            return f"{on_grid}the files do not show the original points."
+        if counts["off_grid"]:
+            return f"{boxes} checked; {counts['off_grid']:,} have a bound that is not on the grid."
         return f"{boxes} checked; {counts['outside']:,} points are outside, {counts['empty']:,} boxes have no point."
+
+
+def _between_lines(boxes: BoxBounds, meters: float, seconds: int) -> Mask:
+    """Return which boxes have a bound that is no line of the grid: a multiple of a step of hundred-thousandths of a degree.
+
+    The step of longitudes is that of the whole degree of latitude next to the box on the side of the pole.
+    """
+    unit_m = 2 * math.pi * EARTH_RADIUS_M / 360e5
+    farther = np.ceil(np.maximum(np.abs(boxes.lat_min), np.abs(boxes.lat_max))).clip(max=89)
+    shrinks = np.cos(farther * math.pi / 180)
+    off: Mask = (boxes.t_min % seconds != 0) | (boxes.t_max % seconds != 0)
+    for bound, step, edge in (
+        (boxes.lat_min, math.ceil(meters / unit_m), 90),
+        (boxes.lat_max, math.ceil(meters / unit_m), 90),
+        (boxes.lon_min, np.ceil(meters / (unit_m * shrinks)), 180),
+        (boxes.lon_max, np.ceil(meters / (unit_m * shrinks)), 180),
+    ):
+        line = np.rint(bound * 1e5 / step) * step / 1e5
+        off |= (np.abs(bound - line) > 1e-9) & (np.abs(bound) != edge)
+    return off
 
 
 def _segments(original: Trajectories, segment_s: int) -> Ints:

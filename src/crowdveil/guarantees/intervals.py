@@ -104,7 +104,7 @@ def budget_windows(original: Flows, tz: str, window: WindowLength, interval_s: i
         inner = (day >= large[0]) & (day <= large[-1]) if large else np.zeros(len(day), np.bool_)
         key = np.where(inner, np.int64(NO_TIME), day)
     top = key if interval_s is None else (_weeks(local) if interval_s == _WEEK_S else local // interval_s)
-    # A part of a window and a whole one are told apart by both.
+    # A part of a window and a whole one differ in both.
     _, top = np.unique(np.column_stack([key, top]), axis=0, return_inverse=True)
     counts = np.zeros(len(key), np.bool_)
     for number in np.unique(top).tolist():

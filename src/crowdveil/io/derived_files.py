@@ -182,7 +182,6 @@ _WRITERS: dict[str, Callable[[WrittenRelease, str, str, Path], dict[str, str]]] 
     "omx": _omx,
     "geoparquet": _geoparquet,
 }
-EXPORTS = tuple(_WRITERS)
 
 
 def _labels(written: WrittenRelease, tz: str) -> tuple[Ints, list[str]]:

@@ -125,15 +125,15 @@ def read_flows(
     return flows if plain else with_trees(flows, hierarchy, destination_hierarchy)
 
 
-def by_coordinates(zones: Any, grid: Any, h3: Any, voronoi: Any) -> bool:
-    """Return whether zones are a tessellation of coordinates; raise if more than one source of zones is given."""
+def by_coordinates(zones: Any, grid: Any, h3: Any, voronoi: Any) -> bool | None:
+    """Return whether the zones are tiles over coordinates, None if no zones were chosen; raise if more than one source is."""
     options = (("grid", grid), ("h3", h3), ("voronoi", voronoi), ("zones", zones))
     tiled = [name for name, value in options if value is not None]
     if len(tiled) > 1:
         raise ParameterError(
             f"{' and '.join(str(Option(name)) for name in tiled)} exclude each other; give one of them."
         )
-    return bool(tiled) and tiled[0] != "zones"
+    return tiled[0] != "zones" if tiled else None
 
 
 def with_trees(flows: Flows, hierarchy: Any, destination_hierarchy: Any = None) -> Flows:

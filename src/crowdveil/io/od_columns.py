@@ -52,13 +52,21 @@ class OdColumns:
         return [c for c in (getattr(self, role) for role in ROLES) if c is not None]
 
 
-def find_od_columns(source: Source, named: dict[str, str | None], by_coordinates: bool, notes: ReadNotes) -> OdColumns:
-    """Find the columns of all roles. With `by_coordinates`, coordinates are needed and ids are ignored."""
+def find_od_columns(source: Source, named: dict[str, str | None], tiled: bool | None, notes: ReadNotes) -> OdColumns:
+    """Find the columns of all roles.
+
+    `tiled` says which zones were chosen: tiles over coordinates, which are needed then while ids are ignored; others (False);
+    or none (None). Named coordinates take the place of ids in zones that were chosen; else they are those of the ids, which may
+    be stations.
+    """
     unknown = [name for name in named if name not in ROLES]
     if unknown:
         raise ParameterError(unknown[0], f"there is no such option; columns are named by {', '.join(ROLES)}.")
     roles = {role: named.get(role) for role in ROLES}
-    by_coordinates = by_coordinates or (roles["origin"] is None and roles["origin_lon"] is not None)
+    by_coordinates = bool(tiled) or (roles["origin"] is None and roles["origin_lon"] is not None)
+    if tiled is None and by_coordinates:
+        # Guessed without a note: that of the stations names both columns.
+        by_coordinates = None in find_columns(source, {end: named.get(end) for end in ENDS}, ReadNotes()).values()
     wanted = {r: n for r, n in roles.items() if not _skip(r, by_coordinates)}
     found = OdColumns(**find_columns(source, wanted, notes))
     if by_coordinates or found.origin is None or found.destination is None:

@@ -2,11 +2,12 @@
 
 No `fastmath`, so that the same data gives the same bytes; no `prange`, so that a server or a cluster may fork or
 call from several threads; `nogil`, so that threads over time steps or blocks run side by side.
+
+Nothing here imports numba: a kernel that is on the disk runs without it (`_stored`), others through `_compiler`.
 """
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import os
 import stat
@@ -14,9 +15,14 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, cached_property, update_wrapper
+from inspect import signature
 from pathlib import Path
+from threading import RLock
 from typing import Any, TypeVar
+
+from crowdveil.interrupts import KernelStoppedError
+from crowdveil.kernels import _stored
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -48,38 +54,146 @@ def _private_folder(temporary: Path) -> Path:
 
 _writable_cache()
 
-import llvmlite.binding  # noqa: E402
-import llvmlite.ir  # noqa: E402
-import numba  # noqa: E402  (reads NUMBA_CACHE_DIR when it is imported)
-from numba.core import types  # noqa: E402
-from numba.core.caching import NullCache  # noqa: E402
-from numba.core.dispatcher import Dispatcher  # noqa: E402
-from numba.core.runtime import _nrt_python  # noqa: E402
-from numba.extending import intrinsic  # noqa: E402
-
-from crowdveil.compilation import report_compilation  # noqa: E402
-from crowdveil.interrupts import STOP, KernelStoppedError  # noqa: E402
-
-_STOP = "crowdveil_stop"
-# Compiled code that is kept on the disk knows the flag by this name, since its address is another one in each process.
-llvmlite.binding.add_symbol(_STOP, ctypes.addressof(STOP))
-
+_lock = RLock()
 _sources: dict[Any, frozenset[str]] = {}
 """The files that a kernel is made of: its own, and those of all kernels that it calls."""
-
+_overloads: list[tuple[Callable[..., Any], Callable[..., Any]]] = []
 
 SMALL = 2000
 """Rows up to which plain Python takes less time than loading compiled code."""
 
 
+class Kernel:
+    """A function over flat arrays that runs as machine code: from the disk where it is there, else compiled at its first call."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        update_wrapper(self, function)
+        self.py_func, self.options = function, options
+        self.inner = bool(options.get("no_cpython_wrapper"))
+        self.loaded: list[list[Any]] = []
+        """Types that code from the disk was taken for."""
+        self._ready: dict[_stored.Key, Callable[..., Any]] = {}
+        self._count = function.__code__.co_argcount
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        """Run the kernel."""
+        if named or len(given) != self._count:
+            given = self._in_order(given, named)
+        key = _stored.key_of(given)
+        call = self._ready.get(key) if key is not None else None
+        return (call or self._prepared(key))(*given)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what numba's object of the kernel has: statistics, signatures, its file."""
+        if name.startswith("__") or name in ("py_func", "options"):
+            raise AttributeError(name)
+        return getattr(self.compiled, name)
+
+    def __reduce__(self) -> str:
+        return self.py_func.__qualname__
+
+    @cached_property
+    def compiled(self) -> Any:
+        """Numba's object of the kernel."""
+        return compiler().dispatcher_of(self)
+
+    @cached_property
+    def stamp(self) -> list[str] | None:
+        """Digests of the files that the kernel is made of; None if they cannot be read."""
+        try:
+            return [_digest(file) for file in sorted(_sources[self])]
+        except (KeyError, OSError):
+            return None
+
+    def _prepared(self, key: _stored.Key | None) -> Callable[..., Any]:
+        if self.inner:
+            raise TypeError(f"{self.py_func.__name__} can be called by kernels alone; name it without _, as a kernel.")
+        with _lock:
+            if key is None:
+                return self.compiled  # type: ignore[no-any-return]
+            if key not in self._ready:
+                self._ready[key] = self._from_disk(key) or self.compiled
+            return self._ready[key]
+
+    def _from_disk(self, key: _stored.Key) -> Callable[..., Any] | None:
+        if self.stamp is None:
+            return None
+        types = _stored.described(key)
+        name = _stored.file_name(self.py_func, types)
+        try:
+            code = _stored.read([folder / name for folder in _stored.folders(self.py_func)], self.stamp)
+            linked = None if code is None else _stored.link(code, self.py_func)
+        except _stored.UNSUITED:
+            return None
+        if linked is not None:
+            self.loaded.append(types)
+        return linked
+
+    def _in_order(self, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        bound = signature(self.py_func).bind(*given, **named)
+        bound.apply_defaults()
+        return bound.args
+
+
+class Intrinsic:
+    """A function of kernels that is given as instructions of LLVM; numba is needed only where a kernel is compiled."""
+
+    def __init__(self, definition: Callable[..., Any]) -> None:
+        update_wrapper(self, definition)
+        self._definition = definition
+        self._made: Any = None
+
+    def made(self, intrinsic: Callable[..., Any]) -> Any:
+        """Return numba's object of it."""
+        if self._made is None:
+            self._made = intrinsic(self._definition)
+        return self._made
+
+    def __call__(self, *given: Any) -> Any:
+        """Refuse: only kernels can call it."""
+        raise NotImplementedError(f"{self._definition.__name__} can be called by kernels alone.")
+
+
+@cache
+def _compiler() -> Any:
+    from crowdveil.kernels import _compiler
+
+    _compiler.register(Kernel, Intrinsic)
+    return _compiler
+
+
+def compiler() -> Any:
+    """Return the module that needs numba, with all that kernels have told about themselves."""
+    with _lock:
+        found = _compiler()
+        while _overloads:
+            found.add_overload(*_overloads.pop())
+        return found
+
+
 def kernel(function: F) -> F:
     """Compile a function over flat arrays. One whose name begins with _ can be called by kernels alone."""
-    return _compiled(function, no_cpython_wrapper=function.__name__.startswith("_"))
+    return _as_kernel(function, no_cpython_wrapper=function.__name__.startswith("_"))
 
 
 def inner_kernel(function: F) -> F:
     """Compile a function that kernels of other files call, and Python never does: it needs no code that converts arguments."""
-    return _compiled(function, no_cpython_wrapper=True)
+    return _as_kernel(function, no_cpython_wrapper=True)
+
+
+def dividing_kernel(function: F) -> F:
+    """Compile a function in which division by zero gives infinity or NaN, and no error: only such loops are vectorized."""
+    return _as_kernel(function, error_model="numpy", no_cpython_wrapper=function.__name__.startswith("_"))
+
+
+def instead_of(function: Callable[..., Any]) -> Callable[[F], F]:
+    """Have kernels that call a function of Python call what the decorated one returns for the types of its arguments."""
+
+    def add(implementation: F) -> F:
+        _overloads.append((function, implementation))
+        return implementation
+
+    return add
 
 
 def plain_if_small(compiled: F, rows: int) -> F:
@@ -88,35 +202,14 @@ def plain_if_small(compiled: F, rows: int) -> F:
     return plain if rows <= SMALL else compiled
 
 
-def dividing_kernel(function: F) -> F:
-    """Compile a function in which division by zero gives infinity or NaN, and no error: only such loops are vectorized."""
-    return _compiled(function, error_model="numpy", no_cpython_wrapper=function.__name__.startswith("_"))
-
-
-def _compiled(function: F, **options: Any) -> F:
-    # No kernel is passed to another one as a value, which is what the second kind of wrapper is for.
-    compiled: Any = numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True, **options)(function)
+def _as_kernel(function: F, **options: Any) -> F:
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+        return function  # plain Python, for the coverage of tests
+    made = Kernel(function, options)
     # All kernels that its module names, not only those that it calls: an overload calls some on its behalf.
-    used = [_sources[k] for k in function.__globals__.values() if isinstance(k, Dispatcher) and k in _sources]
-    _sources[compiled] = frozenset({function.__code__.co_filename}.union(*used, _structure_files(function)))
-    _note_sources(compiled, sorted(_sources[compiled]))
-    _save_if_allowed(compiled._cache)
-    _report_if_missing(compiled._cache)
-    if options.get("no_cpython_wrapper"):
-        _refuse_python(compiled)
-    return compiled  # type: ignore[no-any-return]
-
-
-def _refuse_python(compiled: Any) -> None:
-    """Let Python code that calls a kernel without a wrapper fail with an error: numba itself would jump to address 0."""
-
-    def refuse(*given: Any, **named: Any) -> Any:
-        raise TypeError(f"{compiled.py_func.__name__} can be called by kernels alone; name it without _, as a kernel.")
-
-    def add_overload(result: Any) -> None:
-        compiled.overloads[tuple(result.signature.args)] = result
-
-    compiled._compile_for_args, compiled.add_overload = refuse, add_overload
+    used = [_sources[k] for k in function.__globals__.values() if isinstance(k, Kernel) and k in _sources]
+    _sources[made] = frozenset({function.__code__.co_filename}.union(*used, _structure_files(function)))
+    return made  # type: ignore[return-value]
 
 
 def _structure_files(function: Callable[..., Any]) -> set[str]:
@@ -130,75 +223,15 @@ def all_kernels() -> dict[tuple[str, str], Any]:
     return {(k.py_func.__module__, k.py_func.__qualname__): k for k in _sources}
 
 
-def _save_if_allowed(stored: Any) -> None:
-    """Let a kernel that cannot be kept on the disk be compiled and used all the same."""
-    save = stored.save_overload
-
-    def save_or_not(signature: Any, data: Any) -> None:
-        with suppress(OSError):
-            save(signature, data)
-
-    stored.save_overload = save_or_not
-
-
-def _report_if_missing(stored: Any) -> None:
-    """Report the compilation of a kernel that is not on the disk before it begins."""
-    load = _load_only(stored)
-
-    def load_or_report(signature: Any, context: Any) -> Any:
-        found = load(signature, context)
-        if found is None:
-            report_compilation()
-        return found
-
-    stored.load_overload = load_or_report
-
-
-def _load_only(stored: Any) -> Callable[[Any, Any], Any]:
-    """Return how a kernel is loaded from the disk, without all that numba needs to compile one.
-
-    Numba's own way first declares every function that kernels may call, which takes a quarter of a second. Machine code needs
-    none of them, only the addresses of numba's runtime; a kernel that is then compiled has them declared by the compiler.
-    """
-    if not hasattr(stored, "_load_overload") or not hasattr(stored, "_guard_against_spurious_io_errors"):
-        return stored.load_overload  # type: ignore[no-any-return]
-
-    def load(signature: Any, context: Any) -> Any:
-        _add_runtime_symbols()
-        with stored._guard_against_spurious_io_errors():
-            return stored._load_overload(signature, context)
-
-    return load
-
-
-@cache
-def _add_runtime_symbols() -> None:
-    """Name the functions of numba's runtime (memory of arrays) to LLVM, as numba does before it compiles."""
-    for name, address in _nrt_python.c_helpers.items():
-        llvmlite.binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
-
-
 @cache
 def _digest(file: str) -> str:
     return hashlib.sha256(Path(file).read_bytes()).hexdigest()
 
 
-def _note_sources(compiled: Any, files: list[str]) -> None:
-    """Have a kernel compiled again when any of its files changed: numba looks at its own file only, and takes what it compiled
-    before although a kernel that it calls is another one now.
-    """
-    try:
-        stored = compiled._cache._cache_file
-        stored._source_stamp = [_digest(file) for file in files]
-    except (AttributeError, OSError):
-        compiled._cache = (
-            NullCache()
-        )  # a numba that keeps its notes elsewhere, or sources that cannot be read: slow, but right
-
-
-@intrinsic  # type: ignore[untyped-decorator]
+@Intrinsic
 def lowest_bit(typing_context: Any, word: Any) -> Any:
     """Return the position of the lowest bit of a word of 64 bits that is set; the word is not zero."""
+    from numba.core import types
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], context.get_constant(types.boolean, True))
@@ -206,9 +239,10 @@ def lowest_bit(typing_context: Any, word: Any) -> Any:
     return types.int64(types.int64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@Intrinsic
 def bits_of(typing_context: Any, number: Any) -> Any:
     """Return the 64 bits of a float as a whole number."""
+    from numba.core import types
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], context.get_value_type(types.int64))
@@ -216,9 +250,10 @@ def bits_of(typing_context: Any, number: Any) -> Any:
     return types.int64(types.float64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@Intrinsic
 def float_of(typing_context: Any, bits: Any) -> Any:
     """Return the float of 64 bits."""
+    from numba.core import types
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], context.get_value_type(types.float64))
@@ -226,9 +261,10 @@ def float_of(typing_context: Any, bits: Any) -> Any:
     return types.float64(types.int64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@Intrinsic
 def bits_set(typing_context: Any, word: Any) -> Any:
     """Return how many bits of a word of 64 bits are set."""
+    from numba.core import types
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
@@ -236,13 +272,16 @@ def bits_set(typing_context: Any, word: Any) -> Any:
     return types.int64(types.int64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@Intrinsic
 def _stop_asked(typing_context: Any) -> Any:
     """Whether kernels are to end."""
+    from llvmlite import ir
+    from numba.core import types
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        byte = llvmlite.ir.IntType(8)
-        flag = builder.module.globals.get(_STOP) or llvmlite.ir.GlobalVariable(builder.module, byte, _STOP)
+        byte = ir.IntType(8)
+        name = _stored.STOP_SYMBOL
+        flag = builder.module.globals.get(name) or ir.GlobalVariable(builder.module, byte, name)
         # An atomic load is not moved out of a loop.
         value = builder.load_atomic(flag, "monotonic", 1)
         return builder.icmp_signed("!=", value, byte(0))

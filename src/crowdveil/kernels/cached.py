@@ -6,20 +6,17 @@ It reports which types it called kernels with, and a trusted process compiles th
 
 from __future__ import annotations
 
-import re
 import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from numba import types
-
-from crowdveil.kernels._jit import all_kernels
+from crowdveil.kernels._jit import all_kernels, compiler
+from crowdveil.kernels._stored import SCALAR
 
 MAX_KERNELS = 64
 """Kernels that are compiled for one process that lacked them."""
 MAX_ARGUMENTS = 16
-_SCALAR = re.compile(r"bool|u?int(8|16|32|64)|float(32|64)")
 
 
 def folders() -> list[Path]:
@@ -34,9 +31,10 @@ def folders() -> list[Path]:
 def missed() -> list[list[Any]]:
     """List the kernels that this process compiled, since they were not on the disk: module, name and types, for JSON."""
     found = []
-    for (module, name), compiled in all_kernels().items():
-        for signature in list(getattr(compiled.stats, "cache_misses", ())):
-            described = [_described(kind) for kind in getattr(signature, "args", signature)]
+    for (module, name), kernel in all_kernels().items():
+        compiled = vars(kernel).get("compiled")  # not where its code came from the disk, or it was never called
+        for signature in list(getattr(getattr(compiled, "stats", None), "cache_misses", ())):
+            described = [compiler().description(kind) for kind in getattr(signature, "args", signature)]
             if None not in described:
                 found.append([module, name, described])
     return found[:MAX_KERNELS]
@@ -63,24 +61,15 @@ def compile_all(wanted: list[tuple[Any, tuple[Any, ...]]]) -> None:
             compiled.compile(kinds)
 
 
-def _described(kind: Any) -> Any:
-    """Return a type as JSON can hold it, None if it is of a kind that is not compiled ahead."""
-    if isinstance(kind, types.Array) and _SCALAR.fullmatch(str(kind.dtype)):
-        return [str(kind.dtype), kind.ndim, kind.layout, kind.mutable, kind.aligned]
-    if isinstance(kind, types.BaseNamedTuple):
-        fields = [_described(field) for field in kind]
-        name = f"{kind.instance_class.__module__}:{kind.instance_class.__name__}"
-        return None if None in fields else {name: fields}
-    return str(kind) if _SCALAR.fullmatch(str(kind)) else None
-
-
 def _kind(described: Any, depth: int = 2) -> Any:
     """Return the type of a description, None if it means nothing; structures nest at most `depth` levels."""
+    from numba import types
+
     match described:
-        case str() if _SCALAR.fullmatch(described):
+        case str() if SCALAR.fullmatch(described):
             return types.boolean if described == "bool" else getattr(types, described)
         case [str(dtype), int(ndim), "C" | "F" | "A" as layout, bool(mutable), bool(aligned)] if (
-            _SCALAR.fullmatch(dtype) and 0 < ndim < 5
+            SCALAR.fullmatch(dtype) and 0 < ndim < 5
         ):
             return types.Array(_kind(dtype), ndim, layout, readonly=not mutable, aligned=aligned)
         case dict() if len(described) == 1 and depth > 0:

@@ -23,7 +23,6 @@ from crowdveil.io.values import encode_ids, read_floats
 from crowdveil.model.arrays import Floats, Ints
 
 Hashes = npt.NDArray[np.uint64]
-ID_ROLES = ("origin", "destination", "user")
 COORDINATES = ("origin_lon", "origin_lat", "destination_lon", "destination_lat")
 _DECIMALS = 7
 """Decimals of degrees that identify a location: about a centimeter."""

@@ -20,7 +20,7 @@ from crowdveil.guarantees import (
 from crowdveil.io.time_windows import longest_interval
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import AdaptiveInTime, Budgeted, FlowParams, SizedAreas, TimePartitioned
+from crowdveil.params import AdaptiveInTime, BoxParams, Budgeted, FlowParams, SizedAreas, TimePartitioned
 
 
 def overlapping_flow_guarantees(data: Flows, params: FlowParams) -> tuple[Guarantee, ...]:
@@ -77,6 +77,11 @@ def suppressing_guarantees(data: Trajectories, params: Any) -> tuple[Guarantee, 
     made: list[Guarantee] = [anonymity]
     if params.suppress and not otherwise:
         made.append(SuppressedTrajectories(suppress=params.suppress, k=params.k, k_unit=unit))
-    if "box" in (getattr(params, "aggregation", None), getattr(params, "reconstruction", None)):
-        made.append(TruthfulBoxes())
+    if params.publishes_boxes:
+        made.append(TruthfulBoxes(**grid_of_boxes(params)))
     return tuple(made)
+
+
+def grid_of_boxes(params: BoxParams) -> dict[str, Any]:
+    """Return the grid of the bounds of boxes as parameters of their guarantee."""
+    return {"grid_m": params.box_grid_m, "grid_s": params.box_grid_s}

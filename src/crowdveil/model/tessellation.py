@@ -20,11 +20,6 @@ MAX_CELLS = 1 << 40
 H3_RESOLUTIONS = range(16)
 
 
-def grid_frame(lon: Floats, lat: Floats, size_m: float) -> Grid:
-    """Return the grid of squares of `size_m` meters on the ground that covers all points."""
-    return grid_over(Box.of(lon, lat), size_m)
-
-
 def grid_over(box: Box, size_m: float, most: int = MAX_TILES) -> Grid:
     """Return the grid of squares of `size_m` meters on the ground that covers a box, with at most `most` cells.
 

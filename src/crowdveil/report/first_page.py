@@ -26,6 +26,12 @@ ADVERSARY = (
     "traveled. They have neither the original data nor the random seed."
 )
 _RISKS_SHOWN = 4
+_CLASSES = {
+    "hour-of-day": " of one hour of the day",
+    "hour-of-week": " of one hour of the week",
+    "day-type": " of working days, of Saturdays, and of Sundays",
+}
+"""Which time steps have the same areas, by `stable_by`."""
 
 
 @dataclass(frozen=True)
@@ -170,11 +176,10 @@ def _plain_words(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
         )
     flows = guaranteed(manifest, "flow-k-anonymity")
     if flows is not None:
-        merged = any(len(tiles) > 1 for tiles in written.area_tiles)
-        areas = "Neighboring zones were merged into areas where too few traveled. " if merged else ""
+        longer = ", or in several time steps together where few traveled" if written.has_intervals else ""
         return (
-            f"Trips were counted from origin to destination in each time step. {areas}A count is published if at least "
-            f"{flows['k']:,} {unit} are behind it; other trips are suppressed. No ids are published."
+            f"Trips were counted from origin to destination in each time step{longer}. {_areas(written, manifest)}A count is "
+            f"published if at least {flows['k']:,} {unit} are behind it; other trips are suppressed. No ids are published."
         )
     whole = guaranteed(manifest, "trajectory-k-anonymity") or guaranteed(manifest, "segment-k-anonymity")
     if whole is not None:
@@ -189,6 +194,19 @@ def _plain_words(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
             f"visits is shared by at least {visits['k']:,} {unit}. Ids are new."
         )
     return "Trajectories were changed and got new ids. The method guarantees no group size: single people may be found."
+
+
+def _areas(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
+    """Return how zones became areas, and which time steps have the same ones; nothing where every area is a zone."""
+    if not any(len(tiles) > 1 for tiles in written.area_tiles):
+        return ""
+    method, parameters = manifest["method"]["name"], manifest["method"]["parameters"]
+    if method == "fixed":
+        return "Zones were merged into areas that were given, and not made from these data. "
+    merged = "Neighboring zones were merged into areas where too few traveled. "
+    if parameters.get("time_partition") != "stable":
+        return merged
+    return f"{merged}Areas are the same in all time steps{_CLASSES.get(parameters.get('stable_by'), '')}. "
 
 
 def _risks(manifest: Mapping[str, Any], attacks: list[AttackRow]) -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.report.attack_table import percent
+from crowdveil.report.interval_charts import mean_hours
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def _of_flows(written: WrittenRelease, manifest: Mapping[str, Any]) -> list[Loss
         Loss(
             f"{mean:,.1f} zones",
             "An origin or destination of a published trip is known as an area of this many zones on average"
-            f"{_extent(written, ends, volume)}; in the data it was 1 zone.",
+            f"{_extent(written, ends, volume)}; in the data it was 1 zone.{_length(written)}",
         ),
         Loss(percent(exact), "Of the published trips, this share keeps both its zone of origin and its zone of destination."),
     ]  # fmt: skip
@@ -57,6 +58,13 @@ def _extent(written: WrittenRelease, ends: list[Any], volume: Any) -> str:
     km2 = np.array([f["properties"].get("area_km2") or np.nan for f in written.features], np.float64)
     mean = sum(float(np.sum(volume * km2[end])) for end in ends) / (2 * max(float(volume.sum()), 1.0))
     return f", {mean:,.3g} km²" if np.isfinite(mean) else ""
+
+
+def _length(written: WrittenRelease) -> str:
+    """Return a sentence on intervals of time, where rows have them."""
+    if not written.has_intervals:
+        return ""
+    return f" Its time is known as an interval of {mean_hours(written):,.1f} hours on average."
 
 
 def _of_trajectories(written: WrittenRelease, manifest: Mapping[str, Any]) -> list[Loss]:

@@ -6,13 +6,12 @@ import json
 import platform
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from crowdveil import __version__
 from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.extensions import installed_version
 from crowdveil.guarantees.base import Finding, Guarantee
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
@@ -74,7 +73,7 @@ def build_manifest(
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "crowdveil": __version__,
         "python": platform.python_version(),
-        "packages": {name: _version(name) for name in _PACKAGES},
+        "packages": {name: installed_version(name) for name in _PACKAGES},
         "method": {
             "name": method.name,
             "status": method.status,
@@ -121,12 +120,6 @@ def file_entry(path: Path) -> dict[str, Any]:
 def folder_entry(name: str, parts: dict[str, str]) -> dict[str, Any]:
     """Return the entry of a folder of part files, from the hash of each."""
     return {"name": name, "sha256": folder_hash(parts), "parts": dict(sorted(parts.items()))}
-
-
-@cache
-def _version(package: str) -> str:
-    """Look up a version once: it reads and parses files, which takes a tenth of a small run."""
-    return version(package)
 
 
 def _options(reading: Params) -> dict[str, Any]:

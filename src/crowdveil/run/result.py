@@ -164,11 +164,11 @@ class Result:
 
     def map(self) -> Any:
         """Return an interactive map of the areas with lonboard or pydeck if one is installed, otherwise a still one."""
-        from crowdveil.report.notebook import interactive_map
+        from crowdveil.report.notebook import departures, interactive_map
 
         if not self.written.is_flows:
             return self.plot.heatmap()
-        return interactive_map(self.areas) or self.plot.flows()
+        return interactive_map(self.areas, departures(self.written)) or self.plot.flows()
 
 
 @dataclass(frozen=True, repr=False)

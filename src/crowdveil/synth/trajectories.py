@@ -82,14 +82,6 @@ def trajectory_chunks(
         yield trajectory_chunk(city, rng, rows)
 
 
-def make_trajectories(
-    city: City, trajectories: int, *, days: int = 7, start: str = "2026-03-02", seed: int
-) -> Trajectories:
-    """Return trajectories in memory: the rows of `write_trajectories`, with ids from 0."""
-    wanted_between("trajectories", trajectories, 0, MAX_TRAJECTORIES)
-    return in_memory(trajectory_chunks(city, trajectories, days=days, start=start, seed=seed))
-
-
 def write_trajectories(
     city: City,
     path: str | Path,

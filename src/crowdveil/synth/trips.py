@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 
 from crowdveil.errors import OutputError, ParameterError
 from crowdveil.model.arrays import Floats, Indices, Ints, Labels, Mask
-from crowdveil.model.trips import Trips
 from crowdveil.progress import Progress
 from crowdveil.synth.city import City, generators, wanted_between
 
@@ -99,17 +98,6 @@ def trip_chunks(
     calendar, lookup = Calendar.make(days, start), purpose_lookup()
     for i, rng in enumerate(generators(seed, purpose, -(-trips // chunk))):
         yield rng, trip_chunk(city, rng, min(chunk, trips - i * chunk), calendar, lookup)
-
-
-def make_trips(city: City, trips: int, *, days: int = 7, start: str = "2026-03-02", seed: int) -> Trips:
-    """Return trips in memory: the rows of `write_trips`, with local time as UTC."""
-    wanted_between("trips", trips, 0, MAX_TRIPS)
-    chunks = [rows for _, rows in trip_chunks(city, trips, days=days, start=start, seed=seed)]
-    if not chunks:
-        no_tiles, no_rows = np.zeros(0, np.int32), np.zeros(0, np.int64)
-        return Trips(city.zones, no_tiles, no_tiles, no_rows, no_rows)
-    person, departure, origin, destination = (np.concatenate(column) for column in zip(*chunks, strict=True))
-    return Trips(city.zones, origin, destination, departure, person)
 
 
 def write_trips(

@@ -5,12 +5,13 @@ import pytest
 from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from synthetic import grid_frame
 
 from crowdveil.errors import InputError
 from crowdveil.io.flows import trips_to_flows
 from crowdveil.methods.od.uniform import UniformParams, blocks, run
 from crowdveil.model.flows import Flows
-from crowdveil.model.tessellation import grid_frame, grid_zones
+from crowdveil.model.tessellation import grid_zones
 from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress

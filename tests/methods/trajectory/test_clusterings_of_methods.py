@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from examples import tries
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +22,7 @@ from crowdveil.solve.trajectory.distances import make_distance
 from crowdveil.solve.trajectory.mdav import Grouping
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=tries(20), deadline=None)
 @given(data=testing.trajectories(max_trajectories=12), clustering=st.sampled_from(["log-cost", "pivots"]))
 def test_groups_of_any_clustering_stay_within_a_part(data: Trajectories, clustering: str) -> None:
     assume(len(data) >= 4)
@@ -38,7 +39,7 @@ def test_groups_of_any_clustering_stay_within_a_part(data: Trajectories, cluster
         assert len({*part[group == number].tolist()}) == 1 and (group == number).sum() >= 2
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=tries(30), deadline=None)
 @given(data=testing.trajectories(max_trajectories=10))
 def test_the_first_group_begins_far_from_the_trajectory_nearest_to_the_mean(data: Trajectories) -> None:
     from crowdveil.kernels.trajectory.mdav import mean_path

@@ -11,6 +11,7 @@ import pytest
 from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from synthetic import make_trajectories
 
 from crowdveil import engine
 from crowdveil.methods.trajectory import frechet_microaggregation
@@ -22,7 +23,6 @@ from crowdveil.run import pipeline, releases
 from crowdveil.solve.trajectory import pivots
 from crowdveil.solve.trajectory.distances import FrechetManhattan, Paths
 from crowdveil.synth.city import City
-from crowdveil.synth.trajectories import make_trajectories
 from crowdveil.testing import paths, trajectories
 
 

@@ -11,6 +11,7 @@ import pytest
 from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from synthetic import make_trajectories
 
 from crowdveil import engine
 from crowdveil.errors import InputError, ParameterError
@@ -31,7 +32,6 @@ from crowdveil.solve.trajectory.distances import DistanceName
 from crowdveil.synth.city import City
 from crowdveil.synth.movers import make_movers
 from crowdveil.synth.network import street_grid
-from crowdveil.synth.trajectories import make_trajectories
 from crowdveil.testing import trajectories
 
 

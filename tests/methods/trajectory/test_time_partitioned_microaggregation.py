@@ -10,6 +10,7 @@ import pytest
 from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from synthetic import make_trajectories
 
 from crowdveil import engine
 from crowdveil.errors import InputError
@@ -28,7 +29,6 @@ from crowdveil.solve.trajectory import mdav
 from crowdveil.solve.trajectory.distances import make_distance
 from crowdveil.solve.trajectory.mdav import Grouping
 from crowdveil.synth.city import City
-from crowdveil.synth.trajectories import make_trajectories
 from crowdveil.testing import trajectories
 
 

@@ -121,6 +121,7 @@ AGGREGATIONS: dict[str, Names] = {
     "mean-trajectory": Names(("Mean_trajectory", "Mean_Trajectory", "Martinez2021.Aggregation")),
     "closest-trajectory": Names(("Closest_trajectory_to_mean_trajectory",)),
     "closest-locations": Names(("Closest_locations_to_mean_trajectory",)),
+    "composed-trajectory": Names(()),
     "box": Names(()),
 }
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
-
-from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._jit import Intrinsic, kernel
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@Intrinsic
 def _sign_of_sum(typing_context: Any, p: Any, s: Any, q: Any, a: Any) -> Any:
     """Return the sign of p·s + q·a; a processor multiplies two words of 64 bits into two words by one instruction."""
+    from llvmlite import ir
+    from numba.core import types
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         wide, word = ir.IntType(128), ir.IntType(64)

@@ -56,6 +56,31 @@ def mean_trajectories(
 
 
 @kernel
+def composed_times(members: Ints, group_offsets: Ints, t: Ints, offsets: Ints, made_offsets: Ints) -> Ints:
+    """Return the times of a trajectory for each group: it begins with the group's first member, and takes the time of the second
+    one for each part of the way, but ends no later than the last member; in whole seconds, rising.
+    """
+    found = np.empty(made_offsets[-1], np.int64)
+    for g in range(len(group_offsets) - 1):
+        low, high = group_offsets[g], group_offsets[g + 1]
+        latest = t[offsets[members[low] + 1] - 1]
+        for e in range(low, high):
+            latest = max(latest, t[offsets[members[e] + 1] - 1])
+        start, second = t[offsets[members[low]]], members[min(low + 1, high - 1)]
+        here, points = offsets[second], offsets[second + 1] - offsets[second]
+        lasts = t[here + points - 1] - t[here]
+        share = min(1.0, (latest - start) / lasts) if lasts > 0 else 1.0
+        begin = made_offsets[g]
+        pairs = made_offsets[g + 1] - begin
+        for i in range(pairs):
+            passed = t[here + point_of(i, points, pairs)] - t[here]
+            found[begin + i] = start + int(math.floor(share * passed + 0.5))
+            if i > 0:
+                found[begin + i] = max(found[begin + i], found[begin + i - 1] + 1)
+    return found
+
+
+@kernel
 def nearest_points(
     members: Ints,
     group_offsets: Ints,

@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-from numba.extending import overload
 
-from crowdveil.kernels._jit import bits_of, kernel
+from crowdveil.kernels._jit import bits_of, instead_of, kernel
 from crowdveil.kernels._types import Floats, Ints, Mask
 from crowdveil.kernels.ordering import merge_sort
 from crowdveil.kernels.trajectory.aggregation import mean_lengths, mean_trajectories
@@ -90,19 +89,19 @@ def forget(source: Any, members: Ints, state: MdavState) -> None:
 
 
 # numba compares the signatures of an overload and its implementation to the letter: neither has types.
-@overload(center_distances)
+@instead_of(center_distances)
 def _overload_center_distances(source, alive, far):  # type: ignore[no-untyped-def]
     return lambda source, alive, far: _center_distances(alive, source, far)
 
 
-@overload(distances_from)
+@instead_of(distances_from)
 def _overload_distances_from(source, seed, alive, state, k, farthest, found):  # type: ignore[no-untyped-def]
     return lambda source, seed, alive, state, k, farthest, found: _distances(
         seed, alive, source, state, k, farthest, found
     )
 
 
-@overload(forget)
+@instead_of(forget)
 def _overload_forget(source, members, state):  # type: ignore[no-untyped-def]
     return lambda source, members, state: None
 

@@ -114,8 +114,8 @@ def _distortion(kind: int) -> Callable[[TrajectoryComparison, RangeQueryParams],
     def compute(compared: TrajectoryComparison, params: RangeQueryParams) -> Floats:
         if len(compared.original) == 0 or len(compared.release) == 0:
             return np.full((1, len(params.windows)), np.nan)
-        original, possible = answers(compared, params)[0], _possible_answers(compared, params)
-        both = zip(original, possible, strict=True)
+        possible = _possible_answers(compared, params)  # first, since it fails at once where there are no boxes
+        both = zip(answers(compared, params)[0], possible, strict=True)
         return np.array([[mean_distortion(a[kind], b[kind], found_only=False) for a, b in both]])
 
     return compute

@@ -96,7 +96,7 @@ from crowdveil.guarantees import (
 )
 from crowdveil.io.step_classes import step_classes
 from crowdveil.io.time_windows import checked_step, time_windows
-from crowdveil.method import Method, SharedPartition, WindowedRun
+from crowdveil.method import INDEPENDENT, Method, SharedPartition, WindowedRun
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints, slice_sums
 from crowdveil.model.flows import Flows
@@ -238,7 +238,7 @@ def _add_up_stable(data: Flows, base: BoxSpace, params: JointParams) -> StepSums
 
 
 def _solve_stable(frame: Flows, base: BoxSpace, sums: Sequence[Ints], params: JointParams) -> Solved:
-    """Find the best boxes of a class from the sums over all of its time steps."""
+    """Find the best boxes of a class from the sums over all of its time steps; cuts need its flows in `frame`."""
     return _stable(frame, params, base.system).solve(base, StepSums(*sums), left=params.aggregate_small)
 
 
@@ -254,7 +254,9 @@ def shared(params: JointParams) -> SharedPartition | None:
     """Return how one partition for all time steps is found in partitions; None where it is not wanted."""
     if params.time_partition != "stable":
         return None
-    return SharedPartition(params.stable_by, _begin_stable, _add_up_stable, _solve_stable, _release_stable)
+    return SharedPartition(
+        params.stable_by, _begin_stable, _add_up_stable, _solve_stable, _release_stable, needs_flows=params.refine
+    )
 
 
 def windowed(params: JointParams) -> WindowedRun | None:
@@ -262,15 +264,6 @@ def windowed(params: JointParams) -> WindowedRun | None:
     if params.time_partition != "adaptive":
         return None
     return WindowedRun(params.window, _run_adaptive, lambda data, release, params: as_steps(data, release, params.k))
-
-
-def partitioning(params: JointParams) -> str | None:
-    """Return why the data cannot be solved in partitions, as it follows "since"; None if they can."""
-    if params.time_partition == "adaptive" and params.window == "all":
-        return "with window = all every time step is in one window; give 1d or 7d"
-    if params.time_partition == "stable" and params.refine:
-        return "cuts of areas that are the same in all time steps need the flows of all of them; leave out refine"
-    return None
 
 
 def _run_adaptive(data: Flows, params: JointParams, progress: Progress) -> FlowRelease:
@@ -325,7 +318,7 @@ METHOD = Method(
     guarantees=guarantees,
     status="proven",
     summarize_diagnostics=summarize_diagnostics,
-    partitioning=partitioning,
+    partitioning=INDEPENDENT,
     windowed=windowed,
     shared=shared,
     needs_person_ids=True,

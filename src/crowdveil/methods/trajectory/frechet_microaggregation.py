@@ -39,8 +39,8 @@ The paper leaves out the rest of fewer than k people. Here they join the cluster
 lost and counts are comparable with the original, unless `left_over = drop`.
 
 With `aggregation = box` boxes in space and time are published in place of points: for each point of the mean a box
-around the points of the members that are matched with it by dynamic time warping. Bounds of places are rounded outwards to five
-decimals. Each bound is a coordinate or a time of some member.
+around the points of the members that are matched with it by dynamic time warping. Bounds are rounded outwards to a public grid
+(`box_grid_m`, `box_grid_s`), which does not depend on the data, so that none shows a member's own coordinate or time.
 
 With `suppress` whole groups are suppressed, those with the largest distortion first, until the share is used up: the mean
 squared distance of their members from what would be published, in space alone. A person whose trajectory is suppressed is one
@@ -65,9 +65,9 @@ from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.globe import rounded
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import GroupingParams
+from crowdveil.params import BoxParams
 from crowdveil.progress import Progress
-from crowdveil.solve.trajectory.aggregation import BOX, DECIMALS, GroupTrajectories, boxes_around
+from crowdveil.solve.trajectory.aggregation import DECIMALS, GroupTrajectories, boxes_around
 from crowdveil.solve.trajectory.distances import FrechetManhattan, Paths
 from crowdveil.solve.trajectory.microaggregation import group_members, release_copies
 from crowdveil.solve.trajectory.outliers import PublishedGroups, without_outliers
@@ -78,7 +78,7 @@ BATCHES = 32
 """Tasks of the means of all clusters."""
 
 
-class FrechetMicroaggregationParams(GroupingParams):
+class FrechetMicroaggregationParams(BoxParams):
     """Parameters of microaggregation by couplings."""
 
     pivots: int = Field(10, ge=1, le=1000)
@@ -107,8 +107,8 @@ def run(
     made = clustering.clusters(params.left_over, rng, progress)
     members, offsets = group_members(made.cluster)
     paths = _means(data, distance, made, members, offsets)
-    if params.aggregation == BOX:
-        paths = boxes_around(data, paths, members, offsets)
+    if params.publishes_boxes:
+        paths = params.box_grid.round_outwards(boxes_around(data, paths, members, offsets))
     groups = PublishedGroups(paths, members, offsets)
     left = without_outliers(data, groups, params.suppress)
     # A whole percent: the exact number may reveal a person. The number of suppressed clusters is not published.

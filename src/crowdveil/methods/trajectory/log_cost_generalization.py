@@ -43,8 +43,8 @@ argument. Drawn times are sorted, and each is still in its box, because neither 
 along a group. The mean size of boxes is in the manifest; single ones are not published.
 
 With `reconstruction = box` boxes in space and time are published in place of points: for each point of the centers a box
-around the points of the members that are matched with it by dynamic time warping. Bounds of places are rounded outwards to five
-decimals. Each bound is a coordinate or a time of some member.
+around the points of the members that are matched with it by dynamic time warping. Bounds are rounded outwards to a public grid
+(`box_grid_m`, `box_grid_s`), which does not depend on the data, so that none shows a member's own coordinate or time.
 
 With `suppress` whole groups are suppressed, those with the largest distortion first, until the share is used up: the mean
 squared distance of their members from what would be published, in space alone. A person whose trajectory is suppressed is one
@@ -74,9 +74,9 @@ from crowdveil.model.arrays import Floats, Ints, row_slices
 from crowdveil.model.globe import rounded
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import GroupingParams
+from crowdveil.params import BoxParams
 from crowdveil.progress import Progress
-from crowdveil.solve.trajectory.aggregation import BOX, DECIMALS, GroupTrajectories, boxes_around
+from crowdveil.solve.trajectory.aggregation import DECIMALS, GroupTrajectories, boxes_around
 from crowdveil.solve.trajectory.distances import Paths
 from crowdveil.solve.trajectory.log_cost import LogCost, SpaceTimeBoxes
 from crowdveil.solve.trajectory.microaggregation import release_copies
@@ -84,7 +84,7 @@ from crowdveil.solve.trajectory.outliers import PublishedGroups, without_outlier
 from crowdveil.solve.trajectory.swapping import owners
 
 
-class LogCostGeneralizationParams(GroupingParams):
+class LogCostGeneralizationParams(BoxParams):
     """Parameters of generalization at the smallest log cost."""
 
     space_weight: float = Field(1.0, ge=0, le=1000)
@@ -114,8 +114,8 @@ def run(
     offsets = np.cumsum([0, *(group.sides.shape[1] for group in groups)])
     points = _drawn(sides, offsets, rng) if params.reconstruction == "random" else _middles(sides)
     paths = _made(data, *points, offsets)
-    if params.reconstruction == BOX:
-        paths = boxes_around(data, paths, members, of_groups)
+    if params.publishes_boxes:
+        paths = params.box_grid.round_outwards(boxes_around(data, paths, members, of_groups))
     made = PublishedGroups(paths, members, of_groups)
     left = without_outliers(data, made, params.suppress)
     published = np.isin([group.members[0] for group in groups], left.members)

@@ -35,8 +35,8 @@ trajectories, in blocks of the map with other borders each round, as long as the
 squared distances of their pairs over their size. Each keeps k people.
 
 With `aggregation = box` boxes in space and time are published in place of points: for each point of the mean a box
-around the points of the members that are matched with it by dynamic time warping. Bounds of places are rounded outwards to five
-decimals. Each bound is a coordinate or a time of some member.
+around the points of the members that are matched with it by dynamic time warping. Bounds are rounded outwards to a public grid
+(`box_grid_m`, `box_grid_s`), which does not depend on the data, so that none shows a member's own coordinate or time.
 
 With `suppress` whole groups are suppressed, those with the largest distortion first, until the share is used up: the mean
 squared distance of their members from what would be published, in space and time. A person whose trajectory is suppressed is one
@@ -63,7 +63,7 @@ from crowdveil.method import Method
 from crowdveil.methods.guarantee_sets import suppressing_guarantees
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import GroupingParams, TimeWeight, TrajectoryDistance
+from crowdveil.params import BoxParams, TimeWeight, TrajectoryDistance
 from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import AggregationName
 from crowdveil.solve.trajectory.clustering import ClusteringName, ClusteringProblem, check_clustering, find_clustering
@@ -80,7 +80,7 @@ from crowdveil.solve.trajectory.microaggregation import release_groups
 from crowdveil.solve.trajectory.swapping import owners
 
 
-class MicroaggregationParams(GroupingParams):
+class MicroaggregationParams(BoxParams):
     """Parameters of microaggregation."""
 
     distance: TrajectoryDistance = "spatiotemporal"
@@ -138,6 +138,7 @@ def run(
         params.aggregation,
         facts,
         suppress=params.suppress,
+        grid=params.box_grid,
         time_weight=params.aggregation_time_weight,
     )
 

@@ -26,8 +26,8 @@ hour and more. Groups are made as in `microaggregation`, with segments in place 
 counts once in a group. Each group has its own members, whatever groups the other segments of a trajectory are in.
 
 With `aggregation = box` boxes in space and time are published in place of points: for each point of the mean a box
-around the points of the members that are matched with it by dynamic time warping. Bounds of places are rounded outwards to five
-decimals. Each bound is a coordinate or a time of some member.
+around the points of the members that are matched with it by dynamic time warping. Bounds are rounded outwards to a public grid
+(`box_grid_m`, `box_grid_s`), which does not depend on the data, so that none shows a member's own coordinate or time.
 
 With `suppress` whole groups of segments are suppressed, those with the largest distortion first, until the share is used up: the
 mean squared distance of their members from what would be published. A person with a suppressed segment is one of at least k.
@@ -49,11 +49,12 @@ from pydantic import Field, model_validator
 from crowdveil.attacks.continuity import measured_continuity
 from crowdveil.guarantees import Guarantee, SegmentKAnonymity, SuppressedSegments, TruthfulBoxes
 from crowdveil.method import Method
+from crowdveil.methods.guarantee_sets import grid_of_boxes
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import GroupingParams, TimeWeight
+from crowdveil.params import BoxParams, TimeWeight
 from crowdveil.progress import Progress
-from crowdveil.solve.trajectory.aggregation import BOX, AggregationName
+from crowdveil.solve.trajectory.aggregation import AggregationName
 from crowdveil.solve.trajectory.clustering import ClusteringName, ClusteringProblem, check_clustering, find_clustering
 from crowdveil.solve.trajectory.distances import SpatioTemporal, make_distance, published_weight, time_weight
 from crowdveil.solve.trajectory.improvement import improve_groups
@@ -62,7 +63,7 @@ from crowdveil.solve.trajectory.segments import cut_at_multiples
 from crowdveil.solve.trajectory.swapping import owners
 
 
-class SegmentMicroaggregationParams(GroupingParams):
+class SegmentMicroaggregationParams(BoxParams):
     """Parameters of microaggregation of segments."""
 
     segment_s: int = Field(300, ge=1, le=86_400)
@@ -96,7 +97,9 @@ def run(
     group = find_clustering(params.clustering).make(problem)
     if isinstance(distance, SpatioTemporal):
         group = improve_groups(distance, group, person, params.k, params.improve, progress)
-    release = release_groups(segments, distance, group, params.aggregation, {}, suppress=params.suppress)
+    release = release_groups(
+        segments, distance, group, params.aggregation, {}, suppress=params.suppress, grid=params.box_grid
+    )
     facts: dict[str, Any] = {
         "time_weight": published_weight(params.time_weight, weight),
         "continuity": measured_continuity(segments, whole, release),
@@ -111,8 +114,8 @@ def guarantees(data: Trajectories, params: SegmentMicroaggregationParams) -> tup
     made: list[Guarantee] = [anonymity]
     if params.suppress:
         made.append(SuppressedSegments(suppress=params.suppress, k=params.k, k_unit=unit, segment_s=params.segment_s))
-    if params.aggregation == BOX:
-        made.append(TruthfulBoxes(segment_s=params.segment_s))
+    if params.publishes_boxes:
+        made.append(TruthfulBoxes(segment_s=params.segment_s, **grid_of_boxes(params)))
     return tuple(made)
 
 

@@ -24,8 +24,8 @@ groups are made as in `microaggregation`, by space alone unless a weight of time
 `microaggregation` takes minutes, and loses more.
 
 With `aggregation = box` boxes in space and time are published in place of points: for each point of the mean a box
-around the points of the members that are matched with it by dynamic time warping. Bounds of places are rounded outwards to five
-decimals. Each bound is a coordinate or a time of some member.
+around the points of the members that are matched with it by dynamic time warping. Bounds are rounded outwards to a public grid
+(`box_grid_m`, `box_grid_s`), which does not depend on the data, so that none shows a member's own coordinate or time.
 
 With `suppress` whole groups are suppressed, those with the largest distortion first, until the share is used up: the mean
 squared distance of their members from what would be published, in space and, if it has a weight, in time. A person whose
@@ -55,7 +55,7 @@ from crowdveil.methods.guarantee_sets import suppressing_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Outline, Trajectories
-from crowdveil.params import GroupingParams, TimeWeight, TrajectoryDistance
+from crowdveil.params import BoxParams, TimeWeight, TrajectoryDistance
 from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import BOX, AggregationName
 from crowdveil.solve.trajectory.clustering import ClusteringName, ClusteringProblem, check_clustering, find_clustering
@@ -67,7 +67,7 @@ from crowdveil.solve.trajectory.swapping import owners
 PartsBy = Literal["mean-time", "first-time"]
 
 
-class TimePartitionedParams(GroupingParams):
+class TimePartitionedParams(BoxParams):
     """Parameters of microaggregation by parts."""
 
     interval_s: int = Field(900, ge=1)
@@ -121,6 +121,7 @@ def run(
         params.aggregation,
         {},
         suppress=params.suppress,
+        grid=params.box_grid,
         time_weight=params.aggregation_time_weight,
     )
     shown = published_weight(params.time_weight, weight) if params.distance == "spatiotemporal" else 0.0

@@ -107,7 +107,7 @@ def align_partitions(
     reading = FlowReading.checked(original_input_options(release.manifest, given))
     trips, rows = read_spark_trips(engine, original, reading, notes), engine.read(release.data)
     with engine.kept(trips.rows):
-        trips = summarize_trips(engine, trips, reading, notes, visited=False, progress=progress)
+        trips = summarize_trips(engine, trips, reading, notes, visited=False, k=0, progress=progress)
         moments = trips.starts * 1000 if trips.reader.steps is not None else np.full(len(trips.numbers), NO_MOMENT)
         ours = units_of(release.units, moments)
         theirs, sizes = rows_by_time(engine, rows, release.units)

@@ -44,7 +44,12 @@ from crowdveil.run.spark.merge_partitions import (
 )
 from crowdveil.run.spark.part_files import write_zoned_files
 from crowdveil.run.spark.release_verification import check_flows
-from crowdveil.run.spark.shared_partition import SharedStage, facts_by_class, find_shared_boxes
+from crowdveil.run.spark.shared_partition import (
+    SharedStage,
+    facts_by_class,
+    find_boxes_of_whole_classes,
+    find_shared_boxes,
+)
 from crowdveil.run.spark.spark_trips import (
     SparkTrips,
     flow_partition_reader,
@@ -73,7 +78,8 @@ class FlowSparkBackend(SparkBackend):
         visited = getattr(spec.params, "min_inhabited_tiles", 0) > 0  # the only choice of a method that asks for it
         trips = read_spark_trips(self.engine, spec.data, reading, notes)
         self.keep(trips.rows)
-        self.trips = summarize_trips(self.engine, trips, reading, notes, visited=visited, progress=progress)
+        k = getattr(spec.params, "k", None) or 0
+        self.trips = summarize_trips(self.engine, trips, reading, notes, visited=visited, k=k, progress=progress)
         return self.trips.frame
 
     def check_k(self) -> None:
@@ -153,9 +159,12 @@ class FlowSparkBackend(SparkBackend):
         shared = spec.method.shared(spec.params)
         if shared is None:
             return {}
-        every = self._partitions(np.arange(len(trips.numbers)))
         classes = step_classes(trips.starts, trips.frame.tz, shared.by)
         stage = SharedStage(spec.method.name, spec.params, reader)
+        if shared.needs_flows:
+            by_class = pa.table({"number": trips.numbers, "partition_id": classes})
+            return find_boxes_of_whole_classes(self.engine, stage, self._keyed(by_class), classes, progress)
+        every = self._partitions(np.arange(len(trips.numbers)))
         rows = partial(self._keyed, partition_bins(every))
         return find_shared_boxes(self.engine, stage, rows, len(every), classes, progress)
 

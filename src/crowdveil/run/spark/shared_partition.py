@@ -4,7 +4,8 @@
                     FlowSums, by partition          Candidates     CandidateSums            SolvedClass             FlowPartition
 
 A class of time steps, all of them by default, has one partition of the map. Candidates are boxes that k people are behind; they
-and the boxes of the solution come to the driver, which sends them to all executors.
+and the boxes of the solution come to the driver, which sends them to all executors. Where boxes are cut again, the flows of all
+time steps of a class are needed together: one task solves the class as one machine does (WholeClass).
 """
 
 from __future__ import annotations
@@ -194,6 +195,37 @@ class SolvedClass:
         return _table([(number, pickle.dumps([*solved]))], self.schema)
 
 
+@dataclass(frozen=True)
+class WholeClass:
+    """Finds the boxes of a class from the packed rows of all of its time steps."""
+
+    stage: SharedStage
+    schema = _RESULT
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        """Return the boxes, with diagnostics; no row where nothing can be published."""
+        stage, made = self.stage, []
+        with engines.use(LocalEngine(1)):
+            flows = stage.reader(rows)
+            if flows is not None:
+                check_person_ids(flows)
+            for number, own in [] if flows is None else stage.by_class(flows):
+                begun = stage.shared.begin(sum_steps(own), stage.params)
+                if begun is not None:
+                    sums = stage.shared.add_up(own, begun, stage.params)
+                    made.append((number, pickle.dumps([*stage.shared.find_boxes(own, begun, sums, stage.params)])))
+        return _table(made, self.schema)
+
+
+def find_boxes_of_whole_classes(
+    engine: SparkEngine, stage: SharedStage, rows_by_class: Frame, classes: Ints, progress: Progress
+) -> dict[int, Sequence[Any]]:
+    """Find the boxes of each class of time steps in one task, from packed rows whose partition_id is their class."""
+    every, function = np.unique(classes), WholeClass(stage)
+    found = engine.map_groups(rows_by_class, "partition_id", function, function.schema, len(every))
+    return boxes_by_class(_by_class(engine.gather(found, progress)), every)
+
+
 def find_shared_boxes(
     engine: SparkEngine, stage: SharedStage, packed_rows: Callable[[], Frame], partitions: int, classes: Ints,
     progress: Progress,
@@ -207,8 +239,7 @@ def find_shared_boxes(
         return engine.map_groups(rows, key, function, function.schema, groups)
 
     def gathered(rows: Frame) -> dict[int, bytes]:
-        table = engine.gather(rows, progress)
-        return dict(zip(table["step_class"].to_pylist(), table["content"].to_pylist(), strict=True))
+        return _by_class(engine.gather(rows, progress))
 
     every = np.unique(classes)
     sums = mapped(packed_rows(), "partition_id", FlowSums(stage), partitions)
@@ -229,6 +260,10 @@ def facts_by_class(shared: Mapping[int, Sequence[Any]]) -> list[Sequence[float]]
     """Return the diagnostics of each class of time steps that has any."""
     found = [Solved(*boxes).facts.tolist() for _, boxes in sorted(shared.items())]
     return [facts for facts in found if facts]
+
+
+def _by_class(results: pa.Table) -> dict[int, bytes]:
+    return dict(zip(results["step_class"].to_pylist(), results["content"].to_pylist(), strict=True))
 
 
 def _class_of(rows: pa.Table) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdveil.engine.spark import TASKS_A_SLOT, Frame, SparkEngine
@@ -70,7 +71,7 @@ class SparkTrips:
     numbers, sizes
         Sorted numbers of the time steps, and the rows of each.
     crowd
-        The distinct people, or trips; of a table of flows without ids an upper bound of the people.
+        The distinct people, or trips; an upper bound of the people where `crowd_is_exact` is not set.
     crowd_is_exact
         Whether `crowd` is no upper bound.
     step_s
@@ -130,11 +131,23 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
 
 
 def summarize_trips(
-    engine: SparkEngine, trips: SparkTrips, reading: FlowReading, notes: ReadNotes, *, visited: bool, progress: Any
+    engine: SparkEngine,
+    trips: SparkTrips,
+    reading: FlowReading,
+    notes: ReadNotes,
+    *,
+    visited: bool,
+    k: int,
+    progress: Any,
 ) -> SparkTrips:
-    """Add the summary of the time steps, once rows were read; note bad rows, or raise. With `visited`, add visited tiles."""
+    """Add the summary of the time steps, once rows were read; note bad rows, or raise. With `visited`, add visited tiles.
+
+    People are counted only where there may be fewer than `k`, or where ids may differ in case alone.
+    """
     columns = trips.reader.columns
-    text = "SELECT step, note, sum(size) AS size, sum(crowd) AS crowd FROM {rows} GROUP BY step, note"
+    text = (
+        "SELECT step, note, sum(size) AS size, sum(crowd) AS crowd, max(crowd) AS least FROM {rows} GROUP BY step, note"
+    )
     figures = engine.gather(engine.sql(text, rows=trips.rows), progress).sort_by("step")
     noted = figures.filter(pc.is_valid(figures["note"]))
     _settle(dict(zip(noted["note"].to_pylist(), noted["size"].to_pylist(), strict=True)), trips.reader, reading, notes)
@@ -160,8 +173,9 @@ def summarize_trips(
         seen[tiles["tile"].to_numpy()] = True
         frame = replace(frame, visited_tiles=seen)
     frame = replace(frame, step_s=step_s)
-    crowd = int(crowds.sum()) if columns.user is None else _people(engine, trips, notes)
-    exact = columns.user is not None or trips.counts == "trips"
+    counted = columns.user is not None and (not _whole_number_ids(trips) or pc.max(steps["least"]).as_py() < k)
+    crowd = _people(engine, trips, notes) if counted else int(crowds.sum())
+    exact = counted or trips.counts == "trips"
     return replace(trips, numbers=numbers, sizes=sizes, crowd=crowd, step_s=step_s, frame=frame, crowd_is_exact=exact)
 
 
@@ -170,6 +184,10 @@ def flow_partition_reader(trips: SparkTrips, *, members: bool) -> FlowPartitionR
     return FlowPartitionReader(
         trips.reader.schema, trips.counts, trips.reader.steps, trips.step_s, trips.frame, members
     )
+
+
+def _whole_number_ids(trips: SparkTrips) -> bool:
+    return bool(pa.types.is_integer(trips.reader.schema.field("person").type))
 
 
 def _people(engine: SparkEngine, trips: SparkTrips, notes: ReadNotes) -> int:

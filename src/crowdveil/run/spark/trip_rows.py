@@ -34,11 +34,13 @@ BAD, INSTANTS, WALLS, SKIPPED, TWICE = "bad:", "instants", "walls", "skipped", "
 twice."""
 
 
+MOST_LEFT = 0.8
+"""Share of rows that may be left at most, so that adding up equal rows before they are sent is worth it."""
 PACKED_TRIPS = pa.schema(
     [("step", pa.int64()), ("note", pa.string()), ("size", pa.int64()), ("crowd", pa.int64()), ("packed", pa.binary())]
 )
-"""Packed rows of one step: how many rows, and an upper bound of their people, or of their trips where people are not known. A
-note has nothing else but its count, as the size."""
+"""Packed rows of one step: how many rows, and their people (an upper bound where people have no ids), or their trips where people
+are not known. A note has nothing else but its count, as the size."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ class TripReader:
         reader = OdReader(self.source, self.columns, names, self.tz, self.form, ReadNotes(), self.ids)
         held: list[pa.RecordBatch] = []
         notes: dict[str, int] = {}
+        left = 0.0
         for batch in chunks:
             if batch.num_rows == 0:
                 continue
@@ -96,28 +99,36 @@ class TripReader:
                 if n:
                     notes[note] = notes.get(note, 0) + n
             if sum(rows.num_rows for rows in held) >= PACK_ROWS:
-                yield self._packs(held)
+                packs, left = self._packs(held, left)
+                yield packs
                 held = []
         if held:
-            yield self._packs(held)
+            yield self._packs(held, left)[0]
         if notes:
             nothing: list[Any] = [None] * len(notes)
             yield record_batch([nothing, [*notes], [*notes.values()], nothing, nothing], PACKED_TRIPS)
 
-    def _packs(self, held: list[pa.RecordBatch]) -> pa.RecordBatch:
-        rows = self._combined(pa.Table.from_batches(held, self.schema))
+    def _packs(self, held: list[pa.RecordBatch], left: float) -> tuple[pa.RecordBatch, float]:
+        """Return the packed rows of chunks, and the share of rows that are left where equal ones are added up.
+
+        That is done only if few enough were `left` of the rows before: it takes as long as reading them.
+        """
+        rows = pa.Table.from_batches(held, self.schema)
+        if left < MOST_LEFT:
+            n, rows = len(rows), self._combined(rows)
+            left = len(rows) / max(n, 1)
         of_people = next((name for name in ("person", "people") if name in rows.column_names), "n")
         packed_rows = []
         for step, run in in_runs(rows, rows["step"].to_numpy()):
-            crowd = run.num_rows if of_people == "person" else pc.sum(run[of_people]).as_py()
-            packed_rows.append((step, None, run.num_rows, crowd, packed(run)))
-        return record_batch(list(zip(*packed_rows, strict=True)) or [()] * len(PACKED_TRIPS), PACKED_TRIPS)
+            crowd = pc.count_distinct(run["person"]) if of_people == "person" else pc.sum(run[of_people])
+            packed_rows.append((step, None, run.num_rows, crowd.as_py(), packed(run)))
+        return record_batch(list(zip(*packed_rows, strict=True)) or [()] * len(PACKED_TRIPS), PACKED_TRIPS), left
 
     def _combined(self, rows: pa.Table) -> pa.Table:
         """Add up rows with equal keys, since all rows go over the network."""
         keys = [name for name in ("step", "o", "d", "person") if name in rows.column_names]
         sums = [name for name in rows.column_names if name not in keys]
-        made = rows.group_by(keys).aggregate([(name, "sum") for name in sums])
+        made = rows.group_by(keys, use_threads=False).aggregate([(name, "sum") for name in sums])
         return made.rename_columns({f"{name}_sum": name for name in sums}).select(self.schema.names).cast(self.schema)
 
     def _keyed(self, rows: pa.RecordBatch) -> pa.RecordBatch:

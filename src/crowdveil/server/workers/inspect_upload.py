@@ -58,7 +58,7 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
     head = first.slice(0, ROWS_TYPED).to_pydict() if first is not None else {c: [] for c in source.columns}
     like = _looks_like(source)
     takes = request["takes"] or like or "flows"
-    roles = _roles(source, takes, request["values"])
+    roles = _roles(source, takes, request["values"] | request["files"])
     times = [] if first is None or "time" not in roles else _times(first, roles["time"], request["values"])
     return {
         "columns": [{"name": c, "type": _type(source.schema.field(c).type, head[c])} for c in source.columns],
@@ -86,7 +86,10 @@ def _looks_like(source: Source) -> str | None:
 def _roles(source: Source, takes: str, values: dict[str, Any]) -> dict[str, str]:
     """Which column each role is read from; of those that must be named and are not, none."""
     if takes == "flows":
-        named, tiled = {r: values.get(r) for r in ROLES}, any(values.get(way) is not None for way in _TILED)
+        named = {r: values.get(r) for r in ROLES}
+        tiled = any(values.get(way) is not None for way in _TILED) or (
+            False if values.get("zones") is not None else None
+        )
         try:
             found = find_od_columns(source, named, tiled, ReadNotes())
             return {r: c for r in ROLES if (c := getattr(found, r)) is not None}

@@ -19,10 +19,12 @@ from crowdveil.solve.trajectory.distances import Distance, Paths, SpatioTemporal
 BOX = "box"
 """The name of the aggregation that publishes boxes in place of points."""
 NAMES = extensions.OpenNames(
-    "crowdveil.aggregations", ("mean-trajectory", "closest-trajectory", "closest-locations", BOX)
+    "crowdveil.aggregations", ("mean-trajectory", "composed-trajectory", "closest-trajectory", "closest-locations", BOX)
 )
 AggregationName = Annotated[str, AfterValidator(NAMES.check), NAMES]
 """The name of an aggregation, for types and parameters: one of `AGGREGATIONS`, or of an installed package."""
+OWN_SHARE = 0.3
+"""Share of the nearest member in a composed trajectory, where the mean has the rest: a mean alone is shorter than its members."""
 DECIMALS = 5
 """Of published degrees that are no original position: about a meter."""
 
@@ -96,13 +98,33 @@ def _rounded(
 def _closest_trajectories(
     data: Trajectories, distance: Distance, members: Ints, offsets: Ints, mean: GroupTrajectories
 ) -> GroupTrajectories:
+    rows, made = take_slices(data.offsets, _nearest_members(data, distance, members, offsets, mean))
+    return GroupTrajectories(data.lon[rows], data.lat[rows], data.t[rows], made)
+
+
+def _nearest_members(
+    data: Trajectories, distance: Distance, members: Ints, offsets: Ints, mean: GroupTrajectories
+) -> Ints:
+    """Return the member of each group that is nearest to its mean; of equally near ones the first."""
     paths = plane_paths(data, mean)
     chosen = np.empty(len(offsets) - 1, np.int64)
     for g in range(len(chosen)):
         here = members[offsets[g] : offsets[g + 1]]
         chosen[g] = here[int(np.argmin(distance.between(paths.one(g), here)))]
-    rows, made = take_slices(data.offsets, chosen)
-    return GroupTrajectories(data.lon[rows], data.lat[rows], data.t[rows], made)
+    return chosen
+
+
+def _composed(
+    data: Trajectories, distance: Distance, members: Ints, offsets: Ints, mean: GroupTrajectories
+) -> GroupTrajectories:
+    from crowdveil.kernels.trajectory.aggregation import composed_times, mean_trajectories
+
+    rows, made = take_slices(data.offsets, _nearest_members(data, distance, members, offsets, mean))
+    *means, _ = mean_trajectories(members, offsets, *data.xy, data.t, data.offsets, made)
+    x, y = (m + OWN_SHARE * (own[rows] - m) for m, own in zip(means, data.xy, strict=True))
+    lon, lat = data.projection.to_globe(x, y)
+    t = composed_times(members, offsets, data.t, data.offsets, made)
+    return GroupTrajectories(rounded(lon, DECIMALS), np.round(lat, DECIMALS), t, made)
 
 
 def _closest_locations(
@@ -163,6 +185,11 @@ AGGREGATIONS: tuple[Aggregation, ...] = (
         "mean-trajectory",
         _rounded,
         "The mean of evenly matched points: no original position, rounded to five decimals of a degree.",
+    ),
+    Aggregation(
+        "composed-trajectory",
+        _composed,
+        "The mean, moved towards the nearest member, with its number of points, the start of one member and the pace of another.",
     ),
     Aggregation(
         "closest-trajectory",

@@ -10,6 +10,7 @@ from crowdveil.model.arrays import Ints, row_slices, take_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.aggregation import AggregationName, aggregate
+from crowdveil.solve.trajectory.box_grid import BoxGrid
 from crowdveil.solve.trajectory.distances import Distance, SpatioTemporal, make_distance
 from crowdveil.solve.trajectory.outliers import PublishedGroups, without_outliers
 
@@ -22,16 +23,19 @@ def release_groups(
     facts: dict[str, Any],
     *,
     suppress: float = 0.0,
+    grid: BoxGrid,
     time_weight: float | None = None,
 ) -> TrajectoryRelease:
     """Publish one copy of the trajectory of its group for each trajectory that has one (not -1).
 
     Up to a share `suppress` of the trajectories is suppressed, in whole groups with the largest distortion. With `time_weight`
-    what is nearest to the mean of a group is found by the spatio-temporal distance with this weight of time.
+    what is nearest to the mean of a group is found by the spatio-temporal distance with this weight of time. Bounds of boxes are
+    on `grid`.
     """
     members, offsets = group_members(group)
     nearest = distance if time_weight is None else make_distance(distance.paths, "spatiotemporal", time_weight)
-    groups = PublishedGroups(aggregate(data, nearest, members, offsets, how), members, offsets)
+    made = grid.round_outwards(aggregate(data, nearest, members, offsets, how))
+    groups = PublishedGroups(made, members, offsets)
     weight = distance.weight if isinstance(distance, SpatioTemporal) else 0.0
     return release_copies(without_outliers(data, groups, suppress, weight), facts)
 

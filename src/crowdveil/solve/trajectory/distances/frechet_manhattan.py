@@ -66,18 +66,6 @@ class FrechetManhattan:
         """Return distances from trajectories of the data to others, a row for each of `those`."""
         return np.array([self.from_one(i, to) for i in those.tolist()]).reshape(len(those), len(to))
 
-    def coupling(self, i: int, j: int) -> tuple[float, Ints]:
-        """Return the distance of two trajectories of the data and its coupling: points of both that meet, in two columns. With
-        `resampled` points are numbered after both were brought to the same moments.
-        """
-        from crowdveil.kernels.trajectory.frechet_manhattan_pairs import coupled_points
-        from crowdveil.kernels.trajectory.resampling import path_of
-
-        first, second = path_of(self.columns, i), path_of(self.columns, j)
-        made, _, pairs = coupled_points(first, second, self.resampled, self.exact)
-        apart = np.hypot(made[0, pairs[:, 0]] - made[3, pairs[:, 1]], made[1, pairs[:, 0]] - made[4, pairs[:, 1]])
-        return float(apart.mean()), pairs
-
     def _points(self, path: tuple[Floats, Floats, Floats]) -> tuple[Floats, Floats, Floats, Floats]:
         from crowdveil.kernels.trajectory.resampling import shares
 

@@ -1,0 +1,112 @@
+"""Run one method with several k, budgets and values of other parameters, and recommend one of them. Nothing is published."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from crowdveil import api
+from crowdveil.comparison.candidates import varied_values
+from crowdveil.comparison.flows import FlowSample
+from crowdveil.comparison.sweep import K, sweep_candidates
+from crowdveil.comparison.tables import Comparison
+from crowdveil.comparison.trajectories import K as K_OF_TRAJECTORIES
+from crowdveil.comparison.trajectories import TrajectoryComparisonParams, trajectory_sweep_candidates
+from crowdveil.io.notes import ReadNotes
+from crowdveil.model.flows import Flows
+from crowdveil.params import Params
+from crowdveil.reading import READINGS
+from crowdveil.registry import all_methods, find_method
+from crowdveil.server.kinds.base import JobRequest, Kind, Task, values_of
+from crowdveil.server.kinds.compare import MOST, Varied, check_measures, written
+from crowdveil.server.queue.files import FLOWS
+
+
+class TriedValues(Params):
+    """What a method is run with."""
+
+    k: list[int] | None = Field(None, min_length=1, max_length=MOST)
+    """Group sizes. Default: 5, 10 and 20 for flows, 2, 4 and 8 for trajectories."""
+    suppress: list[str | float] | None = Field(None, min_length=1, max_length=MOST)
+    """Budgets as shares, such as 5% or 0.05. Default: 5%, 10% and 20% for flows, if the method has one."""
+    vary: Varied | None = Field(None, max_length=MOST)
+    """Values of other parameters of the method by name; one value sets it for all runs."""
+
+
+class TriedTrips(TriedValues):
+    """What a method for flows is run with."""
+
+    suppress_trips: list[int] | None = Field(None, min_length=1, max_length=MOST)
+    """Budgets as numbers of trips, in place of shares."""
+
+
+def _models(name: str) -> tuple[type[Params], ...]:
+    takes = find_method(name).takes
+    own = (TriedTrips, FlowSample) if takes is Flows else (TriedValues, TrajectoryComparisonParams)
+    return (*own, READINGS[takes])
+
+
+def _tried(values: dict[str, Any], usual: tuple[int, ...]) -> dict[str, Any]:
+    """Return the values of a method with the usual k where none are given."""
+    return {"k": usual, **{n: v for n, v in values_of(values, TriedTrips).items() if v is not None}}
+
+
+def _check(name: str, values: dict[str, Any]) -> None:
+    """Raise where a method has no such parameter or a value is none of it, before anything is read."""
+    takes, varied = find_method(name).takes, varied_values(values.get("vary"))
+    if takes is Flows:
+        tried = _tried(values, K)
+        sweep_candidates(name, tried["k"], tried.get("suppress"), tried.get("suppress_trips"), varied)
+    else:
+        trajectory_sweep_candidates(name, _tried(values, K_OF_TRAJECTORIES)["k"], values.get("suppress"), varied)
+    check_measures(takes, values.get("measures"))
+
+
+def _run(task: Task) -> JobRequest:
+    takes, notes = find_method(task.name).takes, ReadNotes()
+    options: dict[str, Any] = {
+        "notes": notes, "progress": task.progress, "stage": task.stage,
+        **values_of(task.values | task.files, *_models(task.name)),
+    }  # fmt: skip
+    found: Comparison
+    if takes is Flows:
+        found = api.sweep(task.name, task.files["data"], **(options | _tried(task.values, K)))
+    else:
+        found = api.sweep_trajectories(
+            task.name, task.files["data"], **(options | _tried(task.values, K_OF_TRAJECTORIES))
+        )
+    return written(task, found, notes)
+
+
+def _swept() -> list[str]:
+    """Return the methods that have a k, or are for trajectories and have other parameters."""
+    return [
+        name for name, method in all_methods().items() if "k" in method.params.model_fields or method.takes is not Flows
+    ]
+
+
+def _find(name: str) -> str:
+    return find_method(name).name
+
+
+def _about(name: str) -> dict[str, Any]:
+    method = find_method(name)
+    return {"summary": method.summary, "takes": "flows" if method.takes is Flows else "trajectories"}
+
+
+KIND = Kind(
+    verb="sweep",
+    collection="sweeps",
+    summary="Run a method with several k and budgets, publishing nothing. The figures are exact and confidential.",
+    names=_swept,
+    find=_find,
+    models=_models,
+    required_files=lambda name: {"data": FLOWS},
+    optional_files=lambda name: {},
+    run=_run,
+    about=_about,
+    check=_check,
+    packed=True,
+    example={"k": [5, 10, 20], "suppress": ["5%", "10%"], "zone_id": "id"},
+)

@@ -1,0 +1,37 @@
+"""Synthetic data in memory: what `crowdveil.synth` writes to files."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crowdveil.model.arrays import Floats
+from crowdveil.model.globe import Box
+from crowdveil.model.tessellation import grid_over
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.model.trips import Trips
+from crowdveil.model.zones import Grid
+from crowdveil.synth.city import City
+from crowdveil.synth.trajectories import in_memory, trajectory_chunks
+from crowdveil.synth.trips import trip_chunks
+
+START = "2026-03-02"
+
+
+def make_trajectories(city: City, trajectories: int, *, days: int = 7, seed: int) -> Trajectories:
+    """Return the rows of `write_trajectories`, with ids from 0."""
+    return in_memory(trajectory_chunks(city, trajectories, days=days, start=START, seed=seed))
+
+
+def make_trips(city: City, trips: int, *, days: int = 7, start: str = START, seed: int) -> Trips:
+    """Return the rows of `write_trips`, with local time as UTC."""
+    chunks = [rows for _, rows in trip_chunks(city, trips, days=days, start=start, seed=seed)]
+    if not chunks:
+        no_tiles, no_rows = np.zeros(0, np.int32), np.zeros(0, np.int64)
+        return Trips(city.zones, no_tiles, no_tiles, no_rows, no_rows)
+    person, departure, origin, destination = (np.concatenate(column) for column in zip(*chunks, strict=True))
+    return Trips(city.zones, origin, destination, departure, person)
+
+
+def grid_frame(lon: Floats, lat: Floats, size_m: float) -> Grid:
+    """Return the grid of squares of `size_m` meters on the ground that covers all points."""
+    return grid_over(Box.of(lon, lat), size_m)
