@@ -1,9 +1,10 @@
 """Time and memory of whole runs at 1, 10 and 100 times the flows, time steps, tiles or points, with the exponents of growth.
 
 From Parquet to a verified release, without attack and report, in a process of its own for each size: `joint` on one matrix of
-10⁴ to 10⁶ flows on 3,000 tiles; on 7 to 720 hourly matrices like `nyc`; on 50,000 flows on 300 to 30,000 tiles; and `swapmob` on
-110,000 to 11 million points of drives in a month. A small run before loads libraries and kernels; its peak memory is what a
-process takes in any case, and is subtracted. An exponent of 1 means in proportion to the size, 0 a constant.
+10⁴ to 10⁶ flows on 3,000 tiles; on 7 to 720 hourly matrices like `nyc`; on 50,000 flows (45,000 on the fewest) on 300 to 30,000
+tiles; and `swapmob` on 110,000 to 11 million points of drives in a month. A small run before loads libraries and kernels; its
+peak memory is what a process takes in any case, and is subtracted. An exponent of 1 means in proportion to the size, 0 a
+constant.
 
 Arguments: some of flows, steps, tiles, points (default: all). The last figure is the memory of each unit (such as bytes a point)
 at the largest size of the last subject over that at a tenth of it.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.model.arrays import Ints, take_slices
+from crowdveil.model.arrays import Indices, Ints, take_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.swapping import equal_points
@@ -24,7 +24,11 @@ NEAR_S, FAR_M = 120, 2_000.0
 
 
 def with_linkage(
-    data: Trajectories, release: TrajectoryRelease, points: Ints, rng: np.random.Generator, same: Ints | None = None
+    data: Trajectories,
+    release: TrajectoryRelease,
+    points: Ints,
+    rng: np.random.Generator,
+    same: Indices | Ints | None = None,
 ) -> TrajectoryRelease:
     """Return a release of original points, each by its number in `points`, with the measured linkage among its facts."""
     if release.source is None:
@@ -35,7 +39,7 @@ def with_linkage(
 
 
 def measured_linkage(
-    data: Trajectories, points: Ints, offsets: Ints, source: Ints, same: Ints, rng: np.random.Generator
+    data: Trajectories, points: Ints, offsets: Ints, source: Ints, same: Indices | Ints, rng: np.random.Generator
 ) -> dict[str, Any]:
     """Measure how often two exact points of a trajectory match one published trajectory alone, and what it reveals; and how
     often the published trajectory nearest to a trajectory is its own.
@@ -99,7 +103,7 @@ def _holders(offsets: Ints, rows: Ints) -> Ints:
     return np.searchsorted(offsets, rows, side="right") - 1
 
 
-def _found(known: Ints, same: Ints, offsets: Ints) -> Ints:
+def _found(known: Indices | Ints, same: Indices | Ints, offsets: Ints) -> Ints:
     """Return the one trajectory with points equal to both known ones, -1 where there is none or more than one."""
     wanted = np.zeros(max(int(known.max(initial=-1)), int(same.max(initial=-1))) + 1, np.bool_)
     wanted[known] = True

@@ -29,7 +29,7 @@ def _new_table(rows: int) -> Indices | Ints:
     size = 16
     while size < 2 * rows:
         size *= 2
-    return np.full(size, -1, np.int32 if rows < 2**31 else np.int64)
+    return np.full(size, -1, np.int32) if rows < 2**31 else np.full(size, -1, np.int64)
 
 
 @kernel

@@ -109,7 +109,9 @@ def distinct(values: AnyArray, below: int) -> tuple[Ints, Ints]:
 def sorted_distinct(values: Ints) -> Ints:
     """Return the different values, rising. Sorting takes a tenth of the time of numpy's hash table, which `np.unique` uses."""
     rising = np.sort(values)
-    return rising[np.append(True, rising[1:] != rising[:-1])[: len(rising)]]
+    first: Mask = np.append(True, rising[1:] != rising[:-1])[: len(rising)]
+    found: Ints = rising[first]
+    return found
 
 
 def slice_sums(offsets: Ints, values: Ints) -> Ints:

@@ -306,7 +306,8 @@ class TrajectoryRelease(Tabular):
 
         low, high, _ = rows.indices(self.points)
         first, end = np.searchsorted(self.offsets, (low, high - 1), side="right") - (1, 0)
-        lengths = np.diff(np.clip(self.offsets[first : end + 1], low, high))
+        cuts: Ints = np.clip(self.offsets[first : end + 1], low, high)
+        lengths: Ints = np.diff(cuts)
         columns: dict[str, Any] = {
             "lat": self.lat[rows],
             "lon": self.lon[rows],
