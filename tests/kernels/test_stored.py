@@ -138,6 +138,7 @@ def test_keys_name_the_types_that_numba_compiles_for(value: object) -> None:
         [1],
         _Pair(np.arange(2), 2**64),
         np.arange(2).view(np.recarray),
+        np.arange(2, dtype=">i8"),
     ],
 )
 def test_other_arguments_are_left_to_numba(value: object) -> None:

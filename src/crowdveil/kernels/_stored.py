@@ -65,7 +65,7 @@ def key_of(values: Iterable[Any]) -> Key | None:
         kind = type(value)
         if kind is np.ndarray:
             flags = value.flags.num & _MATTER
-            if not flags & 0x100:
+            if not flags & 0x100 or not value.dtype.isnative:
                 return None
             parts.append((value.dtype, value.ndim, flags))
         elif kind in _SCALARS:
