@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec, module_from_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,6 +37,21 @@ def test_only_some_callers_do_without(name: str, caller: str, refused: bool) -> 
     else:
         exec("found = finder.find_spec(wanted)", names)
         assert names["found"] is None
+
+
+def test_modules_that_no_command_calls_are_stand_ins() -> None:
+    """Only when they are imported: a stand-in alone does not count as its package."""
+    spec = _Refusal().find_spec("pyproj.sync")
+    assert spec is not None
+    with pytest.raises(OSError, match="download nothing"):
+        _loaded(spec)._download_resource_file("grid.tif")
+
+
+def _loaded(spec: ModuleSpec) -> Any:
+    made = module_from_spec(spec)
+    assert spec.loader is not None
+    spec.loader.exec_module(made)
+    return made
 
 
 def test_a_run_imports_nothing_that_it_does_not_use(tmp_path: Path) -> None:

@@ -20,13 +20,30 @@ USERS = ("crowdveil.engine.spark", "crowdveil.run.spark")
 """Modules of ours whose libraries need these packages."""
 
 
+class _StandIn:
+    """A loader of a module that has only what other modules take from it."""
+
+    def __init__(self, content: dict[str, Any]) -> None:
+        self._content = content
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """Leave making the module to Python."""
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Fill the module."""
+        vars(module).update(self._content)
+
+
 class _Refusal:
-    """A finder of modules that finds none, and ends the search for unused ones."""
+    """A finder that ends the search for unused packages, and finds stand-ins of unused modules; it finds no other module."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Raise as if a package were not installed, for the callers that do without it."""
+        if name in STAND_INS:
+            return ModuleSpec(name, _StandIn(STAND_INS[name]))  # type: ignore[arg-type]
         if name not in UNUSED:
             return None
         caller = _caller(sys._getframe(1))
@@ -46,14 +63,6 @@ def leave_out_unused() -> None:
     """Leave out the unused packages in this process, once."""
     if not any(isinstance(finder, _Refusal) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Refusal())
-        for name, stand_in in STAND_INS.items():
-            sys.modules.setdefault(name, _module(name, stand_in))
-
-
-def _module(name: str, content: dict[str, Any]) -> ModuleType:
-    made = ModuleType(name)
-    vars(made).update(content)
-    return made
 
 
 def _refuse_download(*_: Any, **__: Any) -> None:
