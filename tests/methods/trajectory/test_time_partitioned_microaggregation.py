@@ -91,7 +91,10 @@ def test_one_interval_over_all_times_is_microaggregation() -> None:
     from crowdveil.methods.trajectory import microaggregation
 
     whole = microaggregation.run(
-        data, microaggregation.MicroaggregationParams(time_weight=0.3), np.random.default_rng(5), no_progress
+        data,
+        microaggregation.MicroaggregationParams(time_weight=0.3, aggregation="mean-trajectory", improve=0),
+        np.random.default_rng(5),
+        no_progress,
     )
     parts = _release(data, interval_s=10**9, time_weight=0.3, exchange=False)
     for column in ("lon", "lat", "t", "offsets", "source"):
