@@ -43,12 +43,7 @@ FILES = {
 MOVERS, QUERIES, WINDOWS = 5_000, 5_000, "300,600,1800,3600"
 KS = {"S": (3, 5, 10), "M": (3, 5, 10), "L": (3,), "O": (4,)}
 OURS: dict[str, Any] = {}
-THEIRS: dict[str, Any] = {
-    "time_weight": "mobidatalab",
-    "count_trajectories": True,
-    "aggregation": "mean-trajectory",
-    "improve": 0,
-}
+THEIRS: dict[str, Any] = {"time_weight": "mobidatalab", "count_trajectories": True}
 WAYS: dict[str, dict[str, Any]] = {
     "auto": OURS,
     "0.1": {"time_weight": 0.1},

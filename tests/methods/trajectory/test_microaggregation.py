@@ -191,22 +191,9 @@ def test_the_nearest_trajectory_may_weigh_time_otherwise() -> None:
 def test_parts_take_any_distance_of_two_trajectories(distance: str) -> None:
     data = make_movers(street_grid(1, side=8), 30, seed=4)
     params = TimePartitionedParams(k=3, interval_s=10**6, distance=distance, exchange=False)
-    one = MicroaggregationParams(k=3, distance=distance, aggregation="mean-trajectory")
+    one = MicroaggregationParams(k=3, distance=distance)
     made = run_by_parts(data, params, np.random.default_rng(0), no_progress)
     whole = run(data, one, np.random.default_rng(0), no_progress)  # one part of all is all of them
     assert made.lon.tolist() == whole.lon.tolist() and made.t.tolist() == whole.t.tolist()
     with pytest.raises(ParameterError, match="which graph is not"):
         TimePartitionedParams.checked({"distance": "graph"})
-
-
-def test_defaults_compose_and_exchange_one_round() -> None:
-    """Defaults are those of the table against mdl-anonymizer; with other distances nothing is exchanged."""
-    data = make_movers(street_grid(1, side=8), 30, seed=4)
-    stated = MicroaggregationParams(k=3, aggregation="composed-trajectory", improve=1)
-    made, again, plain = (
-        run(data, params, np.random.default_rng(0), no_progress)
-        for params in (MicroaggregationParams(k=3), stated, MicroaggregationParams(k=3, improve=0))
-    )
-    assert made.lon.tolist() == again.lon.tolist() and made.t.tolist() == again.t.tolist()
-    assert made.lon.tolist() != plain.lon.tolist()
-    assert MicroaggregationParams(k=3, distance="dtw").improve is None

@@ -71,7 +71,6 @@ METHODS: dict[str, Names] = {
             "aggregation_method": "aggregation",
             "aggregation_method.p_lambda": "aggregation_time_weight",
         },
-        defaults={"aggregation": "mean-trajectory", "improve": 0},
     ),
     "time-partitioned-microaggregation": Names(
         ("TimePartMicroaggregation",),

@@ -30,10 +30,6 @@ count more than space. The manifest has the weight as it was used, or one digit 
 With `distance = graph` trajectories without a chain of contemporaries between them are not in one group; components with fewer
 than k people are left out, and counted. `closest-trajectory` publishes one person's own trajectory for the whole group.
 
-A composed trajectory is the mean, moved by 0.3 towards the member nearest to it, with as many points as that has. It begins
-with the first member of the group, in the order of hashes, takes the time of the second for each part of the way, and ends no
-later than the last of all. A mean is shorter, has a mean number of points, and its times move to the middle of the data.
-
 MDAV groups the trajectories that are left last, whatever is between them. With `improve` near groups then exchange
 trajectories, in blocks of the map with other borders each round, as long as they get more compact: the sum over groups of the
 squared distances of their pairs over their size. Each keeps k people.
@@ -83,9 +79,6 @@ from crowdveil.solve.trajectory.mdav import Center, CenterAggregation
 from crowdveil.solve.trajectory.microaggregation import release_groups
 from crowdveil.solve.trajectory.swapping import owners
 
-IMPROVE = 1
-"""Rounds of exchange where none are given: the first lowers the loss most."""
-
 
 class MicroaggregationParams(BoxParams):
     """Parameters of microaggregation."""
@@ -94,13 +87,12 @@ class MicroaggregationParams(BoxParams):
     """Distance between trajectories."""
     time_weight: TimeWeight = "auto"
     """Weight of time in the spatio-temporal distance: auto, a number (0 is space alone), mobidatalab, or mean-ratio."""
-    aggregation: AggregationName = "composed-trajectory"
-    """Representative of a group: composed of several members, its mean, what is nearest to that, or boxes around it."""
+    aggregation: AggregationName = "mean-trajectory"
+    """Representative of a group: its mean, or the trajectory, or the single locations, nearest to it, or boxes around it."""
     aggregation_time_weight: float | None = Field(None, ge=0)
     """Weight of time in the choice of what is nearest to the mean; that of the distance where not given."""
-    improve: int | None = Field(None, ge=0, le=1000)
-    """Rounds in which near groups exchange trajectories where that makes them more compact, with spatiotemporal alone; one
-    where not given."""
+    improve: int = Field(0, ge=0, le=1000)
+    """Rounds in which near groups exchange trajectories where that makes them more compact; with spatiotemporal alone."""
     clustering: ClusteringName = "mdav"
     """How groups are made: mdav, pivots (with a Fréchet/Manhattan distance) or log-cost."""
     center: Center = "once"
@@ -137,8 +129,7 @@ def run(
     )
     group = find_clustering(params.clustering).make(problem)
     if isinstance(distance, SpatioTemporal):
-        rounds = IMPROVE if params.improve is None else params.improve
-        group = improve_groups(distance, group, person, params.k, rounds, progress)
+        group = improve_groups(distance, group, person, params.k, params.improve, progress)
     facts = {"time_weight": published_weight(params.time_weight, weight)} if params.distance == "spatiotemporal" else {}
     return release_groups(
         data,
