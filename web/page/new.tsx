@@ -17,6 +17,7 @@ import { ROLES, STATUS_WORDS } from "./words";
 const FIRST: Record<Takes, string[]> = { flows: ["zones", "step", "tz"], trajectories: ["tz", "zones"] };
 const FROM_PLACES = ["grid", "h3"];
 const SHOWN = 3;
+const LATER = ["box_grid_m", "box_grid_s"]; // of boxes alone
 const STATUSES = ["proven", "argued", "heuristic"];
 
 /** How much of the data was sent, while the rest of the page is used. */
@@ -148,7 +149,7 @@ function MethodChoice({ desk, edit, reason }: { desk: Desk; edit: (part: Partial
   const { form, draft, takes, set } = desk;
   const now = method(form, draft, takes);
   const k = now.fields.find((f) => f.name === "k"), own = now.fields.filter((f) => f !== k);
-  const plain = own.filter((f) => f.kind !== "bool"), shown = plain.slice(0, SHOWN);
+  const plain = own.filter((f) => f.kind !== "bool" && !LATER.includes(f.name)), shown = plain.slice(0, SHOWN);
   return <section aria-labelledby="s-method"><h2 id="s-method"><span class="n" aria-hidden="true">3</span> Method</h2>
     <div class="field"><label for="method">Method</label>
       <select id="method" value={now.name} aria-describedby="method-hint" onChange={(event) => edit({ method: { ...draft.method, [takes]: event.currentTarget.value } })}>
