@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from typing import Any
 
 from crowdveil.errors import InputError
@@ -30,6 +31,7 @@ def parse_crs(given: Any, name: str) -> Any:
 
     if isinstance(given, CRS):
         return given
+    given = _projjson(given)
     text = json.dumps(given) if isinstance(given, dict) else given
     if not isinstance(text, str) or len(text) > MAX_TEXT or _OTHER_FILES.search(text + " "):
         raise _unknown(name)
@@ -42,6 +44,14 @@ def parse_crs(given: Any, name: str) -> Any:
         return CRS.from_user_input(given)
     except (CRSError, UnicodeError, ValueError, TypeError, RecursionError):
         raise _unknown(name) from None
+
+
+def _projjson(given: Any) -> Any:
+    """Return PROJJSON that is given as text, as older versions of geopandas do, as an object; and all else as it is."""
+    if isinstance(given, str) and len(given) <= MAX_TEXT and given.lstrip().startswith("{"):
+        with suppress(ValueError, RecursionError):
+            return json.loads(given)
+    return given
 
 
 def _unknown(name: str) -> InputError:
