@@ -30,28 +30,24 @@ Analysis, CCS 2021.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from pydantic import Field
 
 from crowdveil.analysis.base import Analysis
 from crowdveil.analysis.calendar import Slots
-from crowdveil.analysis.estimates import Groups, estimate_chunks
 from crowdveil.analysis.reconstruction import align_rows
-from crowdveil.analysis.study import Study, StudySide
-from crowdveil.errors import InputError, Option, as_command_line, counted, import_extra, render
+from crowdveil.analysis.study import Study
+from crowdveil.analysis.topic_words import TopicParams, count_words, filled_counts, fit_topics, shares_of_words
+from crowdveil.errors import Option, as_command_line, counted, render
 from crowdveil.io.table_writer import open_table_writer
 from crowdveil.io.times import time_column
 from crowdveil.model.arrays import Floats, Ints, Labels
 from crowdveil.model.tabular import Tabular
-from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
-from crowdveil.solve.od.overlaps import Shares
 
 MAX_LISTED = 3
 """Flows of a topic in the summary."""
@@ -75,25 +71,6 @@ class TopicMatch(NamedTuple):
     topic: Ints
     distance: Floats
     original_topics: int
-
-
-class TopicParams(Params):
-    """Parameters of topics."""
-
-    topics: int = Field(5, ge=2, le=100)
-    """Number of topics."""
-    documents: Literal["week", "day", "step"] = "week"
-    """Documents: hours of the week, hours of the day, or time steps."""
-    words: Literal["zones", "areas"] = "zones"
-    """Words: pairs of zones, or pairs of areas of the release."""
-    flows: int = Field(10, ge=1)
-    """Number of main flows of a topic to report."""
-    most_flows: int = Field(2000, ge=2)
-    """Maximum number of words: the largest flows."""
-    rounds: int = Field(30, ge=1)
-    """Passes over all documents."""
-    seed: int = Field(0, ge=0, lt=2**32)
-    """Seed of the random start."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -235,67 +212,13 @@ class Topics(Tabular):
         ]
 
 
-class WordCounts(NamedTuple):
-    """Trips by document and flow.
-
-    Attributes
-    ----------
-    slots
-        The hours; None if documents are time steps.
-    names, places
-        Names of the zones or areas, and their centers.
-    keys
-        Flows that are words, as origin × zones + destination.
-    zones
-        Number of zones or areas.
-    documents
-        Hour or time step of each document that has trips.
-    counts
-        Trips of each flow (column) in each document (row), a sparse matrix.
-    """
-
-    slots: Slots | None
-    names: Labels
-    places: Floats
-    keys: Ints
-    zones: int
-    documents: Ints
-    counts: Any
-
-
-def count_words(study: Study, params: TopicParams, progress: Progress) -> WordCounts:
-    """Count the trips of the release by document and flow; with the original, over the largest flows of both."""
-    release = study.released.release
-    slots = None if params.documents == "step" else Slots.of([release], params.documents)
-    if slots is None and release.step_s is None:
-        raise InputError(
-            f"topics need time steps, but the release has none; make one with times and {Option('step', '1h')}."
-        )
-    side, names, places = _places(study, params)
-    keys = _largest(side, params.most_flows)
-    if study.original is not None:
-        keys = np.union1d(keys, _largest(study.original, params.most_flows))
-    counts, filled = _filled_counts(side, slots, keys, progress)
-    if len(filled) < 2 or len(keys) < 2:
-        raise InputError("topics need at least two hours and two flows with published trips; give a longer release.")
-    return WordCounts(slots, names, places, keys, side.shares.zones, filled, counts)
-
-
-def _filled_counts(side: StudySide, slots: Slots | None, keys: Ints, progress: Progress) -> tuple[Any, Ints]:
-    """Return trips by document and flow, and the documents, of those that have trips."""
-    groups = Groups.steps(side.release) if slots is None else slots.groups(side.release)
-    counts = _counts(side, groups, keys, progress)
-    filled = np.flatnonzero(counts.sum(axis=1) > 0)
-    return counts[filled], filled
-
-
 def run(study: Study, params: TopicParams, progress: Progress) -> Topics:
     """Count trips by document and flow, and find the topics."""
     words = count_words(study, params, progress)
     hours, flows, share, empty = _not_empty(words.counts, params)
     match = None
     if study.original is not None:
-        original, _ = _filled_counts(study.original, words.slots, words.keys, progress)
+        original, _ = filled_counts(study.original, words.slots, words.keys, progress)
         match = match_topics(flows, _not_empty(original, params)[1])
     covered = float(words.counts.sum() / study.released.release.volume.sum())
     origin, destination = words.keys // words.zones, words.keys % words.zones
@@ -349,67 +272,6 @@ def _as_json(match: TopicMatch) -> dict[str, Any]:
         "distance_from_original": far,
         "topics_of_original": match.original_topics,
     }
-
-
-def _places(study: Study, params: TopicParams) -> tuple[StudySide, Labels, Floats]:
-    """Return the flows between zones or areas, with names and centers of these."""
-    if params.words == "areas" and study.original is not None:
-        raise InputError(
-            Option("words"), f"the original has no areas; compare topics of zones, or leave {Option('original')} out."
-        )
-    if params.words == "zones":
-        zones = study.zones
-        return study.released, zones.ids, np.column_stack([zones.lon, zones.lat])
-    areas = study.released.release.areas
-    n, one = len(areas), np.ones(len(areas))
-    alone = Shares(n, np.arange(n + 1), np.arange(n, dtype=np.int32), one, one, np.ones(n, np.bool_))
-    tiles = np.column_stack([areas.zones.lon, areas.zones.lat])[areas.tiles]
-    middle = np.add.reduceat(tiles, areas.offsets[:-1], axis=0) / areas.size[:, None] if n else np.zeros((0, 2))
-    return StudySide(study.released.release, alone), areas.names, middle
-
-
-def _largest(side: StudySide, most: int) -> Ints:
-    """Return the keys (origin × zones + destination) of the largest flows over all time, ascending."""
-    everything = Groups.all(side.release)
-    chunks = [(_keys(side, c.origin, c.destination), c.volume) for c in estimate_chunks(side, everything)]
-    keys, volume = (np.concatenate(column) for column in zip(*chunks, strict=True))
-    top = np.sort(np.argsort(-volume, kind="stable")[:most])
-    chosen: Ints = keys[top]
-    return chosen
-
-
-def _keys(side: StudySide, origin: Any, destination: Any) -> Ints:
-    keys: Ints = origin.astype(np.int64) * side.shares.zones + destination
-    return keys
-
-
-def _counts(side: StudySide, groups: Groups, keys: Ints, progress: Progress) -> Any:
-    """Return trips by document and flow as a sparse matrix."""
-    from scipy.sparse import csr_array
-
-    total = csr_array((groups.count, len(keys)), dtype=np.float64)
-    for chunk in estimate_chunks(side, groups, progress=progress):
-        key = _keys(side, chunk.origin, chunk.destination)
-        index = np.minimum(np.searchsorted(keys, key), max(len(keys) - 1, 0))
-        known = keys[index] == key if len(keys) else np.zeros(len(key), np.bool_)
-        cells = chunk.group[known], index[known]
-        total = total + csr_array((chunk.volume[known], cells), shape=total.shape)
-    return total
-
-
-def fit_topics(counts: Any, topics: int, rounds: int, seed: int) -> tuple[Any, Floats]:
-    """Return the model of topics, and their shares in each document."""
-    decomposition = import_extra("sklearn.decomposition", "scikit-learn", "analysis", "finding topics")
-    model = decomposition.LatentDirichletAllocation(topics, max_iter=rounds, random_state=seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # deprecations of sparse matrices do not matter here
-        hours = model.fit_transform(counts)
-    return model, np.asarray(hours, np.float64)
-
-
-def shares_of_words(model: Any) -> Floats:
-    """Return the share of each flow (column) in each topic (row) of a model."""
-    return np.asarray(model.components_ / model.components_.sum(axis=1, keepdims=True), np.float64)
 
 
 ANALYSIS = Analysis(

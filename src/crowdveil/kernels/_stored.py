@@ -170,7 +170,7 @@ def link(code: Code, function: Callable[..., Any]) -> Callable[..., Any]:
 
 @cache
 def machine() -> list[str]:
-    """Return what compiled code depends on beside its sources: versions, the processor, and numba's settings."""
+    """Return what compiled code depends on besides its sources: versions, the processor, and numba's settings."""
     import llvmlite
     from llvmlite import binding
 
@@ -181,7 +181,7 @@ def machine() -> list[str]:
 
 
 def known_symbols() -> set[str]:
-    """Return the names that code may use beside those of the process itself."""
+    """Return the names that code may use besides those of the process itself."""
     return set(_runtime().symbols)
 
 
