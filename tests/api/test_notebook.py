@@ -140,7 +140,7 @@ def test_an_interactive_map_shows_published_trips_and_asks_no_server(
     rows = [feature["properties"] for feature in shapes["features"]]
     flows = result.flows.to_pandas()
     assert {row["area"]: row["trips"] for row in rows if row["trips"]} == (
-        flows[flows.volume > 0].groupby("origin_area").volume.sum().to_dict()
+        flows[flows.volume > 0].groupby("origin_area", observed=True).volume.sum().to_dict()
     )
     size = dict(zip(result.areas.arrow["area"].to_pylist(), result.areas.arrow["area_km2"].to_pylist(), strict=True))
     assert [size[row["area"]] for row in rows] == sorted((size[row["area"]] for row in rows), reverse=True)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyogrio
 import pytest
 from hostile import SECRET, Hostile, Listener, make_secret, unsafe_matrix, unsafe_zones
 
@@ -79,10 +80,8 @@ def test_hostile_matrices_are_refused(name: str, says: str, attack: tuple[Path, 
 def test_the_attacks_are_real(attack: tuple[Path, Path, Listener]) -> None:
     """The libraries give the secret away where they are let, so that refusing means something."""
     folder, _, listener = attack
-    assert all(
-        SECRET in unsafe_zones(folder / name)
-        for name in ("gdalg.json", "gdalg.geojson", "vrt.geojson", "vrt.gpkg", "vrt.shp")
-    )
+    pipelines = ("gdalg.json", "gdalg.geojson") if pyogrio.__gdal_version__ >= (3, 11) else ()
+    assert all(SECRET in unsafe_zones(folder / name) for name in (*pipelines, "vrt.geojson", "vrt.gpkg", "vrt.shp"))
     assert all(SECRET[:8] in unsafe_matrix(folder / f"{name}.omx") for name in ("link", "virtual"))
     assert "id,WKT" in unsafe_matrix(folder / "storage.omx")
     before = listener.asked

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 import pyarrow as pa
@@ -86,9 +87,16 @@ def normalized_ids(column: Any, what: str) -> Any:
         raise InputError(what, f"wanted ids, but the column holds {array.type}; give text or whole numbers.") from None
 
 
+def _composed(text: Any) -> Any:
+    """Return text in NFC. Python composes it, once for each id: pyarrow before 26 decomposes instead."""
+    known = text.dictionary_encode()
+    composed = [normalize("NFC", value) for value in known.dictionary.to_pylist()]
+    return pa.array(composed, pa.string()).take(known.indices)
+
+
 def _normalized(text: Any) -> Any:
     if not pc.all(pc.string_is_ascii(text)).as_py():
-        text = pc.utf8_normalize(text, form="NFC")
+        text = _composed(text)
     text = pc.utf8_trim_whitespace(text)
     missing = pc.is_in(text, pa.array(MISSING))
     if pc.any(missing).as_py():
