@@ -64,6 +64,37 @@ def smallest_difference(*folders: Path) -> int | None:
     return min([size for size in found if size], default=None)
 
 
+@pytest.mark.parametrize("folded_first", [False, True])
+@pytest.mark.parametrize("later", [3, 12])
+def test_folded_releases_are_audited_against_others(
+    ledger: Path, tmp_path: Path, later: int, folded_first: bool
+) -> None:
+    """Twenty people on a Monday at eight, and others a week later: too few of them follow from both releases."""
+    seconds = [4 * 86400 + 8 * 3600 + (7 * 86400 if i >= 20 else 0) + i for i in range(20 + later)]
+    table = pa.table(
+        {
+            "origin": ["n"] * len(seconds),
+            "destination": ["s"] * len(seconds),
+            "time": pa.array(np.array(seconds) * 1_000_000, pa.timestamp("us")),
+            "user_id": range(len(seconds)),
+        }
+    )
+    pq.write_table(table, tmp_path / "weeks.parquet")
+    runs: list[tuple[str, dict[str, Any]]] = [("hours", {}), ("folded", {"fold": "1w"})]
+    (first, options), (second, others) = runs[::-1] if folded_first else runs
+    release(tmp_path / "weeks.parquet", tmp_path / first, "1h", ledger=ledger, **options)
+    if later < 10:
+        with pytest.raises(GuaranteeViolatedError, match=f"leaves {later} people") as refused:
+            release(tmp_path / "weeks.parquet", tmp_path / second, "1h", ledger=ledger, **others)
+        assert "corrected" not in str(refused.value) and not (tmp_path / second).exists()
+    else:
+        release(tmp_path / "weeks.parquet", tmp_path / second, "1h", ledger=ledger, **others)
+        with pytest.raises(InputError, match="folded alike"):
+            crowdveil.attack("releases", tmp_path / first, tmp_path / second)
+        assert crowdveil.ledger_check(ledger, tmp_path / "folded", tmp_path / "weeks.parquet").passed
+    assert entries(Ledger(ledger))[0].overlaps((11 * 86400, 12 * 86400))
+
+
 @pytest.mark.parametrize("with_ledger", [False, True])
 def test_an_adversary_subtracts_two_releases_unless_a_ledger_is_used(
     trips: Path, ledger: Path, tmp_path: Path, with_ledger: bool

@@ -146,7 +146,7 @@ def examine(ledger: Ledger, candidate: Candidate, written: WrittenRelease | None
     changes: list[dict[str, Any]] = []
     if written is not None:
         boxes = boxes_of_table(written, candidate.step_s)
-        changed = small_changes(ledger, against, records, published, boxes, candidate.k)
+        changed = small_changes(ledger, against, records, published, boxes, candidate)
         unit_column = "people" if "people" in written.data.column_names else "trips"
         seen = differing(changed, ledger, written.column("volume"), written.column(unit_column))
         changes = [describe.change(change) for change in sorted(seen, key=lambda one: one.people)[:MOST_LEAKS]]
