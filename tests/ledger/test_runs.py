@@ -18,7 +18,9 @@ import crowdveil
 from crowdveil.cli.main import cli
 from crowdveil.errors import GuaranteeViolatedError, InputError, ParameterError
 from crowdveil.io.written_release import file_hash
+from crowdveil.ledger.audit import Derivation
 from crowdveil.ledger.entries import entries
+from crowdveil.ledger.examination import distinct
 from crowdveil.ledger.listing import entry_lines
 from crowdveil.ledger.store import Ledger
 from crowdveil.run.manifest import folder_entry, write_manifest
@@ -121,7 +123,14 @@ def test_a_refused_run_leaves_nothing(trips: Path, ledger: Path, tmp_path: Path)
     assert [(entry.name, entry.state) for entry in entries(Ledger(ledger))] == [("hours", "published")]
     said = "\n".join(crowdveil.ledger_explain(ledger))
     assert "day: refused" in said and "leaves 3 people" in said
+    assert "audited against entry 1\n" in said and "1 derivation, the smallest sets first:" in said
     assert crowdveil.ledger_verify(ledger)[0].startswith("3 lines, 1 entry")
+
+
+def test_a_set_is_explained_once_although_several_overlaps_lie_in_it() -> None:
+    one = Derivation("day", np.array([1, 2]), "hours", np.array([3]), 4, 10)
+    same, other = one._replace(added=np.array([1, 2])), one._replace(subtracted=np.array([4]))
+    assert distinct([one, same, other]) == [one, other]
 
 
 def test_a_release_that_gives_nothing_new_passes(trips: Path, ledger: Path, tmp_path: Path) -> None:

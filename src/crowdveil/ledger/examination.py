@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -141,7 +141,7 @@ def examine(ledger: Ledger, candidate: Candidate, written: WrittenRelease | None
         return Examination(against, k, unit, None)
     found = audit(records, published[0], published[1:], k)
     describe = _Describer(ledger, candidate, against, written, _overlaps(found, published[1:]))
-    smallest = sorted(found.leaks, key=lambda leak: (leak.size, len(leak.added) + len(leak.subtracted)))
+    smallest = distinct(sorted(found.leaks, key=lambda leak: (leak.size, len(leak.added) + len(leak.subtracted))))
     leaks = [describe(leak) for leak in smallest[:MOST_LEAKS]]
     changes: list[dict[str, Any]] = []
     if written is not None:
@@ -151,6 +151,14 @@ def examine(ledger: Ledger, candidate: Candidate, written: WrittenRelease | None
         seen = differing(changed, ledger, written.column("volume"), written.column(unit_column))
         changes = [describe.change(change) for change in sorted(seen, key=lambda one: one.people)[:MOST_LEAKS]]
     return Examination(against, k, unit, found, leaks, changes)
+
+
+def distinct(leaks: Iterable[Derivation]) -> list[Derivation]:
+    """Return derivations once each, the first of equal ones: several overlaps may lie in one set."""
+    found: dict[tuple[str, bytes, bytes], Derivation] = {}
+    for leak in leaks:
+        found.setdefault((leak.release, leak.added.tobytes(), leak.subtracted.tobytes()), leak)
+    return list(found.values())
 
 
 class Aligned(NamedTuple):
