@@ -77,11 +77,11 @@ class InProcess:
     """A server that runs jobs in this process, from what a command sends."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.job = folder, dict[str, Any]()
+        self.folder, self.job, self.sent = folder, dict[str, Any](), dict[str, Any]()
 
     def start(self, room: str, name: str, parameters: Any, files: Any, progress: Any) -> dict[str, Any]:
         kind = next(kind for kind in KINDS.values() if kind.collection == room)
-        sent = json.loads(json.dumps(parameters))
+        self.sent = sent = json.loads(json.dumps(parameters))
         named = {field: str(path) for field, path in files.items()}
         kind.checked(name, sent, named)
         (self.folder / "made").mkdir()
@@ -114,6 +114,7 @@ def test_the_command_on_a_server_is_that_of_here(
     ran, sent = command(*line, "-o", "local"), command(*line, "-o", "fetched", "--server", "https://x.example")
     assert (ran.code, sent.code) == (0, 0), sent.err
     assert sent.err == ran.err and "change the number with --sample" in ran.err
+    assert server.sent.get("method_parameters") == ({"include_empty": "false"} if case == "sweep" else None)
     name = f"{'sweep' if case == 'sweep' else 'summary'}.csv"
     made, fetched = (pyarrow.csv.read_csv(here / folder / name) for folder in ("local", "fetched"))
     assert made.drop_columns("seconds").equals(fetched.drop_columns("seconds"))
