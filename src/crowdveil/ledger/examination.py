@@ -331,9 +331,12 @@ def refuse(name: str, examination: Examination) -> None:
     changed = (
         f"If the data were corrected, keep values with {Option('keep_unchanged')}. " if examination.changes else ""
     )
+    instead = f"Derive it from the earlier release (crowdveil derive), repair it with {Option('repair')}"
+    if examination.against[0].kind == "locations":  # maps are neither derived nor repaired
+        instead = "Use the earlier map instead"
     raise GuaranteeViolatedError(
         name,
         f"it was not published, since with earlier releases sets of fewer than {worst['needed']:,} {examination.unit} can be "
-        f"derived from {counted(rows, 'row')}; the smallest: {sentence(worst, examination.unit, 3)}. {changed}Derive it from "
-        f"the earlier release (crowdveil derive), repair it with {Option('repair')}, or see crowdveil ledger explain.",
+        f"derived from {counted(rows, 'row')}; the smallest: {sentence(worst, examination.unit, 3)}. {changed}{instead}, or see "
+        "crowdveil ledger explain.",
     )
