@@ -146,6 +146,25 @@ def test_what_means_nothing_is_refused_before_a_file_is_read(case: str) -> None:
         KINDS[verb].checked(name, values, {"data": "missing.csv"})
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["sweep", "suppression", "trips.csv", "--k", "x"],
+        ["sweep", "suppression", "trips.csv", "--k", ""],
+        ["sweep", "joint", "trips.csv", "--suppress-trips", "a"],
+        ["sweep", "microaggregation", "trips.csv", "--k", "x"],
+        ["compare", "trips.csv", "--methods", "suppression", "--measures", "nothing"],
+        ["compare", "trips.csv", "--methods", "suppression", "--sample", "0"],
+    ],
+)
+def test_the_sentence_on_a_server_is_that_of_here(
+    line: list[str], here: Path, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_jobs, "remote", lambda url: InProcess(here))
+    local, remote = command(*line), command(*line, "--server", "https://x.example")
+    assert (remote.code, remote.sentence) == (local.code, local.sentence) and local.code == 2
+
+
 def test_a_server_compares_one_input(here: Path, command: Any) -> None:
     for more in (["trips.csv"], ["--grids", "1km,2km"]):
         ran = command("compare", "trips.csv", *more, "--methods", "suppression", "--server", "https://x.example")

@@ -21,10 +21,10 @@ from crowdveil.cli.options import given, options_of
 from crowdveil.cli.remote_jobs import remote_target, server_options
 from crowdveil.comparison.candidates import data_kind_of, varied_values
 from crowdveil.comparison.flows import FlowSample
-from crowdveil.comparison.sweep import SUPPRESS, K, Sweep
+from crowdveil.comparison.sweep import SUPPRESS, K, Sweep, sweep_candidates
 from crowdveil.comparison.tables import SWEEP_FILE, check_folder
 from crowdveil.comparison.trajectories import K as K_OF_TRAJECTORIES
-from crowdveil.comparison.trajectories import TrajectoryComparisonParams, TrajectorySweep
+from crowdveil.comparison.trajectories import TrajectoryComparisonParams, TrajectorySweep, trajectory_sweep_candidates
 from crowdveil.errors import Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.trajectories import Trajectories
@@ -47,6 +47,7 @@ def _call(
         )
     budgets = {"suppress": suppress, "suppress_trips": suppress_trips}
     if server is not None:
+        _check_trials(method, k, suppress, suppress_trips, vary, trajectories=trajectories)
         name, own = named_parameters(method, "joint:splits=dyadic")
         asked: dict[str, Any] = {n: None if text is None else listed(text) for n, text in {"k": k, **budgets}.items()}
         asked |= {"vary": varied_values(vary) or None, "method_parameters": own or None}
@@ -67,6 +68,17 @@ def _call(
             found = api.sweep(method, data, k=listed(k) if k is not None else K, suppress_trips=trips, **options)
     show_notes(notes)
     show_comparison(found, output, overwrite=overwrite)
+
+
+def _check_trials(
+    method: str, k: str | None, suppress: str | None, suppress_trips: str | None, vary: tuple[str, ...], *, trajectories: bool
+) -> None:  # fmt: skip
+    """Raise where the values of a sweep mean nothing, before anything is sent."""
+    shares, trips = (None if text is None else listed(text) for text in (suppress, suppress_trips))
+    if trajectories:
+        trajectory_sweep_candidates(method, listed(k) if k else K_OF_TRAJECTORIES, shares, varied_values(vary))
+    else:
+        sweep_candidates(method, listed(k) if k is not None else K, shares, trips, varied_values(vary))
 
 
 _OPTIONS = {
