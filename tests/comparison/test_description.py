@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import crowdveil
+from crowdveil.comparison import description
 from crowdveil.comparison.description import areas_of_size, describe_flows
 from crowdveil.errors import ParameterError
 from crowdveil.io.flows import with_trees
+from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.synth.profiles import PROFILES, make_profile
 from crowdveil.testing import flows as any_flows
 
@@ -70,6 +72,23 @@ def test_joined_steps_and_tiles_are_counted_as_one() -> None:
     assert found["tiles", 4].shares == pytest.approx((share,))
     shares = [found["time steps", n].shares[0] for n in (1, 2)]
     assert shares[0] <= shares[1]
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_a_picture_by_time_step_is_drawn_where_there_are_several(
+    steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    figures: list[Any] = []
+
+    def kept(*size: float) -> Any:
+        figures.append(new_figure(*size))
+        return figures[-1]
+
+    monkeypatch.setattr(description, "new_figure", kept)
+    flows = make_profile("nyc", np.random.default_rng(1), steps)
+    describe_flows(flows, [6, 10], suggest=False).plot(tmp_path / "d.png")
+    assert len(figures[0].axes) == min(steps, 2)
 
 
 def test_the_command_the_files_and_python_say_the_same(

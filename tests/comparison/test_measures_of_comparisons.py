@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from crowdveil.model.canonical import canonical
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.registry import find_method
+from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.solve.od.forest import Forest
 from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
@@ -63,8 +65,6 @@ def test_the_multiplier_is_the_largest_value_of_the_concave_function(flows: Flow
     found = crowdveil.compare(flows, ["atg-dual:v_target=200", "oigh"], k=5, measures="multiplier,v-target")
     dual, oigh = found.outcomes
     assert np.isnan(oigh.by_step["multiplier"]).all() and set(dual.by_step["v-target"].tolist()) == {200.0}  # type: ignore[union-attr]
-    from fractions import Fraction
-
     sampled = sample_matrices(flows, None, 5)
     system = RegionSpace.trees(sampled)
     for step in range(sampled.steps):
@@ -77,6 +77,27 @@ def test_the_multiplier_is_the_largest_value_of_the_concave_function(flows: Flow
             return solved.cost + at * (solved.suppressed - budget)
 
         best = Fraction(dual.by_step["multiplier"][step]).limit_denominator(10**6)  # type: ignore[union-attr]
+        assert all(value(best) + Fraction(1, 100) >= value(best * Fraction(n, 100)) for n in range(0, 300, 7))
+
+
+def test_the_multiplier_of_joint_maximizes_the_function_of_its_boxes(flows: Flows) -> None:
+    """As for `atg-dual`, over all boxes; with cuts it is the multiplier of the partition that is cut."""
+    names = ["joint", "joint:refine=true", "atg-soft:price=0.2"]
+    joint, cut, soft = crowdveil.compare(flows, names, k=5, measures="multiplier").outcomes
+    multipliers = joint.by_step["multiplier"]  # type: ignore[union-attr]
+    assert np.isfinite(multipliers).all() and (multipliers == cut.by_step["multiplier"]).all()  # type: ignore[union-attr]
+    sampled = sample_matrices(flows, None, 5)
+    assert soft.by_step["multiplier"] == pytest.approx(0.2 * len(sampled.zones))  # type: ignore[union-attr]
+    system = RegionSpace.trees(sampled)
+    for step in range(sampled.steps):
+        boxes = BoxSpace.of(sampled, step, system, 5)
+        budget = boxes.total // 10
+        best = Fraction(multipliers[step]).limit_denominator(10**6)
+
+        def value(at: Fraction, boxes: BoxSpace = boxes, budget: int = budget) -> Fraction:
+            cost, suppressed, _ = boxes.solve_at(at)
+            return cost + at * (suppressed - budget)
+
         assert all(value(best) + Fraction(1, 100) >= value(best * Fraction(n, 100)) for n in range(0, 300, 7))
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import crowdveil
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.ledger.alignment import Covered, align
 from crowdveil.ledger.records import Inputs, read_records
@@ -66,6 +66,28 @@ def test_hashes_are_keyed() -> None:
     assert len(np.intersect1d(first.source, second.source)) == 0
     assert first.person is not None and second.person is not None
     assert len(np.intersect1d(first.person, second.person)) == 0
+
+
+@pytest.mark.parametrize("first_day", ["2024-03-08", "2024-10-30"])
+@pytest.mark.parametrize("fold", ["1d", "1w", "2w"])
+def test_every_record_lies_in_its_folded_flow(fold: str, first_day: str) -> None:
+    """Clocks of New York change within the weeks."""
+    rng = np.random.default_rng(2)
+    begin = np.datetime64(first_day, "us")
+    times = pa.array(begin + rng.integers(0, 24 * 86400, 600).astype("timedelta64[s]"), pa.timestamp("us"))
+    table = trips(600).set_column(2, "time", times)
+    reading = FlowReading.checked({"step": "6h", "tz": "America/New_York", "fold": fold})
+    flows = read(Flows, table, reading, ReadNotes())
+    found = read_records(table, reading, flows, None, KEY)
+    records, period = found.records, found.period
+    assert np.array_equal(np.bincount(records.cell, records.volume, len(flows.origin)), flows.volume)
+    people = set(zip(records.cell.tolist(), np.asarray(records.person).tolist(), strict=True))
+    assert np.array_equal(np.bincount([c for c, _ in people], minlength=len(flows.origin)), flows.people)
+    assert np.array_equal(records.source, records_of(table, tz="America/New_York").records.source)
+    assert period is not None and found.fold == fold
+    assert period[0] < begin.astype(np.int64) // 1_000_000 + 86400 and period[1] - period[0] > 23 * 86400
+    with pytest.raises(ParameterError, match="by their time steps"):
+        read_records(flows, reading, flows, None, KEY)
 
 
 @pytest.mark.parametrize("step", ["1h", "1d", "all"])

@@ -18,7 +18,9 @@ import crowdveil
 from crowdveil.cli.main import cli
 from crowdveil.errors import GuaranteeViolatedError, InputError, ParameterError
 from crowdveil.io.written_release import file_hash
+from crowdveil.ledger.audit import Derivation
 from crowdveil.ledger.entries import entries
+from crowdveil.ledger.examination import distinct
 from crowdveil.ledger.listing import entry_lines
 from crowdveil.ledger.store import Ledger
 from crowdveil.run.manifest import folder_entry, write_manifest
@@ -64,6 +66,37 @@ def smallest_difference(*folders: Path) -> int | None:
     return min([size for size in found if size], default=None)
 
 
+@pytest.mark.parametrize("folded_first", [False, True])
+@pytest.mark.parametrize("later", [3, 12])
+def test_folded_releases_are_audited_against_others(
+    ledger: Path, tmp_path: Path, later: int, folded_first: bool
+) -> None:
+    """Twenty people on a Monday at eight, and others a week later: too few of them follow from both releases."""
+    seconds = [4 * 86400 + 8 * 3600 + (7 * 86400 if i >= 20 else 0) + i for i in range(20 + later)]
+    table = pa.table(
+        {
+            "origin": ["n"] * len(seconds),
+            "destination": ["s"] * len(seconds),
+            "time": pa.array(np.array(seconds) * 1_000_000, pa.timestamp("us")),
+            "user_id": range(len(seconds)),
+        }
+    )
+    pq.write_table(table, tmp_path / "weeks.parquet")
+    runs: list[tuple[str, dict[str, Any]]] = [("hours", {}), ("folded", {"fold": "1w"})]
+    (first, options), (second, others) = runs[::-1] if folded_first else runs
+    release(tmp_path / "weeks.parquet", tmp_path / first, "1h", ledger=ledger, **options)
+    if later < 10:
+        with pytest.raises(GuaranteeViolatedError, match=f"leaves {later} people") as refused:
+            release(tmp_path / "weeks.parquet", tmp_path / second, "1h", ledger=ledger, **others)
+        assert "corrected" not in str(refused.value) and not (tmp_path / second).exists()
+    else:
+        release(tmp_path / "weeks.parquet", tmp_path / second, "1h", ledger=ledger, **others)
+        with pytest.raises(InputError, match="folded alike"):
+            crowdveil.attack("releases", tmp_path / first, tmp_path / second)
+        assert crowdveil.ledger_check(ledger, tmp_path / "folded", tmp_path / "weeks.parquet").passed
+    assert entries(Ledger(ledger))[0].overlaps((11 * 86400, 12 * 86400))
+
+
 @pytest.mark.parametrize("with_ledger", [False, True])
 def test_an_adversary_subtracts_two_releases_unless_a_ledger_is_used(
     trips: Path, ledger: Path, tmp_path: Path, with_ledger: bool
@@ -90,7 +123,14 @@ def test_a_refused_run_leaves_nothing(trips: Path, ledger: Path, tmp_path: Path)
     assert [(entry.name, entry.state) for entry in entries(Ledger(ledger))] == [("hours", "published")]
     said = "\n".join(crowdveil.ledger_explain(ledger))
     assert "day: refused" in said and "leaves 3 people" in said
+    assert "audited against entry 1\n" in said and "1 derivation, the smallest sets first:" in said
     assert crowdveil.ledger_verify(ledger)[0].startswith("3 lines, 1 entry")
+
+
+def test_a_set_is_explained_once_although_several_overlaps_lie_in_it() -> None:
+    one = Derivation("day", np.array([1, 2]), "hours", np.array([3]), 4, 10)
+    same, other = one._replace(added=np.array([1, 2])), one._replace(subtracted=np.array([4]))
+    assert distinct([one, same, other]) == [one, other]
 
 
 def test_a_release_that_gives_nothing_new_passes(trips: Path, ledger: Path, tmp_path: Path) -> None:
@@ -300,9 +340,9 @@ def test_heat_maps_are_audited(ledger: Path, tmp_path: Path) -> None:
     crowdveil.quadtree_heatmap(points, tmp_path / "coarse", min_k=8)
     assert json.loads((tmp_path / "fine" / "manifest.json").read_text())["ledger"]["entry"] == 1
     assert crowdveil.ledger_add(ledger, tmp_path / "fine", points).entry == 2
-    with pytest.raises(GuaranteeViolatedError, match="minus"):
+    with pytest.raises(GuaranteeViolatedError, match="minus.* Use the earlier map instead, or see") as refused:
         crowdveil.quadtree_heatmap(points, tmp_path / "refused", min_k=8, ledger=ledger)
-    assert not (tmp_path / "refused").exists()
+    assert not (tmp_path / "refused").exists() and "repair" not in str(refused.value)
     assert [entry.state for entry in entries(Ledger(ledger))] == ["published", "published"]
     coarse = crowdveil.ledger_check(ledger, tmp_path / "coarse", points)
     assert not coarse.passed and any("minus" in line for line in coarse.lines)

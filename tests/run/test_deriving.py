@@ -67,6 +67,17 @@ def test_days_are_sums_of_hours(trips: Path, tmp_path: Path, table_format: str) 
         assert found == wanted and len(rows) > 10
 
 
+def test_the_first_day_of_1970_is_a_day(trips: Path, tmp_path: Path) -> None:
+    table = pq.read_table(trips)
+    times = pa.array(table["time"].cast(pa.int64()).to_numpy() - 1_600_000_000_000_000)
+    pq.write_table(table.set_column(2, "time", times.cast(pa.timestamp("us"))), trips)
+    hours(trips, tmp_path / "hours", tz="UTC")
+    result = crowdveil.derive(tmp_path / "hours", tmp_path / "days", step="1d", report=False)
+    assert {entry["outcome"] for entry in result.manifest["guarantees"]} == {"holds"}
+    days = {t.isoformat()[:10] for t in pq.read_table(tmp_path / "days" / "flows.parquet")["t"].to_pylist()}
+    assert days == {"1970-01-01", "1970-01-02", "1970-01-03"}
+
+
 def test_zones_and_thresholds(trips: Path, groups: Path, tmp_path: Path) -> None:
     hours(trips, tmp_path / "hours")
     parent = pq.read_table(tmp_path / "hours" / "flows.parquet")

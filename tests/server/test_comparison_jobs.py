@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,11 @@ import pyarrow.csv
 import pytest
 
 import crowdveil
+from crowdveil.cli import remote_jobs
 from crowdveil.comparison import tables
 from crowdveil.comparison.candidates import CONFIDENTIAL
 from crowdveil.errors import CrowdveilError
+from crowdveil.io.archive import pack
 from crowdveil.progress import no_progress
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.base import JobRequest, Task
@@ -70,6 +73,55 @@ def test_a_sweep_is_that_of_python(here: Path) -> None:
     assert found.recommendation() in ran.lines and ran.lines[-1] == CONFIDENTIAL
 
 
+class InProcess:
+    """A server that runs jobs in this process, from what a command sends."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.job, self.sent = folder, dict[str, Any](), dict[str, Any]()
+
+    def start(self, room: str, name: str, parameters: Any, files: Any, progress: Any) -> dict[str, Any]:
+        kind = next(kind for kind in KINDS.values() if kind.collection == room)
+        self.sent = sent = json.loads(json.dumps(parameters))
+        named = {field: str(path) for field, path in files.items()}
+        kind.checked(name, sent, named)
+        (self.folder / "made").mkdir()
+        ran = kind.run(Task(name, sent, named, self.folder / "made", no_progress, lambda stage: None))
+        self.job = {"id": "0", "summary": {"notes": ran.notes, "lines": ran.lines}}
+        return self.job
+
+    def follow(self, job: str, progress: Any, stage: Any) -> dict[str, Any]:
+        return self.job
+
+    def fetch(self, job: dict[str, Any], result: Path, progress: Any) -> None:
+        pack(self.folder / "made", result)
+
+
+ALIKE = {
+    "compare": ["compare", "trips.csv", "--methods", "suppression,suppression:include_empty=false", "-k", "3,5", "--sample", "2"],
+    "varied": ["compare", "trips.csv", "--methods", "suppression", "--vary", "include_empty=true,false", "--measures", "S,E"],
+    "sweep": ["sweep", "suppression:include_empty=false", "trips.csv", "--k", "3,5", "--step", "1d"],
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("case", ALIKE)
+def test_the_command_on_a_server_is_that_of_here(
+    case: str, here: Path, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = InProcess(here)
+    monkeypatch.setattr(remote_jobs, "remote", lambda url: server)
+    line = ALIKE[case]
+    ran, sent = command(*line, "-o", "local"), command(*line, "-o", "fetched", "--server", "https://x.example")
+    assert (ran.code, sent.code) == (0, 0), sent.err
+    assert sent.err == ran.err and "change the number with --sample" in ran.err
+    assert server.sent.get("method_parameters") == ({"include_empty": "false"} if case == "sweep" else None)
+    name = f"{'sweep' if case == 'sweep' else 'summary'}.csv"
+    made, fetched = (pyarrow.csv.read_csv(here / folder / name) for folder in ("local", "fetched"))
+    assert made.drop_columns("seconds").equals(fetched.drop_columns("seconds"))
+    words = [[text for text in run.out.split() if not text[0].isdigit()] for run in (ran, sent)]
+    assert words[0] == [text.replace("fetched", "local") for text in words[1]]
+
+
 REFUSED = {
     "methods for other data": ("compare", "flows", {"methods": ["swapmob"]}, "wanted methods for flows"),
     "both kinds": ("compare", "flows", {"methods": ["joint", "swapmob"]}, "compare them in two runs"),
@@ -79,6 +131,8 @@ REFUSED = {
     "a misspelled measure": ("compare", "flows", {"measures": ["rmsee"]}, "rmsee"),
     "a parameter of none": ("compare", "flows", {"methods": ["joint"], "vary": {"radius": [1]}}, "radius"),
     "a path": ("compare", "flows", {"zones": "/etc/passwd"}, "upload the file"),
+    "k is no parameter": ("sweep", "joint", {"method_parameters": {"k": 3}}, "k is swept"),
+    "a method without it": ("sweep", "joint", {"method_parameters": {"radius": 3}}, "radius"),
     "no budget": ("sweep", "suppression", {"suppress": ["5%"]}, "has no budget"),
     "k is varied": ("sweep", "joint", {"vary": {"k": [3]}}, "other than k"),
     "a number of trips": ("sweep", "microaggregation", {"suppress_trips": [3]}, "no such parameter"),
@@ -90,6 +144,33 @@ def test_what_means_nothing_is_refused_before_a_file_is_read(case: str) -> None:
     verb, name, values, words = REFUSED[case]
     with pytest.raises(CrowdveilError, match=words):
         KINDS[verb].checked(name, values, {"data": "missing.csv"})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["sweep", "suppression", "trips.csv", "--k", "x"],
+        ["sweep", "suppression", "trips.csv", "--k", ""],
+        ["sweep", "joint", "trips.csv", "--suppress-trips", "a"],
+        ["sweep", "microaggregation", "trips.csv", "--k", "x"],
+        ["compare", "trips.csv", "--methods", "suppression", "--measures", "nothing"],
+        ["compare", "trips.csv", "--methods", "suppression", "--sample", "0"],
+    ],
+)
+def test_the_sentence_on_a_server_is_that_of_here(
+    line: list[str], here: Path, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_jobs, "remote", lambda url: InProcess(here))
+    local, remote = command(*line), command(*line, "--server", "https://x.example")
+    assert (remote.code, remote.sentence) == (local.code, local.sentence) and local.code == 2
+
+
+def test_a_server_compares_one_input(here: Path, command: Any) -> None:
+    for more in (["trips.csv"], ["--grids", "1km,2km"]):
+        ran = command("compare", "trips.csv", *more, "--methods", "suppression", "--server", "https://x.example")
+        assert ran.code == 2 and "a server compares one input" in ran.sentence
+    ran = command("sweep", "joint", "trips.csv", "--detach")
+    assert ran.code == 2 and "name it with --server" in ran.sentence
 
 
 def test_every_name_has_a_schema() -> None:

@@ -158,6 +158,11 @@ def _published_releases(
     for folder, (_, written) in zip(listed, opened, strict=True):
         if not written.is_flows:
             raise InputError(folder, "wanted releases of flows, but it holds trajectories; leave it out.")
+    if len({_fold_of(manifest) for manifest, _ in opened}) > 1:
+        raise InputError(
+            "input",
+            f"times of some releases are folded ({Option('fold')}); wanted releases that are folded alike, or none.",
+        )
     zones = Zones.from_ids(sorted({tile for _, written in opened for tile in written.tile_names}))
     flows = None
     if original is not None:
@@ -181,7 +186,16 @@ def _aggregated(
     manifest, written = releases.sound_release(Path(release))
     if not written.is_flows:
         raise InputError(release, "wanted a release of flows, but it holds trajectories; give one of flows, or none.")
+    if _fold_of(manifest) is not None:
+        raise InputError(
+            release, f"its times are folded ({Option('fold')}), so that its steps do not follow one another."
+        )
     return AggregatedTrajectories(original, tz, written, _k_of(manifest))
+
+
+def _fold_of(manifest: dict[str, Any]) -> str | None:
+    fold: str | None = manifest["input"]["options"].get("fold")
+    return fold
 
 
 def _k_of(manifest: dict[str, Any]) -> int | None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from crowdveil.api.measure import _read_both
 from crowdveil.api.opened import visible
-from crowdveil.errors import InputError, Option, ParameterError, rows_that
+from crowdveil.errors import InputError, Option, ParameterError, counted, rows_that
 from crowdveil.io.columns import need_column
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import open_source
@@ -66,7 +66,8 @@ class QueryAnswers(Tabular):
 
     def lines(self) -> list[str]:
         """Return a summary."""
-        return [f"{len(self):,} queries: SID {self.sid:.4f}, AID {self.aid:.4f} (0 no change; exact and confidential)"]
+        asked = counted(len(self), "query", "queries")
+        return [f"{asked}: SID {self.sid:.4f}, AID {self.aid:.4f} (0 no change; exact and confidential)"]
 
 
 @visible

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
@@ -9,17 +11,21 @@ import click
 from crowdveil import api
 from crowdveil.cli.console import show_notes, show_sentences
 from crowdveil.cli.options import given, options_of
-from crowdveil.comparison.candidates import COMPARING, CONFIDENTIAL, Stage, data_kind_of
+from crowdveil.cli.remote_jobs import RemoteTarget, put_folder, remote_target, server_options, split_files
+from crowdveil.comparison.candidates import CONFIDENTIAL, Stage, announcement, data_kind_of, varied_values
+from crowdveil.comparison.candidates import KINDS as INPUTS
 from crowdveil.comparison.flows import FlowComparisonParams
 from crowdveil.comparison.tables import SUMMARY_FILE, Comparison, check_folder, conclusions, omissions, write_comparison
 from crowdveil.comparison.trajectories import K, TrajectoryComparisonParams
-from crowdveil.errors import Option, ParameterError, as_command_line
+from crowdveil.errors import InputError, Option, ParameterError, as_command_line
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import progress_bar
-from crowdveil.reading import FlowReading, TrajectoryReading
+from crowdveil.reading import EitherReading, FlowReading, TrajectoryReading
+
+WRITTEN = "{}: tables and plots written"
 
 
 def _call(
@@ -33,13 +39,22 @@ def _call(
     overwrite: bool,
     **values: Any,
 ) -> None:
-    names = None if methods is None else listed(methods)
+    server, names = remote_target(values), None if methods is None else listed(methods)
     check_folder(output, SUMMARY_FILE, overwrite=overwrite)
     of_trajectories = data_kind_of(names, Trajectories if trajectories else Flows) is Trajectories
     if trajectories and not of_trajectories:
         raise ParameterError(Option("trajectories"), "the methods that were named are for flows; leave it out.")
     settings, reading = SETTINGS[of_trajectories]
     refuse_others(values, settings, reading)
+    if server is not None:
+        if len(data) > 1 or grids is not None:
+            raise InputError(
+                "input", f"a server compares one input on one grid; give one, and {Option('grid')} for its tiles."
+            )
+        asked = {"methods": names, "k": None if k is None else crowds(k), "vary": varied_values(vary) or None}
+        job = RemoteComparison("comparisons", INPUTS[Trajectories if of_trajectories else Flows][0], SUMMARY_FILE)
+        job.run(server, data[0], {**asked, **given(settings, values)}, given(reading, values), output, overwrite)
+        return
     notes = ReadNotes()
     with progress_bar() as (progress, stage):
         options: dict[str, Any] = {
@@ -52,24 +67,64 @@ def _call(
         else:
             found = api.compare(data[0], names, **options)
     show_notes(notes)
-    show_comparison(found, output, "tables and plots", overwrite=overwrite)
+    show_comparison(found, output, overwrite=overwrite)
 
 
-def show_comparison(found: Comparison, output: str | None, files: str, *, overwrite: bool) -> None:
+@dataclass(frozen=True)
+class RemoteComparison:
+    """A comparison or a sweep on a server.
+
+    Attributes
+    ----------
+    collection, name
+        The route of its jobs, and what is run there.
+    mark_file
+        The file by which a folder of an earlier one is known.
+    """
+
+    collection: str
+    name: str
+    mark_file: str
+
+    def run(
+        self,
+        server: RemoteTarget,
+        data: str,
+        asked: dict[str, Any],
+        reading: dict[str, Any],
+        output: str | None,
+        overwrite: bool,
+    ) -> None:
+        """Run it with the parameters that are not None, print what it found, and write its files if they are wanted."""
+        options, files = split_files(EitherReading, reading)
+
+        def take(_job: dict[str, Any], result: Path) -> None:
+            put_folder(result, Path(str(output)), overwrite=overwrite, mark_file=self.mark_file)
+
+        wanted = {name: value for name, value in asked.items() if value is not None}
+        job = server.run(
+            self.collection, self.name, {**wanted, **options}, {"data": data, **files}, take, fetch=output is not None
+        )
+        if job is not None:
+            click.echo("\n".join(job["summary"]["lines"]))
+            if output is not None:
+                click.echo(WRITTEN.format(output))
+
+
+def show_comparison(found: Comparison, output: str | None, *, overwrite: bool) -> None:
     """Print a comparison, and write its files if they are wanted."""
     show_sentences(omissions(found, as_command_line))
     click.echo("\n".join([*found.lines(), "", *conclusions(found), CONFIDENTIAL]))
     if output is not None:
         write_comparison(found, output, overwrite=overwrite)
-        click.echo(f"{output}: {files} written")
+        click.echo(WRITTEN.format(output))
 
 
 def announced(stage: Stage) -> Stage:
     """Print how much will be compared before it begins, also where no progress bar is shown."""
 
     def show(name: str) -> None:
-        if name.startswith(COMPARING):
-            click.echo(f"note: {name}; change the number with --sample.", err=True)
+        show_sentences(announcement(name))
         stage(name)
 
     return show
@@ -136,14 +191,15 @@ command = click.Command(
                      help="Compare on several grids, such as 500m,1km,2km: time and loss by the number of tiles."),
         click.Option(["-o", "--output"], metavar="FOLDER", help="Also write tables (CSV) and plots (PNG) to this folder."),
         click.Option(["--overwrite"], is_flag=True, help="Replace an earlier comparison in the folder."),
+        *server_options(),
         *_OPTIONS,
     ],
     help="Run methods side by side on the same data, with the same k, and publish nothing.\n\n"
     "For flows the table has means over matrices: generalization Ḡ, reconstruction error E, distribution distance D, share of "
     "trips suppressed S, and seconds. For trajectories it has the distortion of range queries, SID and AID, by the longest time "
     "of a query, and the share of trajectories removed. --measures names others. With several inputs there is a table for "
-    "each, and the plots show the ratios by input and the time by number of tiles. The numbers are exact and confidential: do "
-    "not publish them.\n\n"
+    "each, and the plots show the ratios by input and the time by number of tiles; not with --server. The numbers are exact and "
+    "confidential: do not publish them.\n\n"
     "\b\nExamples:\n"
     "  crowdveil compare trips.parquet --zones zones.geojson --sample 10\n"
     "  crowdveil compare flows.csv --zones zones.geojson --methods joint,joint:splits=dyadic,atg-dual:v_target=sample "

@@ -7,18 +7,28 @@ from typing import Any
 import click
 
 from crowdveil import api
-from crowdveil.cli.compare import SETTINGS, announced, listed, refuse_others, show_comparison, vary_option
+from crowdveil.cli.compare import (
+    SETTINGS,
+    RemoteComparison,
+    announced,
+    listed,
+    refuse_others,
+    show_comparison,
+    vary_option,
+)
 from crowdveil.cli.console import show_notes
 from crowdveil.cli.options import given, options_of
-from crowdveil.comparison.candidates import data_kind_of
+from crowdveil.cli.remote_jobs import remote_target, server_options
+from crowdveil.comparison.candidates import data_kind_of, varied_values
 from crowdveil.comparison.flows import FlowSample
-from crowdveil.comparison.sweep import SUPPRESS, K, Sweep
+from crowdveil.comparison.sweep import SUPPRESS, K, Sweep, sweep_candidates
 from crowdveil.comparison.tables import SWEEP_FILE, check_folder
 from crowdveil.comparison.trajectories import K as K_OF_TRAJECTORIES
-from crowdveil.comparison.trajectories import TrajectoryComparisonParams, TrajectorySweep
+from crowdveil.comparison.trajectories import TrajectoryComparisonParams, TrajectorySweep, trajectory_sweep_candidates
 from crowdveil.errors import Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import named_parameters
 from crowdveil.progress import progress_bar
 from crowdveil.reading import FlowReading, TrajectoryReading
 
@@ -28,13 +38,23 @@ def _call(
     output: str | None, overwrite: bool, **values: Any,
 ) -> None:  # fmt: skip
     check_folder(output, SWEEP_FILE, overwrite=overwrite)
-    notes, trajectories = ReadNotes(), data_kind_of([method]) is Trajectories
+    server, notes, trajectories = remote_target(values), ReadNotes(), data_kind_of([method]) is Trajectories
     settings, reading = SETTINGS[trajectories]
     refuse_others(values, settings, reading)
     if trajectories and suppress_trips is not None:
         raise ParameterError(
             Option("suppress_trips"), "it is a budget of trips, and the method is for trajectories; leave it out."
         )
+    budgets = {"suppress": suppress, "suppress_trips": suppress_trips}
+    if server is not None:
+        _check_trials(method, k, suppress, suppress_trips, vary, trajectories=trajectories)
+        name, own = named_parameters(method, "joint:splits=dyadic")
+        asked: dict[str, Any] = {n: None if text is None else listed(text) for n, text in {"k": k, **budgets}.items()}
+        asked |= {"vary": varied_values(vary) or None, "method_parameters": own or None}
+        asked |= given(settings, {**values, "k": None})
+        job = RemoteComparison("sweeps", name, SWEEP_FILE)
+        job.run(server, data, asked, given(reading, values), output, overwrite)
+        return
     found: Sweep | TrajectorySweep
     with progress_bar() as (progress, stage):
         options: dict[str, Any] = {
@@ -47,7 +67,18 @@ def _call(
             trips = None if suppress_trips is None else listed(suppress_trips)
             found = api.sweep(method, data, k=listed(k) if k is not None else K, suppress_trips=trips, **options)
     show_notes(notes)
-    show_comparison(found, output, "table and plots", overwrite=overwrite)
+    show_comparison(found, output, overwrite=overwrite)
+
+
+def _check_trials(
+    method: str, k: str | None, suppress: str | None, suppress_trips: str | None, vary: tuple[str, ...], *, trajectories: bool
+) -> None:  # fmt: skip
+    """Raise where the values of a sweep mean nothing, before anything is sent."""
+    shares, trips = (None if text is None else listed(text) for text in (suppress, suppress_trips))
+    if trajectories:
+        trajectory_sweep_candidates(method, listed(k) if k else K_OF_TRAJECTORIES, shares, varied_values(vary))
+    else:
+        sweep_candidates(method, listed(k) if k is not None else K, shares, trips, varied_values(vary))
 
 
 _OPTIONS = {
@@ -72,6 +103,7 @@ command = click.Command(
         vary_option(),
         click.Option(["-o", "--output"], metavar="FOLDER", help="Also write the table (CSV) and a plot (PNG) to this folder."),
         click.Option(["--overwrite"], is_flag=True, help="Replace an earlier sweep in the folder."),
+        *server_options(),
         *_OPTIONS.values(),
     ],
     help="Run a method with several k and budgets on the same matrices or trajectories, publish nothing, and say which to "

@@ -73,6 +73,11 @@ class Candidate:
         return time.process_time() - begin, release
 
 
+def announcement(stage: str) -> list[str]:
+    """Return a sentence on how much is compared, from the stage that says so; none for other stages."""
+    return [f"{stage}; change the number with --sample."] if stage.startswith(COMPARING) else []
+
+
 def data_kind_of(names: Sequence[str] | None, otherwise: type = Flows) -> type:
     """Return the input type of the named methods, `otherwise` if none is named.
 

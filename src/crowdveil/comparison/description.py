@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from crowdveil.comparison.candidates import align_columns
 from crowdveil.comparison.flows import step_times
+from crowdveil.comparison.plots import log_axis
 from crowdveil.errors import InputError, Naming, Option, ParameterError, as_argument, as_command_line, render
 from crowdveil.io.flows import with_trees
 from crowdveil.io.matplotlib_figure import new_figure
@@ -192,9 +193,10 @@ class Description(Tabular):
             write_table(self.table, path)
 
     def plot(self, path: Path) -> None:
-        """Draw the share of flows and of trips in flows of at least k, by k and by time step, as a PNG."""
-        figure = new_figure(10, 4.4)
-        left, right = figure.subplots(1, 2)
+        """Draw the share of flows and of trips in flows of at least k, by k and by time step if there are several, as a PNG."""
+        several = self.flows.steps > 1
+        figure = new_figure(10 if several else 5.4, 4.4)
+        left, *right = np.atleast_1d(figure.subplots(1, 1 + several))
         flows, top = self.flows, int(self.flows.people.max(initial=1))
         ks = np.unique(np.geomspace(1, max(top, 2), 200).round().astype(np.int64))
         size = np.sort(flows.people)
@@ -204,17 +206,17 @@ class Description(Tabular):
         left.plot(ks, 100 * (1 - trips[below] / max(trips[-1], 1)), label="trips")
         for k in self.k:
             left.axvline(k, color="#888888", linestyle="--", linewidth=1)
-        left.set_xscale("log")
+        log_axis(left, ks.astype(np.float64))
         left.set_xlabel(f"k, {flows.k_unit}")
         left.set_ylabel("in flows of at least k, %")
         left.legend(frameon=False)
-        by_step = self.by_step
-        for k in self.k:
-            right.plot(100 * by_step[f"trips_k{k}"], label=f"k = {k}", linewidth=1)
-        right.set_xlabel("time step")
-        right.set_ylabel("trips in flows of at least k, %")
-        right.set_ylim(0, 100)
-        right.legend(frameon=False)
+        for axis in right:
+            for k in self.k:
+                axis.plot(100 * self.by_step[f"trips_k{k}"], label=f"k = {k}", linewidth=1)
+            axis.set_xlabel("time step")
+            axis.set_ylabel("trips in flows of at least k, %")
+            axis.set_ylim(0, 100)
+            axis.legend(frameon=False)
         figure.suptitle("Original data: confidential, do not publish", fontsize=10)
         figure.savefig(path)
 

@@ -21,7 +21,7 @@ def time_by_tiles(found: Mapping[str, FlowComparison], file: Path) -> None:
     figure = new_figure(8, 5)
     axis = figure.subplots()
     labels = dict.fromkeys(outcome.label for each in found.values() for outcome in each.outcomes)
-    everything = []
+    everything, tiles = [], [len(each.flows.zones) for each in found.values()]
     for label, (color, marker) in zip(labels, method_styles(), strict=False):
         points = sorted(
             (len(each.flows.zones), outcome.seconds)
@@ -31,7 +31,7 @@ def time_by_tiles(found: Mapping[str, FlowComparison], file: Path) -> None:
         )
         everything += [seconds for _, seconds in points]
         axis.plot(*zip(*points, strict=True), color=color, marker=marker, label=label)
-    axis.set_xscale("log")
+    log_axis(axis, np.array(tiles, np.float64))
     log_axis(axis, np.array(everything), which="y")
     axis.set_xlabel("number of tiles")
     axis.set_ylabel(SECONDS)

@@ -43,13 +43,18 @@ def fold_steps(flows: Flows, period: str) -> Flows:
         )
     if flows.steps == 0:
         return flows
-    clock, periods = Clock(flows.tz), TimeSteps(seconds, flows.tz)
-    wall = clock.to_wall(flows.t)
-    number = periods.number(wall)
-    starts = clock.to_wall(periods.starts(np.append(number, number.min())))
-    # Clocks change between periods: a folded step keeps its hour on the clock.
-    t, step = np.unique(clock.to_utc(starts[-1] + wall - starts[:-1]), return_inverse=True)
+    wall = Clock(flows.tz).to_wall(flows.t)
+    t, step = np.unique(fold_times(wall, period, flows.tz, wall), return_inverse=True)
     return _added_up(flows, t, step.reshape(-1))
+
+
+def fold_times(wall: Ints, period: str, tz: str, known: Ints) -> Ints:
+    """Return local times modulo a period, in UTC seconds, in the first period of the local times `known`."""
+    clock, periods = Clock(tz), TimeSteps(period_seconds(period), tz)
+    number = periods.number(wall)
+    starts = clock.to_wall(periods.starts(np.append(number, periods.number(known).min())))
+    # Clocks change between periods: a folded time keeps its hour on the clock.
+    return clock.to_utc(starts[-1] + wall - starts[:-1])
 
 
 def _added_up(flows: Flows, t: Ints, step: Ints) -> Flows:

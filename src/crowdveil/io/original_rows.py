@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from crowdveil.io.cropping import parse_crop
 from crowdveil.io.flows import by_coordinates
+from crowdveil.io.folding import fold_times
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import ROLES, OdColumns, find_od_columns
 from crowdveil.io.od_rows import OdReader, RowHashes, ZoneNames
@@ -36,12 +37,14 @@ def reader_over(
     return OdReader(source, found, names, options["tz"], form, ReadNotes(), ids, crop, content=made)
 
 
-def flow_of_rows(flows: Flows, rows: pa.Table) -> Ints:
-    """Return the flow that each row lies in, -1 where there is none."""
+def flow_of_rows(flows: Flows, rows: pa.Table, fold: str | None = None) -> Ints:
+    """Return the flow that each row lies in, -1 where there is none; `fold` is the period that the flows are folded by."""
     n = len(flows.zones)
     step = np.zeros(len(rows), np.int64)
     if flows.step_s is not None:
-        t = Clock(flows.tz).to_utc(rows["wall"].to_numpy())
+        clock, wall = Clock(flows.tz), rows["wall"].to_numpy()
+        folded = fold is not None and len(flows.t) > 0
+        t = fold_times(wall, str(fold), flows.tz, clock.to_wall(flows.t)) if folded else clock.to_utc(wall)
         step = np.searchsorted(flows.t, t, side="right") - 1
     pair = (step * n + rows["o"].to_numpy()) * n + rows["d"].to_numpy()
     known = (flows.step * n + flows.origin) * n + flows.destination

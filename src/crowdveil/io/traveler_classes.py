@@ -73,7 +73,7 @@ def read_classes(
 
     reader = reader_over(flows, data, options, content)
     rows = pa.Table.from_batches(list(reader.batches()))
-    flow = flow_of_rows(flows, rows)
+    flow = flow_of_rows(flows, rows, options.get("fold"))
     given = np.array(rows["traveler_class"].to_pylist(), dtype=object)
     names = tuple(sorted(set(given.tolist()))) if order is None else tuple(order)
     if len(set(names)) != len(names):

@@ -55,6 +55,8 @@ class Candidate:
         Seconds of its time steps; None where it has none.
     epsilon
         Privacy loss of a release with noise, whose rows contain no record exactly; None where volumes are exact.
+    fold
+        The period that its times are folded by; None where they are not.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Candidate:
     parent: int | None = None
     step_s: int | None = None
     epsilon: float | None = None
+    fold: str | None = None
 
     def covered(self) -> Covered:
         """Return its records with their rows, for the audit."""
@@ -129,8 +132,9 @@ def model_candidate(
         else np.full(len(inputs.records.cell), -1, np.int64)
     )
     return Candidate(
-        name, inputs.kind, inputs.columns, inputs.files, inputs.records, row, len(release), period_of(flows),
-        int(about["k"]), str(about["k_unit"]), step_s=flows.step_s, epsilon=epsilon,
+        name, inputs.kind, inputs.columns, inputs.files, inputs.records, row, len(release),
+        period_of(flows) if inputs.fold is None else inputs.period, int(about["k"]), str(about["k_unit"]),
+        step_s=flows.step_s, epsilon=epsilon, fold=inputs.fold,
     )  # fmt: skip
 
 

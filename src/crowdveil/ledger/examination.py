@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -141,16 +141,24 @@ def examine(ledger: Ledger, candidate: Candidate, written: WrittenRelease | None
         return Examination(against, k, unit, None)
     found = audit(records, published[0], published[1:], k)
     describe = _Describer(ledger, candidate, against, written, _overlaps(found, published[1:]))
-    smallest = sorted(found.leaks, key=lambda leak: (leak.size, len(leak.added) + len(leak.subtracted)))
+    smallest = distinct(sorted(found.leaks, key=lambda leak: (leak.size, len(leak.added) + len(leak.subtracted))))
     leaks = [describe(leak) for leak in smallest[:MOST_LEAKS]]
     changes: list[dict[str, Any]] = []
     if written is not None:
         boxes = boxes_of_table(written, candidate.step_s)
-        changed = small_changes(ledger, against, records, published, boxes, candidate.k)
+        changed = small_changes(ledger, against, records, published, boxes, candidate)
         unit_column = "people" if "people" in written.data.column_names else "trips"
         seen = differing(changed, ledger, written.column("volume"), written.column(unit_column))
         changes = [describe.change(change) for change in sorted(seen, key=lambda one: one.people)[:MOST_LEAKS]]
     return Examination(against, k, unit, found, leaks, changes)
+
+
+def distinct(leaks: Iterable[Derivation]) -> list[Derivation]:
+    """Return derivations once each, the first of equal ones: several overlaps may lie in one set."""
+    found: dict[tuple[str, bytes, bytes], Derivation] = {}
+    for leak in leaks:
+        found.setdefault((leak.release, leak.added.tobytes(), leak.subtracted.tobytes()), leak)
+    return list(found.values())
 
 
 class Aligned(NamedTuple):
@@ -323,9 +331,12 @@ def refuse(name: str, examination: Examination) -> None:
     changed = (
         f"If the data were corrected, keep values with {Option('keep_unchanged')}. " if examination.changes else ""
     )
+    instead = f"Derive it from the earlier release (crowdveil derive), repair it with {Option('repair')}"
+    if examination.against[0].kind == "locations":  # maps are neither derived nor repaired
+        instead = "Use the earlier map instead"
     raise GuaranteeViolatedError(
         name,
         f"it was not published, since with earlier releases sets of fewer than {worst['needed']:,} {examination.unit} can be "
-        f"derived from {counted(rows, 'row')}; the smallest: {sentence(worst, examination.unit, 3)}. {changed}Derive it from "
-        f"the earlier release (crowdveil derive), repair it with {Option('repair')}, or see crowdveil ledger explain.",
+        f"derived from {counted(rows, 'row')}; the smallest: {sentence(worst, examination.unit, 3)}. {changed}{instead}, or see "
+        "crowdveil ledger explain.",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crowdveil.errors import InputError, counted
 from crowdveil.ledger.entries import entry_label, find_entry
-from crowdveil.ledger.examination import sentence
+from crowdveil.ledger.examination import MOST_LEAKS, sentence
 from crowdveil.ledger.store import Ledger, Line
 
 TIERS = {
@@ -28,7 +28,8 @@ def explain(ledger: Ledger, number: int | None = None) -> list[str]:
 
 def _audit_lines(audit: Line) -> list[str]:
     numbers = ", ".join(map(str, audit["entries"]))
-    against = f"audited against {counted(len(audit['entries']), 'entry', 'entries')} {numbers}".rstrip()
+    against = f"audited against {'entry' if len(audit['entries']) == 1 else 'entries'} {numbers}"
+    against = against if numbers else "shares no record with earlier entries"
     verdict = TIERS[audit["tier"]]
     if not audit["passed"]:
         changed = "rows of the same areas and time changed by fewer than k"
@@ -44,5 +45,6 @@ def _audit_lines(audit: Line) -> list[str]:
 def _refusal(line: Line) -> list[str]:
     audit = line["audit"]
     listed = [f"  {sentence(leak, audit['k_unit'])}" for leak in line["leaks"]]
-    said = f"derivations, the smallest sets first (at most {len(listed):,} are kept):"
+    most = f"; the first {MOST_LEAKS:,} are kept" if len(listed) >= MOST_LEAKS else ""
+    said = f"{counted(len(listed), 'derivation')}, the smallest sets first{most}:"
     return [f"{line['name']}: refused on {line['time']}", *_audit_lines(audit), said, *listed]

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import OdColumns
 from crowdveil.io.original_rows import flow_of_rows, reader_over
 from crowdveil.io.person_ids import IdRules
 from crowdveil.io.source import Source
+from crowdveil.io.times import Clock
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.io.trajectory_trips import POINTS, READ, RULE, read_as_trips
 from crowdveil.io.written_release import file_hash
@@ -49,17 +50,27 @@ class Inputs(NamedTuple):
         The records; `cell` is the flow that each lies in.
     files
         SHA-256 of the input file; none for data in memory.
+    fold, period
+        The period that time is folded by, and the start and end of the records before that; None where it is not.
     """
 
     kind: Kind
     columns: dict[str, str]
     records: SourceRecords
     files: list[str]
+    fold: str | None = None
+    period: tuple[int, int] | None = None
 
 
 def read_records(data: Any, reading: Reading, flows: Flows, known: Mapping[str, str] | None, key: bytes) -> Inputs:
     """Read the trips or flows that `flows` were made from, with their keyed hashes; `known` are the ledger's columns."""
+    fold = getattr(reading, "fold", None)
     if isinstance(data, Flows) or _is_matrix(data):
+        if fold is not None:
+            raise ParameterError(
+                Option("fold"),
+                "a ledger knows flows in memory and matrices by their time steps; give a table of trips or flows.",
+            )
         return _cells(flows, known, key, input_files(data))
     options = {name: getattr(reading, name) for name in type(reading).model_fields}
     options = {
@@ -79,7 +90,7 @@ def read_records(data: Any, reading: Reading, flows: Flows, known: Mapping[str, 
 
     reader = reader_over(flows, data, options, content)
     rows = pa.Table.from_batches(list(reader.batches()))
-    cell = flow_of_rows(flows, rows)
+    cell = flow_of_rows(flows, rows, fold)
     found = cell >= 0
     person = rows["person_hash"].to_numpy() if "person_hash" in rows.column_names else None
     volume = rows["volume"].to_numpy()[found] if reader.columns.is_flows else None
@@ -88,7 +99,24 @@ def read_records(data: Any, reading: Reading, flows: Flows, known: Mapping[str, 
     )
     if reader.columns.people is not None and person is None:
         raise people_without_ids(reader.source.name)
-    return Inputs("flows" if reader.columns.is_flows else "trips", columns, records, files)
+    if fold is not None and flows.weight is None:
+        _check_complete(records, flows)
+    period = None if fold is None or not found.any() else _period(rows["wall"].to_numpy()[found], flows)
+    return Inputs("flows" if reader.columns.is_flows else "trips", columns, records, files, fold, period)
+
+
+def _check_complete(records: SourceRecords, flows: Flows) -> None:
+    """Raise unless the records make up the flows: one that is missing would not be audited."""
+    volume = np.bincount(records.cell, records.volume, len(flows)).astype(np.int64)
+    if not np.array_equal(volume, flows.volume):
+        raise InputError(Option("fold"), "the records of some flows are not found; leave it out, or the ledger.")
+
+
+def _period(wall: Ints, flows: Flows) -> tuple[int, int]:
+    """Return the start and end of local times, with the time step and the change of clocks that they may lie in."""
+    first, last = Clock(flows.tz).to_utc(np.array([wall.min(), wall.max()])).tolist()
+    margin = (flows.step_s or 0) + 3600
+    return first - margin, last + margin
 
 
 def _trips_of(data: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

@@ -89,18 +89,21 @@ def small_changes(
     records: Records,
     published: Sequence[Published],
     boxes: Sequence[Box],
-    k: int,
+    candidate: Candidate,
 ) -> list[Change]:
-    """Return the rows that differ from an earlier row of the same box in 1 to k - 1 people; `published[0]` is the new one."""
+    """Return the rows that differ from an earlier row of the same box in 1 to k - 1 people; `published[0]` is the candidate.
+
+    Times that are folded, and those that are not, are no times of the same box.
+    """
     number = {box: row for row, box in enumerate(boxes)}
     found = []
     for entry, earlier in zip(against, published[1:], strict=True):
         table = stored_release(ledger, entry)
-        if table is None:
+        if table is None or entry.reading.get("fold") != candidate.fold:
             continue
         same = [(number[box], row) for row, box in enumerate(boxes_of_table(table, step_of(entry))) if box in number]
         if same:
-            found += _changes(entry, records, published[0], earlier, np.array(same, np.int64), k)
+            found += _changes(entry, records, published[0], earlier, np.array(same, np.int64), candidate.k)
     return found
 
 

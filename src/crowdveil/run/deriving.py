@@ -25,7 +25,7 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import write_table
 from crowdveil.io.time_steps import TimeSteps, step_seconds
 from crowdveil.io.times import Clock, iso_times
-from crowdveil.io.written_release import AREAS_FILE, MANIFEST_FILE, WrittenRelease, read_release
+from crowdveil.io.written_release import AREAS_FILE, MANIFEST_FILE, NO_TIME, WrittenRelease, read_release
 from crowdveil.ledger.candidates import release_name
 from crowdveil.ledger.store import Ledger
 from crowdveil.model.arrays import Ints
@@ -172,26 +172,23 @@ def _sums(written: WrittenRelease, unit: str, inside: Any, of_row: Ints, rows: i
     return volume, people
 
 
-_NO_TIME = 0
-
-
 def _periods(written: WrittenRelease, t: Ints, seconds: int | None, whole: bool, tz: str) -> tuple[Ints, Ints]:
-    """Return start and end of the derived time step of each row; 0 where there is none."""
-    if whole or not np.any(t > 0):
-        return np.full(len(t), _NO_TIME), np.full(len(t), _NO_TIME)
+    """Return start and end of the derived time step of each row; NO_TIME where there is none."""
+    if whole or np.all(t == NO_TIME):
+        return np.full(len(t), NO_TIME), np.full(len(t), NO_TIME)
     until = written.row_intervals()[1] if written.has_intervals else t
     if seconds is None:
-        return t, until if written.has_intervals else np.full(len(t), _NO_TIME)
+        return t, until if written.has_intervals else np.full(len(t), NO_TIME)
     steps, clock = TimeSteps(seconds, tz), Clock(tz)
     number = steps.number(clock.to_wall(t))
     if written.has_intervals and np.any(steps.number(clock.to_wall(until - 1)) != number):
         raise ParameterError(Option("step"), "some rows span several steps of this length; choose a longer one.")
-    return steps.starts(number), np.full(len(t), _NO_TIME)
+    return steps.starts(number), np.full(len(t), NO_TIME)
 
 
 def _time_column(t: Ints, tz: str, written: WrittenRelease) -> Any:
     """Return times as the parent writes them: timestamps, or text in a CSV."""
-    missing = t == _NO_TIME
+    missing = t == NO_TIME
     if missing.all():
         return pa.nulls(len(t), written.data["t"].type)
     return (
@@ -211,7 +208,7 @@ def _steps_table(
         published = np.zeros(len(table), np.int64)
         listed, number = written.listed_steps()
         if len(rows):
-            at = np.searchsorted(listed, np.where(rows[:, 0] == _NO_TIME, listed[0], rows[:, 0]), side="right") - 1
+            at = np.searchsorted(listed, np.where(rows[:, 0] == NO_TIME, listed[0], rows[:, 0]), side="right") - 1
             by_step = np.zeros(len(listed), np.int64)
             np.add.at(by_step, at, volume)
             published = by_step[number]

@@ -94,7 +94,7 @@ class Recorder:
         inputs = inputs_of(self.ledger, spec.data, spec.reading, data)
         candidate = model_candidate(self.ledger, self.name, inputs, data, release, _about(spec, counts))
         against, _, records, published = aligned(self.ledger, candidate)
-        changes = small_changes(self.ledger, against, records, published, boxes_of_release(release), candidate.k)
+        changes = small_changes(self.ledger, against, records, published, boxes_of_release(release), candidate)
         release, self._kept, lines = keep_earlier_values(self.ledger, release, changes)
         return release, lines
 

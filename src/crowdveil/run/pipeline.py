@@ -85,10 +85,6 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
             f"nothing counts points of interest; give {Option('min_pois')} or {Option('min_poi_categories')} to a method that "
             "has them, or leave it out.",
         )
-    if getattr(spec.reading, "fold", None) is not None and spec.options.ledger is not None:
-        raise ParameterError(
-            Option("fold"), f"a ledger keeps records of single time steps; leave it out, or {Option('ledger')}."
-        )
     if spec.options.repair and spec.options.keep_unchanged:
         raise ParameterError(
             Option("keep_unchanged"), f"kept rows cannot be merged; leave it out, or {Option('repair')}."

@@ -135,6 +135,11 @@ def test_ticks_are_inside_of_the_scale(low: float, ratio: float, most: int) -> N
     assert np.all(np.diff(scale.opacity(np.array(ticks))) >= 0), "small flows are faded"
 
 
+def test_ticks_of_counts_are_whole_numbers() -> None:
+    assert scales.VolumeScale.of([3, 4, 4]).ticks() == [3, 4] and scales.VolumeScale.of([7]).ticks() == [7]
+    assert any(tick != round(tick) for tick in scales.VolumeScale.of([3, 3.9]).ticks())
+
+
 @given(st.lists(st.floats(-270, 90), min_size=1, max_size=12))
 def test_labels_around_a_circle_are_apart(angles: list[float]) -> None:
     shown = chord.spread_angles(np.array(sorted(angles, reverse=True)), 8.0)

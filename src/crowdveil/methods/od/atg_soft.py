@@ -77,7 +77,7 @@ def run(data: Flows, params: AtgSoftParams, rng: np.random.Generator, progress: 
         origins, destinations = forest.matrix.system.origins.tree.size, forest.matrix.system.destinations.tree.size
         to = destinations[forest.node]
         over = (to > 1) & (origins[forest.origins[forest.part]] + to > floor(price))
-        return replace(solved, published=solved.published & ~over), ()
+        return replace(solved, published=solved.published & ~over), (float(price),)
 
     targets = Targets(params.v_target, params.k, attempt, cost, params.extent)
     return targets.solve(data, finish, params.reporting, partial(summarize_diagnostics, params), progress)
@@ -102,7 +102,7 @@ METHOD = Method(
     guarantees=guarantees,
     status="proven",
     summarize_diagnostics=summarize_diagnostics,
-    figure_names=("v-target",),
+    figure_names=("v-target", "multiplier"),
     partitioning=one_target,
     needs_person_ids=True,
     check_data=check_tree,

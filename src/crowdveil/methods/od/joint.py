@@ -318,6 +318,7 @@ METHOD = Method(
     guarantees=guarantees,
     status="proven",
     summarize_diagnostics=summarize_diagnostics,
+    figure_names=("gap", "gap-of-multiplier", "multiplier"),
     partitioning=INDEPENDENT,
     windowed=windowed,
     shared=shared,

@@ -26,10 +26,11 @@ def colors_of(share: Floats) -> Any:
 
 @dataclass(frozen=True)
 class VolumeScale:
-    """Width, color and opacity of flows from the least to the largest volume."""
+    """Width, color and opacity of flows from the least to the largest volume; `whole` where all volumes are whole numbers."""
 
     low: float
     high: float
+    whole: bool = False
 
     @classmethod
     def of(cls, *volumes: Any) -> VolumeScale:
@@ -38,7 +39,7 @@ class VolumeScale:
         values = values[np.isfinite(values) & (values > 0)]
         if not len(values):
             return cls(1.0, 1.0)
-        return cls(float(values.min()), float(values.max()))
+        return cls(float(values.min()), float(values.max()), bool(np.all(values == np.round(values))))
 
     def share(self, volume: Any) -> Floats:
         """Return the position of volumes on the logarithmic scale, from 0 to 1."""
@@ -61,7 +62,8 @@ class VolumeScale:
 
     def ticks(self, most: int = 5) -> list[float]:
         """Return round volumes from the smallest to the largest, for a legend."""
-        return round_numbers(self.low, self.high, most)
+        found = round_numbers(self.low, self.high, most)
+        return [value for value in found if value == round(value)] or [self.low] if self.whole else found
 
 
 def round_numbers(low: float, high: float, most: int) -> list[float]:

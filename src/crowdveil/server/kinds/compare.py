@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from crowdveil import api
-from crowdveil.comparison.candidates import CONFIDENTIAL, data_kind_of, varied_values, with_each
+from crowdveil.comparison.candidates import CONFIDENTIAL, announcement, data_kind_of, varied_values, with_each
 from crowdveil.comparison.candidates import KINDS as INPUTS
 from crowdveil.comparison.flows import FlowComparisonParams
 from crowdveil.comparison.requested_measures import flow_columns
@@ -93,22 +93,45 @@ def check_measures(takes: type, names: Any) -> None:
 
 
 def _run(task: Task) -> JobRequest:
-    takes, notes = NAMES[task.name], ReadNotes()
+    takes, noted = NAMES[task.name], NotedStages(task)
     found = api.compare(
-        task.files["data"], notes=notes, progress=task.progress, stage=task.stage, trajectories=takes is Trajectories,
+        task.files["data"], **noted.options, trajectories=takes is Trajectories,
         **values_of(task.values, ChosenMethods, SETTINGS[takes]), **values_of(task.values | task.files, READINGS[takes]),
     )  # fmt: skip
-    return written(task, found, notes)
+    return noted.written(found)
 
 
-def written(task: Task, found: Comparison, notes: ReadNotes) -> JobRequest:
-    """Write the tables and plots of a comparison, and return what the command line prints of it."""
-    task.stage("drawing")
-    write_comparison(found, task.out)
-    return JobRequest(
-        [*notes.sentences(), *omissions(found, as_command_line)],
-        [*found.lines(), "", *conclusions(found), CONFIDENTIAL],
-    )
+class NotedStages:
+    """Notes of a comparison: what was read, and how much is compared.
+
+    Attributes
+    ----------
+    task
+        The job.
+    notes, announced
+        The notes of reading, and the sentence on how much is compared.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.task, self.notes, self.announced = task, ReadNotes(), list[str]()
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Return the arguments of a comparison that notes and progress come through."""
+        return {"notes": self.notes, "progress": self.task.progress, "stage": self._stage}
+
+    def _stage(self, name: str) -> None:
+        self.announced += announcement(name)
+        self.task.stage(name)
+
+    def written(self, found: Comparison) -> JobRequest:
+        """Write the tables and plots of a comparison, and return what the command line prints of it."""
+        self.task.stage("drawing")
+        write_comparison(found, self.task.out)
+        return JobRequest(
+            [*self.announced, *self.notes.sentences(), *omissions(found, as_command_line)],
+            [*found.lines(), "", *conclusions(found), CONFIDENTIAL],
+        )
 
 
 def _about(name: str) -> dict[str, Any]:

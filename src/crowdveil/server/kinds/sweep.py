@@ -13,13 +13,12 @@ from crowdveil.comparison.sweep import K, sweep_candidates
 from crowdveil.comparison.tables import Comparison
 from crowdveil.comparison.trajectories import K as K_OF_TRAJECTORIES
 from crowdveil.comparison.trajectories import TrajectoryComparisonParams, trajectory_sweep_candidates
-from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.params import Params
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods, find_method
 from crowdveil.server.kinds.base import JobRequest, Kind, Task, values_of
-from crowdveil.server.kinds.compare import MOST, Varied, check_measures, written
+from crowdveil.server.kinds.compare import MOST, NotedStages, Varied, check_measures
 from crowdveil.server.queue.files import FLOWS
 
 
@@ -31,7 +30,9 @@ class TriedValues(Params):
     suppress: list[str | float] | None = Field(None, min_length=1, max_length=MOST)
     """Budgets as shares, such as 5% or 0.05. Default: 5%, 10% and 20% for flows, if the method has one."""
     vary: Varied | None = Field(None, max_length=MOST)
-    """Values of other parameters of the method by name; one value sets it for all runs."""
+    """Values of other parameters of the method by name, each of which is run."""
+    method_parameters: dict[str, str | int | float] | None = Field(None, max_length=MOST)
+    """Other parameters of the method that are the same in all runs."""
 
 
 class TriedTrips(TriedValues):
@@ -49,34 +50,37 @@ def _models(name: str) -> tuple[type[Params], ...]:
 
 def _tried(values: dict[str, Any], usual: tuple[int, ...]) -> dict[str, Any]:
     """Return the values of a method with the usual k where none are given."""
-    return {"k": usual, **{n: v for n, v in values_of(values, TriedTrips).items() if v is not None}}
+    given = {n: v for n, v in values_of(values, TriedTrips).items() if v is not None and n != "method_parameters"}
+    return {"k": usual, **given}
+
+
+def _label(name: str, values: dict[str, Any]) -> str:
+    """Return the method with the parameters that are the same in all runs, as in joint:splits=dyadic."""
+    own = values.get("method_parameters") or {}
+    return ":".join([name, *(f"{parameter}={value}" for parameter, value in own.items())])
 
 
 def _check(name: str, values: dict[str, Any]) -> None:
     """Raise where a method has no such parameter or a value is none of it, before anything is read."""
-    takes, varied = find_method(name).takes, varied_values(values.get("vary"))
+    takes, varied, label = find_method(name).takes, varied_values(values.get("vary")), _label(name, values)
     if takes is Flows:
         tried = _tried(values, K)
-        sweep_candidates(name, tried["k"], tried.get("suppress"), tried.get("suppress_trips"), varied)
+        sweep_candidates(label, tried["k"], tried.get("suppress"), tried.get("suppress_trips"), varied)
     else:
-        trajectory_sweep_candidates(name, _tried(values, K_OF_TRAJECTORIES)["k"], values.get("suppress"), varied)
+        trajectory_sweep_candidates(label, _tried(values, K_OF_TRAJECTORIES)["k"], values.get("suppress"), varied)
     check_measures(takes, values.get("measures"))
 
 
 def _run(task: Task) -> JobRequest:
-    takes, notes = find_method(task.name).takes, ReadNotes()
-    options: dict[str, Any] = {
-        "notes": notes, "progress": task.progress, "stage": task.stage,
-        **values_of(task.values | task.files, *_models(task.name)),
-    }  # fmt: skip
+    takes, noted, label = find_method(task.name).takes, NotedStages(task), _label(task.name, task.values)
+    options = noted.options | values_of(task.values | task.files, *_models(task.name))
+    options.pop("method_parameters", None)
     found: Comparison
     if takes is Flows:
-        found = api.sweep(task.name, task.files["data"], **(options | _tried(task.values, K)))
+        found = api.sweep(label, task.files["data"], **(options | _tried(task.values, K)))
     else:
-        found = api.sweep_trajectories(
-            task.name, task.files["data"], **(options | _tried(task.values, K_OF_TRAJECTORIES))
-        )
-    return written(task, found, notes)
+        found = api.sweep_trajectories(label, task.files["data"], **(options | _tried(task.values, K_OF_TRAJECTORIES)))
+    return noted.written(found)
 
 
 def _swept() -> list[str]:

@@ -11,6 +11,7 @@ from crowdveil.errors import InputError
 from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.solve.od.budget_search import BoxSolution, search_budgets
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepSolution
+from crowdveil.solve.od.targets import as_figure
 
 Budget = Callable[[int], int]
 """How many trips of a time step may be suppressed, from the number of its trips."""
@@ -83,4 +84,4 @@ class BudgetedSteps:
 
     def _outcome(self, boxes: BoxSpace, best: BoxSolution, budget: int) -> StepSolution:
         choice, gaps = boxes.improve(best, budget)
-        return boxes.outcome(choice, *gaps, left=self.left)
+        return boxes.outcome(choice, *gaps, as_figure(best.multiplier), left=self.left)

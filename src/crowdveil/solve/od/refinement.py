@@ -18,6 +18,7 @@ from crowdveil.solve.od.boxes import DEVIATION_SCALE, BoxSpace, gap_percent
 from crowdveil.solve.od.dyadic_regions import tile_positions
 from crowdveil.solve.od.region_space import Objective, RegionExtent, tile_cost
 from crowdveil.solve.od.step_solver import StepSolution
+from crowdveil.solve.od.targets import as_figure
 
 FIRST_SHARE = Fraction(4, 5)
 """Share of the budget that the partition may use before it is refined, where cuts may suppress trips. Chosen on hours of taxi
@@ -176,7 +177,8 @@ class Refinement:
 
         Where cuts may suppress trips, a partition within a part of the budget is cut as well, and the cheaper result is taken.
         The facts are the gaps of the result, and of the best partition before it was cut, to the lowest cost that a partition
-        without such cuts can have within the budget. The first is negative where the result is cheaper than that.
+        without such cuts can have within the budget, and the multiplier of the first partition. The first gap is negative where
+        the result is cheaper than that cost.
         """
         # The search begins at no other step's multiplier: cuts depend on the multiplier that it finds.
         whole = boxes.solve_for_budget(budget)
@@ -190,7 +192,7 @@ class Refinement:
                 choice, _ = boxes.solve(int(FIRST_SHARE * budget), whole.multiplier)
                 cost, other = self._cut(rows, boxes, chosen(choice), budget, saved, left=left)
                 after, found = (cost, other) if cost < after else (after, found)
-        return found, np.array([gap_percent(after, bound), gap_percent(before, bound)])
+        return found, np.array([gap_percent(after, bound), gap_percent(before, bound), as_figure(whole.multiplier)])
 
     def _cut(
         self, rows: CutRows, boxes: BoxSpace, first: ChosenBoxes, budget: int, saved: float, *, left: bool
