@@ -249,6 +249,11 @@ def test_ill_formed_trajectories(columns: dict[str, Any], fault: str) -> None:
     assert finding.violated and fault in finding.detail
 
 
+@pytest.mark.parametrize(("trips", "kept"), [(1, "one trip of each is kept"), (2, "2 trips of each are kept")])
+def test_a_limit_of_trips_is_stated_in_words(trips: int, kept: str) -> None:
+    assert kept in DifferentialPrivacy(epsilon=1, trips=trips, unit="person").statement()
+
+
 @pytest.mark.parametrize(
     ("k_unit", "people", "suppressed", "fault"),
     [

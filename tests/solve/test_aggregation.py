@@ -116,7 +116,7 @@ def test_the_closest_locations_are_members_points_at_the_times_of_the_mean(
 @pytest.mark.parametrize("weight", [0.0, 0.8])
 @settings(max_examples=tries(60), deadline=None)
 @given(data=trajectories(), color=colors)
-def test_a_composed_trajectory_has_place_start_and_pace_of_different_members(
+def test_a_composed_trajectory_has_the_mean_pace_from_near_the_start_of_a_member_that_is_not_the_nearest(
     weight: float, data: Trajectories, color: list[int]
 ) -> None:
     members, offsets = _groups(data, color)
@@ -128,19 +128,30 @@ def test_a_composed_trajectory_has_place_start_and_pace_of_different_members(
         here = [_paths_of(data, _original(data, i)) for i in members[offsets[g] : offsets[g + 1]].tolist()]
         nearest, found = _paths_of(data, _of(own, g)), _paths_of(data, _of(made, g))
         assert len(found) == len(nearest)
-        first, second, latest = here[0], here[min(1, len(here) - 1)], max(path[-1][2] for path in here)
-        lasts = second[-1][2] - second[0][2]
-        share = min(1.0, (latest - first[0][2]) / lasts) if lasts else 1.0
-        before = -1.0
-        for i, (x, y, t) in enumerate(found):
+        for i, (*place, _) in enumerate(found):
             matched = [path[plain.matched(len(path), len(found))[i]] for path in here]
-            for axis, value in enumerate((x, y)):
+            for axis, value in enumerate(place):
                 mean = sum(point[axis] for point in matched) / len(here)
                 assert abs(value - (0.7 * mean + 0.3 * nearest[i][axis])) < 1.5
-            passed = second[plain.matched(len(second), len(found))[i]][2] - second[0][2]
-            wanted = first[0][2] + int(np.floor(share * passed + 0.5))
-            assert t == (max(wanted, before + 1) if i else wanted)
-            before = t
+        other = here[1 if len(here) > 1 and here[0] == nearest else 0]
+        wanted = _composed_times(here, other, len(found))
+        assert all(abs(point[2] - second) <= 0.5 + 1e-6 for point, second in zip(found, wanted, strict=True))
+        assert all(a[2] < b[2] for a, b in pairwise(found))
+
+
+def _composed_times(here: list[plain.Path], other: plain.Path, points: int) -> list[float]:
+    """Times with the mean pace, from near the start of a member; those that do not rise by a second are moved to do so."""
+    paces = []
+    for path in here:
+        at = np.linspace(0, len(path) - 1, points) if points > 1 else np.zeros(1)
+        paces.append(np.interp(at, np.arange(len(path)), [p[2] - path[0][2] for p in path]))
+    pace = np.mean(paces, axis=0)
+    start = 0.9 * other[0][2] + 0.1 * float(np.mean([path[0][2] for path in here]))
+    start = min(start, max(path[-1][2] for path in here) - pace[-1])
+    rising = [float(start + pace[0])]
+    for passed in pace[1:]:
+        rising.append(max(float(start + passed), float(np.floor(rising[-1] + 0.5)) + 1))
+    return rising
 
 
 @pytest.mark.parametrize("how", NAMES.own)

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdveil.errors import InputError, ParameterError
+from crowdveil.kernels.trajectory.spatiotemporal import time_shares
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.registry import all_distances, find_distance
 from crowdveil.solve.trajectory.distances import (
@@ -32,7 +33,13 @@ from crowdveil.solve.trajectory.distances import (
     published_weight,
     time_weight,
 )
-from crowdveil.solve.trajectory.distances.spatiotemporal import TIME_SHARE, WEIGHTS, _balanced, _diameter
+from crowdveil.solve.trajectory.distances.spatiotemporal import (
+    TIME_SHARE,
+    WEIGHTS,
+    _balanced,
+    _diameter,
+    _is_time_small,
+)
 from crowdveil.testing import paths, trajectories
 
 CLOSE: dict[str, Any] = {"rel_tol": 1e-9, "abs_tol": 1e-6}
@@ -223,6 +230,19 @@ def test_auto_of_an_example_by_hand() -> None:
             t += [10.0 * side, 10.0 * side + 10]
     data = Paths(np.array(x), np.zeros(12), np.array(t), np.arange(0, 13, 2))
     assert _balanced(SpatioTemporal.of(data, 0.0), np.arange(6)) == 1.0
+
+
+def test_a_part_of_the_sample_decides_only_what_all_of_it_would() -> None:
+    rng = np.random.default_rng(5)
+    x, y, t = rng.uniform(0, 3000, 160), rng.uniform(0, 3000, 160), np.sort(rng.uniform(0, 900, 160))
+    distance, person = SpatioTemporal.of(Paths(x, y, t, np.arange(0, 161, 4)), 0.0), np.arange(40)
+    decided = set()
+    for weight in np.geomspace(0.001, 5, 60).tolist():
+        metric = distance.metric._replace(weight=weight)
+        small = bool(np.median(time_shares(np.arange(40), metric, person)) <= TIME_SHARE)
+        assert _is_time_small(np.arange(40), metric, person) == small
+        decided.add(small)
+    assert decided == {False, True}
 
 
 def test_one_far_point_hardly_changes_what_the_manifest_says() -> None:

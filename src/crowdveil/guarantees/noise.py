@@ -31,7 +31,7 @@ class DifferentialPrivacy(Guarantee):
         """Return the guarantee in one sentence."""
         trips = "any one trip" if self.trips == 1 else f"any {self.trips:,} trips"
         kept = "one trip" if self.trips == 1 else f"{self.trips:,} trips"
-        limits = f" (at most {kept} of each is kept)" if self.unit == "person" else ""
+        limits = f" (at most {kept} of each {'is' if self.trips == 1 else 'are'} kept)" if self.unit == "person" else ""
         subject = f"any one person is in the data or not{limits}" if limits else f"{trips} took place or not"
         where = "In each time step, whether" if self.period == "step" else "In all time steps together, whether"
         return (

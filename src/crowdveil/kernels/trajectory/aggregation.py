@@ -56,25 +56,42 @@ def mean_trajectories(
 
 
 @kernel
-def composed_times(members: Ints, group_offsets: Ints, t: Ints, offsets: Ints, made_offsets: Ints) -> Ints:
-    """Return the times of a trajectory for each group: it begins with the group's first member, and takes the time of the second
-    one for each part of the way, but ends no later than the last member; in whole seconds, rising.
+def composed_times(
+    members: Ints, group_offsets: Ints, nearest: Ints, t: Ints, offsets: Ints, made_offsets: Ints, share: float
+) -> Ints:
+    """Return the times of a trajectory for each group, in whole seconds, rising.
+
+    For each part of the way it takes the mean time of the members. It begins between the mean start and that of a member, nearer
+    to the member by `share`: the group's first one that is not its `nearest`. It ends no later than the last member.
     """
     found = np.empty(made_offsets[-1], np.int64)
     for g in range(len(group_offsets) - 1):
         low, high = group_offsets[g], group_offsets[g + 1]
-        latest = t[offsets[members[low] + 1] - 1]
-        for e in range(low, high):
-            latest = max(latest, t[offsets[members[e] + 1] - 1])
-        start, second = t[offsets[members[low]]], members[min(low + 1, high - 1)]
-        here, points = offsets[second], offsets[second + 1] - offsets[second]
-        lasts = t[here + points - 1] - t[here]
-        share = min(1.0, (latest - start) / lasts) if lasts > 0 else 1.0
         begin = made_offsets[g]
         pairs = made_offsets[g + 1] - begin
+        # Sums are of differences from the first member, so that no digit is lost.
+        first = t[offsets[members[low]]]
+        latest, starts, one = t[offsets[members[low] + 1] - 1], 0.0, -1
+        passed = np.zeros(pairs, np.float64)
+        for e in range(low, high):
+            here, last = offsets[members[e]], offsets[members[e] + 1] - 1
+            latest = max(latest, t[last])
+            starts += t[here] - first
+            if one < 0 and members[e] != nearest[g]:
+                one = members[e]
+            for i in range(pairs):
+                at = i * (last - here) / (pairs - 1) if pairs > 1 else 0.0
+                before = here + int(at)
+                rest = at - int(at)
+                after = min(before + 1, last)
+                passed[i] += (1 - rest) * (t[before] - t[here]) + rest * (t[after] - t[here])
+        size = high - low
+        if one < 0:
+            one = members[low]
+        start = share * (t[offsets[one]] - first) + (1 - share) * starts / size
+        start = min(start, latest - first - passed[pairs - 1] / size)
         for i in range(pairs):
-            passed = t[here + point_of(i, points, pairs)] - t[here]
-            found[begin + i] = start + int(math.floor(share * passed + 0.5))
+            found[begin + i] = first + int(math.floor(start + passed[i] / size + 0.5))
             if i > 0:
                 found[begin + i] = max(found[begin + i], found[begin + i - 1] + 1)
     return found

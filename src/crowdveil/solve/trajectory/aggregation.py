@@ -25,6 +25,9 @@ AggregationName = Annotated[str, AfterValidator(NAMES.check), NAMES]
 """The name of an aggregation, for types and parameters: one of `AGGREGATIONS`, or of an installed package."""
 OWN_SHARE = 0.3
 """Share of the nearest member in a composed trajectory, where the mean has the rest: a mean alone is shorter than its members."""
+START_SHARE = 0.9
+"""Share of one member in the start of a composed trajectory, where the mean has the rest: starts that are all means move to the
+middle of the data, and a start that is a member's own would be exact."""
 DECIMALS = 5
 """Of published degrees that are no original position: about a meter."""
 
@@ -119,11 +122,12 @@ def _composed(
 ) -> GroupTrajectories:
     from crowdveil.kernels.trajectory.aggregation import composed_times, mean_trajectories
 
-    rows, made = take_slices(data.offsets, _nearest_members(data, distance, members, offsets, mean))
+    nearest = _nearest_members(data, distance, members, offsets, mean)
+    rows, made = take_slices(data.offsets, nearest)
     *means, _ = mean_trajectories(members, offsets, *data.xy, data.t, data.offsets, made)
     x, y = (m + OWN_SHARE * (own[rows] - m) for m, own in zip(means, data.xy, strict=True))
     lon, lat = data.projection.to_globe(x, y)
-    t = composed_times(members, offsets, data.t, data.offsets, made)
+    t = composed_times(members, offsets, nearest, data.t, data.offsets, made, START_SHARE)
     return GroupTrajectories(rounded(lon, DECIMALS), np.round(lat, DECIMALS), t, made)
 
 
@@ -189,7 +193,7 @@ AGGREGATIONS: tuple[Aggregation, ...] = (
     Aggregation(
         "composed-trajectory",
         _composed,
-        "The mean, moved towards the nearest member, with its number of points, the start of one member and the pace of another.",
+        "The mean, moved towards the nearest member, with its number of points and a start near that of another member.",
     ),
     Aggregation(
         "closest-trajectory",

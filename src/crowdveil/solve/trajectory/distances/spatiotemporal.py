@@ -20,6 +20,8 @@ TIME_SHARE = 1 / 7
 """Largest share of time in the distance to the nearest neighbor, for the median trajectory."""
 SAMPLED_NEIGHBORS = 200
 """Trajectories whose nearest neighbors are enough to choose a weight."""
+SAMPLED_BLOCKS = 8
+"""Parts of that sample, after each of which it may be decided."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,15 +107,31 @@ def _balanced(distance: SpatioTemporal, person: Ints) -> float:
     A neighbor is another person's, unless all trajectories are of one person. The sample is spread evenly over the trajectories,
     which are in the order of hashes of their content.
     """
-    from crowdveil.kernels.trajectory.spatiotemporal import time_shares
-
     n = len(distance.paths)
     whose = person if np.any(person != person[0]) else np.arange(n)
     some = np.arange(min(n, SAMPLED_NEIGHBORS)) * n // min(n, SAMPLED_NEIGHBORS)
     for weight in WEIGHTS:
-        if np.median(time_shares(some, distance.metric._replace(weight=weight), whose)) <= TIME_SHARE:
+        if _is_time_small(some, distance.metric._replace(weight=weight), whose):
             return weight
     return WEIGHTS[-1]
+
+
+def _is_time_small(some: Ints, metric: Metric, person: Ints) -> bool:
+    """Decide whether time has at most `TIME_SHARE` of the distance to the nearest neighbor, for the median of some trajectories.
+
+    Once more than half of them are on one side, the median is, and the rest is not looked at.
+    """
+    from crowdveil.kernels.trajectory.spatiotemporal import time_shares
+
+    shares: Floats = np.empty(0, np.float64)
+    for block in np.array_split(some, SAMPLED_BLOCKS):
+        shares = np.append(shares, time_shares(block, metric, person))
+        small = np.count_nonzero(shares <= TIME_SHARE)
+        if 2 * small > len(some):
+            return True
+        if 2 * (len(shares) - small) > len(some):
+            return False
+    return bool(np.median(shares) <= TIME_SHARE)
 
 
 def _diameter(paths: Paths) -> float:
