@@ -448,6 +448,38 @@ def test_a_seed_is_not_needed_and_not_shown_again(browser: Any, busy: Running, f
 
 
 @pytest.mark.slow
+def test_enter_while_the_file_is_read_again_is_not_lost(browser: Any, busy: Running, tmp_path: Path) -> None:
+    (tmp_path / "cabs.csv").write_text(cabs())
+    held, starts = list[Any](), "The job starts when the file has been read."
+    with inside(browser, busy) as visit:
+        page = visit.page
+        visit.choose(tmp_path / "cabs.csv", ".fine")
+        page.wait_for_function("() => !document.querySelector('#why').textContent")
+        page.route("**/preview", lambda route: held.append(route))
+        page.select_option("#method", "simple-generalization")  # another preview begins, and does not end
+        page.wait_for_function("() => document.querySelector('#why').textContent.includes('being read again')")
+        page.locator("#f-tz").press("Enter")
+        page.wait_for_selector(f"text={starts}")
+        page.click("button:has-text('Stop')")
+        assert page.locator(f"text={starts}").count() == 0 and page.locator(".progress").count() == 0
+        page.select_option("#method", "microaggregation")
+        page.fill("#f-k", "99")
+        page.locator("#f-k").press("Enter")
+        page.wait_for_selector(f"text={starts}")
+        seen = len(held)
+        until(lambda: page.wait_for_timeout(100) is None and len(held) > seen)
+        held[-1].continue_()  # and says that k is too large
+        page.unroute("**/preview")
+        page.wait_for_selector("#why[role=alert]")
+        assert "See the message above" in page.inner_text("#why") and page.locator(".progress").count() == 0
+        page.fill("#m-k", "4")
+        assert page.locator("#why[role=alert]").count() == 0
+        page.locator("#m-k").press("Enter")
+        page.wait_for_selector(".verdict")
+        assert "at least 3 others" in page.inner_text(".verdict") and visit.wrong == []
+
+
+@pytest.mark.slow
 def test_who_may_not_come_in_sees_nothing(browser: Any, busy: Running) -> None:
     with busy.client() as anna:
         job = put(anna, "/methods/simple-generalization/jobs", {"data": ("cabs.csv", cabs())}, BARE)
