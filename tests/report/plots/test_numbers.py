@@ -135,6 +135,13 @@ def test_ticks_are_inside_of_the_scale(low: float, ratio: float, most: int) -> N
     assert np.all(np.diff(scale.opacity(np.array(ticks))) >= 0), "small flows are faded"
 
 
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=5), st.integers(2, 7))
+def test_a_legend_of_counts_has_no_fractions(counts: list[int], most: int) -> None:
+    ticks = scales.VolumeScale.of(counts).ticks(most)
+    assert ticks == [round(tick) for tick in ticks] and len(ticks) <= most
+    assert scales.VolumeScale.of([0.5], counts).whole is False
+
+
 @given(st.lists(st.floats(-270, 90), min_size=1, max_size=12))
 def test_labels_around_a_circle_are_apart(angles: list[float]) -> None:
     shown = chord.spread_angles(np.array(sorted(angles, reverse=True)), 8.0)
