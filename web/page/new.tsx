@@ -17,6 +17,7 @@ import { ROLES, STATUS_WORDS } from "./words";
 const FIRST: Record<Takes, string[]> = { flows: ["zones", "step", "tz"], trajectories: ["tz", "zones"] };
 const FROM_PLACES = ["grid", "h3"];
 const SHOWN = 3;
+const EARLY = ["suppress", "time_partition"]; // what people ask about first
 const LATER = ["box_grid_m", "box_grid_s"]; // of boxes alone
 const STATUSES = ["proven", "argued", "heuristic"];
 
@@ -146,11 +147,11 @@ function Run({ desk, work, reason, asked, children }: { desk: Desk; work: Work; 
       <p class="hint">{form.sources.length === 1 ? <>Audited before it is published against the earlier releases in the ledger of <b>{form.sources[0]}</b>.</> : "Audited before it is published against the earlier releases in the ledger of its source."}</p>
       <Controls fields={auditFields(form)} values={draft.values} change={set} />
     </>}
-    <More title="Advanced: random seed, file format, attacks" fields={fields} values={values} change={set} />
+    <More title="Advanced: random seed, file format, attacks" fields={fields} values={values} set={draft.values} change={set} />
     {work.failed && <><p class="hint">The last job ended with this error:</p><Message error={work.failed} desk={desk} calm /></>}
     {unfit && <Message error={unfit} desk={desk} />}
     {children}
-    <p class={asked && reason ? "alert" : "hint why"} role={asked && reason ? "alert" : undefined} id="why">{reason && <><b>Not possible yet.</b> {unfit ? "See the message above." : reason}</>}</p>
+    <p class={asked && reason ? "alert" : "hint why"} role={asked && reason ? "alert" : undefined} id="why">{reason === READING ? "The file is being read again. A job that is started now waits for it." : reason && <><b>Not possible yet.</b> {unfit ? "See the message above." : reason}</>}</p>
   </section>;
 }
 
@@ -172,7 +173,8 @@ function MethodChoice({ desk, edit, reason }: { desk: Desk; edit: (part: Partial
   const { form, draft, takes, set } = desk;
   const now = method(form, draft, takes);
   const k = now.fields.find((f) => f.name === "k"), own = now.fields.filter((f) => f !== k);
-  const plain = own.filter((f) => f.kind !== "bool" && !LATER.includes(f.name)), shown = plain.slice(0, SHOWN);
+  const plain = own.filter((f) => f.kind !== "bool" && ![...EARLY, ...LATER].includes(f.name));
+  const shown = [...own.filter((f) => EARLY.includes(f.name)), ...plain].slice(0, SHOWN);
   return <section aria-labelledby="s-method"><h2 id="s-method"><span class="n" aria-hidden="true">3</span> Method</h2>
     <div class="field"><label for="method">Method</label>
       <select id="method" value={now.name} aria-describedby="method-hint" onChange={(event) => edit({ method: { ...draft.method, [takes]: event.currentTarget.value } })}>
