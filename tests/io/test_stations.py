@@ -117,6 +117,9 @@ def test_messages_name_what_to_do(tmp_path: Path) -> None:
         crowdveil.anonymize("joint", ids, tmp_path / "out", k=5)
     with pytest.raises(InputError, match="holds trips from an origin to a destination; use a method for flows"):
         crowdveil.anonymize("microaggregation", ids, tmp_path / "out", k=5)
+    points = pa.table({"lat": [1.0] * 9, "lon": [2.0] * 9, "timestamp": list(range(9)), "user_id": ["a"] * 9})
+    with pytest.raises(InputError, match="holds points of trajectories; use a method for trajectories"):
+        crowdveil.anonymize("joint", points, tmp_path / "out", k=5)
     with pytest.raises(InputError, match="wanted zones, but it holds trips"):
         crowdveil.anonymize("joint", ids, tmp_path / "out", zones=ids, k=5)
 

@@ -30,6 +30,30 @@ def test_steps_that_are_not_listed_come_back_as_gaps(there: set[int], step_s: in
         assert np.array_equal(every, np.arange(t[0], t[-1] + 1, step_s))
 
 
+def test_months_without_data_are_one_gap_and_are_not_summed_over() -> None:
+    """Of three months in two years, each day is a step; of a year and a half, days are summed, but none across a gap."""
+    day = np.r_[0:31, 300:331, 700:731]
+    labels, place, how = flow_picture._label_steps(86400 * day, np.arange(93), "UTC")
+    assert len(labels) == 95 and how == "" and np.array_equal(place, np.arange(93) + np.repeat([0, 1, 2], 31))
+    assert labels[31:33] == ["none published until 1970-10-28 00:00", "1970-10-28 00:00"] and labels[63].startswith(
+        "none"
+    )
+    day = np.r_[0:151, 400:701]
+    labels, place, how = flow_picture._label_steps(86400 * day, np.arange(452), "UTC")
+    assert how == "every 3 time steps are summed (452 in total)" and len(labels) == 51 + 1 + 101
+    assert (
+        place[150] == 50
+        and place[151] == 52
+        and labels[50:52] == ["from 1970-05-31 00:00", "none published until 1971-02-05 00:00"]
+    )
+    hours = 3600 * np.flatnonzero(np.arange(3000) % 24 < 2)[:180]  # so many gaps that they are left out
+    labels, place, how = flow_picture._label_steps(hours, np.arange(180), "UTC")
+    assert len(labels) == 180 and np.array_equal(place, np.arange(180)) and how == ""
+    weekdays = np.flatnonzero(np.arange(2000) % 7 < 5)
+    labels, place, how = flow_picture._label_steps(86400 * weekdays, np.arange(len(weekdays)), "UTC")
+    assert len(labels) <= flow_picture.MAX_STEPS and place[-1] == len(labels) - 1 and "summed" in how
+
+
 def test_the_curve_of_a_report_has_gaps_for_steps_without_flows() -> None:
     """Of five hours the second is not listed, and of the third nothing is published."""
     t = 1_700_000_000 + 3600 * np.array([0, 2, 3, 4])

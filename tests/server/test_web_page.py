@@ -135,6 +135,7 @@ def test_the_whole_job_for_trips(browser: Any, busy: Running, files: Path, tmp_p
         named(visit, enters="origin", leaves="destination", left="time", card="user")
         page.wait_for_selector(".fine")
         page.wait_for_function("() => document.querySelector('.findings').textContent.includes('k counts people')")
+        assert page.is_visible("#f-suppress") and not page.is_visible("#f-min_pois"), "what matters most is shown"
         page.fill("#f-step", "all")
         page.select_option("#method", "suppression")
         page.click("button:has-text('INSEE')")
@@ -274,6 +275,10 @@ def test_two_releases_of_flows_on_linked_maps(browser: Any, busy: Running, files
         trips = [int(text.split(": ")[1].split()[0].replace(",", "")) for text in largest]
         assert " → " in largest[0], "areas have names"
         assert f"{max(trips):,} trips" in page.inner_text(".linked .legend >> nth=0"), "one scale for both maps"
+        sizes = [
+            text for text in page.locator(".linked .legend >> nth=0 >> li").all_inner_texts() if text.endswith(" trips")
+        ]
+        assert int(sizes[0].split()[0].replace(",", "")) >= 5, "a legend has no flow of fewer than k"
         first = page.locator(".linked figure .hint").first.inner_text()
         assert slide(page, "Time", 1) != "all times"
         of_one_step = changed(page, all_times, [True, True, True])
@@ -445,6 +450,43 @@ def test_a_seed_is_not_needed_and_not_shown_again(browser: Any, busy: Running, f
             visit.page.click("button:has-text('Change something and run again')")
             visit.page.wait_for_selector(".problem")
         assert visit.wrong == []
+
+
+@pytest.mark.slow
+def test_enter_while_the_file_is_read_again_is_not_lost(browser: Any, busy: Running, tmp_path: Path) -> None:
+    (tmp_path / "cabs.csv").write_text(cabs())
+    held, starts = list[Any](), "The job starts when the file has been read."
+    with inside(browser, busy) as visit:
+        page = visit.page
+        visit.choose(tmp_path / "cabs.csv", ".fine")
+        page.wait_for_function("() => !document.querySelector('#why').textContent")
+        page.route("**/preview", lambda route: held.append(route))
+        page.select_option("#method", "simple-generalization")  # another preview begins, and does not end
+        page.wait_for_function("() => document.querySelector('#why').textContent.includes('being read again')")
+        page.locator("#f-tz").press("Enter")
+        page.wait_for_selector(f"text={starts}")
+        page.click("button:has-text('Stop')")
+        assert page.locator(f"text={starts}").count() == 0 and page.locator(".progress").count() == 0
+        page.select_option("#method", "microaggregation")
+        page.fill("#f-k", "99")
+        page.locator("#f-k").press("Enter")
+        page.wait_for_selector(f"text={starts}")
+        seen = len(held)
+        until(lambda: page.wait_for_timeout(100) is None and len(held) > seen)
+        held[-1].continue_()  # and says that k is too large
+        page.unroute("**/preview")
+        page.wait_for_selector("#why[role=alert]")
+        assert "See the message above" in page.inner_text("#why") and page.locator(".progress").count() == 0
+        page.fill("#m-k", "4")
+        assert page.locator("#why[role=alert]").count() == 0
+        page.click("summary:has-text('More parameters')")
+        page.fill("#f-improve", "1")
+        page.locator("#m-k").press("Enter")
+        page.wait_for_selector(".verdict")
+        assert "at least 3 others" in page.inner_text(".verdict") and visit.wrong == []
+        page.click("button:has-text('Change something and run again')")
+        page.wait_for_selector("#f-improve")  # what was set is not folded away
+        assert page.input_value("#f-improve") == "1" and not page.is_visible("#f-seed")
 
 
 @pytest.mark.slow

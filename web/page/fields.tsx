@@ -1,4 +1,5 @@
 // Controls that are drawn from the parameters that the service describes.
+import { useState } from "preact/hooks";
 import type { Field, Preset, Takes } from "./api";
 import { What } from "./pictures";
 import { choice, INSTEAD, label, size } from "./words";
@@ -69,10 +70,13 @@ export function Controls({ fields, values, change, takes }: Some) {
   return <div class="fields">{fields.map((field) => <Control key={field.name} field={field} given={values[field.name]} change={change} takes={takes} />)}</div>;
 }
 
-/** What is rarely needed, folded away. */
-export function More({ title, ...some }: Some & { title: string }) {
+const chosen = (field: Field, given: string | boolean | undefined): boolean => given !== undefined && given !== "" && String(given) !== String(field.default);
+
+/** What is rarely needed, folded away unless the user set one of them. */
+export function More({ title, set, ...some }: Some & { title: string; set?: Some["values"] }) {
+  const [first] = useState(some.fields.some((f) => chosen(f, (set ?? some.values)[f.name]))); // not again: it must stay as the user left it
   if (!some.fields.length) return null;
-  return <details class="more"><summary>{title}</summary><Controls {...some} /></details>;
+  return <details class="more" open={first}><summary>{title}</summary><Controls {...some} /></details>;
 }
 
 /** The group size k, with presets. */

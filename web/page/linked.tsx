@@ -6,6 +6,9 @@ import { STYLES } from "../src/trajectories";
 import { across, DifferencePainter, type End, Grid, type Picture, scaleAcross, type Side, sideOf } from "./sides";
 import { number } from "./words";
 
+/** How the label of a gap between time steps begins. */
+const NO_STEP = "none published";
+
 interface Linked { sides: [Side, Side]; maps: MapView[]; difference: DifferencePainter }
 
 /** Move the other maps as one is moved. */
@@ -20,8 +23,8 @@ function link(frames: Side["frame"][], maps: MapView[]): void {
 export function LinkedMaps({ pictures, names }: { pictures: [Picture, Picture]; names: [string, string] }) {
   const canvases = [useRef<HTMLCanvasElement>(null), useRef<HTMLCanvasElement>(null), useRef<HTMLCanvasElement>(null)], linked = useRef<Linked | null>(null);
   const [step, setStep] = useState(0), [least, setLeast] = useState(0), [end, setEnd] = useState<End>("origin"), [look, setLook] = useState(STYLES[0][0]), [counts, setCounts] = useState(["", ""]), [lists, setLists] = useState<string[][]>([[], []]), [largest, setLargest] = useState(0);
-  const flows = pictures[0].kind === "flows", steps = [...new Set(pictures.flatMap((p) => (p.kind === "flows" ? (p.layers[0] as { steps: string[] }).steps : (p.bins ?? []))))].sort();
-  const label = step === 0 ? "" : steps[step - 1], [top, setTop] = useState(1), volume = least === 0 ? 0 : Math.round(top ** (least / 100));
+  const flows = pictures[0].kind === "flows", steps = [...new Set(pictures.flatMap((p) => (p.kind === "flows" ? (p.layers[0] as { steps: string[] }).steps : (p.bins ?? []))))].filter((one) => !one.startsWith(NO_STEP)).sort();
+  const label = step === 0 ? "" : steps[step - 1], [top, setTop] = useState(1), [low, setLow] = useState(0), volume = least === 0 ? 0 : Math.round(top ** (least / 100));
   useEffect(() => {
     const sides = pictures.map(sideOf) as [Side, Side], grid = new Grid(sides[0].frame);
     const difference = new DifferencePainter(grid, sides, flows ? "trips" : "trajectories");
@@ -36,6 +39,7 @@ export function LinkedMaps({ pictures, names }: { pictures: [Picture, Picture]; 
     const { sides, maps, difference } = linked.current!, most = Math.max(2, ...sides.map((side) => side.top(label)));
     setTop(most);
     setCounts(sides.map((side) => side.show(label, least === 0 ? 0 : Math.round(most ** (least / 100)), most, look)));
+    setLow(Math.min(...sides.map((side) => side.low())));
     setLists(sides.map((side) => side.largest(label)));
     Object.assign(difference, { step: label, end });
     difference.update();
@@ -52,7 +56,7 @@ export function LinkedMaps({ pictures, names }: { pictures: [Picture, Picture]; 
       <span class="zoom" role="group" aria-label="Zoom both maps"><button type="button" onClick={zoom(1.5)} aria-label="Zoom in">+</button><button type="button" onClick={zoom(1 / 1.5)} aria-label="Zoom out">−</button><button type="button" onClick={() => linked.current!.maps[0].showAll()}>Show all</button></span>
     </div>
     <div class="pair">{names.map((name, n) => <figure key={n}><figcaption><b>{"AB"[n]}</b> {name}</figcaption>{stage(n, `Map of release ${"AB"[n]}: ${name}`)}<p class="hint">{counts[n]}, drawn to the same scale as the other map.</p>{lists[n].length > 0 && <><p class="hint">Largest flows:</p><ol>{lists[n].map((line) => <li key={line}>{line}</li>)}</ol></>}</figure>)}</div>
-    {flows && <ul class="legend" aria-label="Trips of a line">{flowLegend(top).map(({ volume, width, level }) => <li key={volume}><svg class="line" viewBox="0 0 32 14" aria-hidden="true"><path class={`f${level}`} d="M3 7H29" stroke-width={width.toFixed(1)} /></svg>{number(volume)} trips</li>)}<li>Lines bend to the right of their direction; circles are trips inside an area.</li></ul>}
+    {flows && <ul class="legend" aria-label="Trips of a line">{flowLegend(top, low).map(({ volume, width, level }) => <li key={volume}><svg class="line" viewBox="0 0 32 14" aria-hidden="true"><path class={`f${level}`} d="M3 7H29" stroke-width={width.toFixed(1)} /></svg>{number(volume)} trips</li>)}<li>Lines bend to the right of their direction; circles are trips inside an area.</li></ul>}
     <h3>Difference: B minus A</h3>
     {flows && <div class="tools"><label>Count trips that <select value={end} onChange={(event) => setEnd(event.currentTarget.value as End)}><option value="origin">begin in a cell</option><option value="destination">end in a cell</option></select></label></div>}
     {stage(2, "Map of the difference between the releases")}

@@ -9,7 +9,7 @@ import { Control, Controls, Crowd, More } from "./fields";
 import { Columns, Findings, Kind } from "./look";
 import { type Desk, FieldControl, Message } from "./message";
 import { Alert, Title } from "./parts";
-import { blocked, usePreview, type Work } from "./preview";
+import { blocked, READING, usePreview, type Work } from "./preview";
 import { go } from "./router";
 import { forget, shareOf, watch, withUploads } from "./uploads";
 import { ROLES, STATUS_WORDS } from "./words";
@@ -17,6 +17,7 @@ import { ROLES, STATUS_WORDS } from "./words";
 const FIRST: Record<Takes, string[]> = { flows: ["zones", "step", "tz"], trajectories: ["tz", "zones"] };
 const FROM_PLACES = ["grid", "h3"];
 const SHOWN = 3;
+const EARLY = ["suppress", "time_partition"]; // what people ask about first
 const LATER = ["box_grid_m", "box_grid_s"]; // of boxes alone
 const STATUSES = ["proven", "argued", "heuristic"];
 
@@ -30,31 +31,37 @@ function SendingNote({ file }: { file: File }) {
 export function NewJob({ form, work, change }: { form: Form; work: Work; change: (work: Work) => void }) {
   const { draft, seen } = work, takes = draft.takes;
   const [sending, setSending] = useState<number | null>(null), [error, setError] = useState(""), stop = useRef(new AbortController());
-  const preview = usePreview(form, work, change);
-  const edit = (part: Partial<Draft>) => change({ ...work, draft: { ...draft, ...part } });
+  const preview = usePreview(form, work, change), reason = blocked(work, preview);
+  const [wanted, setWanted] = useState(false), [asked, setAsked] = useState(false);
+  const choose = (next: Work) => {
+    setWanted(false); // what was asked for was another job
+    setAsked(false);
+    change(next);
+  };
+  const edit = (part: Partial<Draft>) => choose({ ...work, draft: { ...draft, ...part } });
   const set = (name: string, value: string | boolean) => edit({ values: { ...draft.values, [name]: value }, ...(name === "tz" ? { zoneFrom: null } : {}) });
   const attach = (name: string, file: File | null) => {
     const { [name]: old, ...rest } = draft.files;
     if (old !== draft.data) forget(old);
     edit({ files: file ? { ...rest, [name]: file } : rest });
   };
-  const choose = (chosen: Chosen | null) => {
+  const take = (chosen: Chosen | null) => {
     setError("");
     if (chosen === null) {
       forget(draft.data, ...Object.values(draft.files));
       // What was agreed to or guessed for one file does not hold for the next.
       const { tz, time_format: _, ...others } = draft.values, kept: Draft["values"] = draft.zoneFrom || tz === undefined ? {} : { tz };
-      return change({ draft: { ...draft, data: null, takes: null, roles: {}, files: {}, zoneFrom: null, values: { ...others, ...kept, drop_invalid: false, before_after: false } }, seen: null, seenFor: "", failed: null });
+      return choose({ draft: { ...draft, data: null, takes: null, roles: {}, files: {}, zoneFrom: null, values: { ...others, ...kept, drop_invalid: false, before_after: false } }, seen: null, seenFor: "", failed: null });
     }
     const files = chosen.zones ? { ...draft.files, zones: chosen.zones } : draft.files;
     const values = chosen.made ? { ...draft.values, before_after: true } : draft.values;
-    change({ draft: { ...draft, data: chosen.data ?? draft.data, files, values }, seen: null, seenFor: "", failed: null });
+    choose({ draft: { ...draft, data: chosen.data ?? draft.data, files, values }, seen: null, seenFor: "", failed: null });
   };
   const map = (role: string, column: string) => {
     const others = Object.fromEntries(Object.entries(draft.roles).filter(([r, c]) => c !== column && r !== role));
     edit({ roles: role ? { ...others, [role]: column } : others });
   };
-  const submit = async (event: Event) => {
+  const submit = (event: Event) => {
     event.preventDefault();
     const page = event.currentTarget as HTMLFormElement;
     const bad = page.querySelector<HTMLInputElement>("input:invalid, select:invalid");
@@ -63,6 +70,23 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
       bad.reportValidity();
       return;
     }
+    if (sending === null) setWanted(true);
+  };
+  /** Say why nothing is sent: a browser ignores Enter in a field while the button is disabled. */
+  const answer = (event: KeyboardEvent) => {
+    const field = event.target as HTMLInputElement;
+    if (event.key !== "Enter" || field.tagName !== "INPUT" || field.type === "file" || !reason || reason === READING) return;
+    event.preventDefault();
+    setAsked(true);
+  };
+  useEffect(() => {
+    if (!wanted || reason === READING) return;
+    setWanted(false);
+    if (reason) setAsked(true);
+    else void start();
+  }, [wanted, reason]);
+  useEffect(() => { if (asked) document.getElementById("why")?.scrollIntoView({ block: "center" }); }, [asked]);
+  const start = async () => {
     setError("");
     setSending(0);
     stop.current = new AbortController();
@@ -80,15 +104,15 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
   return <>
     <Title>Anonymize mobility data</Title>
     <p class="lead">Trips, flows or trajectories become a release in which every person is in a group of at least k. The guarantees are verified on the written files, and a report states what was lost.</p>
-    <form class="steps" onSubmit={submit} noValidate>
+    <form class="steps" onSubmit={submit} onKeyDown={answer} noValidate>
       <section aria-labelledby="s-data"><h2 id="s-data"><span class="n" aria-hidden="true">1</span> Data</h2>
-        <DataChoice data={draft.data} endings={form.files.data} choose={choose} />
+        <DataChoice data={draft.data} endings={form.files.data} choose={take} />
         {!draft.data && draft.files.zones && <p class="hint">{draft.files.zones.name} is kept as the file of zones. Now choose the data.</p>}
         {draft.data && preview.share === null && <SendingNote key={draft.data.name} file={draft.data} />}
         <p role="status" class="status">{preview.share === null ? "" : preview.share < 1 ? `Sending the file for a preview: ${Math.round(100 * preview.share)} %` : "Reading the file…"}</p>
         {preview.error && <Alert>{preview.error}</Alert>}
         {desk && <>
-          <Kind takes={desk.takes} guess={desk.seen.looks_like} choose={(one) => change({ ...work, draft: { ...draft, takes: one, roles: {} } })} />
+          <Kind takes={desk.takes} guess={desk.seen.looks_like} choose={(one) => edit({ takes: one, roles: {} })} />
           <Columns seen={desk.seen} takes={desk.takes} named={draft.roles} map={map} />
           {!preview.error && <Findings desk={desk} />}
           {preview.stale && <p><button type="button" onClick={preview.readAgain}>Read it again</button> <span class="hint">You changed how the file is read; it is large, so it is not read again by itself.</span></p>}
@@ -101,19 +125,19 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
       </dl>}
       {desk && <>
         <Reading desk={desk} />
-        <MethodChoice desk={desk} edit={edit} reason={blocked(work, preview)} />
-        <Run desk={desk} work={work} reason={blocked(work, preview)}>
+        <MethodChoice desk={desk} edit={edit} reason={reason} />
+        <Run desk={desk} work={work} reason={wanted ? "" : reason} asked={asked}>
           {error && <Alert>{error}</Alert>}
-          <p class="go"><button type="submit" class="main" aria-describedby="why" disabled={sending !== null || blocked(work, preview) !== ""}>{sending === null ? "Anonymize" : "Sending…"}</button>
-            {sending !== null && <button type="button" onClick={() => stop.current.abort()}>Stop</button>}
-            <span role="status">{sending === null ? "" : `${Math.round(100 * sending)} % sent`}</span></p>
+          <p class="go"><button type="submit" class="main" aria-describedby="why" disabled={sending !== null || wanted || (reason !== "" && reason !== READING)}>{sending === null ? "Anonymize" : "Sending…"}</button>
+            {(sending !== null || wanted) && <button type="button" onClick={() => { setWanted(false); stop.current.abort(); }}>Stop</button>}
+            <span role="status">{sending !== null ? `${Math.round(100 * sending)} % sent` : wanted ? "The job starts when the file has been read." : ""}</span></p>
         </Run>
       </>}
     </form>
   </>;
 }
 
-function Run({ desk, work, reason, children }: { desk: Desk; work: Work; reason: string; children: ComponentChildren }) {
+function Run({ desk, work, reason, asked, children }: { desk: Desk; work: Work; reason: string; asked: boolean; children: ComponentChildren }) {
   const { form, draft, set, seen } = desk;
   const fields = form.run.filter((f) => f.name !== "before_after"), values = { ...draft.values, format: formatOf(draft) ?? "parquet" };
   const unfit = seen.unfit && (!seen.error || (seen.problems.length > 0 && draft.values.drop_invalid === true)) ? seen.unfit : null; // first what is wrong with the file
@@ -123,11 +147,11 @@ function Run({ desk, work, reason, children }: { desk: Desk; work: Work; reason:
       <p class="hint">{form.sources.length === 1 ? <>Audited before it is published against the earlier releases in the ledger of <b>{form.sources[0]}</b>.</> : "Audited before it is published against the earlier releases in the ledger of its source."}</p>
       <Controls fields={auditFields(form)} values={draft.values} change={set} />
     </>}
-    <More title="Advanced: random seed, file format, attacks" fields={fields} values={values} change={set} />
+    <More title="Advanced: random seed, file format, attacks" fields={fields} values={values} set={draft.values} change={set} />
     {work.failed && <><p class="hint">The last job ended with this error:</p><Message error={work.failed} desk={desk} calm /></>}
     {unfit && <Message error={unfit} desk={desk} />}
     {children}
-    <p class="hint why" id="why">{reason && <><b>Not possible yet.</b> {unfit ? "See the message above." : reason}</>}</p>
+    <p class={asked && reason ? "alert" : "hint why"} role={asked && reason ? "alert" : undefined} id="why">{reason === READING ? "The file is being read again. A job that is started now waits for it." : reason && <><b>Not possible yet.</b> {unfit ? "See the message above." : reason}</>}</p>
   </section>;
 }
 
@@ -149,7 +173,8 @@ function MethodChoice({ desk, edit, reason }: { desk: Desk; edit: (part: Partial
   const { form, draft, takes, set } = desk;
   const now = method(form, draft, takes);
   const k = now.fields.find((f) => f.name === "k"), own = now.fields.filter((f) => f !== k);
-  const plain = own.filter((f) => f.kind !== "bool" && !LATER.includes(f.name)), shown = plain.slice(0, SHOWN);
+  const plain = own.filter((f) => f.kind !== "bool" && ![...EARLY, ...LATER].includes(f.name));
+  const shown = [...own.filter((f) => EARLY.includes(f.name)), ...plain].slice(0, SHOWN);
   return <section aria-labelledby="s-method"><h2 id="s-method"><span class="n" aria-hidden="true">3</span> Method</h2>
     <div class="field"><label for="method">Method</label>
       <select id="method" value={now.name} aria-describedby="method-hint" onChange={(event) => edit({ method: { ...draft.method, [takes]: event.currentTarget.value } })}>

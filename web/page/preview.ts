@@ -72,11 +72,14 @@ export function usePreview(form: Form, work: Work, change: (work: Work) => void)
   return { share, error, stale: heavy && key !== work.seenFor, pending: key !== work.seenFor, readAgain: () => setAgain(again + 1) };
 }
 
+/** The reason that passes by itself: a job that is asked for meanwhile is sent afterwards. */
+export const READING = "The file is being read again…";
+
 /** Why the job cannot be sent yet, in a sentence; empty where it can. */
 export function blocked({ seen, draft }: Work, { pending, stale }: { pending: boolean; stale: boolean }): string {
   if (!seen) return "The preview of the file is not ready.";
   const rows = seen.problems.length > 0, wrong = seen.error !== null && !(rows && draft.values.drop_invalid === true);
-  if (pending && (!stale || wrong || seen.unfit)) return stale ? "The file must be read again, in step 1." : "The file is being read again…";
+  if (pending && (!stale || wrong || seen.unfit)) return stale ? "The file must be read again, in step 1." : READING;
   if (wrong && rows) return "Some rows cannot be used. Leave them out in step 1, or change how they are read.";
   if (wrong) return `${sentence(seen.error!)} See step 1.`;
   return seen.unfit ? sentence(seen.unfit) : "";

@@ -50,6 +50,8 @@ export interface Side {
   readonly painter: Painter;
   /** The largest volume, or number of trajectories in a cell, at a time; "" for all times. */
   top(step: string): number;
+  /** The least that is drawn, once it is shown; 0 where that has no meaning. */
+  low(): number;
   show(step: string, least: number, top: number, look: string): string;
   /** The largest flows at a time, by the readable names of their areas. */
   largest(step: string): string[];
@@ -78,6 +80,7 @@ export class FlowSide implements Side {
   }
 
   top(step: string): number { return this.layer.rowsAt(this.at(step)).volume[0] ?? 0; }
+  low(): number { return this.painter.thinnest; }
 
   show(step: string, least: number, top: number): string {
     Object.assign(this.painter, { step: this.at(step), least, top });
@@ -143,6 +146,8 @@ export class TrajectorySide implements Side {
     const found = this.steps.indexOf(step);
     return step === "" ? -1 : found < 0 ? this.steps.length : found;
   }
+
+  low(): number { return 0; }
 
   top(step: string): number {
     this.painter.step = this.at(step);

@@ -24,11 +24,12 @@ const FLOW_CLASSES = 5;
 export const flowWidth = (volume: number, top: number): number => 0.5 + 6.5 * Math.sqrt(Math.max(volume, 0) / top);
 const flowClass = (volume: number, top: number): number => Math.min(Math.floor(FLOW_CLASSES * Math.sqrt(Math.max(volume, 0) / top)), FLOW_CLASSES - 1);
 
-/** Volumes for a legend, the smallest first, each with the width and the class of its line. */
-export function flowLegend(top: number): { volume: number; width: number; level: number }[] {
+/** Volumes for a legend, the smallest first and none below the smallest one that is drawn, each with the width and the class of its line. */
+export function flowLegend(top: number, low: number): { volume: number; width: number; level: number }[] {
   const round = (value: number) => (value < 1 ? 0 : Number(value.toPrecision(1)));
-  const volumes = [0.02, 0.15, 0.45, 1].map((share) => (share === 1 ? top : round(share * top))).filter((volume) => volume > 0);
-  return [...new Set(volumes)].map((volume) => ({ volume, width: flowWidth(volume, top), level: flowClass(volume, top) }));
+  const volumes = [0.02, 0.15, 0.45, 1].map((share) => (share === 1 ? top : round(share * top))).filter((volume) => volume >= low && volume > 0);
+  const first = low > 0 && low < 0.7 * volumes[0] ? [low] : [];
+  return [...new Set([...first, ...volumes])].map((volume) => ({ volume, width: flowWidth(volume, top), level: flowClass(volume, top) }));
 }
 
 /** An unpacked layer of areas and flows. */
@@ -281,13 +282,16 @@ export class FlowPainter implements Painter {
 
   constructor(public layer: FlowLayer) {}
 
-  /** Return how many flows reach the threshold, and how many of them are drawn. */
   /** Return the trips of the widest line. */
   get widest(): number {
     const { volume } = this.layer.rowsAt(this.step);
     return this.top || Math.max(volume[0] ?? 1, 1);
   }
 
+  /** Return the trips of the thinnest line that is drawn; 0 where there is none. */
+  get thinnest(): number { return this.layer.rowsAt(this.step).volume[this.counts().drawn - 1] ?? 0; }
+
+  /** Return how many flows reach the threshold, and how many of them are drawn. */
   counts(): { above: number; drawn: number } {
     const { volume } = this.layer.rowsAt(this.step);
     let [low, high] = [0, volume.length];

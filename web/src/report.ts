@@ -45,7 +45,7 @@ function legend(items: [string, string][]): void {
 }
 
 const square = (level: number) => `<svg viewBox="0 0 10 10" aria-hidden="true"><rect class="q${level}" width="10" height="10"></rect></svg>`;
-const lines = (top: number): [string, string][] => flowLegend(top).map(({ volume, width, level }) =>
+const lines = (top: number, low: number): [string, string][] => flowLegend(top, low).map(({ volume, width, level }) =>
   [`<svg class="line" viewBox="0 0 32 14" aria-hidden="true"><path class="f${level}" d="M3 7H29" stroke-width="${width.toFixed(1)}"></path></svg>`, `${volume.toLocaleString("en")} trips`]);
 const DIRECTION: [string, string] = ["", "Lines bend to the right of their direction; circles are trips inside an area."];
 
@@ -94,7 +94,7 @@ function showFlows(data: Data): MapView {
   };
   const refresh = () => {
     const now = painter.shown();
-    legend(now ? now.labels.map((label, i): [string, string] => [square(i), label]) : [...lines(painter.widest), DIRECTION]);
+    legend(now ? now.labels.map((label, i): [string, string] => [square(i), label]) : [...lines(painter.widest, painter.thinnest), DIRECTION]);
     found("least-label")!.hidden = Boolean(now);
     const reason = painter.shade ? painter.layer.whyAllSteps(painter.shade) : "";
     if (step.disabled !== Boolean(reason) || reason) {

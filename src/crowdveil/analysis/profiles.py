@@ -370,7 +370,7 @@ ANALYSIS = Analysis(
     "With --original, its profiles are added, with correlation and error.",
     examples=(
         "out/ -o profiles.csv",
-        "out/ --select 74,74:75 --plot two.png",
+        "out/ --select r3c3,r3c3:r3c4 --plot two.png",
         "out/ --original trips.parquet --zones zones.geojson --least-trips 20 --plot compared.png",
     ),
 )

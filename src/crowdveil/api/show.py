@@ -72,7 +72,7 @@ def plot(
     `zone`, `zoom` or `at`, and input options. Without `output` the picture is returned and not written.
 
     >>> crowdveil.plot("flows", "out", "flows.svg")  # doctest: +SKIP
-    >>> crowdveil.plot("destinations", "out", "map.png", zone="74", zones="zones.geojson")  # doctest: +SKIP
+    >>> crowdveil.plot("destinations", "out", "map.png", zone="r3c3", zones="zones.geojson")  # doctest: +SKIP
     >>> crowdveil.plot("heatmap", original="cabs.csv", output="heat-confidential.png")  # doctest: +SKIP
     """
     wanted = find_kind(kind)

@@ -80,7 +80,7 @@ command = NamedCommands(
     "file must have a name with the word confidential. Needs matplotlib (extra report).\n\n"
     "\b\nExamples:\n"
     "  crowdveil plot flows out/ -o flows.png\n"
-    "  crowdveil plot destinations out/ --zone 74 --zones zones.geojson --original trips.parquet -o to-confidential.png\n"
+    "  crowdveil plot destinations out/ --zone r3c3 --zones zones.geojson --original trips.parquet -o to-confidential.png\n"
     "  crowdveil plot paths cabs/ -o paths.png\n"
     "  crowdveil plot tree --zones zones.geojson -o tree.svg",
 )

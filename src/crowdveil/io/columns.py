@@ -87,12 +87,23 @@ def need_column(source: Source, role: str, named: str | None, notes: ReadNotes) 
 
 def looks_like_trips(source: Source) -> bool:
     """Return whether a table has an origin and a destination, and no position of its own: trips, not points or zones."""
+    has = _usual_roles(source)
+    return (
+        all(not has.isdisjoint((end, f"{end}_lon")) for end in ("origin", "destination")) and not {"lon", "lat"} <= has
+    )
+
+
+def looks_like_points(source: Source) -> bool:
+    """Return whether a table has positions with times, and no origin or destination: points of trajectories, not trips."""
+    has = _usual_roles(source)
+    ends = {f"{end}{axis}" for end in ("origin", "destination") for axis in ("", "_lon", "_lat")}
+    return {"lon", "lat", "time"} <= has and has.isdisjoint(ends)
+
+
+def _usual_roles(source: Source) -> set[str]:
+    """Return the roles that columns have by their usual names."""
     names = {name.lower() for name in source.columns}
-
-    def has(role: str) -> bool:
-        return not names.isdisjoint(USUAL[role])
-
-    return all(has(end) or has(f"{end}_lon") for end in ("origin", "destination")) and not (has("lon") and has("lat"))
+    return {role for role, usual in USUAL.items() if not names.isdisjoint(usual)}
 
 
 def lacks_header(source: Source) -> bool:

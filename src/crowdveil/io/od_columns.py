@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from crowdveil.errors import InputError, Option, ParameterError
-from crowdveil.io.columns import describe_columns, find_columns
+from crowdveil.io.columns import describe_columns, find_columns, looks_like_points
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import Source
 
@@ -73,6 +73,12 @@ def find_od_columns(source: Source, named: dict[str, str | None], tiled: bool | 
         found = OdColumns(**find_columns(source, {r: n for r, n in roles.items() if r not in ENDS}, notes))
         missing = [r for r in ROLES[2:6] if getattr(found, r) is None]
         if missing:
+            if not any(roles[role] for role in ROLES[:6]) and looks_like_points(source):
+                raise InputError(
+                    source.name,
+                    "wanted trips or flows from an origin to a destination, but it holds points of trajectories; use a method "
+                    f"for trajectories, such as microaggregation, or make trips of them with {Option('from_trajectories')}.",
+                )
             wanted_text = (
                 "coordinates of origin and destination" if by_coordinates else "columns origin and destination"
             )

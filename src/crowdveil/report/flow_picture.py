@@ -264,20 +264,37 @@ def _label_steps(t: Ints, step: Ints, tz: str) -> tuple[list[str], Ints, str]:
     if not len(t) or NO_TIME in t:
         return [], np.zeros(len(step), np.int64), ""
     every, index = every_step(t)
-    if len(every) > MAX_STEPS:
-        every, index = t, np.arange(len(t))
     if len(every) <= MAX_STEPS:
         return [minutes(text) for text in iso_times(every, tz).to_pylist()], index[step], ""
-    if np.diff(t).min() < _SHORTEST_DAY_S:
+    if len(t) > MAX_STEPS and np.diff(t).min() < _SHORTEST_DAY_S:
         hour = (Clock(tz).to_wall(t) - _A_MONDAY_S) // 3600 % _WEEK
         first, distance = int(hour.min()), max(int(np.gcd.reduce(hour - hour.min())), 1)
         labels = [f"{DAYS[h // 24]} {h % 24:02d}:00" for h in range(first, int(hour.max()) + 1, distance)]
         how = f"equal hours of all weeks are summed ({len(t):,} time steps)"
         return labels, ((hour - first) // distance)[step], how
-    run = -(-len(t) // MAX_STEPS)
-    starts: Sequence[str] = iso_times(t[::run], tz).to_pylist()
-    labels = [f"from {minutes(text)}" for text in starts]
-    return labels, step // run, f"every {run} time steps are summed ({len(t):,} in total)"
+    slot, run = _slots_with_gaps(index)
+    starts: list[str] = iso_times(t, tz).to_pylist()
+    labels = [f"none published until {minutes(starts[int(slot.searchsorted(i))])}" for i in range(int(slot[-1]) + 1)]
+    for i in np.flatnonzero(np.diff(slot, prepend=-1)).tolist():
+        labels[slot[i]] = minutes(starts[i]) if run == 1 else f"from {minutes(starts[i])}"
+    return labels, slot[step], "" if run == 1 else f"every {run} time steps are summed ({len(t):,} in total)"
+
+
+def _slots_with_gaps(index: Ints) -> tuple[Ints, int]:
+    """Return a slot for each time step, and how many steps are in one; a gap between steps is one empty slot.
+
+    No slot has steps from both sides of a gap. Where there are so many gaps that these are too many slots, gaps are left out.
+    """
+    at = np.arange(len(index))
+    stretch = np.cumsum(np.diff(index, prepend=index[0]) > 1)
+    size = np.bincount(stretch)
+    inside = at - np.repeat(np.cumsum(size) - size, size)
+    least = -(-len(index) // MAX_STEPS)
+    for run in range(least, 4 * least + 1) if least > 1 else (1,):
+        slots = -(-size // run) + 1
+        if slots.sum() - 1 <= MAX_STEPS:
+            return (np.cumsum(slots) - slots)[stretch] + inside // run, run
+    return at // least, least
 
 
 def every_step(t: Ints) -> tuple[Ints, Ints]:

@@ -135,9 +135,11 @@ def test_ticks_are_inside_of_the_scale(low: float, ratio: float, most: int) -> N
     assert np.all(np.diff(scale.opacity(np.array(ticks))) >= 0), "small flows are faded"
 
 
-def test_ticks_of_counts_are_whole_numbers() -> None:
-    assert scales.VolumeScale.of([3, 4, 4]).ticks() == [3, 4] and scales.VolumeScale.of([7]).ticks() == [7]
-    assert any(tick != round(tick) for tick in scales.VolumeScale.of([3, 3.9]).ticks())
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=5), st.integers(2, 7))
+def test_a_legend_of_counts_has_no_fractions(counts: list[int], most: int) -> None:
+    ticks = scales.VolumeScale.of(counts).ticks(most)
+    assert ticks == [round(tick) for tick in ticks] and len(ticks) <= most
+    assert scales.VolumeScale.of([0.5], counts).whole is False
 
 
 @given(st.lists(st.floats(-270, 90), min_size=1, max_size=12))

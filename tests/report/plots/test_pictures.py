@@ -98,6 +98,15 @@ def layouts(monkeypatch: pytest.MonkeyPatch) -> list[layout.Layout]:
     return seen
 
 
+def test_what_is_defined_for_no_release_has_no_axis(made: Path, layouts: list[layout.Layout], tmp_path: Path) -> None:
+    wanted = "E,confidence-width,generalization-by-duration"
+    given = call("loss", made, original=True) | {"output": tmp_path / "confidential.png", "measures": wanted}
+    crowdveil.plot(**given)
+    texts = [text.get_text() for text in drawn_texts(layouts[-1].figure)]
+    assert any("reconstruction error" in text for text in texts) and "undefined" not in texts
+    assert not any("confidence bounds" in text for text in texts), "only noise has them"
+
+
 def drawn_texts(figure: Any) -> list[Any]:
     """Return the texts that are drawn: titles, labels, legends, and ticks inside of their axes."""
     texts = list(figure.texts)

@@ -196,14 +196,14 @@ KINDS: dict[str, PlotKind] = {
             "destinations", "Where the trips of a zone go.",
             "Draw where the trips of a zone go. " + _ZONE + _SEVERAL + _MAP,
             ZoneMapParams, "flows", "optional", "optional", 3, "required",
-            examples=("plot destinations out/ --zone 74 --zones zones.geojson -o to.png",
-                      "plot destinations out/ --zone 74 --zones zones.geojson --original trips.parquet -o to-confidential.png"),
+            examples=("plot destinations out/ --zone r3c3 --zones zones.geojson -o to.png",
+                      "plot destinations out/ --zone r3c3 --zones zones.geojson --original trips.parquet -o to-confidential.png"),
         ),
         PlotKind(
             "origins", "Where the trips to a zone come from.",
             "Draw where the trips to a zone come from. " + _ZONE + _SEVERAL + _MAP,
             ZoneMapParams, "flows", "optional", "optional", 3, "required",
-            examples=("plot origins out/ --zone 74 --zones zones.geojson -o from.png",),
+            examples=("plot origins out/ --zone r3c3 --zones zones.geojson -o from.png",),
         ),
         PlotKind(
             "coarsening", "How many zones each zone was merged with.",
@@ -222,7 +222,7 @@ KINDS: dict[str, PlotKind] = {
             "profiles", "Trips of areas by time step.",
             "Draw the trips that leave and reach areas by time step. What was not published is a gap, and not 0.",
             ProfileParams, "flows", "required", "no", zones="no",
-            examples=("plot profiles out/ --zone 74 --zone 75 -o profiles.png",),
+            examples=("plot profiles out/ --zone r3c3 --zone r3c4 -o profiles.png",),
         ),
         PlotKind(
             "loss", "Information loss, each measure with its own axis.",

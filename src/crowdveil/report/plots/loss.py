@@ -43,7 +43,7 @@ class LossAxis:
 
 
 def measured_axes(found: Sequence[tuple[str, Sequence[Scores]]]) -> list[LossAxis]:
-    """Return an axis for each measure of the scores of several releases, by title; missing measures are left out.
+    """Return an axis for each measure of the scores of several releases, by title; what is defined for none is left out.
 
     A measure with both sides has one axis for the original and the releases, and one for its relative changes.
     """
@@ -60,7 +60,7 @@ def measured_axes(found: Sequence[tuple[str, Sequence[Scores]]]) -> list[LossAxi
                 label = "original" if part == "original" else _label(release, part, several=len(found) > 1)
                 value = float(mean if np.isfinite(mean) else pooled)
                 axis.bars.append(Bar(label, value, BEFORE if part == "original" else COLORS[i % len(COLORS)]))
-    return list(axes.values())
+    return [axis for axis in axes.values() if any(np.isfinite(bar.value) for bar in axis.bars)]
 
 
 def _axis_of(axes: dict[str, LossAxis], score: Scores, part: str) -> LossAxis:
@@ -77,13 +77,14 @@ def _label(release: str, part: str, *, several: bool) -> str:
 
 
 def _unused(found: Sequence[tuple[str, Sequence[Scores]]], title: str) -> set[str]:
-    """Return the parts of a measure, such as classes of size, that are 0 in all releases."""
+    """Return the parts of a measure, such as classes of size, that are 0 or undefined in all releases."""
     parts: dict[str, bool] = {}
     for _, scores in found:
         for score in scores:
             if _title(score) == title:
                 for part, _, mean, pooled in score.columns():
-                    parts[part] = parts.get(part, False) or mean != 0 or pooled != 0
+                    known = [v for v in (mean, pooled) if np.isfinite(v)]
+                    parts[part] = parts.get(part, False) or any(value != 0 for value in known)
     return {part for part, used in parts.items() if not used}
 
 

@@ -31,6 +31,7 @@ class VolumeScale:
     low: float
     high: float
     whole: bool = False
+    """Whether the volumes are whole numbers, so that a legend has no fractions."""
 
     @classmethod
     def of(cls, *volumes: Any) -> VolumeScale:
@@ -62,23 +63,32 @@ class VolumeScale:
 
     def ticks(self, most: int = 5) -> list[float]:
         """Return round volumes from the smallest to the largest, for a legend."""
-        found = round_numbers(self.low, self.high, most)
-        return [value for value in found if value == round(value)] or [self.low] if self.whole else found
+        return round_numbers(self.low, self.high, most, least_step=1.0 if self.whole else 0.0)
 
 
-def round_numbers(low: float, high: float, most: int) -> list[float]:
-    """Return two to `most` round numbers between two numbers, by powers of ten or, in a narrow range, by equal steps."""
+def round_numbers(low: float, high: float, most: int, least_step: float = 0.0) -> list[float]:
+    """Return two to `most` round numbers between two numbers, by powers of ten or, in a narrow range, by equal steps.
+
+    Equal steps are at least `least_step` long.
+    """
     first, last = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
     found = [step * 10.0**p for p in range(first, last + 1) for step in (1, 2, 5)]
     found = [value for value in found if low * 0.9999 <= value <= high * 1.0001]
     if len(found) < 4 and high > low:
-        step = round_length((high - low) / 2.5)
-        steps = np.arange(np.ceil(low / step - 1e-6), np.floor(high / step + 1e-6) + 1) * step
-        found = [float(f"{value:.6g}") for value in steps]
+        step = max(round_length((high - low) / 2.5), least_step)
+        found = _multiples(low, high, step)
+        if len(found) < 3:
+            found = _multiples(low, high, max(round_length(step / 2), least_step))
     if len(found) < 2:
         return sorted({low, high})
     chosen = np.unique(np.linspace(0, len(found) - 1, min(most, len(found))).round().astype(int))
     return [found[i] for i in chosen]
+
+
+def _multiples(low: float, high: float, step: float) -> list[float]:
+    """Return the multiples of a step between two numbers."""
+    steps = np.arange(np.ceil(low / step - 1e-6), np.floor(high / step + 1e-6) + 1) * step
+    return [float(f"{value:.6g}") for value in steps]
 
 
 def number(value: float) -> str:

@@ -74,7 +74,8 @@ class _Piece:
         if not self.kept:
             raise InputError(
                 f"wanted at most {budget:,} trips to be suppressed, but no partition of the map suppresses fewer than "
-                f"{self.suppressed:,} trips; allow more with {Option('suppress')}, or larger areas."
+                f"{self.suppressed:,} trips; allow more with {Option('suppress')}, "
+                f"or larger areas with {Option('max_area_km2')}."
             )
         lost_cost = boxes.lost_cost
         if self.q and self.p < lost_cost * self.q:
