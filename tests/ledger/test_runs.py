@@ -340,7 +340,7 @@ def test_heat_maps_are_audited(ledger: Path, tmp_path: Path) -> None:
     crowdveil.quadtree_heatmap(points, tmp_path / "coarse", min_k=8)
     assert json.loads((tmp_path / "fine" / "manifest.json").read_text())["ledger"]["entry"] == 1
     assert crowdveil.ledger_add(ledger, tmp_path / "fine", points).entry == 2
-    with pytest.raises(GuaranteeViolatedError, match="minus.* Use the earlier map instead, or see") as refused:
+    with pytest.raises(GuaranteeViolatedError, match=r"minus.* Use the earlier map instead, or see") as refused:
         crowdveil.quadtree_heatmap(points, tmp_path / "refused", min_k=8, ledger=ledger)
     assert not (tmp_path / "refused").exists() and "repair" not in str(refused.value)
     assert [entry.state for entry in entries(Ledger(ledger))] == ["published", "published"]
