@@ -116,9 +116,10 @@ def main() -> None:
 
     run(AggregatedTrajectories(commuters(50, 24)), RecoveryParams())  # compile
     data = commuters(10_000, 24)
-    begin = time.perf_counter()
+    begin, used = time.perf_counter(), time.process_time()
     values = run(AggregatedTrajectories(data), RecoveryParams(k=10)).values
     say("people_10000_steps_24_seconds", time.perf_counter() - begin)
+    say("people_10000_steps_24_processor_seconds", time.process_time() - used)
     say("people_10000_before", shown(values, "before"))
     say("people_10000_heat_map_k_10", shown(values, "after"))
     if CABS.is_file():

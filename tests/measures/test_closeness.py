@@ -151,6 +151,22 @@ def test_classes_of_travelers_are_measured(classed: Path, capsys: pytest.Capture
     assert "an origin's traveler classes from all: share with one class" in said and "0.33" in said
 
 
+def test_classes_of_folded_time_are_those_of_all_periods(classed: Path) -> None:
+    """Trips of one class two weeks later, folded, are measured as those of the same weekdays of one week."""
+    table = pq.read_table(classed / "trips.parquet")
+    day = np.where(np.arange(len(table)) % 2, 4, 5)
+    found = []
+    for weeks in (0, 2):
+        late = np.array([weeks * (age == "old") for age in table["age"].to_pylist()])
+        times = pa.array((day + 7 * late) * 86_400_000_000, pa.timestamp("us"))
+        data, out = classed / f"{weeks}.parquet", classed / f"{weeks}"
+        pq.write_table(table.append_column("time", times), data)
+        options = {"step": "1d", "tz": "UTC", "fold": "1w", "k": 10, "attack": False, "report": False}
+        crowdveil.anonymize("suppression", data, out, **options)
+        found.append(crowdveil.measure(data, out, ["E"], traveler_class="age")["class-closeness"].pooled.tolist())
+    assert found[0] == pytest.approx(found[1])
+
+
 def test_classes_that_cannot_be_measured(classed: Path) -> None:
     trips, out = classed / "trips.parquet", classed / "out"
     for given, words in (

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from crowdveil.errors import GuaranteeViolatedError, counted
+from crowdveil.errors import GuaranteeViolatedError, Option, counted
 from crowdveil.ledger.audit import Audit, Derivation, Published, audit
 from crowdveil.ledger.candidates import Candidate
 from crowdveil.ledger.examination import aligned
@@ -97,6 +97,20 @@ def generalization(release: FlowRelease) -> float:
     tiles = size[release.origin] * size[release.destination]
     volume = max(int(release.volume.sum()), 1)
     return float(np.sum(release.volume * tiles)) / volume
+
+
+def check_worth(name: str, trips: int, most: int, before: FlowRelease, after: FlowRelease) -> None:
+    """Raise where a repair suppressed more than `most` of all trips, and the release before it did not; state what is left."""
+    left, was = int(after.volume.sum()), int(before.volume.sum())
+    if not trips - was <= most < trips - left:
+        return
+    areas = f"areas of {generalization(after):.1f} instead of {generalization(before):.1f} tiles"
+    raise GuaranteeViolatedError(
+        name,
+        f"it was not published, since {Option('repair')} would leave {100 * left / trips:.0f} % of the trips "
+        f"({100 * was / trips:.0f} % before) in {areas}, and at most {100 * most / trips:.0f} % may be suppressed; derive it "
+        "from the earlier release instead (crowdveil derive).",
+    )
 
 
 def _lines(before: FlowRelease, after: FlowRelease, rows: MergedRows, rounds: int, added: float) -> list[str]:

@@ -36,12 +36,13 @@ from crowdveil.ledger.reissues import (
     small_changes,
     with_kept_rows,
 )
-from crowdveil.ledger.repair import repair
+from crowdveil.ledger.repair import check_worth, repair
 from crowdveil.ledger.store import Ledger, open_ledger
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import Budgeted
 from crowdveil.reading import FlowReading, TrajectoryReading, read
 from crowdveil.run import releases
 from crowdveil.run.backend import LedgerAudit, RunSpec
@@ -105,7 +106,11 @@ class Recorder:
             raise InputError(Option("repair"), "sums of rounded weights are not the rounded sums; leave it out.")
         inputs = inputs_of(self.ledger, spec.data, spec.reading, data)
         candidate = model_candidate(self.ledger, self.name, inputs, data, release, _about(spec, counts))
-        return repair(self.ledger, candidate, release)
+        repaired, lines = repair(self.ledger, candidate, release)
+        if isinstance(spec.params, Budgeted) and spec.params.suppress_trips is None:
+            trips = int(data.volume.sum())
+            check_worth(self.name, trips, spec.params.max_suppressed(trips), release, repaired)
+        return repaired, lines
 
     def audit(self, spec: RunSpec, data: Flows, written: WrittenRelease, counts: str) -> LedgerAudit:
         """Audit a written release; record a refusal and raise where a small set could be derived."""
