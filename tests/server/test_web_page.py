@@ -332,7 +332,7 @@ def test_what_is_wrong_is_said_where_it_is_seen(browser: Any, busy: Running, fil
         page.wait_for_function("() => document.querySelector('.message').textContent.includes('at least 2')")
         assert page.input_value("#f-k") == "1" and page.is_disabled("button[type=submit]")
         page.fill("#m-k", "2")
-        page.wait_for_function("() => !document.querySelector('button[type=submit]').disabled")
+        page.wait_for_function("() => !document.querySelector('#why').textContent")
         page.fill("#f-k", "1")  # at once, before a preview
         page.click("button[type=submit]")
         assert page.evaluate("document.activeElement.id") == "f-k" and page.locator(".progress").count() == 0

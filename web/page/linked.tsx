@@ -11,6 +11,10 @@ const NO_STEP = "none published";
 
 interface Linked { sides: [Side, Side]; maps: MapView[]; difference: DifferencePainter }
 
+/** The frame that shows more ground: the other release may reach beyond it. */
+const ground = ({ width, height, meters }: Side["frame"]): number => width * height * meters * meters;
+const widest = (one: Side["frame"], other: Side["frame"]): Side["frame"] => (ground(other) > ground(one) ? other : one);
+
 /** Move the other maps as one is moved. */
 function link(frames: Side["frame"][], maps: MapView[]): void {
   maps.forEach((map, from) => {
@@ -26,9 +30,9 @@ export function LinkedMaps({ pictures, names }: { pictures: [Picture, Picture]; 
   const flows = pictures[0].kind === "flows", steps = [...new Set(pictures.flatMap((p) => (p.kind === "flows" ? (p.layers[0] as { steps: string[] }).steps : (p.bins ?? []))))].filter((one) => !one.startsWith(NO_STEP)).sort();
   const label = step === 0 ? "" : steps[step - 1], [top, setTop] = useState(1), [low, setLow] = useState(0), volume = least === 0 ? 0 : Math.round(top ** (least / 100));
   useEffect(() => {
-    const sides = pictures.map(sideOf) as [Side, Side], grid = new Grid(sides[0].frame);
+    const sides = pictures.map(sideOf) as [Side, Side], wide = widest(sides[0].frame, sides[1].frame), grid = new Grid(wide);
     const difference = new DifferencePainter(grid, sides, flows ? "trips" : "trajectories");
-    const painters = [sides[0].painter, sides[1].painter, difference], frames = [sides[0].frame, sides[1].frame, sides[0].frame];
+    const painters = [sides[0].painter, sides[1].painter, difference], frames = [sides[0].frame, sides[1].frame, wide];
     const maps = canvases.map((canvas, n) => new MapView(canvas.current!, frames[n], painters[n]));
     link(frames, maps);
     maps.forEach((map, n) => { map.painted = () => { canvases[n].current!.dataset.painted = String(Number(canvases[n].current!.dataset.painted ?? 0) + 1); }; });

@@ -147,7 +147,7 @@ function Run({ desk, work, reason, asked, children }: { desk: Desk; work: Work; 
       <p class="hint">{form.sources.length === 1 ? <>Audited before it is published against the earlier releases in the ledger of <b>{form.sources[0]}</b>.</> : "Audited before it is published against the earlier releases in the ledger of its source."}</p>
       <Controls fields={auditFields(form)} values={draft.values} change={set} />
     </>}
-    <More title="Advanced: random seed, file format, attacks" fields={fields} values={values} set={draft.values} change={set} />
+    <More title="Advanced: random seed, file format, attacks" fields={fields} values={values} set={{ ...draft.values, format: "" }} change={set} />
     {work.failed && <><p class="hint">The last job ended with this error:</p><Message error={work.failed} desk={desk} calm /></>}
     {unfit && <Message error={unfit} desk={desk} />}
     {children}

@@ -37,9 +37,11 @@ export class Grid {
   }
 
   get length(): number { return this.columns * this.rows; }
+  private holds(x: number, y: number): boolean { return x >= 0 && y >= 0 && x <= this.frame.width && y <= this.frame.height; }
   column(x: number): number { return Math.min(Math.max(Math.floor(x / this.side), 0), this.columns - 1); }
   row(y: number): number { return Math.min(Math.max(Math.floor(y / this.side), 0), this.rows - 1); }
-  cell([x, y]: Place): number { return this.row(y) * this.columns + this.column(x); }
+  /** The cell of a place; −1 outside of the grid, where arrays hold nothing. */
+  cell([x, y]: Place): number { return this.holds(x, y) ? this.row(y) * this.columns + this.column(x) : -1; }
   middle(cell: number): Place { return [((cell % this.columns) + 0.5) * this.side, (Math.floor(cell / this.columns) + 0.5) * this.side]; }
 }
 

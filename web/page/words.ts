@@ -3,7 +3,8 @@ import type { Field, Takes } from "./api";
 import type { ErrorView, ReferenceView } from "./views";
 
 const LABELS: Record<string, string> = {
-  k: "Smallest group (k)", suppress: "Trips that may be suppressed, as a share", suppress_trips: "Trips that may be suppressed, as a number", min_tiles: "Fewest tiles of an area", min_inhabited_tiles: "Fewest visited tiles of an area", min_pois: "Fewest points of interest of an area", min_poi_categories: "Fewest categories of points of interest of an area", pois: "Points of interest",
+  k: "Smallest group (k)", suppress: "Share that may be suppressed", suppress_trips: "Number of trips that may be suppressed", min_tiles: "Fewest tiles of an area", min_inhabited_tiles: "Fewest visited tiles of an area", min_pois: "Fewest points of interest of an area", min_poi_categories: "Fewest categories of points of interest of an area", pois: "Points of interest",
+  box_grid_m: "Grid of boxes in space", box_grid_s: "Grid of boxes in time", delta_m: "Diameter of a cylinder (δ)", trash: "Share that may be left out",
   max_area_km2: "Largest area", v_target: "Trips that each origin should have", epsilon: "Privacy loss (epsilon)", aggregate_small: "Publish small flows together",
   include_empty: "Let areas include tiles without trips", count_trajectories: "Count trajectories instead of people", tile_size_m: "Side of a tile",
   zones: "Zones file", zone_id: "Column with the zones’ ids", tz: "Time zone", time_format: "Date and time format", drop_invalid: "Leave out rows that cannot be used",
