@@ -44,10 +44,11 @@ def rough_log(value: float) -> float:
 
 @kernel
 def _saved(x: float, y: float, t: float, costs: Costs) -> float:
-    """Return about what a match saves whose box has these lengths."""
+    """Return about what a match saves whose box has these lengths.
+
+    Two logs even where their weights are equal: a branch would keep the compiler from taking several at once.
+    """
     s, of_space, of_time = costs
-    if of_space == of_time:
-        return 2.0 * s - of_space * rough_log((1.0 + x) * (1.0 + y) * (1.0 + t))
     return 2.0 * s - (of_space * rough_log((1.0 + x) * (1.0 + y)) + of_time * rough_log(1.0 + t))
 
 
