@@ -77,7 +77,7 @@ class RemoteTarget:
 
     def run(
         self,
-        room: str,
+        collection: str,
         name: str,
         parameters: dict[str, Any],
         files: Mapping[str, Any],
@@ -90,7 +90,7 @@ class RemoteTarget:
         `files` are paths by field; a folder is sent as a zip file. `done` gets the job and the fetched file.
         """
         with with_paths(files), progress_bar("sending") as (progress, stage), _sendable(files) as ready:
-            job = self.server.start(room, name, parameters, ready, progress)
+            job = self.server.start(collection, name, parameters, ready, progress)
             if self.detach:
                 click.echo(job["id"])
                 show_sentences([f"the job is queued; fetch its result with crowdveil task {job['id']} -o OUT."])
