@@ -31,7 +31,7 @@ from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
 from crowdveil.registry import all_methods
-from crowdveil.run.spark.flow_partitions import as_written
+from crowdveil.run.flow_partitions import as_written
 from crowdveil.run.verification import check, structural_guarantees
 from crowdveil.solve.od.merging import release_merged_flows
 from crowdveil.solve.od.small_flows import Reporting

@@ -23,23 +23,27 @@ GIVEN: dict[str, Any] = {
     "seed": 5, "format": "csv", "names": True, "wide": True, "export": "omx", "attack": False, "report": False, "title": "Taxis",
     "purpose": "research", "recipient": "everyone", "overwrite": True, "private_report": "p.html", "resume": "kept",
     "pairing": "pairs.csv", "ledger": "ledger", "repair": True, "keep_unchanged": True, "engine": "spark",
-    "master": "yarn", "table": "delta",
+    "master": "yarn", "table": "delta", "rows_in": "disk",
 }  # fmt: skip
 
 
 def test_this_test_gives_every_option_another_value_than_its_default() -> None:
     assert {*GIVEN} == {*RunOptions.model_fields} == {*ReleaseOptions.model_fields, *EngineOptions.model_fields} | {
-        "overwrite", "private_report", "resume", "pairing", "ledger", "repair", "keep_unchanged"}  # fmt: skip
+        "overwrite", "private_report", "resume", "rows_in", "pairing", "ledger", "repair", "keep_unchanged"}  # fmt: skip
     assert all(getattr(RunOptions(), name) != value for name, value in GIVEN.items())
 
 
 @pytest.mark.parametrize(
-    ("method", "others"), [("joint", ("pairing",)), ("swapmob", ("resume", "ledger", "repair", "keep_unchanged"))]
+    ("method", "others"),
+    [("joint", ("pairing",)), ("swapmob", ("resume", "rows_in", "ledger", "repair", "keep_unchanged"))],
 )
 def test_the_command_line_has_them(method: str, others: tuple[str, ...]) -> None:
     options = {o for param in method_command(find_method(method)).params for o in (*param.opts, *param.secondary_opts)}
     assert {f"--{name.replace('_', '-')}" for name in GIVEN if name not in others} <= options
-    assert not any(f"--{other}" in options for other in others) and {"--no-attack", "--no-report"} <= options
+    assert (
+        not any(f"--{other.replace('_', '-')}" in options for other in others)
+        and {"--no-attack", "--no-report"} <= options
+    )
 
 
 def test_python_has_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,9 +55,10 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import no_progress
 from crowdveil.registry import METHODS, find_method
+from crowdveil.run.flow_partitions import PartitionSolver
+from crowdveil.run.merge_partitions import FlowTotals, merge_findings, split_by_size
 from crowdveil.run.spark.backend import check_supported_on_spark
 from crowdveil.run.spark.flow_partitions import FlowPartition
-from crowdveil.run.spark.merge_partitions import FlowTotals, merge_findings, split_by_size
 from crowdveil.run.spark.trip_rows import PACKED_TRIPS, FlowPartitionReader, TripReader
 from crowdveil.run.verification import structural_guarantees
 from crowdveil.synth.city import City
@@ -142,7 +143,8 @@ def _part(reader: TripReader, method: Method, numbers: np.ndarray) -> FlowPartit
     guarantees = (*method.guarantees(frame, params), *structural_guarantees(method))
     parts = FlowPartitionReader(reader.schema, "people", reader.steps, HOUR, frame, method.needs_person_ids)
     counts = "trips" if method.row_semantics == "noisy" else "people"
-    return FlowPartition(method.name, params, 7, parts, guarantees, True, numbers, counts)
+    solver = PartitionSolver(method.name, params, 7, guarantees, True, reader.steps.starts(numbers), counts)
+    return FlowPartition(solver, parts)
 
 
 @pytest.mark.parametrize("name", ["suppression", "joint", "mondrian", "laplace"])
@@ -156,14 +158,14 @@ def test_parts_make_the_release_of_a_run_on_one_machine(name: str, city: Path, t
     assert not function.reader.frame.zones.lon.flags.writeable
     place = np.searchsorted(numbers, packs["step"].to_numpy()) % 5
     outcome = pa.concat_tables([function(packs.filter(pa.array(place == i))) for i in range(5)])
-    rows = outcome.filter(pa.compute.equal(outcome["kind"], "row")).select(function.rows.names)
+    rows = outcome.filter(pa.compute.equal(outcome["kind"], "row")).select(function.solver.rows.names)
     assert same_rows(rows, pq.read_table(tmp_path / "out/flows.parquet"))
     gathered = FlowTotals.of(outcome["summary"].drop_null().to_pylist()[::-1])
     assert gathered.steps_table("UTC").equals(pq.read_table(tmp_path / "out/steps.parquet"))
     assert gathered.cost.lines() == made.cost[:3]
-    assert all(finding.holds and finding.with_original for p, finding in gathered.checked(function.guarantees)
+    assert all(finding.holds and finding.with_original for p, finding in gathered.checked(function.solver.guarantees)
                if p.name in ("true-volumes", "suppression-budget"))  # fmt: skip
-    assert gathered.facts(method, function.params) == dict(made.release.facts)
+    assert gathered.facts(method, function.solver.params) == dict(made.release.facts)
     trials = [(trial.attack, trial.after, trial.worst, trial.succeeded) for trial in gathered.trials]
     assert [(t["attack"], t["risk_percent"]) for t in made.manifest["risk"]] == [
         (a, after) for a, after, _, _ in trials
@@ -182,7 +184,7 @@ def test_areas_made_before_travel_with_a_partition(city: Path, tmp_path: Path) -
     function = pickle.loads(pickle.dumps(replace(part, reader=replace(part.reader, frame=frame))))
     place = packs["step"].to_numpy() % 3
     outcome = pa.concat_tables([function(packs.filter(pa.array(place == i))) for i in range(3)])
-    rows = outcome.filter(pa.compute.equal(outcome["kind"], "row")).select(function.rows.names)
+    rows = outcome.filter(pa.compute.equal(outcome["kind"], "row")).select(function.solver.rows.names)
     assert len(rows) and same_rows(rows, pq.read_table(tmp_path / "out/flows.parquet"))
 
 
@@ -200,7 +202,8 @@ def test_a_failing_time_step_is_named_among_all_of_the_data(city: Path) -> None:
     reader, packs = _read(city)
     numbers = np.unique(packs["step"].to_numpy())
     part = _part(reader, find_method("atg-dual"), numbers)
-    hard = replace(part, params=find_method("atg-dual").params.checked({"k": 5, "suppress": 0, "v_target": 5}))
+    params = find_method("atg-dual").params.checked({"k": 5, "suppress": 0, "v_target": 5})
+    hard = replace(part, solver=replace(part.solver, params=params))
     last = packs.filter(pa.compute.equal(packs["step"], int(numbers[-5])))
     with pytest.raises(InputError, match=rf"^time step {len(numbers) - 4} of {len(numbers)}: v_target"):
         hard(last)

@@ -27,9 +27,10 @@ from crowdveil.io.time_windows import TimeUnits
 from crowdveil.io.zones import read_zones
 from crowdveil.model.flows import Flows
 from crowdveil.registry import find_method
+from crowdveil.run.flow_partitions import PartitionSolver
+from crowdveil.run.merge_partitions import FlowTotals, merge_findings, summarize_facts
+from crowdveil.run.release_partitions import ReleasePartition, overlapping_windows
 from crowdveil.run.spark.flow_partitions import FlowPartition
-from crowdveil.run.spark.merge_partitions import FlowTotals, merge_findings, summarize_facts
-from crowdveil.run.spark.release_verification import ReleasePartition, overlapping_windows
 from crowdveil.run.spark.shared_partition import (
     Candidates,
     CandidateSums,
@@ -104,7 +105,8 @@ def _partition(name: str, options: dict[str, Any], reader: FlowPartitionReader, 
     params = method.params.checked(options)
     guarantees = (*method.guarantees(reader.frame, params), *structural_guarantees(method))
     unit = reader.frame.k_unit
-    return _sent(FlowPartition(name, params, 7, reader, guarantees, True, np.zeros(0, np.int64), unit, shared))
+    solver = PartitionSolver(name, params, 7, guarantees, True, np.zeros(0, np.int64), unit, shared)
+    return _sent(FlowPartition(solver, reader))
 
 
 def _shared_boxes(name: str, options: dict[str, Any], reader: FlowPartitionReader, parts: list[pa.Table]) -> Any:
@@ -156,15 +158,15 @@ def test_partitions_of_time_give_the_release_of_one_machine(
     outcome = pa.concat_tables([function(part) for part in parts if len(part)])
     totals = FlowTotals.of(outcome["summary"].drop_null().to_pylist()[::-1])
     assert totals.has_intervals == ("until" in pq.read_table(tmp_path / "out/flows.parquet").column_names)
-    names = [n for n in function.rows.names if n != "until" or totals.has_intervals]
+    names = [n for n in function.solver.rows.names if n != "until" or totals.has_intervals]
     rows = outcome.filter(pa.compute.equal(outcome["kind"], "row")).select(names)
     assert same_rows(rows, pq.read_table(tmp_path / "out/flows.parquet")) and len(rows)
     assert totals.steps_table(TZ).equals(pq.read_table(tmp_path / "out/steps.parquet"))
     assert totals.cost.lines() == made.cost[:3]
-    assert all(finding.holds for _, finding in totals.checked(function.guarantees))
-    facts = totals.facts(find_method(name), function.params)
+    assert all(finding.holds for _, finding in totals.checked(function.solver.guarantees))
+    facts = totals.facts(find_method(name), function.solver.params)
     if shared:
-        facts = summarize_facts(facts_by_class(shared), find_method(name), function.params)
+        facts = summarize_facts(facts_by_class(shared), find_method(name), function.solver.params)
     assert facts == dict(made.release.facts)
 
 

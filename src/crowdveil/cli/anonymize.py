@@ -48,10 +48,11 @@ FIRST = (
     "repair",
     "keep_unchanged",
     "resume",
+    "rows_in",
     "pairing",
 )
 """The order of the options of a run."""
-NOT_OF_TRAJECTORIES = ("resume", "ledger", *AuditOptions.model_fields)
+NOT_OF_TRAJECTORIES = ("resume", "rows_in", "ledger", *AuditOptions.model_fields)
 
 
 def method_command(method: Method) -> click.Command:

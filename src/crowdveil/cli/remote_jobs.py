@@ -175,6 +175,8 @@ def anonymize(server: RemoteTarget, request: pipeline.Request, reading: type[Par
     run_options = RunOptions.checked(request.options)
     if run_options.resume is not None:
         raise ParameterError(Option("resume"), "a server keeps jobs by itself; leave it out, or run it here.")
+    if run_options.rows_in != "auto":
+        raise ParameterError(Option("rows_in"), "a server decides it by itself; leave it out, or run it here.")
     if run_options.ledger is not None:
         raise ParameterError(
             Option("ledger"),

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdveil.errors import InputError, counted
+from crowdveil.io.column_files import drop_column_pages, new_column
 from crowdveil.io.cropping import Crop
 from crowdveil.io.duckdb_engine import duckdb_errors, engine, fetch
 from crowdveil.io.notes import ReadNotes
@@ -189,8 +190,11 @@ def to_flows(
     if len(columns["o"]) == 0:
         raise InputError(name or "trips", "no row can be used, or all volumes are zero; wanted at least one.")
     order = _order(columns["step"], columns["o"], columns["d"], len(zones))
-    for column in columns:
-        columns[column] = np.take(columns[column], order)
+    for column, values in columns.items():
+        # Any other mode than "raise" writes to the new column without a copy; `order` is inside of the column.
+        columns[column] = np.take(values, order, out=new_column(len(order), values.dtype), mode="clip")
+        drop_column_pages()
+    del values
     step, o, d, volume = (columns[column] for column in ("step", "o", "d", "volume"))
     people = columns.get("people", volume)
     members = (None, None) if lists is None else _members(lists.take(pa.array(order)))

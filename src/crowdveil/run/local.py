@@ -142,11 +142,15 @@ class LocalBackend(Backend):
     def _source(self) -> Any:
         return getattr(self.release, "source", None)
 
+    def make_folder(self) -> None:
+        """Make the folder that becomes the release when it is published."""
+        folder = new_folder(self.output, overwrite=self.spec.options.overwrite, mark_file=MANIFEST_FILE)
+        self.folder = self.enter_context(folder)
+
     def write(self, progress: Progress) -> FileEntries:
         """Write the tables to a folder that becomes the release when it is published."""
         options = self.spec.options
-        folder = new_folder(self.output, overwrite=options.overwrite, mark_file=MANIFEST_FILE)
-        self.folder = self.enter_context(folder)
+        self.make_folder()
         table_format = options.table_format(self.spec.data, self.spec.data_name)
         self.files = write_release(self.release, self.folder, table_format, self.spec.data_name)
         if isinstance(self.release, FlowRelease):

@@ -104,6 +104,9 @@ class RunOptions(AuditOptions, EngineOptions, ReleaseOptions):
     """Also write a confidential report that shows the original, to this .html file outside the release."""
     resume: Location = _location_field("FOLDER")
     """Keep finished time steps in this folder, to resume from them after an interruption; removed at the end."""
+    rows_in: Literal["auto", "memory", "disk"] = "auto"
+    """Where the flows of a run are held. With disk, whole time steps or windows are solved, checked and written in parts, so that
+    memory does not grow with their number; auto does that above 50 million flows, where the method and the options allow it."""
     pairing: Location = _location_field("FILE")
     """Write the original of each published trajectory to this confidential file outside the release (.csv or .parquet)."""
     ledger: Location = _location_field("FOLDER")

@@ -30,6 +30,9 @@ from crowdveil.run.verification import (
     without_exact_figures,
 )
 
+LARGE_INPUT = 64 << 20
+"""Bytes of an input below which no file holds too many flows for memory."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -106,10 +109,24 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
 def _backend(spec: RunSpec, session: Any, stage: Stage) -> AbstractContextManager[Backend]:
     if spec.options.engine == "local" and session is None:
         refuse_table_without_spark(spec.options.table)
-        return LocalBackend(spec)
+        if not _may_be_on_disk(spec):
+            return LocalBackend(spec)
+        from crowdveil.run.disk import DiskBackend  # here, since most data is small
+
+        return DiskBackend(spec)
     from crowdveil.run.spark import spark_backend
 
     return spark_backend(spec, session, stage)
+
+
+def _may_be_on_disk(spec: RunSpec) -> bool:
+    """Return whether flows are to stay on the disk, or may be so many that they should."""
+    where, data = spec.options.rows_in, spec.data
+    if where != "auto" or not isinstance(data, str | Path):
+        return where == "disk"
+    path = Path(data)
+    files = path.iterdir() if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file()) >= LARGE_INPUT
 
 
 def _people_about(backend: Backend, params: Params) -> int | None:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from crowdveil import engine as engines
 from crowdveil.engine import LocalEngine
+from crowdveil.engine.packing import unpacked
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import InputError, Option
 from crowdveil.guarantees import Finding, Guarantee
@@ -23,20 +24,16 @@ from crowdveil.model.flows import Flows
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import FlowReading
 from crowdveil.run.manifest import original_input_options, refuse_other_counts
-from crowdveil.run.spark.merge_partitions import even_partitions, merge_findings
+from crowdveil.run.merge_partitions import even_partitions, merge_findings
+from crowdveil.run.release_partitions import NO_MOMENT, ReleasePartition, overlapping_windows, rest_of, units_of
 from crowdveil.run.spark.release_verification import (
-    NO_MOMENT,
-    ReleasePartition,
     RowPacker,
     SparkRelease,
     check_partitions,
     findings_table,
     open_spark_release,
-    overlapping_windows,
     partition_numbers,
-    rest_of,
     rows_by_time,
-    units_of,
 )
 from crowdveil.run.spark.spark_trips import SparkTrips, flow_partition_reader, read_spark_trips, summarize_trips
 from crowdveil.run.spark.trajectory_verification import without_outlines
@@ -57,9 +54,9 @@ class AlignedReader:
         of_original = partition["original"]
         flows = self.original(partition.filter(of_original))
         flows = self.original.frame if flows is None else flows
-        packed_rows = partition.filter(pc.invert(of_original))["packed"]
+        rows = unpacked(partition.filter(pc.invert(of_original))["packed"], self.release.rows)
         units = units_of(self.release.units, moments_of_steps(flows))
-        return flows, self.release(packed_rows, units, all_areas=self.all_areas)
+        return flows, self.release(rows, units, all_areas=self.all_areas)
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,10 @@ from crowdveil.model.arrays import Ints, Mask
 from crowdveil.progress import Progress
 from crowdveil.run.backend import Backend, FileEntries, RunSpec
 from crowdveil.run.manifest import file_entry, folder_entry, write_manifest
+from crowdveil.run.merge_partitions import SUMMARY
 from crowdveil.run.releases import add_report
 from crowdveil.run.resume import drawn_seed, first_entropy, run_key
 from crowdveil.run.spark.finished_partitions import Chunk, FinishedPartitions
-from crowdveil.run.spark.merge_partitions import SUMMARY
 from crowdveil.run.spark.release_verification import file_hashes
 from crowdveil.run.spark.staging import check_target, new_folder
 

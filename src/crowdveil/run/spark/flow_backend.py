@@ -26,15 +26,8 @@ from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.progress import Progress
 from crowdveil.reading import FlowReading
 from crowdveil.run.backend import FileEntries, Findings, Guarantees, LedgerAudit, Solution
-from crowdveil.run.spark.backend import (
-    FILE_ROWS,
-    PARTITIONS_FOLDER,
-    REPORT_ROWS,
-    SparkBackend,
-    partition_bins,
-)
-from crowdveil.run.spark.flow_partitions import FlowPartition, row_schema, with_zone
-from crowdveil.run.spark.merge_partitions import (
+from crowdveil.run.flow_partitions import PartitionSolver, row_schema, with_zone
+from crowdveil.run.merge_partitions import (
     AREA,
     ROW,
     FlowTotals,
@@ -42,6 +35,14 @@ from crowdveil.run.spark.merge_partitions import (
     even_partitions,
     summarize_facts,
 )
+from crowdveil.run.spark.backend import (
+    FILE_ROWS,
+    PARTITIONS_FOLDER,
+    REPORT_ROWS,
+    SparkBackend,
+    partition_bins,
+)
+from crowdveil.run.spark.flow_partitions import FlowPartition
 from crowdveil.run.spark.part_files import write_zoned_files
 from crowdveil.run.spark.release_verification import check_flows
 from crowdveil.run.spark.shared_partition import (
@@ -100,17 +101,17 @@ class FlowSparkBackend(SparkBackend):
         reader = flow_partition_reader(trips, members=spec.method.needs_person_ids)
         left = np.flatnonzero(~np.isin(trips.numbers, self.finished.steps))
         partitions = self._partitions(left)
-        function = FlowPartition(
+        solver = PartitionSolver(
             spec.method.name,
             spec.params,
             self.seed,
-            reader,
             guarantees,
             spec.options.attack,
-            trips.numbers,
+            trips.starts,
             self.counts,
             self._shared_boxes(reader, progress),
         )
+        function = FlowPartition(solver, reader)
         lines = self.solve_partitions(partitions, self._keyed, function, function.schema, progress)
         self.totals = FlowTotals.of(lines)
         if not self.totals.partitions:
@@ -119,8 +120,8 @@ class FlowSparkBackend(SparkBackend):
         cost = self.totals.cost
         numbers = cost.numbers(getattr(spec.params, "k", None))
         facts = self.totals.facts(spec.method, spec.params)
-        if function.shared:
-            facts = summarize_facts(facts_by_class(function.shared), spec.method, spec.params)
+        if solver.shared:
+            facts = summarize_facts(facts_by_class(solver.shared), spec.method, spec.params)
         return Solution(cost.flows, facts, numbers, cost.lines(), notes=self._omitted_files())
 
     def _omitted_files(self) -> list[str]:
@@ -215,7 +216,8 @@ class FlowSparkBackend(SparkBackend):
         """Check the written files on the cluster; return what each partition found with the original, merged."""
         rows = self.engine.read(self.data)
         windowed, tz = self.spec.method.windowed(self.spec.params), self.trips.frame.tz
-        units = TimeUnits(windowed.window, tz) if windowed is not None and self.totals.has_intervals else TimeUnits()
+        # Also where each interval is one time step: the suppression budget is that of a window.
+        units = TimeUnits(None if windowed is None else windowed.window, tz)
         require_not_violated(check_flows(self.engine, rows, self.steps, self.features, units, guarantees, progress))
         return self.totals.checked(guarantees)
 

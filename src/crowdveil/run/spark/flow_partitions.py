@@ -1,55 +1,19 @@
-"""A partition of whole time steps: from its rows to the rows of a release, checked and attacked, and a summary."""
+"""A partition of whole time steps on an executor: from packed rows to the rows of a release, its areas and a summary."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from itertools import pairwise
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from crowdveil import engine
-from crowdveil.attacks.risk import attack_release
 from crowdveil.engine import LocalEngine
-from crowdveil.entropy import derive_seed
-from crowdveil.errors import TimeStepError
-from crowdveil.guarantees import Guarantee
-from crowdveil.io.release_writer import area_properties, drawn_areas, flow_table, step_table
-from crowdveil.io.step_classes import step_classes
-from crowdveil.io.values import one_array
-from crowdveil.io.written_release import BOUND_COLUMNS, WrittenRelease
-from crowdveil.model.arrays import Ints
-from crowdveil.model.flows import Flows, FlowUnit
-from crowdveil.model.release import FlowRelease
-from crowdveil.params import Params
-from crowdveil.progress import no_progress
-from crowdveil.registry import find_method
 from crowdveil.report.cost_summary import FlowCost
-from crowdveil.run.resume import ATTACKS
-from crowdveil.run.spark.merge_partitions import AREA, BY_STEP, ROW, SUMMARY, result_table
+from crowdveil.run.flow_partitions import PartitionSolver
+from crowdveil.run.merge_partitions import AREA, ROW, SUMMARY, result_table
 from crowdveil.run.spark.trip_rows import FlowPartitionReader
-from crowdveil.run.verification import check
-
-
-def row_schema(counts: FlowUnit, *, bounds: bool = False, intervals: bool = False) -> pa.Schema:
-    """Return the columns of released flows, with confidence bounds of volumes and ends of intervals, or without."""
-    text, whole = pa.string(), pa.int64()
-    times = [(name, pa.timestamp("us", tz="UTC")) for name in ("t", *(("until",) if intervals else ()))]
-    more = [(name, whole) for name in BOUND_COLUMNS if bounds]
-    return pa.schema(
-        [*times, ("origin_area", text), ("destination_area", text), ("volume", whole),
-         *more, (counts, whole), ("state", text)]
-    )  # fmt: skip
-
-
-def with_zone(rows: pa.Schema, tz: str) -> pa.Schema:
-    """Return the columns of released flows as files have them: times in milliseconds, with the time zone of the time steps."""
-    zoned = pa.timestamp("ms", tz=tz)
-    return pa.schema([(f.name, zoned if pa.types.is_timestamp(f.type) else f.type) for f in rows])
 
 
 def result_schema(rows: pa.Schema) -> pa.Schema:
@@ -60,47 +24,15 @@ def result_schema(rows: pa.Schema) -> pa.Schema:
 
 @dataclass(frozen=True)
 class FlowPartition:
-    """Solves a partition with the code that solves all time steps on one machine; sent to executors.
+    """Reads and solves a partition; sent to executors."""
 
-    Attributes
-    ----------
-    method, params, seed
-        What is to run.
-    reader
-        Reader of its flows.
-    guarantees
-        What is checked on its tables.
-    attack
-        Whether the release is attacked.
-    numbers
-        Sorted numbers of all time steps of the data, to name one that fails.
-    counts
-        What the group sizes of released rows count.
-    shared
-        Boxes of each class of time steps, where one partition of the map is for all of them.
-    """
-
-    method: str
-    params: Params
-    seed: int
+    solver: PartitionSolver
     reader: FlowPartitionReader
-    guarantees: tuple[Guarantee, ...]
-    attack: bool
-    numbers: Ints
-    counts: FlowUnit
-    shared: Mapping[int, Sequence[Any]] = field(default_factory=dict)
 
     @property
     def schema(self) -> pa.Schema:
         """Return the columns of results."""
-        return result_schema(self.rows)
-
-    @property
-    def rows(self) -> pa.Schema:
-        """Return the columns of released rows."""
-        method = find_method(self.method)
-        intervals = method.windowed(self.params) is not None
-        return row_schema(self.counts, bounds=method.volume_bounds, intervals=intervals)
+        return result_schema(self.solver.rows)
 
     def __call__(self, partition: pa.Table) -> pa.Table:
         """Return rows, areas and the summary of the partition."""
@@ -109,85 +41,15 @@ class FlowPartition:
             flows = self.reader(partition)
             if flows is None:
                 return self._summary({"cost": asdict(FlowCost(units=self.reader.weight(partition)))})
-            release = self._solve(flows)
-            written = as_written(release)
-            summary = {
-                "t": release.t.tolist(),
-                "crowd": flows.total_people,
-                "figures": None if release.figures is None else release.figures.tolist(),
-                **self._verified(flows, release, written),
-            }
-            windowed = find_method(self.method).windowed(self.params)
-            by_step = release if windowed is None else windowed.as_steps(flows, release, self.params)
-            if by_step is not release:
-                summary[BY_STEP] = self._verified(flows, by_step, as_written(by_step))
-        rows = {field.name: one_array(written.data[field.name]).cast(field.type) for field in self.rows}
+            solved = self.solver(flows)
+        rows = {name: solved.rows[name] for name in solved.rows.column_names}
         return pa.concat_tables(
             [
-                result_table(self.schema, ROW, len(written.data), rows),
-                result_table(self.schema, AREA, len(release.areas), _area_columns(release)),
-                self._summary(summary),
+                result_table(self.schema, ROW, len(solved.rows), rows),
+                result_table(self.schema, AREA, len(solved.areas["area"]), solved.areas),
+                self._summary(solved.summary),
             ]
         )
 
-    def _verified(self, flows: Flows, release: FlowRelease, written: WrittenRelease) -> dict[str, Any]:
-        """Return time steps, findings, attacks and costs of a release, for the summary."""
-        checked, trials = check(written, self.guarantees, flows), []
-        if self.attack:
-            status = find_method(self.method).status
-            trials = attack_release(flows, release, self.guarantees, status, derive_seed(self.seed, ATTACKS))
-        return {
-            "columns": written.steps.column_names,
-            "steps": _plain(written.steps),
-            "findings": [finding.as_json() for _, finding in checked],
-            "trials": [asdict(trial) for trial in trials],
-            "cost": asdict(FlowCost.of(flows, release)),
-        }
-
     def _summary(self, summary: dict[str, Any]) -> pa.Table:
         return result_table(self.schema, SUMMARY, 1, {SUMMARY: pa.array([json.dumps(summary)])})
-
-    def _solve(self, flows: Flows) -> FlowRelease:
-        method, rng = find_method(self.method), np.random.default_rng(self.seed)
-        shared, windowed = method.shared(self.params), method.windowed(self.params)
-        if shared is not None:
-            return shared.release(flows, step_classes(flows.t, flows.tz, shared.by), self.shared, self.params)
-        if windowed is not None:
-            return windowed.run(flows, self.params, no_progress)
-        try:
-            release = method.run(flows, self.params, rng, no_progress)
-        except TimeStepError as error:  # its number is one of the partition
-            steps = self.reader.steps
-            starts = steps.starts(self.numbers) if steps else np.zeros(1, np.int64)
-            number = int(np.searchsorted(starts, flows.t[error.step - 1])) + 1
-            raise TimeStepError(number, len(self.numbers), error.reason) from None
-        if not isinstance(release, FlowRelease):
-            raise TypeError(f"{self.method} makes no flows")
-        return release
-
-
-def _area_columns(release: FlowRelease) -> dict[str, Any]:
-    areas = release.areas
-    tiles = [areas.tiles[low:high].tobytes() for low, high in pairwise(areas.offsets)]
-    return {
-        "area": pa.array(areas.names, pa.string()),
-        "tiles": pa.array(tiles, pa.binary()),
-        "drawn": pa.array(drawn_areas(release, areas)),
-    }
-
-
-def as_written(release: FlowRelease) -> WrittenRelease:
-    """Return a release as its files would be read, without writing them."""
-    features = [{"properties": properties} for properties in area_properties(release.areas)]
-    data = flow_table(release, "parquet")(slice(0, len(release)))
-    return WrittenRelease(Path("the partition"), data, step_table(release, "parquet"), features)
-
-
-def _plain(steps: pa.Table) -> list[list[int | None]]:
-    """Return the rows of the table of time steps, with times in seconds; None where there is no time."""
-    times = {
-        name: steps[name].cast(pa.timestamp("s", tz="UTC"), safe=False).cast(pa.int64())
-        for name in ("t", "until")
-        if name in steps.column_names
-    }
-    return [list(row) for row in zip(*(times.get(n, steps[n]).to_pylist() for n in steps.column_names), strict=True)]

@@ -24,8 +24,9 @@ from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.progress import Progress
 from crowdveil.report.measurement import Measurement
+from crowdveil.run.release_partitions import rest_of
 from crowdveil.run.spark.aligned_partitions import AlignedReader, align_partitions
-from crowdveil.run.spark.release_verification import open_spark_release, rest_of
+from crowdveil.run.spark.release_verification import open_spark_release
 from crowdveil.solve.od.assignment import check_steps
 
 

@@ -10,65 +10,33 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from crowdveil.engine.packing import in_runs, packed, unpacked
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import InputError, Option
-from crowdveil.guarantees import Finding, Guarantee, WellFormedFlows
+from crowdveil.guarantees import Finding, Guarantee, SuppressionBudget
 from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.manifest_reader import read_manifest
 from crowdveil.io.time_windows import TimeUnits
-from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, file_hash, read_features, read_release
+from crowdveil.io.written_release import MANIFEST_FILE, file_hash, read_features, read_release
 from crowdveil.model.arrays import Ints
 from crowdveil.progress import Progress, no_progress
 from crowdveil.run.manifest import folder_entry
+from crowdveil.run.merge_partitions import merge_findings, split_by_size
+from crowdveil.run.release_partitions import (
+    ReleasePartition,
+    moments_of,
+    overlapping_windows,
+    rest_of,
+    units_of,
+)
 from crowdveil.run.releases import refuse_changed_files, refuse_missing_files
-from crowdveil.run.spark.merge_partitions import merge_findings, split_by_size
 from crowdveil.run.spark.trajectory_verification import check_trajectories, without_outlines
 from crowdveil.run.spark.trip_rows import record_batch
 from crowdveil.run.verification import check, stated_guarantees
 
 PARTITION_ROWS = 1_000_000
 """Rows of a release that are checked together, in whole time steps."""
-NO_MOMENT = -(2**63)
-"""The time of rows that have none."""
-
-
-@dataclass(frozen=True)
-class ReleasePartition:
-    """Reads the rows, steps and areas of a partition of whole time steps; sent to executors.
-
-    Attributes
-    ----------
-    rows
-        The columns of packed rows.
-    steps
-        The table of all time steps.
-    features
-        The areas, as in the GeoJSON, without outlines.
-    units
-        What of time is in one partition: time steps, or windows.
-    """
-
-    rows: pa.Schema
-    steps: pa.Table
-    features: list[dict[str, Any]]
-    units: TimeUnits
-
-    def unit_of(self, column: Any) -> Ints:
-        """Return the time step, or the window, of each time in a column."""
-        return units_of(self.units, moments_of(column))
-
-    def __call__(self, packed_rows: Any, units: Ints | None = None, *, all_areas: bool = False) -> WrittenRelease:
-        """Return the rows, the areas that they name or all of them, and the steps of rows and of more `units`."""
-        rows, features = unpacked(packed_rows, self.rows), self.features
-        if not all_areas:
-            named = {name for end in ("origin_area", "destination_area") for name in pc.unique(rows[end]).to_pylist()}
-            features = [feature for feature in features if feature["properties"]["area"] in named]
-        known = np.unique(self.unit_of(rows["t"]))
-        here = np.isin(self.unit_of(self.steps["t"]), known if units is None else np.union1d(known, units))
-        return WrittenRelease(Path("the partition"), rows, self.steps.filter(pa.array(here)), features)
 
 
 @dataclass(frozen=True)
@@ -97,20 +65,6 @@ class RowPacker:
             yield record_batch(list(zip(*packed_rows, strict=True)) or [(), ()], self.schema)
 
 
-def moments_of(column: Any) -> Ints:
-    """Return times in whole milliseconds, whatever their zone and unit; `NO_MOMENT` where there is none."""
-    moments = column.cast(pa.timestamp("ms", tz="UTC"), safe=False).cast(pa.int64())
-    found: Ints = pc.fill_null(moments, NO_MOMENT).to_numpy()
-    return found
-
-
-def units_of(units: TimeUnits, moments: Ints) -> Ints:
-    """Return the time step, or the window, of each time in milliseconds; rows without a time are in the unit of 1970."""
-    if units.window is None:
-        return moments
-    return units.number(np.where(moments == NO_MOMENT, 0, moments // 1000))
-
-
 @dataclass(frozen=True)
 class FlowPartitionCheck:
     """Checks a partition of whole time steps; it uses guarantees and files, and nothing of methods."""
@@ -121,7 +75,7 @@ class FlowPartitionCheck:
 
     def __call__(self, partition: pa.Table) -> pa.Table:
         """Return the findings as one row."""
-        return findings_table(check(self.release(partition["packed"]), self.guarantees))
+        return findings_table(check(self.release(unpacked(partition["packed"], self.release.rows)), self.guarantees))
 
 
 def findings_table(checked: Sequence[tuple[Guarantee, Finding]]) -> pa.Table:
@@ -149,19 +103,6 @@ def check_flows(
     return merge_findings(guarantees, findings)
 
 
-def overlapping_windows(release: ReleasePartition, guarantees: Sequence[Guarantee]) -> list[list[dict[str, Any]]]:
-    """Return the findings of all listed windows together, where there are any: windows that overlap may be in two partitions."""
-    if "until" not in release.steps.column_names:
-        return []
-    listed = WrittenRelease(Path("the windows"), release.rows.empty_table(), release.steps, [])
-    return [
-        [
-            (g.check(listed) if isinstance(g, WellFormedFlows) else g.make_finding(False, {})).as_json()
-            for g in guarantees
-        ]
-    ]
-
-
 def rows_by_time(engine: SparkEngine, rows: Frame, units: TimeUnits) -> tuple[Ints, Ints]:
     """Return the sorted time steps, or windows, of the rows of a release, and the number of rows of each."""
     sizes = engine.gather(engine.sql("SELECT t, count(*) AS size FROM {rows} GROUP BY t", rows=rows))
@@ -183,13 +124,6 @@ def check_partitions(
     """Return the findings of each partition."""
     checked = engine.map_groups(packed_rows, "partition_id", function, FlowPartitionCheck.schema, partitions)
     return [json.loads(line) for line in engine.gather(checked, progress)["findings"].to_pylist()]
-
-
-def rest_of(release: ReleasePartition, units: Ints) -> WrittenRelease:
-    """Return what no partition has: listed steps of other `units`, and all areas."""
-    empty = ~np.isin(release.unit_of(release.steps["t"]), units)
-    steps = release.steps.filter(pa.array(empty))
-    return WrittenRelease(Path("the rest"), release.rows.empty_table(), steps, release.features)
 
 
 def file_hashes(engine: SparkEngine, folder: str) -> dict[str, str]:
@@ -223,11 +157,13 @@ class SparkRelease:
 
     @property
     def units(self) -> TimeUnits:
-        """Return what of time is in one partition: windows, where rows have intervals, else time steps."""
-        if self.steps is None or "until" not in self.steps.column_names:
+        """Return what of time is in one partition: windows, where rows have intervals or the budget is that of a window."""
+        if self.steps is None:
             return TimeUnits()
-        window = self.manifest["method"]["parameters"].get("window", "all")
-        return TimeUnits(window, self.manifest["input"]["options"].get("tz", "UTC"))
+        method, tz = self.manifest["method"]["parameters"], self.manifest["input"]["options"].get("tz", "UTC")
+        of_budget = [g.window for g in stated_guarantees(self.manifest) if isinstance(g, SuppressionBudget)]
+        window = method.get("window", "all") if "until" in self.steps.column_names else next(iter(of_budget), None)
+        return TimeUnits(window, tz)
 
 
 def open_spark_release(engine: SparkEngine, folder: str) -> SparkRelease:

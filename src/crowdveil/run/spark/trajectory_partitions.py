@@ -27,7 +27,7 @@ from crowdveil.params import Params
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
 from crowdveil.report.cost_summary import TrajectoryCost
-from crowdveil.run.spark.merge_partitions import AREA, ROW, SUMMARY, result_table, split_by_size
+from crowdveil.run.merge_partitions import AREA, ROW, SUMMARY, result_table, split_by_size
 from crowdveil.run.spark.point_rows import KEY
 from crowdveil.run.verification import check
 

@@ -67,7 +67,11 @@ class FlowTotals(Totals):
     @classmethod
     def of(cls, lines: Sequence[str]) -> Self:
         """Make totals from lines of JSON."""
-        every = [json.loads(line) for line in lines]
+        return cls.of_partitions([json.loads(line) for line in lines])
+
+    @classmethod
+    def of_partitions(cls, every: Sequence[dict[str, Any]]) -> Self:
+        """Make totals from summaries."""
         solved = [partition for partition in every if "t" in partition]
         intervals = any("until" in partition["columns"] for partition in solved)
         if intervals and all(BY_STEP in partition for partition in solved):

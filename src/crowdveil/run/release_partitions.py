@@ -1,0 +1,138 @@
+"""Parts of a written release, of whole time steps or windows, which checkers take one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from crowdveil.errors import GuaranteeViolatedError
+from crowdveil.guarantees import Guarantee, WellFormedFlows
+from crowdveil.io.memory import return_unused
+from crowdveil.io.time_windows import TimeUnits
+from crowdveil.io.written_release import WrittenRelease
+from crowdveil.model.arrays import Ints
+from crowdveil.run.backend import Findings, Guarantees
+from crowdveil.run.merge_partitions import merge_findings
+from crowdveil.run.verification import check
+
+NO_MOMENT = -(2**63)
+"""The time of rows that have none."""
+
+
+@dataclass(frozen=True)
+class ReleasePartition:
+    """Completes the rows of whole time steps to what the files of a partition would hold; sent to executors.
+
+    Attributes
+    ----------
+    rows
+        The columns of rows.
+    steps
+        The table of all time steps.
+    features
+        The areas, as in the GeoJSON, without outlines.
+    units
+        What of time is in one partition: time steps, or windows.
+    """
+
+    rows: pa.Schema
+    steps: pa.Table
+    features: list[dict[str, Any]]
+    units: TimeUnits
+
+    def unit_of(self, column: Any) -> Ints:
+        """Return the time step, or the window, of each time in a column."""
+        return units_of(self.units, moments_of(column))
+
+    def __call__(self, rows: pa.Table, units: Ints | None = None, *, all_areas: bool = False) -> WrittenRelease:
+        """Return the rows, the areas that they name or all of them, and the steps of rows and of more `units`."""
+        features = self.features
+        if not all_areas:
+            named = {name for end in ("origin_area", "destination_area") for name in pc.unique(rows[end]).to_pylist()}
+            features = [feature for feature in features if feature["properties"]["area"] in named]
+        known = np.unique(self.unit_of(rows["t"]))
+        here = np.isin(self.unit_of(self.steps["t"]), known if units is None else np.union1d(known, units))
+        return WrittenRelease(Path("the partition"), rows, self.steps.filter(pa.array(here)), features)
+
+
+def moments_of(column: Any) -> Ints:
+    """Return times in whole milliseconds, whatever their zone and unit; `NO_MOMENT` where there is none."""
+    moments = column.cast(pa.timestamp("ms", tz="UTC"), safe=False).cast(pa.int64())
+    found: Ints = pc.fill_null(moments, NO_MOMENT).to_numpy()
+    return found
+
+
+def units_of(units: TimeUnits, moments: Ints) -> Ints:
+    """Return the time step, or the window, of each time in milliseconds; rows without a time are in the unit of 1970."""
+    if units.window is None:
+        return moments
+    return units.number(np.where(moments == NO_MOMENT, 0, moments // 1000))
+
+
+def rest_of(release: ReleasePartition, units: Ints) -> WrittenRelease:
+    """Return what no partition has: listed steps of other `units`, and all areas."""
+    empty = ~np.isin(release.unit_of(release.steps["t"]), units)
+    steps = release.steps.filter(pa.array(empty))
+    return WrittenRelease(Path("the rest"), release.rows.empty_table(), steps, release.features)
+
+
+def overlapping_windows(release: ReleasePartition, guarantees: Sequence[Guarantee]) -> list[list[dict[str, Any]]]:
+    """Return the findings of all listed windows together, where there are any: windows that overlap may be in two partitions."""
+    if "until" not in release.steps.column_names:
+        return []
+    listed = WrittenRelease(Path("the windows"), release.rows.empty_table(), release.steps, [])
+    return [
+        [
+            (g.check(listed) if isinstance(g, WellFormedFlows) else g.make_finding(False, {})).as_json()
+            for g in guarantees
+        ]
+    ]
+
+
+def check_in_parts(
+    file: Path,
+    steps: pa.Table,
+    features: list[dict[str, Any]],
+    units: TimeUnits,
+    guarantees: Guarantees,
+    part_rows: int,
+) -> Findings:
+    """Check each guarantee on the rows of a Parquet file, in parts of whole time steps or windows; and on steps and areas.
+
+    Each part has about `part_rows` rows. Outlines are checked once, with all areas.
+    """
+    rest = ReleasePartition(pq.read_schema(file), steps, features, units)
+    release = replace(rest, features=[{"properties": feature["properties"]} for feature in features])
+    findings, found = [], []
+    for rows in _whole_units(file, release, part_rows):
+        found.append(np.unique(release.unit_of(rows["t"])))
+        findings.append([finding.as_json() for _, finding in check(release(rows), guarantees)])
+        return_unused()
+    every = np.concatenate([np.zeros(0, np.int64), *found])
+    if len(np.unique(every)) < len(every):
+        raise GuaranteeViolatedError("rows of the written file are not in the order of time, so nothing was published.")
+    findings.append([finding.as_json() for _, finding in check(rest_of(rest, every), guarantees)])
+    findings += overlapping_windows(rest, guarantees)
+    return merge_findings(guarantees, findings)
+
+
+def _whole_units(file: Path, release: ReleasePartition, part_rows: int) -> Iterator[pa.Table]:
+    """Yield the rows of a file in parts. The last time step or window of those read so far may go on, so it is held back."""
+    with pq.ParquetFile(file, read_dictionary=["origin_area", "destination_area", "state"]) as opened:
+        held = opened.schema_arrow.empty_table()
+        for batch in opened.iter_batches(part_rows):
+            held = pa.concat_tables([held, pa.Table.from_batches([batch])])
+            unit = release.unit_of(held["t"])
+            last = len(unit) - int(np.argmax(unit[::-1] != unit[-1])) if (unit != unit[-1]).any() else 0
+            if last:
+                yield held.slice(0, last).unify_dictionaries().combine_chunks()
+                held = held.slice(last)
+        if len(held):
+            yield held.unify_dictionaries().combine_chunks()
