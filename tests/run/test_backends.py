@@ -138,8 +138,8 @@ def test_a_failure_in_any_stage_publishes_nothing(verb: str) -> None:
 def test_the_sequence_stands_once() -> None:
     """No other module of the package calls the verbs that only the sequence may call.
 
-    In methods/ and solve/, `solve` is called on optimization problems: layers below run/ (.importlinter) have no backend. A backend
-    that extends another may leave a stage to it, by `super()`.
+    In methods/ and solve/, `solve` is called on optimization problems: layers below run/ (.importlinter) have no backend.
+    A backend that extends another may leave a stage to it, by `super()`.
     """
     only_here = {"check_k", "solve", "publish"}
     assert only_here <= set(VERBS) == Backend.__abstractmethods__
