@@ -28,18 +28,24 @@ def write_features(features: Iterable[tuple[dict[str, Any], Any]], path: Path) -
     with path.open("w", encoding="utf-8") as file:
         file.write('{"type": "FeatureCollection", "features": [')
         for i, (properties, shape) in enumerate(features):
-            geometry = None if shape is None else to_geojson_geometry(shape)
-            feature = {"type": "Feature", "properties": properties, "geometry": geometry}
-            file.write((",\n" if i else "\n") + json.dumps(feature, ensure_ascii=False))
+            # The text of a geometry is written as it is: reading it to write it again takes longer than making it.
+            geometry = "null" if shape is None else _geometry_text(shape)
+            named = json.dumps(properties, ensure_ascii=False)
+            file.write(f'{"," if i else ""}\n{{"type": "Feature", "properties": {named}, "geometry": {geometry}}}')
         file.write("\n]}\n")
 
 
 def to_geojson_geometry(shape: Any) -> dict[str, Any]:
     """Return a shape as a GeoJSON geometry, within ±180° of longitude."""
+    geometry: dict[str, Any] = json.loads(_geometry_text(shape))
+    return geometry
+
+
+def _geometry_text(shape: Any) -> str:
     import shapely
 
-    geometry: dict[str, Any] = json.loads(shapely.to_geojson(_valid(_rounded(cut_at_date_line(shape)), shape)))
-    return geometry
+    text: str = shapely.to_geojson(_valid(_rounded(cut_at_date_line(shape)), shape))
+    return text
 
 
 def snap_to_grid(shapes: Labels) -> Labels:

@@ -10,7 +10,8 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.io.geojson import COORDINATE_DECIMALS, snap_to_grid, union_outline, write_features
+from crowdveil.io.geojson import COORDINATE_DECIMALS, snap_to_grid, write_features
+from crowdveil.io.outlines import TileFaces
 from crowdveil.io.parallel import run_parallel
 from crowdveil.io.tables import write_chunked_table, write_table
 from crowdveil.io.times import iso_times
@@ -85,14 +86,19 @@ def area_features(areas: Areas, drawn: Mask) -> Iterator[tuple[dict[str, Any], A
     import shapely
 
     used, index = np.unique(areas.tiles, return_inverse=True)
-    shapes = snap_to_grid(areas.zones.outlines(used))[index]
-    to_join = np.repeat(drawn & (np.diff(areas.offsets) > 1), np.diff(areas.offsets))
-    if int(shapely.get_num_coordinates(shapes[to_join]).sum()) > MAX_VERTICES:
+    shapes = snap_to_grid(areas.zones.outlines(used))
+    joined = np.repeat(drawn & (np.diff(areas.offsets) > 1), np.diff(areas.offsets))
+    if int(shapely.get_num_coordinates(shapes)[index[joined]].sum()) > MAX_VERTICES:
         drawn = np.zeros(len(areas), np.bool_)
+    to_join, place = np.unique(index[joined], return_inverse=True)
+    faces, position = TileFaces(shapes[to_join]), np.full(len(index), -1)
+    position[joined] = place
     for i, properties in enumerate(area_properties(areas)):
         low, high = areas.offsets[i], areas.offsets[i + 1]
-        outline = shapes[low] if high - low == 1 else union_outline(shapes[low:high]) if drawn[i] else None
-        yield properties, outline
+        yield (
+            properties,
+            shapes[index[low]] if high - low == 1 else faces.outline(position[low:high]) if drawn[i] else None,
+        )
 
 
 def area_properties(areas: Areas) -> Iterator[dict[str, Any]]:
