@@ -36,7 +36,9 @@ def test_positions_are_between_the_points_before_and_after(
             after = min(before + 1, rows[-1])
             at = min(max(moment, t[rows[0]]), t[rows[-1]])
             part = (at - t[before]) / max(t[after] - t[before], 1)
-            plain.append([5 - x[before] - part * (x[after] - x[before]), -3 - y[before] - part * (y[after] - y[before])])
+            plain.append(
+                [5 - x[before] - part * (x[after] - x[before]), -3 - y[before] - part * (y[after] - y[before])]
+            )
     assert np.column_stack([east, north]).tolist() == [pytest.approx(row) for row in plain]
 
 

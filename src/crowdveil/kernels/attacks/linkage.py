@@ -19,7 +19,7 @@ _SLACK = 1 + 1e-6
 def _place(column: int, row: int, slab: int, size: int) -> int:
     """Return the place of a cell in a table of a power of two of places."""
     mixed = np.uint64(column) * _ONE + np.uint64(row) * _TWO + np.uint64(slab) * _THREE
-    return np.int64((mixed ^ (mixed >> _SHIFT)) & np.uint64(size - 1))
+    return int((mixed ^ (mixed >> _SHIFT)) & np.uint64(size - 1))
 
 
 @kernel
