@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.model.arrays import Floats, Indices, Ints, Mask, Small, index_type
+from crowdveil.model.arrays import Bytes, Floats, Indices, Ints, Mask, index_type
 
 Columns = tuple[Ints, Floats, Floats]
 """Time, latitude and longitude of each point."""
@@ -47,7 +47,7 @@ class _Intervals:
         sample = self._spans(t[:: max(len(t) // SAMPLE, 1)])
         before = np.cumsum(np.bincount(sample, minlength=1))
         parts = min(max(parts, 1), MAX_PARTS)
-        self.part: Small = ((before - 1).clip(0) * parts // max(len(sample), 1)).astype(np.uint8)
+        self.part: Bytes = ((before - 1).clip(0) * parts // max(len(sample), 1)).astype(np.uint8)
 
     def _spans(self, t: Ints) -> Ints:
         spans: Ints = (t - self.start) >> self.shift

@@ -159,12 +159,16 @@ class LocalBackend(Backend):
     def verify(self, guarantees: Guarantees, progress: Progress) -> Findings:
         """Read the files back, and check each guarantee on them and against the original."""
         self.written = read_release(self.folder, self.files)
-        return check(self.written, guarantees, self.data, self._source)
+        findings = check(self.written, guarantees, self.data, self._source)
+        return_unused()
+        return findings
 
     def attack(self, guarantees: Guarantees, notes: ReadNotes, progress: Progress) -> list[RiskEstimate] | None:
         """Attack the release, with draws that are not those of the method."""
         seed, status = derive_seed(self.seed, ATTACKS), self.spec.method.status
-        return attack_release(self.data, self.release, guarantees, status, seed, progress)
+        risks = attack_release(self.data, self.release, guarantees, status, seed, progress)
+        return_unused()
+        return risks
 
     def audit(self, counts: str) -> LedgerAudit:
         """Audit the written release against the ledger's entries, which no other run changes until this one ends."""
