@@ -16,7 +16,7 @@ from crowdveil.attacks.adversary_view import (
     cut,
     squares,
 )
-from crowdveil.model.arrays import AnyArray, Ints, Words, take_slices
+from crowdveil.model.arrays import AnyArray, Ints, Words, index_type, take_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
@@ -112,12 +112,12 @@ def sampled_view(
 
 def _records_at(places: _Places, records: Records) -> LocationHistories:
     """Return the histories of all units, with their records at some places alone."""
-    rows, found = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     n = int(records.offsets[-1])
+    rows, found = [np.zeros(0, index_type(n))], [np.zeros(0, np.int64)]
     for low in range(0, n, CHUNK):
         number = places.find(records.columns(slice(low, min(low + CHUNK, n))))
         here = np.flatnonzero(number >= 0)
-        rows.append(here + low)
+        rows.append((here + low).astype(rows[0].dtype))
         found.append(number[here])
     offsets = np.searchsorted(np.concatenate(rows), records.offsets)
     return LocationHistories(np.concatenate(found), offsets, records.label, len(places))

@@ -32,6 +32,7 @@ BOUND_COLUMNS = ("volume_low", "volume_high")
 """Confidence bounds of noisy volumes."""
 STEP_COLUMNS = ("t", "published", "suppressed")
 TRAJECTORY_COLUMNS = ("lat", "lon", "timestamp", "published_id")
+TIME_COLUMNS = ("t", "until", "timestamp", "timestamp_min", "timestamp_max")
 AREAS_FILE, MANIFEST_FILE = "areas.geojson", "manifest.json"
 LARGE = 1 << 26
 """Bytes of a table above which its columns are given back one by one."""
@@ -87,10 +88,15 @@ class WrittenRelease:
             raise InputError(self.folder, "the release has no table of time steps.")
         return self.steps_table
 
-    def column(self, name: str) -> Any:
-        """Return a column as an array; times as seconds."""
-        values = self.values(name)
-        if name in ("t", "until", "timestamp", "timestamp_min", "timestamp_max"):
+    def column(self, name: str, rows: slice | None = None) -> Any:
+        """Return a column as an array, or some consecutive rows of it; times as seconds."""
+        values, is_time = self.values(name), name in TIME_COLUMNS
+        if rows is not None and is_time and not pa.types.is_timestamp(values.type):
+            # The form of text is found in the whole column.
+            return self._cached(f"seconds of {name}", lambda: self.column(name))[rows]
+        if rows is not None:
+            values = values.slice(rows.start, rows.stop - rows.start)
+        if is_time:
             return read_seconds(values, f"{self.folder}, column {name}").values
         return one_array(values).to_numpy(zero_copy_only=False)
 

@@ -14,7 +14,7 @@ from crowdveil.attacks.risk import RiskEstimate, attack_release
 from crowdveil.entropy import derive_seed
 from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.derived_files import write_derived
-from crowdveil.io.memory import return_unused
+from crowdveil.io.memory import map_large_arrays, return_unused
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import PairingWriter, open_pairing
 from crowdveil.io.release_writer import write_release
@@ -73,6 +73,7 @@ class LocalBackend(Backend):
     def read(self, notes: ReadNotes, progress: Progress) -> Flows | Trajectories:
         """Read the data into memory."""
         spec = self.spec
+        map_large_arrays()
         self.data = read(spec.method.takes, spec.data, spec.reading, notes, person_ids=spec.method.needs_person_ids)
         return_unused()
         return self.data
