@@ -2,11 +2,11 @@
 
 From Parquet to a verified release, without attack and report, in a process of its own for each size: `joint` on one matrix of
 10⁴ to 10⁶ flows on 3,000 tiles; on 7 to 720 hourly matrices like `nyc`; on 50,000 flows (45,000 on the fewest) on 300 to 30,000
-tiles; and `swapmob` on 110,000 to 11 million points of drives in a month. A small run before loads libraries and kernels; its
-peak memory is what a process takes in any case, and is subtracted. An exponent of 1 means in proportion to the size, 0 a
-constant.
+tiles; `microaggregation` (k = 3) on 27,500 to 2.75 million points of drives in a month, and `swapmob` on 110,000 to 11 million. A
+small run before loads libraries and kernels; its peak memory is what a process takes in any case, and is subtracted. An exponent
+of 1 means in proportion to the size, 0 a constant.
 
-Arguments: some of flows, steps, tiles, points (default: all). The last figure is the memory of each unit (such as bytes a point)
+Arguments: some of flows, steps, tiles, grouped (`microaggregation`), swapped (`swapmob`), points (both); default: all. The last figure is the memory of each unit (such as bytes a point)
 at the largest size of the last subject over that at a tenth of it.
 """
 
@@ -27,9 +27,12 @@ SIZES = {
     "flows": (10**4, 10**5, 10**6),
     "steps": (7, 72, 720),
     "tiles": (300, 3_000, 30_000),
-    "points": (110_000, 1_100_000, 11_000_000),
+    "grouped": (27_500, 275_000, 2_750_000),
+    "swapped": (110_000, 1_100_000, 11_000_000),
 }
-WARM = {"flows": 1_000, "steps": 1, "tiles": 100, "points": 20_000}
+WARM = {"flows": 1_000, "steps": 1, "tiles": 100, "grouped": 20_000, "swapped": 20_000}
+METHODS: dict[str, tuple[str, dict[str, int]]] = {"grouped": ("microaggregation", {"k": 3}), "swapped": ("swapmob", {})}
+"""Methods on points; all others run `joint`."""
 TILES, FLOWS = 3_000, 50_000
 
 
@@ -55,7 +58,7 @@ def write_matrix(folder: Path, tiles: int, flows: int) -> None:
 
 def make(subject: str, size: int, folder: Path) -> None:
     """Write the data of one size into a folder."""
-    if subject == "points":
+    if subject in METHODS:
         from generalize_swap import make_drives
 
         drives = data_file(f"drives_{size}.parquet", partial(make_drives, points=size))
@@ -73,10 +76,10 @@ def release(subject: str, folder: str) -> None:
     """Run from files to a verified release."""
     from crowdveil.run.pipeline import Request, run
 
-    reading = {} if subject == "points" else {"zones": str(Path(folder) / "zones.csv"), "hierarchy": "ward"}
+    reading = {} if subject in METHODS else {"zones": str(Path(folder) / "zones.csv"), "hierarchy": "ward"}
     if subject == "steps":
         reading["step"] = "1h"
-    method, parameters = ("swapmob", {}) if subject == "points" else ("joint", {"k": 10})
+    method, parameters = METHODS.get(subject, ("joint", {"k": 10}))
     with tempfile.TemporaryDirectory() as out:
         quick = {"attack": False, "report": False}
         run(Request(method, str(Path(folder) / "data.parquet"), Path(out) / "out", parameters, reading, quick))
@@ -119,7 +122,8 @@ def grow(subject: str, sizes: tuple[int, ...]) -> float:
 
 def main() -> None:
     ratio = 1.0
-    for subject in sys.argv[1:] or SIZES:
+    given = [one for word in sys.argv[1:] for one in (METHODS if word == "points" else (word,))]
+    for subject in given or SIZES:
         ratio = grow(subject, SIZES[subject])
     say("ratio", ratio)
 

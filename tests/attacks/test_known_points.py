@@ -115,17 +115,20 @@ def test_links_are_those_of_plain_loops(data: Trajectories, seed: int) -> None:
     assert found["linked_percent"] == (round(100 * right / len(tried)) if tried else None)
 
 
-def test_only_points_near_in_time_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table of seconds gives the same points, in any chunks, as a comparison with each time."""
-    monkeypatch.setattr(known_points, "CHUNK", 7)
+def test_only_points_near_in_space_and_time_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table of cells has all points that are near; with few places, also others."""
     rng = np.random.default_rng(5)
-    t = np.sort(rng.integers(-3000, 3000, 60))
+    t, lon = np.sort(rng.integers(-3000, 3000, 400)), rng.uniform(-0.1, 0.1, 400)
     data = Trajectories(
-        np.zeros(60), np.zeros(60), t, np.array([0, 60]), np.arange(1), np.arange(1), np.array(["a"], dtype=object)
+        lon, np.zeros(400), t, np.array([0, 400]), np.arange(1), np.arange(1), np.array(["a"], dtype=object)
     )
-    rows, points = rng.integers(0, 60, 4), rng.permutation(60)
-    near = [i for i, p in enumerate(points) if min(abs(t[p] - t[rows])) <= known_points.NEAR_S]
-    assert 0 < len(near) < 60
-    assert known_points._near_in_time(data, rows, points).tolist() == near
-    monkeypatch.setattr(known_points, "MAX_SECONDS", 0)
-    assert len(known_points._near_in_time(data, rows, points)) == 60
+    rows, points, (x, _) = rng.integers(0, 400, 4), rng.permutation(400), data.xy
+    near = [
+        i
+        for i, p in enumerate(points)
+        if np.any((abs(t[p] - t[rows]) <= known_points.NEAR_S) & (abs(x[p] - x[rows]) <= known_points.FAR_M))
+    ]
+    found = known_points._near_points(data, rows, points).tolist()
+    assert 0 < len(near) <= len(found) < 100 and set(near) <= set(found)
+    monkeypatch.setattr(known_points, "MAX_BITS", 0)
+    assert len(known_points._near_points(data, rows, points)) == 400

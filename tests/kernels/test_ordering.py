@@ -12,7 +12,6 @@ from crowdveil.kernels.ordering import (
     group_offsets,
     in_order,
     one_owner,
-    rows_before,
     rows_by_group_and_time,
     spread,
 )
@@ -98,25 +97,3 @@ def test_codes_come_in_order_of_appearance(values: list[int]) -> None:
     labels = seen[: codes_in_range(given_values[half:], low, place, seen, n, codes[half:])]
     assert labels.tolist() == list(dict.fromkeys(values))
     assert labels[codes].tolist() == values
-
-
-@unhurried
-@given(
-    st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=6).map(sorted), min_size=1, max_size=4),
-    st.lists(st.tuples(st.integers(0, 3), st.lists(st.integers(-2, 11), max_size=5)), max_size=5),
-)
-def test_the_row_before_a_time_is_the_last_one_of_its_group(
-    times: list[list[int]], wanted: list[tuple[int, list[int]]]
-) -> None:
-    wanted = [(group % len(times), of) for group, of in wanted]
-    offsets, ends = (np.cumsum([0, *map(len, rows)]) for rows in (times, [of for _, of in wanted]))
-    found = rows_before(
-        np.array([t for of in times for t in of]), offsets, np.array([group for group, _ in wanted], np.int64),
-        np.array([t for _, of in wanted for t in of], np.int64), ends,
-    )  # fmt: skip
-    plain = [
-        int(offsets[group]) + max([i for i, at in enumerate(times[group]) if at <= t], default=0)
-        for group, of in wanted
-        for t in of
-    ]
-    assert found.tolist() == plain

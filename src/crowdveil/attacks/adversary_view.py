@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from crowdveil.attacks.box_view import SEARCH_BOXES, Cells, box_records
 from crowdveil.errors import InputError, Option
-from crowdveil.model.arrays import Floats, Ints, distinct, row_slices
+from crowdveil.model.arrays import Floats, Ints, distinct, frozen, row_slices
 from crowdveil.model.box_bounds import BoxBounds
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
@@ -62,19 +63,10 @@ class LocationHistories:
     @cached_property
     def index(self) -> LocationIndex:
         """Return the units by location."""
-        from crowdveil.kernels.ordering import group_offsets, rows_by_two
+        from crowdveil.kernels.attacks.location_index import units_by_location
 
-        unit = row_slices(self.offsets)
-        position = np.arange(len(self.location)) - self.offsets[:-1][unit]
-        order = rows_by_two(self.location, unit, self.locations, len(self))
-        location, unit = self.location[order], unit[order]
-        begins = np.flatnonzero((np.diff(location, prepend=-1) != 0) | (np.diff(unit, prepend=-1) != 0))
-        return LocationIndex(
-            group_offsets(location[begins], self.locations),
-            unit[begins],
-            np.append(begins, len(location)),
-            position[order],
-        )
+        records = frozen(self.location, np.int64), frozen(self.offsets, np.int64)
+        return LocationIndex(*units_by_location(*records, self.locations))
 
     def share(self, of_unit: Ints, count: Ints) -> Floats:
         """Return counts as shares of all records of their unit."""
@@ -173,6 +165,12 @@ class AttackScenario:
             targets, published, released=True, paired=self.release is not None and self.release.source is not None
         )
 
+    def remember(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+        """Return a value that several attacks need, made once."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
     def _histories(
         self, tile_m: float | None, precision: Precision | None
     ) -> tuple[LocationHistories, LocationHistories | None]:
@@ -225,10 +223,10 @@ class AttackScenario:
             least = of_data.min(initial=np.iinfo(np.int64).max)
             return of_data - least, low - least, high - least
 
-        squares = ((_squares(values, tile_m) for values in axis) for axis in ((y, south, north), (x, west, east)))
+        tiles = ((squares(values, tile_m) for values in axis) for axis in ((y, south, north), (x, west, east)))
         times = (self.data.t, boxes.t_min, boxes.t_max)
         moments = (cut(t, precision) if precision else np.zeros(len(t), np.int64) for t in times)
-        rows, columns, instants = (counted(*axis) for axis in (*squares, moments))
+        rows, columns, instants = (counted(*axis) for axis in (*tiles, moments))
         low, high = ((rows[i], columns[i], instants[i]) for i in (1, 2))
         return Cells(rows[0], columns[0], instants[0], low, high)
 
@@ -247,13 +245,14 @@ class AttackScenario:
                 lon, lat = self.release.lon, self.release.lat
                 more = (lon, lat) if tile_m is None else self.data.projection.to_plane(lon, lat)
                 x, y = np.concatenate([x, more[0]]), np.concatenate([y, more[1]])
-            column, row = (x, y) if tile_m is None else (_squares(x, tile_m), _squares(y, tile_m))
+            column, row = (x, y) if tile_m is None else (squares(x, tile_m), squares(y, tile_m))
             self._made[tile_m, "locations"] = paired_numbers(row, column)
         locations: Ints = self._made[tile_m, "locations"]
         return locations
 
 
-def _squares(meters: Floats, tile_m: float) -> npt.NDArray[Any]:
+def squares(meters: Floats, tile_m: float) -> npt.NDArray[Any]:
+    """Return the row or column of tiles of a side, from meters."""
     return np.floor(meters / tile_m).astype(np.int64)
 
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.model.arrays import Indices, Ints, take_slices
+from crowdveil.model.arrays import Indices, Ints, frozen, take_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.swapping import equal_points
 
 KNOWN = 2
 TRIED, LINKED = 2_000, 500
-CHUNK, MAX_SECONDS = 1 << 20, 10**8
-"""Points looked at in one go, and seconds up to which a table of all seconds of the data is made."""
+PLACES, MAX_BITS = 200, 26
+"""Places for each known point in a table of cells near it, and the most of all, as a power of two."""
 FEWEST = 50
 """Smallest number of trajectories of a published share: a share of fewer would reveal single draws."""
 NEAR_S, FAR_M = 120, 2_000.0
@@ -138,7 +138,7 @@ def _linked(data: Trajectories, tried: Ints, points: Ints, offsets: Ints, source
 
     trajectory = _holders(data.offsets, tried[:, 0])
     rows, ends = take_slices(data.offsets, trajectory)
-    near = _near_in_time(data, rows, points)
+    near = _near_points(data, rows, points)
     near = near[np.argsort(data.t[points[near]], kind="stable")]
     there = points[near]
     t, (x, y) = data.t[there], data.xy
@@ -148,18 +148,16 @@ def _linked(data: Trajectories, tried: Ints, points: Ints, offsets: Ints, source
     return int((source[nearest[nearest >= 0]] == trajectory[nearest >= 0]).sum())
 
 
-def _near_in_time(data: Trajectories, rows: Ints, points: Ints) -> Ints:
-    """Return the places in `points` of those whose time is near that of one of `rows`; of all, where times are far apart."""
+def _near_points(data: Trajectories, rows: Ints, points: Ints) -> Ints:
+    """Return the places in `points` of those that may be near one of `rows` in space and time, and of few others."""
+    from crowdveil.kernels.attacks.linkage import mark_near
+
+    places = 1 << min(max((PLACES * len(rows)).bit_length(), 10), MAX_BITS)
+    x, y = (frozen(meters, np.float64) for meters in data.xy)
+    near = np.zeros(data.points, np.bool_)
     start = int(data.t.min(initial=0))
-    seconds = int(data.t.max(initial=0)) - start + 1
-    if seconds > data.points + MAX_SECONDS:
-        return np.arange(len(points))
-    begins, ends = (np.clip(data.t[rows] - start + side, 0, seconds) for side in (-NEAR_S, NEAR_S + 1))
-    change = np.bincount(begins, minlength=seconds + 1) - np.bincount(ends, minlength=seconds + 1)
-    near = np.cumsum(change) > 0
-    chunks = range(0, len(points), CHUNK)
-    found = [np.flatnonzero(near[data.t[points[low : low + CHUNK]] - start]) + low for low in chunks]
-    return np.concatenate([np.zeros(0, np.int64), *found])
+    mark_near(frozen(rows, np.int64), x, y, data.t, start, FAR_M, NEAR_S, np.zeros(places, np.bool_), near)
+    return np.flatnonzero(near[points])
 
 
 def _percent(part: int, whole: int) -> int | None:

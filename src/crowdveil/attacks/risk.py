@@ -29,7 +29,8 @@ from crowdveil.attacks.base import Attack, FlowAttackParams, KnowledgeParams, Ri
 from crowdveil.attacks.box_view import TooManyTilesError
 from crowdveil.attacks.od import differencing, homogeneity, minimum_group_size, singleton_margins
 from crowdveil.attacks.od.published import Published
-from crowdveil.attacks.search import MatchRule, search_risk
+from crowdveil.attacks.sampled_view import Records
+from crowdveil.attacks.search import MatchRule, is_sampled, search_risk, search_sampled
 from crowdveil.attacks.trajectory import location, sequence, time
 from crowdveil.errors import GuaranteeViolatedError, counted
 from crowdveil.guarantees import (
@@ -296,38 +297,37 @@ def _attack_release_itself(
     proven: bool, seed: int, tried: int,
 ) -> RiskEstimate:  # fmt: skip
     """Attack with exact points of a published trajectory, as many as the guarantee covers, in their order."""
-    histories, known = _published_visits(data, release, goal, k_unit), OF_THE_RELEASE
-    if isinstance(goal, CombinationKAnonymity):
-        known = goal.knowledge
+    known = goal.knowledge if isinstance(goal, CombinationKAnonymity) else OF_THE_RELEASE
     params = KnowledgeParams(
         knowledge=known, people=tried, seed=seed, max_combinations=CHOICES, samples=SAMPLES, units="trajectories"
     )
-    risk = search_risk(
-        AttackScenario(data, release, "trajectories", k_unit),
-        AdversaryView(histories, histories),
-        params,
-        MatchRule("in-order"),
-        no_progress,
-    )
+    records, rule = _published_records(data, release, goal, k_unit), MatchRule("in-order")
+    if is_sampled(len(records.label), params, rule):
+        risk = search_sampled("trajectories", records, records, True, params, rule, no_progress)
+    else:
+        location = numbered(*records.columns(slice(None)))
+        histories = LocationHistories(location, records.offsets, records.label, int(location.max(initial=-1)) + 1)
+        scenario = AttackScenario(data, release, "trajectories", k_unit)
+        risk = search_risk(scenario, AdversaryView(histories, histories), params, rule, no_progress)
     return _trial("sequence", f"{counted(known, 'point')} of the release", risk, None, goal, proven)
 
 
-def _published_visits(
+def _published_records(
     data: Trajectories, release: TrajectoryRelease, goal: TrajectoryKAnonymity | CombinationKAnonymity, k_unit: Units
-) -> LocationHistories:
+) -> Records:
     """Return published trajectories as precisely as they may be known: locations, and times as finely as guaranteed."""
     seen = _merge_visits(release, goal) if isinstance(goal, CombinationKAnonymity) else release
     interval = goal.interval_s if isinstance(goal, CombinationKAnonymity) else None
-    location = numbered(seen.lat, seen.lon, _moments(seen.t, interval))
     whose = np.arange(len(data)) if k_unit == "trajectories" else data.person
     label = np.arange(len(seen)) if seen.source is None else whose[seen.source]
-    return LocationHistories(location, seen.offsets, label, int(location.max(initial=-1)) + 1)
+    return Records(lambda rows: (seen.lat[rows], seen.lon[rows], _moments(seen.t[rows], interval)), seen.offsets, label)
 
 
 def _merge_visits(release: TrajectoryRelease, goal: CombinationKAnonymity) -> TrajectoryRelease:
     """Merge consecutive rows at one location and one time, as finely as it may be known."""
-    symbol = numbered(release.lat, release.lon, _moments(release.t, goal.interval_s))
-    first = np.diff(symbol, prepend=-1) != 0
+    first = np.zeros(release.points, np.bool_)
+    for column in (release.lat, release.lon, _moments(release.t, goal.interval_s)):
+        first[1:] |= column[1:] != column[:-1]
     first[release.offsets[:-1][np.diff(release.offsets) > 0]] = True
     kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(first)])
     lon, lat, t = release.lon[first], release.lat[first], release.t[first]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
@@ -11,9 +11,10 @@ from typing import Any, Literal
 import numpy as np
 
 from crowdveil import engine
-from crowdveil.attacks.adversary_view import AdversaryView, AttackScenario
+from crowdveil.attacks.adversary_view import AdversaryView, AttackScenario, Units
 from crowdveil.attacks.base import AdversaryParams, Attack, Interval, KnowledgeParams, Risk
 from crowdveil.attacks.box_view import SEARCH_BOXES
+from crowdveil.attacks.sampled_view import Records, can_sample, sampled_view, scenario_records
 from crowdveil.model.arrays import Floats, Ints, frozen, row_slices, take_slices
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
@@ -49,10 +50,15 @@ def knowledge_attack(
 
     def run(scenario: AttackScenario, params: Any, progress: Progress) -> Risk:
         """Return the risk of each individual."""
+        precision, rule = (
+            getattr(params, "time_precision", None),
+            MatchRule(kind, by, getattr(params, "tolerance", 0.0)),
+        )
+        if can_sample(scenario, params.tile_m) and is_sampled(len(scenario.data), params, rule):
+            records = scenario_records(scenario, params.tile_m, precision)
+            return search_sampled(scenario.units, *records, params, rule, progress)
         known = params.knowledge if name in SEARCH_BOXES else None
-        view = scenario.view(params.tile_m, getattr(params, "time_precision", None), known)
-        rule = MatchRule(kind, by, getattr(params, "tolerance", 0.0))
-        return search_risk(scenario, view, params, rule, progress)
+        return search_risk(scenario, scenario.view(params.tile_m, precision, known), params, rule, progress)
 
     run.__module__ = module
     return Attack(name, title, takes=Trajectories, params=params, run=run, aliases=(alias,))
@@ -63,21 +69,48 @@ def search_risk(
 ) -> Risk:
     """Return the risk of each individual by the worst combination, and the average over random individuals and combinations."""
     rng = np.random.default_rng(params.seed)
-    tried = draw_targets(view, params, rng)
+    tried = draw_targets(len(view.targets), params, rng)
+    group_size, exact = _worst(view, tried, params, rule, progress)
+    average = _average(view, params, rule, rng)
+    return Risk(scenario.units, tried, len(view.targets), group_size, exact, average, view.paired)
+
+
+def is_sampled(units: int, params: KnowledgeParams, rule: MatchRule) -> bool:
+    """Return whether few of all individuals are attacked, for the worst combination and for the average."""
+    return rule.by == "records" and params.people is not None and units > max(params.people, params.samples)
+
+
+def search_sampled(
+    units: Units, targets: Records, candidates: Records, paired: bool, params: KnowledgeParams, rule: MatchRule,
+    progress: Progress,
+) -> Risk:  # fmt: skip
+    """Return the risk as `search_risk` does where few are attacked (`is_sampled`): same draws, and no index of all records."""
+    rng, n, lengths = np.random.default_rng(params.seed), len(targets.label), np.diff(targets.offsets)
+    tried = draw_targets(n, params, rng)
+    unit = rng.integers(0, n, params.samples)
+    rows = _random_choices(lengths[unit], params.knowledge, rng)
+    drawn, place = np.unique(np.concatenate([tried, unit]), return_inverse=True)
+    view = sampled_view(targets, candidates, drawn, released=candidates is not targets, paired=paired)
+    group_size, exact = _worst(view, place[: len(tried)], params, rule, progress)
+    average = _average_of_choices(view, rule, place[len(tried) :], rows)
+    return Risk(units, tried, n, group_size, exact, Interval.of_sample(average), paired)
+
+
+def _worst(
+    view: AdversaryView, tried: Ints, params: KnowledgeParams, rule: MatchRule, progress: Progress
+) -> tuple[Ints, bool]:
+    """Return the smallest group of each individual by the worst combination, and whether all combinations were tried."""
     search = _search(view, params, rule)
     # Small tasks, so that one long task does not delay the end.
     size = min(CHUNK, max(1, -(-len(tried) // 16)))
     parts = [tried[low : low + size] for low in range(0, len(tried), size)]
     found = engine.current().map(lambda i: search(parts[i]), len(parts), progress)
     group_size = np.concatenate([np.zeros(0, np.int64), *(f[0] for f in found)])
-    exact = all(bool(f[1].all()) for f in found)
-    average = _average(view, params, rule, rng)
-    return Risk(scenario.units, tried, len(view.targets), group_size, exact, average, view.paired)
+    return group_size, all(bool(f[1].all()) for f in found)
 
 
-def draw_targets(view: AdversaryView, params: AdversaryParams, rng: np.random.Generator) -> Ints:
-    """Return the individuals to attack, rising."""
-    n = len(view.targets)
+def draw_targets(n: int, params: AdversaryParams, rng: np.random.Generator) -> Ints:
+    """Return the individuals to attack of n, rising."""
     if params.people is None or params.people >= n:
         return np.arange(n)
     return np.sort(rng.permutation(n)[: params.people])
@@ -156,13 +189,17 @@ def _average(view: AdversaryView, params: KnowledgeParams, rule: MatchRule, rng:
     else:
         unit = rng.integers(0, len(lengths), params.samples)
         rows = _random_choices(lengths[unit], params.knowledge, rng)
-    sizes = np.concatenate([np.zeros(1, np.int64), np.cumsum(known[unit])])
-    picked = np.array([r for choice in rows for r in choice], np.int64) + np.repeat(offsets[:-1][unit], known[unit])
-    risk = _risk_of_choices(view, rule, unit, sizes, location[picked], value[picked], of_candidates)
+    risk = _risk_of_choices(view, rule, unit, rows, (offsets, location, value), of_candidates)
     if not exact:
         return Interval.of_sample(risk)
     weight = 1 / (np.array(choices, np.float64)[unit] * len(lengths))
     return Interval.known(float((risk * weight).sum()))
+
+
+def _average_of_choices(view: AdversaryView, rule: MatchRule, unit: Ints, rows: list[list[int]]) -> Floats:
+    """Return the re-identification probability of records of some individuals."""
+    known = view.targets.offsets, view.targets.location, np.zeros(len(view.targets.location))
+    return _risk_of_choices(view, rule, unit, rows, known, view.candidates.index.count.astype(np.float64))
 
 
 def _random_choices(lengths: Ints, knowledge: int, rng: np.random.Generator) -> list[list[int]]:
@@ -179,16 +216,20 @@ def _random_choices(lengths: Ints, knowledge: int, rng: np.random.Generator) -> 
 
 
 def _risk_of_choices(
-    view: AdversaryView, rule: MatchRule, unit: Ints, sizes: Ints, location: Ints, value: Floats, of_candidates: Floats
-) -> Floats:
-    """Return the re-identification probability of each of some combinations."""
+    view: AdversaryView, rule: MatchRule, unit: Ints, rows: Sequence[Sequence[int]], known: tuple[Ints, Ints, Floats],
+    of_candidates: Floats,
+) -> Floats:  # fmt: skip
+    """Return the re-identification probability of each of some combinations: `rows` of what is known of individual `unit`."""
     from crowdveil.kernels.attacks.known_shares import AT_LEAST, IN_ORDER, PROPORTION, WITHIN, crowds_of
 
     kind = {"at-least": AT_LEAST, "within": WITHIN, "proportion": PROPORTION, "in-order": IN_ORDER}[rule.kind]
-    index, label = view.candidates.index, frozen(view.candidates.label, np.int64)
+    index, label, (offsets, location, value) = view.candidates.index, frozen(view.candidates.label, np.int64), known
+    lengths = np.array([len(choice) for choice in rows], np.int64)
+    picked = np.array([r for choice in rows for r in choice], np.int64) + np.repeat(offsets[:-1][unit], lengths)
+    sizes = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     group_size = crowds_of(
-        kind, rule.tolerance, sizes, location, value, view.wanted[unit], index.location_offsets, index.unit, of_candidates,
-        index.first, index.position, label, _labels(view),
+        kind, rule.tolerance, sizes, location[picked], value[picked], view.wanted[unit], index.location_offsets, index.unit,
+        of_candidates, index.first, index.position, label, _labels(view),
     )  # fmt: skip
     risk: Floats = np.zeros(len(group_size))
     np.divide(1.0, group_size, out=risk, where=group_size > 0)

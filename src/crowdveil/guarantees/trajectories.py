@@ -13,7 +13,7 @@ from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, Splitting, faults_in, flags
 from crowdveil.guarantees.outlines import broken_outlines
 from crowdveil.io.written_release import TRAJECTORY_COLUMNS, WrittenRelease
-from crowdveil.model.arrays import AnyArray, Floats, Ints
+from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.box_bounds import BOX_COLUMNS, BoxBounds
 from crowdveil.model.trajectories import Trajectories
 
@@ -21,6 +21,8 @@ OTHER_NUMBER = "the files have another number of trajectories than the release."
 WHOSE = "the people behind them are known only during the run, and files do not show them"
 CHUNK = 10_000
 """Trajectories whose points are hashed in one go."""
+CHUNK_ROWS = 1 << 18
+"""Rows that are checked in one go."""
 CENTER_DEGREES = 1e-5
 """Rounding of the centers of boxes."""
 _FAULTS = {
@@ -58,27 +60,38 @@ class WellFormedTrajectories(Guarantee):
             return self.make_finding(True, {"points": len(table), "columns": 1})
         if any(table[c].null_count for c in table.column_names):
             return self.make_finding(True, {"points": len(table), "missing_values": 1})
-        number, t = written.column("published_id"), written.column("timestamp")
-        step = np.diff(number)
-        if len(number) and (number[0] != 1 or not np.all((step == 0) | (step == 1))):
+        for rows in _row_chunks(len(table)):
+            faults += self._faults_in(written, rows)
+        if len(table) and written.column("published_id", slice(0, 1))[0] != 1:
             faults.append("not_numbered")
-        if np.any((t[1:] < t[:-1]) & (step == 0)):
-            faults.append("times_fall")
-        del step
-        lon, lat = written.column("lon"), written.column("lat")
-        if not (np.all(np.abs(lon) <= 180) and np.all(np.abs(lat) <= 90)):
-            faults.append("off_globe")
         if "user_id" in table.column_names:
-            faults += self._people(number, written.column("user_id"))
+            faults += self._people(written.column("published_id"), written.column("user_id"))
         if broken_outlines(written.features):
             faults.append("broken_outline")
-        if written.boxes is not None and not _sound(written.boxes, lon, lat, t):
+        if written.boxes is not None and not _sound(
+            written.boxes, *(written.column(name) for name in ("lon", "lat", "timestamp"))
+        ):
             faults.append("broken_box")
         return self.make_finding(bool(faults), {"points": len(table), **dict.fromkeys(faults, 1)})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return the faults, or the number of points checked."""
         return (faults_in(counts, _FAULTS) or f"{counted(counts['points'], 'point')} checked") + "."
+
+    @staticmethod
+    def _faults_in(written: WrittenRelease, rows: slice) -> list[str]:
+        """Return the faults of some rows, each compared with the one before it."""
+        number, t, lon, lat = (
+            written.column(name, rows) for name in ("published_id", "timestamp", "lon", "lat")
+        )  # fmt: skip
+        step, faults = np.diff(number), []
+        if not np.all((step == 0) | (step == 1)):
+            faults.append("not_numbered")
+        if np.any((t[1:] < t[:-1]) & (step == 0)):
+            faults.append("times_fall")
+        if not (np.all(np.abs(lon) <= 180) and np.all(np.abs(lat) <= 90)):
+            faults.append("off_globe")
+        return faults
 
     @staticmethod
     def _people(number: Ints, user: Ints) -> list[str]:
@@ -218,23 +231,29 @@ def _small_classes(group: Ints, person: Ints, k: int) -> int:
     return int((people < k).sum())
 
 
+def _row_chunks(rows: int) -> Iterator[slice]:
+    """Yield slices of rows, each with the first row of the next: columns of all rows take much memory."""
+    for low in range(0, rows, CHUNK_ROWS):
+        yield slice(low, min(low + CHUNK_ROWS + 1, rows))
+
+
 def _equivalence_classes(written: WrittenRelease) -> Ints:
     """Return the equivalence class of each written trajectory: equal point for point, times and boxes included."""
     number = written.column("published_id")
-    bounds = () if written.boxes is None else written.boxes
-    columns = [written.column("lon"), written.column("lat"), written.column("timestamp"), *bounds]
     begins = np.flatnonzero(np.append(True, number[1:] != number[:-1])[: len(number)])
     # A hash of the points of each: copies of them would take as much memory again as the table.
     group, ends = dict[bytes, int](), np.append(begins, len(number))
     hashes = (
-        hashed for low in range(0, len(begins), CHUNK) for hashed in _hashes(columns, ends[low : low + CHUNK + 1])
+        hashed for low in range(0, len(begins), CHUNK) for hashed in _hashes(written, ends[low : low + CHUNK + 1])
     )
     return np.array([group.setdefault(hashed, len(group)) for hashed in hashes], np.int64)
 
 
-def _hashes(columns: list[AnyArray], ends: Ints) -> Iterator[bytes]:
+def _hashes(written: WrittenRelease, ends: Ints) -> Iterator[bytes]:
     """Yield a hash of the points of each of some trajectories, whose first rows and last end are given."""
-    rows = slice(ends[0], ends[-1])
-    points = np.column_stack([column[rows].astype(np.float64) for column in columns])
+    boxes = BOX_COLUMNS if BOX_COLUMNS[0] in written.data.column_names else ()
+    rows = slice(int(ends[0]), int(ends[-1]))
+    columns = [written.column(name, rows) for name in ("lon", "lat", "timestamp", *boxes)]
+    points = np.column_stack([column.astype(np.float64) for column in columns])
     every, cuts = points.view(np.uint8).reshape(-1).data, ((ends - ends[0]) * points[:1].nbytes).tolist()
     return (hashlib.blake2b(every[a:b], digest_size=16).digest() for a, b in pairwise(cuts))

@@ -9,6 +9,11 @@ from functools import cache
 
 import pyarrow as pa
 
+LARGE_BYTES = 1 << 22
+"""Bytes of an array that has pages of its own."""
+_MMAP_THRESHOLD = -3
+"""Number of the option of glibc."""
+
 
 def return_unused() -> None:
     """Give back what was freed. Else a table, or arrays of a stage that is over, count until the process ends."""
@@ -16,6 +21,17 @@ def return_unused() -> None:
     trim = _malloc_trim()
     if trim is not None:
         trim(0)
+
+
+@cache
+def map_large_arrays() -> None:
+    """Let large arrays have pages of their own, which the system gets back when they are freed.
+
+    By default the C library puts arrays of up to 32 MB into the heap once one of that size was freed, and what is freed there
+    stays below what is not.
+    """
+    if sys.platform == "linux" and (option := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
+        option(_MMAP_THRESHOLD, LARGE_BYTES)
 
 
 @cache

@@ -19,10 +19,11 @@ import pyarrow.parquet as pq
 from crowdveil.errors import InputError
 from crowdveil.io.formulas import unescape_formulas
 from crowdveil.io.memory import return_unused
+from crowdveil.io.point_numbers import number_points
 from crowdveil.io.times import read_seconds, run_lengths
 from crowdveil.io.values import encode_ids, one_array
 from crowdveil.manifest_schema import AreaList
-from crowdveil.model.arrays import Indices, Ints, Mask, index_type
+from crowdveil.model.arrays import Indices, Ints, Mask
 from crowdveil.model.box_bounds import BOX_COLUMNS, BoxBounds
 from crowdveil.model.trajectories import Trajectories
 
@@ -31,12 +32,10 @@ BOUND_COLUMNS = ("volume_low", "volume_high")
 """Confidence bounds of noisy volumes."""
 STEP_COLUMNS = ("t", "published", "suppressed")
 TRAJECTORY_COLUMNS = ("lat", "lon", "timestamp", "published_id")
+TIME_COLUMNS = ("t", "until", "timestamp", "timestamp_min", "timestamp_max")
 AREAS_FILE, MANIFEST_FILE = "areas.geojson", "manifest.json"
 LARGE = 1 << 26
 """Bytes of a table above which its columns are given back one by one."""
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-PARTS, SAMPLE = 16, 100_000
-"""Intervals of time in which points are numbered, and times that they are chosen from."""
 NO_TIME = int(np.iinfo(np.int64).min)
 """Start of a time step without a time in the files."""
 
@@ -89,10 +88,15 @@ class WrittenRelease:
             raise InputError(self.folder, "the release has no table of time steps.")
         return self.steps_table
 
-    def column(self, name: str) -> Any:
-        """Return a column as an array; times as seconds."""
-        values = self.values(name)
-        if name in ("t", "until", "timestamp", "timestamp_min", "timestamp_max"):
+    def column(self, name: str, rows: slice | None = None) -> Any:
+        """Return a column as an array, or some consecutive rows of it; times as seconds."""
+        values, is_time = self.values(name), name in TIME_COLUMNS
+        if rows is not None and is_time and not pa.types.is_timestamp(values.type):
+            # The form of text is found in the whole column.
+            return self._cached(f"seconds of {name}", lambda: self.column(name))[rows]
+        if rows is not None:
+            values = values.slice(rows.start, rows.stop - rows.start)
+        if is_time:
             return read_seconds(values, f"{self.folder}, column {name}").values
         return one_array(values).to_numpy(zero_copy_only=False)
 
@@ -197,25 +201,8 @@ class WrittenRelease:
         return numbers
 
     def _number(self, original: Trajectories) -> tuple[Indices | Ints, Indices | Ints]:
-        """Number the points of one interval of time after the other: equal ones are in one, and copies of columns are short."""
-        sides = (
-            (self.column("timestamp"), *(np.asarray(self.column(name), np.float64) for name in ("lat", "lon"))),
-            (original.t, original.lat, original.lon),
-        )
-        cuts = _time_cuts(original.t)
-        part = [np.searchsorted(cuts, t, side="right").astype(np.uint8) for t, _, _ in sides]
-        kind = index_type(sum(len(t) for t, _, _ in sides))
-        numbers, count = tuple(np.empty(len(t), kind) for t, _, _ in sides), 0
-        for i in range(len(cuts) + 1):
-            rows = [np.flatnonzero(of == i) for of in part]
-            columns = [
-                np.concatenate([c[r] for c, r in zip(pair, rows, strict=True)]) for pair in zip(*sides, strict=True)
-            ]
-            number, distinct = _number_rows(columns)
-            for of, r, found in zip(numbers, rows, np.split(number, [len(rows[0])]), strict=True):
-                of[r] = found + count
-            count += distinct
-        return numbers[0], numbers[1]
+        lat, lon = (np.asarray(self.column(name), np.float64) for name in ("lat", "lon"))
+        return number_points((self.column("timestamp"), lat, lon), (original.t, original.lat, original.lon))
 
     @cached_property
     def _area_number(self) -> dict[str, int]:
@@ -258,41 +245,6 @@ class WrittenRelease:
     def area_centers(self) -> list[tuple[float, float]]:
         """Longitude and latitude of the center of each area."""
         return [(f["properties"]["lon"], f["properties"]["lat"]) for f in self.features if "lon" in f["properties"]]
-
-
-def _time_cuts(t: Ints) -> Ints:
-    """Return times that cut points into intervals with about as many points each, from a sample of them."""
-    sample = np.sort(t[:: max(len(t) // SAMPLE, 1)])
-    return np.unique(sample[len(sample) * np.arange(1, PARTS) // PARTS]) if len(sample) else sample
-
-
-def _number_rows(columns: list[Any]) -> tuple[Ints, int]:
-    """Number the rows of some columns, equal ones alike, and return how many different ones there are.
-
-    They are sorted by a hash. Should two different rows have the same, they are sorted by all columns instead.
-    """
-    hashed = np.zeros(len(columns[0]), np.uint64)
-    for column in columns:
-        bits = (column + 0.0 if column.dtype == np.float64 else column).view(np.uint64)  # -0.0 is 0.0
-        hashed = (hashed ^ bits) * _FACTOR
-        hashed ^= hashed >> np.uint64(32)
-    order = np.argsort(hashed)
-    same_hash, differ = np.diff(hashed[order]) == 0, _differences(columns, order)
-    if np.any(same_hash & differ):
-        order = np.lexsort(columns)
-        differ = _differences(columns, order)
-    number = np.zeros(len(order), np.int64)
-    number[order[1:]] = np.cumsum(differ)
-    return number, int(differ.sum()) + min(len(order), 1)
-
-
-def _differences(columns: list[Any], order: Ints) -> Mask:
-    """Return whether each row, in an order, differs from the one before it."""
-    differ = np.zeros(max(len(order) - 1, 0), np.bool_)
-    for column in columns:
-        values = column[order]
-        differ |= values[1:] != values[:-1]
-    return differ
 
 
 def _steps_of(column: Any, what: str) -> tuple[Ints, Ints]:

@@ -173,20 +173,6 @@ def rows_by_group_and_time(group: Ints, t: Ints, offsets: Ints) -> tuple[Ints, I
 
 
 @kernel
-def rows_before(times: Ints, offsets: Ints, group: Ints, wanted: Ints, wanted_offsets: Ints) -> Ints:
-    """Return, for each wanted time, the last row of its group that is not later; the first row where all are later.
-
-    The wanted times of slice i, by `wanted_offsets`, are of group[i]; times rise in a group, and no group is empty.
-    """
-    rows = np.empty(len(wanted), np.int64)
-    for i in range(len(group)):
-        first, end = offsets[group[i]], offsets[group[i] + 1]
-        for j in range(wanted_offsets[i], wanted_offsets[i + 1]):
-            rows[j] = max(first_from(times, first, end, wanted[j] + 1) - 1, first)
-    return rows
-
-
-@kernel
 def spread(flags: Mask, group: Ints, groups: int) -> Mask:
     """Return which groups have a flagged row."""
     hit = np.zeros(groups, np.bool_)

@@ -54,15 +54,14 @@ def group_quantiles(values: Floats, person: Ints, k: int | None) -> dict[str, fl
 
     A quantile is given only if the values up to it are of at least k people, and those from it on too; None otherwise.
     """
-    order = np.argsort(values, kind="stable")
-    sizes = values[order], person[order]
-    return {name: _quantile(*sizes, share, k or DEFAULT_K) for name, share in QUANTILES.items()}
+    return {name: _quantile(values, person, share, k or DEFAULT_K) for name, share in QUANTILES.items()}
 
 
 def _quantile(values: Floats, person: Ints, share: float, k: int) -> float | None:
     if not len(values):
         return None
-    value = values[max(math.ceil(share * len(values)) - 1, 0)]
+    place = max(math.ceil(share * len(values)) - 1, 0)
+    value = np.partition(values, place)[place]
     sides = person[values <= value], person[values >= value]
     return two_digits(float(value)) if min(_count_people(side) for side in sides) >= k else None
 

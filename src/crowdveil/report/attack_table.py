@@ -16,6 +16,7 @@ from crowdveil.attacks.adversary_view import ranks
 from crowdveil.attacks.od.homogeneity import AREA, TILE
 from crowdveil.errors import ParameterError
 from crowdveil.io.written_release import WrittenRelease
+from crowdveil.model.arrays import sorted_distinct
 from crowdveil.registry import find_attack
 
 RELEASE_ALONE = "the release alone"
@@ -99,7 +100,7 @@ def _chance(written: WrittenRelease, name: str) -> str:
         return percent(_guessed_destination(written, tiles_only=name == TILE))
     if written.is_flows or not len(written.data):
         return "–"
-    return percent(100 / max(len(np.unique(written.column("published_id"))), 1))
+    return percent(100 / max(len(sorted_distinct(written.column("published_id"))), 1))
 
 
 def _guessed_destination(written: WrittenRelease, *, tiles_only: bool) -> float | None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.measures.rounding import round_share
+from crowdveil.model.arrays import sorted_distinct
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
@@ -95,7 +96,7 @@ class TrajectoryCost:
     @classmethod
     def of(cls, data: Trajectories, release: TrajectoryRelease) -> TrajectoryCost:
         """Return the cost of a release of the data."""
-        more = 0 if release.source is None else len(release) - len(np.unique(release.source))
+        more = 0 if release.source is None else len(release) - len(sorted_distinct(release.source))
         return cls(len(release), release.points, len(data), data.points, more)
 
     def __add__(self, other: TrajectoryCost) -> TrajectoryCost:

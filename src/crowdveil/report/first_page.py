@@ -15,6 +15,7 @@ from crowdveil.errors import ParameterError, counted
 from crowdveil.io.notes import MANY_DROPPED
 from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
+from crowdveil.model.arrays import sorted_distinct
 from crowdveil.registry import find_method
 from crowdveil.report.attack_table import AttackRow, percent
 from crowdveil.report.loss_summary import Loss, losses
@@ -105,7 +106,7 @@ def _usual_title(written: WrittenRelease, period: str) -> str:
 
 
 def _trajectories(written: WrittenRelease) -> int:
-    return len(np.unique(written.column("published_id"))) if len(written.data) else 0
+    return len(sorted_distinct(written.column("published_id"))) if len(written.data) else 0
 
 
 def _period(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:

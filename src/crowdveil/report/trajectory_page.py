@@ -23,16 +23,15 @@ def build_page_model(written: WrittenRelease, manifest: dict[str, Any], private:
     made: list[Figure] = []
     data: dict[str, Any] = {"kind": "trajectories", "frame": None, "layers": [], "bins": []}
     if any(len(p.lon) for _, _, p in shown):
-        frame = PictureFrame.around(
-            np.concatenate([p.lon for _, _, p in shown]), np.concatenate([p.lat for _, _, p in shown])
-        )
+        frame = PictureFrame.around(_joined([p.lon for _, _, p in shown]), _joined([p.lat for _, _, p in shown]))
         t0, bin_s, labels = trajectory_picture.time_bins([p for _, _, p in shown])
         drawn = [p.layer(name, title, frame, t0, bin_s) for name, title, p in shown]
         data |= {"frame": frame.as_json(), "layers": drawn, "bins": labels}
         for _, title, p in shown:
-            svg = trajectory_picture.heat_map(p, frame, f"{title}: heat map")
+            heat = trajectory_picture.heat(p, frame)
+            svg = trajectory_picture.heat_map(heat, frame, f"{title}: heat map")
             text = f"{len(p):,} trajectories with {len(p.lon):,} points; darker cells have points of more trajectories."
-            made.append(Figure(f"{title}: heat map", svg, text, trajectory_picture.heat_legend(p, frame)))
+            made.append(Figure(f"{title}: heat map", svg, text, trajectory_picture.heat_legend(heat)))
     made += _charts(equal, after)
     if private is not None and private.displaced_m is not None and len(private.displaced_m):
         made.append(_displaced(private.displaced_m))
@@ -43,6 +42,11 @@ def build_page_model(written: WrittenRelease, manifest: dict[str, Any], private:
         )
     tables = _distortion(manifest)
     return PageModel("trajectories", data, made, tables, _key_figures(manifest, equal), omissions, equal)
+
+
+def _joined(columns: list[Floats]) -> Floats:
+    """Return columns as one, without a copy of a single one."""
+    return columns[0] if len(columns) == 1 else np.concatenate(columns)
 
 
 def _charts(equal: Any, after: trajectory_picture.TrajectoryPicture) -> list[Figure]:
@@ -70,7 +74,7 @@ def _charts(equal: Any, after: trajectory_picture.TrajectoryPicture) -> list[Fig
 
 def _walks(after: trajectory_picture.TrajectoryPicture) -> list[Figure]:
     """Return the distributions of length and mean speed of the published trajectories."""
-    km, kmh = after.lengths_km(), after.speeds_kmh()
+    km, kmh = after.lengths_km, after.speeds_kmh()
     made = []
     for values, title, unit in ((km, "Lengths in kilometers", "km"), (kmh, "Mean speeds", "km/h")):
         if len(values):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from typing import Any
 
@@ -10,13 +12,15 @@ import numpy as np
 
 from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.arrays import Floats, Ints, Words, sorted_distinct
 from crowdveil.model.projection import great_circle_m
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.report.number_packing import packed
 from crowdveil.report.shapes import PictureFrame
 
 MAX_POINTS, MAX_BINS, HEAT_CELLS = 150_000, 48, 72
+CHUNK = 1 << 18
+"""Points that are looked at in one go."""
 _BINS_S = (60, 300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 86400, 7 * 86400, 28 * 86400)
 
 
@@ -39,12 +43,15 @@ class TrajectoryPicture:
             return len(self)
         return int(np.searchsorted(self.offsets, MAX_POINTS, side="right")) - 1
 
+    @cached_property
     def lengths_km(self) -> Floats:
         """Return the length of each trajectory, along great circles from point to point."""
         if not len(self):
             return np.zeros(0)
-        leg = great_circle_m(self.lon[:-1], self.lat[:-1], self.lon[1:], self.lat[1:])
-        leg = np.append(leg, 0.0)
+        leg = np.zeros(len(self.lon))
+        for low in range(0, len(leg) - 1, CHUNK):
+            here, there = slice(low, min(low + CHUNK, len(leg) - 1)), slice(low + 1, low + 1 + CHUNK)
+            leg[here] = great_circle_m(self.lon[here], self.lat[here], self.lon[there], self.lat[there])
         leg[self.offsets[1:] - 1] = 0.0  # from one trajectory to the next
         return np.add.reduceat(leg, self.offsets[:-1]) / 1000
 
@@ -53,7 +60,17 @@ class TrajectoryPicture:
         if not len(self):
             return np.zeros(0)
         hours = (self.t[self.offsets[1:] - 1] - self.t[self.offsets[:-1]]) / 3600
-        return self.lengths_km()[hours > 0] / hours[hours > 0]
+        return self.lengths_km[hours > 0] / hours[hours > 0]
+
+    def chunks(self) -> Iterator[TrajectoryPicture]:
+        """Yield all trajectories, some at a time, so that columns of all points are never copied."""
+        first = 0
+        while first < len(self):
+            last = max(int(np.searchsorted(self.offsets, self.offsets[first] + CHUNK, side="right")) - 1, first + 1)
+            rows = slice(self.offsets[first], self.offsets[last])
+            offsets = self.offsets[first : last + 1] - self.offsets[first]
+            yield TrajectoryPicture(self.lon[rows], self.lat[rows], self.t[rows], offsets)
+            first = last
 
     def layer(self, name: str, title: str, frame: PictureFrame, t0: int, bin_s: int) -> dict[str, Any]:
         """Return the shown trajectories as data for the page."""
@@ -85,13 +102,13 @@ def original(data: Trajectories) -> TrajectoryPicture:
 
 def time_bins(pictures: list[TrajectoryPicture]) -> tuple[int, int, list[str]]:
     """Return start, length (seconds) and labels of the time bins of a page."""
-    t = np.concatenate([picture.t for picture in pictures])
-    if not len(t):
+    ends = [end for picture in pictures if len(picture.t) for end in (int(picture.t.min()), int(picture.t.max()))]
+    if not ends:
         return 0, 1, []
-    span = int(t.max() - t.min()) + 1
+    span = max(ends) - min(ends) + 1
     bin_s = next((s for s in _BINS_S if span <= s * (MAX_BINS - 1)), -(-span // (MAX_BINS - 1)))
-    t0 = int(t.min()) // bin_s * bin_s
-    starts = np.arange(t0, int(t.max()) + 1, bin_s)
+    t0 = min(ends) // bin_s * bin_s
+    starts = np.arange(t0, max(ends) + 1, bin_s)
     return t0, bin_s, [f"{text[:10]} {text[11:16]} UTC" for text in iso_times(starts, "UTC").to_pylist()]
 
 
@@ -99,15 +116,23 @@ def equivalence_class_sizes(picture: TrajectoryPicture) -> Ints:
     """Return for each trajectory the number of those equal to it in all locations and times, itself included."""
     if not len(picture):
         return np.zeros(0, np.int64)
+    total = np.concatenate([_content_hashes(chunk) for chunk in picture.chunks()])
+    order = np.argsort(total)
+    ends = np.append(np.flatnonzero(np.diff(total[order])) + 1, len(total))
+    lengths = np.diff(ends, prepend=0)
+    sizes = np.empty(len(total), np.int64)
+    sizes[order] = np.repeat(lengths, lengths)
+    return sizes
+
+
+def _content_hashes(picture: TrajectoryPicture) -> Words:
+    """Return a hash of all points of each trajectory, in their order."""
     position = np.arange(len(picture.t)) - np.repeat(picture.offsets[:-1], np.diff(picture.offsets))
     hashed = np.zeros(len(picture.t), np.uint64)
     columns = ((picture.lon + 0.0).view(np.int64), (picture.lat + 0.0).view(np.int64), picture.t, position)
     for column in columns:
         hashed = _mix_bits(hashed ^ column.astype(np.int64).view(np.uint64))
-    total = np.add.reduceat(hashed, picture.offsets[:-1])
-    _, group, count = np.unique(total, return_inverse=True, return_counts=True)
-    sizes: Ints = count[group]
-    return sizes
+    return np.add.reduceat(hashed, picture.offsets[:-1])
 
 
 def _mix_bits(bits: Any) -> Any:
@@ -118,14 +143,26 @@ def _mix_bits(bits: Any) -> Any:
     return bits ^ (bits >> np.uint64(31))
 
 
-def heat(picture: TrajectoryPicture, frame: PictureFrame) -> tuple[Ints, Ints, float]:
-    """Return the square cells with points, row by row from the north-west, the trajectories in each, and the cell side."""
-    cell = max(frame.width, frame.height) / HEAT_CELLS
-    x, y = (np.minimum(c / cell, HEAT_CELLS - 1).astype(np.int64) for c in frame.to_cells(picture.lon, picture.lat))
-    trajectory = np.repeat(np.arange(len(picture)), np.diff(picture.offsets))
-    once = np.unique((trajectory * HEAT_CELLS + y) * HEAT_CELLS + x) % (HEAT_CELLS * HEAT_CELLS)
-    cells, count = np.unique(once, return_counts=True)
-    return cells, count, cell
+@dataclass(frozen=True, eq=False)
+class Heat:
+    """Square cells with points, row by row from the north-west, the trajectories in each, and the side of a cell."""
+
+    cells: Ints
+    count: Ints
+    side: float
+
+
+def heat(picture: TrajectoryPicture, frame: PictureFrame) -> Heat:
+    """Return the heat of a frame."""
+    side, every = max(frame.width, frame.height) / HEAT_CELLS, HEAT_CELLS * HEAT_CELLS
+    count = np.zeros(every, np.int64)
+    for chunk in picture.chunks():
+        x, y = (np.minimum(c / side, HEAT_CELLS - 1).astype(np.int64) for c in frame.to_cells(chunk.lon, chunk.lat))
+        trajectory = np.repeat(np.arange(len(chunk)), np.diff(chunk.offsets))
+        once = sorted_distinct((trajectory * HEAT_CELLS + y) * HEAT_CELLS + x)
+        count += np.bincount(once % every, minlength=every)
+    cells = np.flatnonzero(count)
+    return Heat(cells, count[cells], side)
 
 
 def _heat_classes(count: Ints) -> Ints:
@@ -133,9 +170,9 @@ def _heat_classes(count: Ints) -> Ints:
     return classes
 
 
-def heat_legend(picture: TrajectoryPicture, frame: PictureFrame) -> list[tuple[str, str]]:
+def heat_legend(found: Heat) -> list[tuple[str, str]]:
     """Return the classes of a heat map, each with its numbers of trajectories in a cell."""
-    count = heat(picture, frame)[1]
+    count = found.count
     level, listed = _heat_classes(count), []
     for q in np.unique(level).tolist():
         least, most = int(count[level == q].min()), int(count[level == q].max())
@@ -143,15 +180,14 @@ def heat_legend(picture: TrajectoryPicture, frame: PictureFrame) -> list[tuple[s
     return listed
 
 
-def heat_map(picture: TrajectoryPicture, frame: PictureFrame, title: str) -> str:
+def heat_map(found: Heat, frame: PictureFrame, title: str) -> str:
     """Return an SVG of square cells, colored by the number of trajectories with a point in them."""
-    cells, count, cell = heat(picture, frame)
-    level = _heat_classes(count)
+    level = _heat_classes(found.count)
     marks = [
         f'<rect class="q{q}" x="{c % HEAT_CELLS}" y="{c // HEAT_CELLS}" width="1" height="1"/>'
-        for c, q in zip(cells.tolist(), level.tolist(), strict=True)
+        for c, q in zip(found.cells.tolist(), level.tolist(), strict=True)
     ]
-    width, height = frame.width / cell, frame.height / cell
+    width, height = frame.width / found.side, frame.height / found.side
     return (
         f'<svg class="map heat" role="img" viewBox="-1 -1 {width + 2:.1f} {height + 2:.1f}"><title>{escape(title)}</title>'
         f"{''.join(marks)}</svg>"

@@ -14,7 +14,7 @@ from crowdveil.attacks.risk import RiskEstimate, attack_release
 from crowdveil.entropy import derive_seed
 from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.derived_files import write_derived
-from crowdveil.io.memory import return_unused
+from crowdveil.io.memory import map_large_arrays, return_unused
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import PairingWriter, open_pairing
 from crowdveil.io.release_writer import write_release
@@ -73,6 +73,7 @@ class LocalBackend(Backend):
     def read(self, notes: ReadNotes, progress: Progress) -> Flows | Trajectories:
         """Read the data into memory."""
         spec = self.spec
+        map_large_arrays()
         self.data = read(spec.method.takes, spec.data, spec.reading, notes, person_ids=spec.method.needs_person_ids)
         return_unused()
         return self.data
@@ -163,12 +164,16 @@ class LocalBackend(Backend):
     def verify(self, guarantees: Guarantees, progress: Progress) -> Findings:
         """Read the files back, and check each guarantee on them and against the original."""
         self.written = read_release(self.folder, self.files)
-        return check(self.written, guarantees, self.data, self._source)
+        findings = check(self.written, guarantees, self.data, self._source)
+        return_unused()
+        return findings
 
     def attack(self, guarantees: Guarantees, notes: ReadNotes, progress: Progress) -> list[RiskEstimate] | None:
         """Attack the release, with draws that are not those of the method."""
         seed, status = derive_seed(self.seed, ATTACKS), self.spec.method.status
-        return attack_release(self.data, self.release, guarantees, status, seed, progress)
+        risks = attack_release(self.data, self.release, guarantees, status, seed, progress)
+        return_unused()
+        return risks
 
     def audit(self, counts: str) -> LedgerAudit:
         """Audit the written release against the ledger's entries, which no other run changes until this one ends."""

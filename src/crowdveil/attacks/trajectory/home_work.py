@@ -29,7 +29,7 @@ from crowdveil.progress import Progress
 def run(scenario: AttackScenario, params: HomeWorkParams, progress: Progress) -> Risk:
     """Return the risk of each individual: there is one combination of each, so that the average is the mean."""
     view = scenario.view(params.tile_m)
-    tried = draw_targets(view, params, np.random.default_rng(params.seed))
+    tried = draw_targets(len(view.targets), params, np.random.default_rng(params.seed))
     known, label, wanted = two_locations(view.targets, params.visited), view.candidates.label, view.wanted
     groups: dict[tuple[int, int], set[int]] = {}
     for (first, second), whose in zip(

@@ -6,7 +6,6 @@ import numpy as np
 
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Ints
-from crowdveil.kernels.ordering import first_from
 from crowdveil.kernels.trajectory.structures import GridPoints, MeetingRule, OwnedPoints, PathState, SpaceTimeGrid
 
 
@@ -33,14 +32,41 @@ def _walk(a: int, moment: int, points: OwnedPoints, state: PathState) -> None:
     times, offsets, sure, _ = points
     _, head, begun, last, changes, path = state
     to = head[a]
-    changes[to] = _changes_until(a, moment, points, state)
-    at = begun[a]
-    while at < offsets[a + 1] and times[at] <= moment:
+    count, before = changes[to], last[to]
+    at, end = begun[a], offsets[a + 1]
+    while at < end and times[at] <= moment:
         path[at] = to
         if sure[at] >= 0:
-            last[to] = sure[at]
+            if before >= 0 and sure[at] != before:
+                count += 1
+            before = sure[at]
         at += 1
-    begun[a] = at
+    changes[to], last[to], begun[a] = count, before, at
+
+
+@kernel
+def _reach(now: int, base: int, grid: SpaceTimeGrid, reach: Ints) -> None:
+    """Fill `reach` with the points that those of each cell of a slab may be near to, a row for each cell.
+
+    They are in six ranges of positions from `base` on, begin and end of each: three rows of cells in the slab before (none
+    where that is farther in time) and in this one. Cells rise, and with them all ranges: nothing is searched for.
+    """
+    slab_offsets, cell, cell_offsets = grid.slab_offsets, grid.cell, grid.cell_offsets
+    for k in range(6):
+        near = now - 1 + k // 3
+        if near < 0 or grid.slab[near] < grid.slab[now] - 1:
+            reach[:, 2 * k : 2 * k + 2] = 0
+            continue
+        begin, high = slab_offsets[near], slab_offsets[near + 1]
+        end = begin
+        for i in range(len(reach)):
+            first = cell[slab_offsets[now] + i] + (k % 3 - 1) * grid.columns - 1
+            while begin < high and cell[begin] < first:
+                begin += 1
+            end = max(begin, end)
+            while end < high and cell[end] <= first + 2:
+                end += 1
+            reach[i, 2 * k], reach[i, 2 * k + 1] = cell_offsets[begin] - base, cell_offsets[end] - base
 
 
 @kernel
@@ -48,52 +74,41 @@ def _partner(
     place: int,
     wanted: int,
     now: int,
-    number: int,
-    base: int,
+    reach: Ints,
     rule: MeetingRule,
-    grid: SpaceTimeGrid,
     in_grid: GridPoints,
     points: OwnedPoints,
     state: PathState,
 ) -> int:
     """Count the points that a point may meet in slab `now`, or return the position of number `wanted` of them (-1: count).
 
-    `number` is that of its cell; positions count from `base` of the grid on, where `in_grid` begins. A point of another owner,
-    near enough in space and time, in this slab or the one before, whose trajectory has met no other in this slab. Both must go
-    on after they met; if one of them ends there, the path that would end must have changed owners enough.
+    `reach` has the ranges of positions to look at. A point of another owner, near enough in space and time, in this slab or the
+    one before, whose trajectory has met no other in this slab. Both must go on after they met; if one of them ends there, the
+    path that would end must have changed owners enough.
     """
     x, y, t, trajectory, owner, _ = in_grid
-    slab, slab_offsets, cell, cell_offsets = grid.slab, grid.slab_offsets, grid.cell, grid.cell_offsets
     end, met = points.end, state.met
     meters, seconds, enough = rule
     count = 0
-    for near in range(max(now - 1, 0), now + 1):
-        if slab[near] < slab[now] - 1:
-            continue
-        high = slab_offsets[near + 1]
-        for row in range(-1, 2):
-            first = number + row * grid.columns - 1
-            c = first_from(cell, slab_offsets[near], high, first)
-            while c < high and cell[c] <= first + 2:
-                for other in range(cell_offsets[c] - base, cell_offsets[c + 1] - base):
-                    if owner[other] == owner[place] or abs(t[other] - t[place]) > seconds:
-                        continue
-                    if (x[other] - x[place]) ** 2 + (y[other] - y[place]) ** 2 > meters * meters:
-                        continue
-                    a, b = trajectory[place], trajectory[other]
-                    if met[b] == now:
-                        continue
-                    moment = max(t[place], t[other])
-                    if end[a] <= moment or end[b] <= moment:
-                        if end[a] <= moment and end[b] <= moment:
-                            continue
-                        on = b if end[a] <= moment else a
-                        if _changes_until(on, moment, points, state) < enough:
-                            continue
-                    if count == wanted:
-                        return other
-                    count += 1
-                c += 1
+    for k in range(6):
+        for other in range(reach[2 * k], reach[2 * k + 1]):
+            if owner[other] == owner[place] or abs(t[other] - t[place]) > seconds:
+                continue
+            if (x[other] - x[place]) ** 2 + (y[other] - y[place]) ** 2 > meters * meters:
+                continue
+            a, b = trajectory[place], trajectory[other]
+            if met[b] == now:
+                continue
+            moment = max(t[place], t[other])
+            if end[a] <= moment or end[b] <= moment:
+                if end[a] <= moment and end[b] <= moment:
+                    continue
+                on = b if end[a] <= moment else a
+                if _changes_until(on, moment, points, state) < enough:
+                    continue
+            if count == wanted:
+                return other
+            count += 1
     return count
 
 
@@ -134,26 +149,28 @@ def exchange_tails(
     position `base` of the grid on: those of these slabs and of the one before. `state` is kept from call to call.
     """
     t, trajectory, draw = in_grid.t, in_grid.trajectory, in_grid.draw
-    slab_offsets, cell, cell_offsets = grid.slab_offsets, grid.cell, grid.cell_offsets
+    slab_offsets, cell_offsets = grid.slab_offsets, grid.cell_offsets
     met, head = state.met, state.head
     for now in range(first_slab, last_slab):
         low, high = slab_offsets[now], slab_offsets[now + 1]
         first = cell_offsets[low] - base
+        reach = np.empty((high - low, 12), np.int64)
+        _reach(now, base, grid, reach)
         count = np.zeros(cell_offsets[high] - base - first, np.int64)
         number = np.empty(len(count), np.int64)
-        for c in range(low, high):
-            for place in range(cell_offsets[c] - base, cell_offsets[c + 1] - base):
-                number[place - first] = cell[c]
-                count[place - first] = _partner(place, -1, now, cell[c], base, rule, grid, in_grid, points, state)
+        for c in range(high - low):
+            for place in range(cell_offsets[low + c] - base, cell_offsets[low + c + 1] - base):
+                number[place - first] = c
+                count[place - first] = _partner(place, -1, now, reach[c], rule, in_grid, points, state)
         for place in _by_number(count, first):
             a = trajectory[place]
             if met[a] == now:
                 continue
-            here = number[place - first]
-            left = _partner(place, -1, now, here, base, rule, grid, in_grid, points, state)
+            here = reach[number[place - first]]
+            left = _partner(place, -1, now, here, rule, in_grid, points, state)
             if left == 0:
                 continue
-            other = _partner(place, int(draw[place] * left), now, here, base, rule, grid, in_grid, points, state)
+            other = _partner(place, int(draw[place] * left), now, here, rule, in_grid, points, state)
             b = trajectory[other]
             moment = max(t[place], t[other])
             _walk(a, moment, points, state)

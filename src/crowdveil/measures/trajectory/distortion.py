@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdveil.measures.rounding import DEFAULT_K, group_quantiles, two_digits
-from crowdveil.model.arrays import Floats, Ints, frozen, row_slices, sorted_distinct
+from crowdveil.model.arrays import Floats, Ints, frozen, sorted_distinct
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
@@ -43,7 +43,7 @@ def measure_distortion(data: Trajectories, release: TrajectoryRelease, k: int | 
     if release.source is None or not len(release):
         return None
     published = _published_figures(data, release, release.source)
-    of = np.unique(release.source)
+    of = sorted_distinct(release.source)
     after = WalkSums(
         *(np.bincount(release.source, values, len(data))[of].astype(np.float64) for values in published.walks)
     )
@@ -80,18 +80,14 @@ def displacements(data: Trajectories, release: TrajectoryRelease) -> Floats:
 
 
 def _displacements(data: Trajectories, at: tuple[Floats, Floats], t: Ints, offsets: Ints, source: Ints) -> Floats:
-    """Return the displacements of a chunk of published trajectories, from positions in planar meters."""
-    from crowdveil.kernels.ordering import rows_before
+    """Return the displacements of a chunk of published trajectories, from positions in planar meters, which are overwritten."""
+    from crowdveil.kernels.trajectory.displacements import subtract_positions
 
-    last = np.repeat(data.offsets[source + 1] - 1, np.diff(offsets))
-    before = rows_before(data.t, data.offsets, frozen(source, np.int64), t, frozen(offsets, np.int64))
-    after = np.minimum(before + 1, last)
-    t = np.clip(t, np.repeat(data.t[data.offsets[source]], np.diff(offsets)), data.t[last])
-    part = (t - data.t[before]) / np.maximum(data.t[after] - data.t[before], 1)
-    (x, y), (x1, y1) = data.xy, at
-    meters: Floats = np.hypot(
-        x1 - x[before] - part * (x[after] - x[before]), y1 - y[before] - part * (y[after] - y[before])
-    )
+    east, north = at
+    x, y = (frozen(meters, np.float64) for meters in data.xy)
+    slices = frozen(source, np.int64), frozen(t, np.int64), frozen(offsets, np.int64)
+    subtract_positions(data.t, x, y, data.offsets, *slices, east, north)
+    meters: Floats = np.hypot(east, north, out=east)
     return meters
 
 
@@ -106,14 +102,17 @@ def _chunks(offsets: Ints) -> Iterator[tuple[int, int]]:
 
 def _published_figures(data: Trajectories, release: TrajectoryRelease, source: Ints) -> PublishedFigures:
     """Return the figures of published trajectories, a chunk of them at a time."""
+    from crowdveil.kernels.trajectory.displacements import lower_medians
+
     walks, moved, cells = [], [], []
     for first, last in _chunks(release.offsets):
         rows = slice(release.offsets[first], release.offsets[last])
         at = data.projection.to_plane(release.lon[rows], release.lat[rows])
         offsets = release.offsets[first : last + 1] - release.offsets[first]
         walks.append(_walks(*at, release.t[rows], offsets))
-        moved.append(_medians(_displacements(data, at, release.t[rows], offsets, source[first:last]), offsets))
         cells.append(sorted_distinct(_cells(*at)))
+        meters = _displacements(data, at, release.t[rows], offsets, source[first:last])
+        moved.append(lower_medians(meters, frozen(offsets, np.int64)))
     meters, seconds = (np.concatenate(column) for column in zip(*walks, strict=True))
     return PublishedFigures(WalkSums(meters, seconds), np.concatenate(moved), sorted_distinct(np.concatenate(cells)))
 
@@ -149,13 +148,6 @@ def _speeds(walks: WalkSums, person: Ints) -> tuple[Floats, Ints]:
     """Return the mean speed of each trajectory that takes time, in km/h, and its person."""
     moving = walks.seconds > 0
     return 3.6 * walks.meters[moving] / walks.seconds[moving], person[moving]
-
-
-def _medians(values: Floats, offsets: Ints) -> Floats:
-    """Return the median of each slice, the lower one of two."""
-    order = np.lexsort((values, row_slices(offsets)))
-    medians: Floats = values[order][offsets[:-1] + (np.diff(offsets) - 1) // 2]
-    return medians
 
 
 def _plain_quantiles(values: Floats) -> dict[str, float | None]:
