@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from crowdveil.errors import GuaranteeViolatedError
 from crowdveil.kernels.trajectory import edit_distance
 from crowdveil.kernels.trajectory.structures import Points
+from crowdveil.model.arrays import frozen
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
@@ -30,8 +31,8 @@ walk = st.lists(st.tuples(*(st.integers(0, 6).map(float) for _ in range(3))), mi
 
 
 def _points(*paths: Path3) -> Points:
-    columns = (np.array([p[i] for path in paths for p in path]) for i in range(3))
-    return Points(*columns, np.cumsum([0, *map(len, paths)]))
+    columns = (frozen([p[i] for path in paths for p in path], np.float64) for i in range(3))
+    return Points(*columns, frozen(np.cumsum([0, *map(len, paths)]), np.int64))
 
 
 def _match(a: tuple[float, ...], b: tuple[float, ...]) -> bool:

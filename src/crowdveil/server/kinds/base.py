@@ -147,7 +147,7 @@ class Kind:
 
 @cache
 def _drawn(model: type[Params]) -> tuple[dict[str, Any], list[str]]:
-    """The schemas of a model's parameters, and which are required: a listing of all measures draws each model once, not each time."""
+    """The schemas of a model's parameters, and which are required; drawn once, since all measures have the same models."""
     drawn = model.model_json_schema()
     for option in file_options(model):
         text = drawn["properties"][option].get("description", "")
