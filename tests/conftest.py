@@ -43,6 +43,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put tests of services at the end, for one of two workers: few kernels are compiled there, and it starts services once."""
     items.sort(key=lambda item: item.path.relative_to(PROJECT / "tests").parts[0] in LAST)
     gc.freeze()  # a million objects of modules and tests, which the collector would go through again and again
+    gc.set_threshold(20_000, 20, 20)  # rarely: the collector took 3 % of the time
 
 
 @pytest.fixture(scope="session")

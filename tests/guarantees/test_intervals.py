@@ -189,6 +189,21 @@ def test_what_is_written_holds_and_is_read_again(
         assert np.array_equal(again.intervals.until, release.intervals.until)
 
 
+@pytest.mark.parametrize(
+    ("suppressed", "interval_s", "outcome"),
+    [(4, 2 * HOUR, Outcome.HOLDS), (5, 2 * HOUR, Outcome.NOT_CHECKED), (5, None, Outcome.VIOLATED)],
+)
+def test_more_than_the_budget_may_be_of_intervals_that_do_not_count(
+    suppressed: int, interval_s: int | None, outcome: Outcome
+) -> None:
+    """4 of 40 trips are within 10 %; one more may be of another interval of two hours, whose group size is below k."""
+    made = _written([(0, 2, {0}, {1}, 36)])
+    steps = made.steps.set_column(3, "suppressed", pa.array([suppressed], pa.int64()))
+    written = WrittenRelease(made.folder, made.data, steps, made.features)
+    budget = SuppressionBudget(suppress=0.1, k=5, period="window", window="1d", interval_s=interval_s)
+    assert budget.check(written).outcome is outcome
+
+
 def _busy(hours: int, people: int) -> Flows:
     zones = testing.Zones(np.array(["a", "b"], object), np.array([2.0, 2.1]), np.array([48.0, 48.0]), kind="centroids")
     rows = [(h, 0, 1, i) for h in range(hours) for i in range(people)]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from browsing import CHROMIUM, Visit, chromium
 from serving import Running, children, ended, kill, put, until
@@ -51,20 +52,19 @@ def send(service: Running, who: str, step: str, data: str = "") -> str:
         return put(client, JOBS, {"data": ("trips.csv", data or trips())}, values)
 
 
-def at_audit(service: Running, who: str, *jobs: str) -> bool:
+def at_audit(client: httpx.Client, *jobs: str) -> bool:
     """Whether all jobs are at their audit, or have ended, which they do not while the ledger is held."""
-    with service.client(who) as client:
-        found = [client.get(f"/jobs/{job}").json() for job in jobs]
+    found = [client.get(f"/jobs/{job}").json() for job in jobs]
     return all((job.get("progress") or {}).get("stage") == "auditing" or job["state"] == "done" for job in found)
 
 
 def test_two_workers_at_once_are_serialized(service: Running) -> None:
     """Each of two releases passes alone, and both together leave three people: one of them must see the other."""
     held = ledger(service, "pairs")
-    with held.locked():  # until both are at their audit
-        jobs = [send(service, "pairs", step) for step in ("1h", "1d")]
-        until(lambda: at_audit(service, "pairs", *jobs))
     with service.client("pairs") as client:
+        with held.locked():  # until both are at their audit
+            jobs = [send(service, "pairs", step) for step in ("1h", "1d")]
+            until(lambda: at_audit(client, *jobs))
         found = [ended(client, job) for job in jobs]
     assert sorted(job["state"] for job in found) == ["done", "failed"]
     (refused,) = [job for job in found if job["state"] == "failed"]
@@ -79,9 +79,9 @@ def test_a_kill_during_the_audit_leaves_a_valid_ledger(service: Running, who: st
     held = ledger(service, "killed")
     people = trips({"job": 100, "worker": 200}[who])  # people of their own: this source has both cases
     before = len(entries(held))
-    with held.locked():
+    with held.locked(), service.client("killed") as client:
         job = send(service, "killed", "1h", people)
-        until(lambda: at_audit(service, "killed", job))
+        until(lambda: at_audit(client, job))
         workers = service.worker_ids()
         running = [child for worker in workers for child in children(worker) if child not in workers]
         assert running, "a job is a process of its own"

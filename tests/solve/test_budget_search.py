@@ -16,6 +16,7 @@ from crowdveil.errors import InputError
 from crowdveil.kernels.od.partition import published_boxes
 from crowdveil.kernels.od.structures import WHOLE
 from crowdveil.methods.od.joint import JointParams, run
+from crowdveil.model.arrays import frozen
 from crowdveil.model.flows import Flows
 from crowdveil.progress import no_progress
 from crowdveil.solve.od.boxes import BoxSpace
@@ -73,7 +74,7 @@ def test_a_budget_that_nothing_keeps_fails_alone() -> None:
     flows = make_profile("nyc", np.random.default_rng(4), 1)
     every = BoxSpace.of(flows, 0, RegionSpace.trees(flows), 10)
     large = every.volume > 40
-    boxes = replace(every, allowed=np.where(large, every.allowed - WHOLE, every.allowed).astype(np.int8))
+    boxes = replace(every, allowed=frozen(np.where(large, every.allowed - WHOLE, every.allowed), np.int8))
     found = dict(search_budgets(boxes, [0, boxes.total]))
     assert isinstance(found[0], InputError) and isinstance(found[boxes.total], BoxSolution)
 

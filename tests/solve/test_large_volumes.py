@@ -121,9 +121,9 @@ def spaces(draw: st.DrawFn) -> BoxSpace:
             link_offsets.append(len(link))
         offsets.append(len(lost))
     kinds = np.full(len(lost), BY_ORIGIN, np.int64)
-    splits = Splits(*(np.array(c, np.int64) for c in (offsets, kinds, lost, link_offsets, link)))
-    cost, volume = (np.array([draw(strategy) for _ in range(n)], np.int64) for strategy in (costs, volumes))
-    allowed = np.array([draw(st.sampled_from([ANY_CHOICE, ANY_CHOICE, ANY_CHOICE - WHOLE])) for _ in range(n)], np.int8)
+    splits = Splits(*(frozen(c, np.int64) for c in (offsets, kinds, lost, link_offsets, link)))
+    cost, volume = (frozen([draw(strategy) for _ in range(n)], np.int64) for strategy in (costs, volumes))
+    allowed = frozen([draw(st.sampled_from([ANY_CHOICE, ANY_CHOICE, ANY_CHOICE - WHOLE])) for _ in range(n)], np.int8)
     none: Any = None
     return BoxSpace(none, volume, volume, volume, volume, cost, splits, allowed, int(volume.sum()))
 
@@ -163,16 +163,16 @@ def test_boxes_are_solved_exactly(space: BoxSpace, budget: int) -> None:
 )
 def test_deviations_of_large_volumes(row: list[int], origins: int, empty: int) -> None:
     tiles, cells = len(row) + empty, origins * (len(row) + empty)
-    volume = np.array(row * origins, np.int64)
+    volume = frozen(row * origins, np.int64)
     rows = MatrixRows(
-        np.append(np.arange(origins + 1) * len(row), np.full(tiles, origins * len(row))),
-        np.tile(np.arange(len(row)), origins),
+        frozen(np.append(np.arange(origins + 1) * len(row), np.full(tiles, origins * len(row))), np.int64),
+        frozen(np.tile(np.arange(len(row)), origins), np.int32),
         volume,
         volume,
     )
-    one, total = np.zeros(1, np.int64), int(volume.sum())
-    boxes = BoxArrays(one, one, np.array([total]), np.array([total]), np.array([np.count_nonzero(volume)]))
-    side = (np.array([0, origins]), np.arange(origins), np.array([0, tiles]), np.arange(tiles))
+    total = int(volume.sum())
+    boxes = BoxArrays(*(frozen([number], np.int64) for number in (0, 0, total, total, np.count_nonzero(volume))))
+    side = [frozen(part, np.int64) for part in ([0, origins], range(origins), [0, tiles], range(tiles))]
     mean = Fraction(total, cells)
     exact = 2 * sum((v - mean for v in volume.tolist() if v > mean), Fraction(0))
     assert abs(int(deviations(boxes, rows, 1, 1000, *side)[0]) - 1000 * exact) <= Fraction(1, 2)

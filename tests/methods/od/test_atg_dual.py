@@ -14,6 +14,7 @@ from plain_boxes import PlainOriginsFirst, on_hull, problems, pruning, sums, wit
 from crowdveil.errors import InputError
 from crowdveil.io.flows import with_trees as trees_of
 from crowdveil.methods.od.atg_dual import AtgDualParams, run
+from crowdveil.model.arrays import frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.zones import Zones
@@ -62,7 +63,7 @@ def _one_origin(volumes: list[int], tree: list[int]) -> Forest:
     flows = Flows.from_rows(zones, *rows, np.array([volumes[i] for i in filled], np.int64))
     both = Hierarchy.from_parents(tree, [*range(tiles), *[-1] * (len(tree) - tiles)])
     matrix = Matrix.of(flows, 0, RegionSpace.trees(with_trees(flows, both, both)))
-    return Forest.of(matrix, both.leaf_node.astype(np.int64), 10)
+    return Forest.of(matrix, frozen(both.leaf_node, np.int64), 10)
 
 
 def _within(forest: Forest, budget: int) -> Any:

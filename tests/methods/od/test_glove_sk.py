@@ -13,6 +13,7 @@ from plain_rivals import boxes, by_tiles, crowd, plain_box, plain_cut, plain_lin
 from crowdveil import testing
 from crowdveil.errors import MissingExtraError
 from crowdveil.methods.od.glove_sk import GloveSkParams, connected, dendrogram, run
+from crowdveil.model.arrays import frozen
 from crowdveil.model.flows import Flows
 from crowdveil.progress import no_progress
 from crowdveil.solve.od.clusters import nearest_flows, places
@@ -35,7 +36,7 @@ def test_it_is_the_lowest_cut_of_the_dendrogram(data: Flows, k: int, share: floa
 @settings(max_examples=tries(50))
 @given(seed=st.integers(0, 10_000), n=st.integers(2, 12))
 def test_with_all_flows_as_neighbors_it_is_complete_linkage(seed: int, n: int) -> None:
-    place = np.random.default_rng(seed).uniform(0, 1000, (n, 4))  # no two distances are the same
+    place = frozen(np.random.default_rng(seed).uniform(0, 1000, (n, 4)), np.float64)  # no two distances are the same
     held = [frozenset([i]) for i in range(n)]
     for a, b in dendrogram(place, 100).tolist():
         held.append(held[a] | held[b])
@@ -43,7 +44,7 @@ def test_with_all_flows_as_neighbors_it_is_complete_linkage(seed: int, n: int) -
 
 
 def test_parts_of_the_graph_are_joined_where_they_are_nearest() -> None:
-    place = np.array([[x, 0.0, 0.0, 0.0] for x in (0, 1, 10, 11, 30, 31)])
+    place = frozen([[x, 0.0, 0.0, 0.0] for x in (0, 1, 10, 11, 30, 31)], np.float64)
     offsets, near, _ = nearest_flows(place, np.ones(6, np.bool_), 1)
     graph = connected(place, offsets, near).toarray() > 0
     assert {(int(a), int(b)) for a, b in np.argwhere(graph) if a < b} == {(0, 1), (2, 3), (4, 5), (1, 2), (3, 4)}

@@ -12,7 +12,7 @@ from plain_rivals import boxes, by_tiles, crowd, plain_levels, stepwise_levels, 
 from plain_rivals import rows_of as plain_rows
 
 from crowdveil import testing
-from crowdveil.methods.od.oigh import OighParams, rows_of, run, tree_arrays
+from crowdveil.methods.od.oigh import OighParams, levels_of, rows_of, run, tree_arrays
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.progress import no_progress
@@ -62,7 +62,7 @@ def test_most_pairs_of_levels_are_skipped() -> None:
     data = with_trees(make_profile("nyc", np.random.default_rng(1)), "ward")
     system = RegionSpace.trees(data)
     tree = tree_arrays(system.origins.tree)
-    levels = np.unique(tree.size)
+    levels = levels_of(system.origins.tree)
     looked = best_levels(rows_of(data, system, 0), levels, tree, levels, tree, 10, data.total // 10)[2]
     assert looked < len(levels) ** 2 / 4
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -137,17 +138,25 @@ class Kind:
         properties: dict[str, Any] = {}
         required: list[str] = []
         for model in self.models(name):
-            drawn = model.model_json_schema()
-            for option in file_options(model):
-                text = drawn["properties"][option].get("description", "")
-                drawn["properties"][option] = {
-                    "type": "string", "pattern": WORD,
-                    "description": f"{text} Upload a file in the field `{option}` of the form, or give a plain word here.",
-                }  # fmt: skip
-            properties |= {n: {k: v for k, v in p.items() if k != "title"} for n, p in drawn["properties"].items()}
-            required += drawn.get("required", [])
+            drawn, needed = _drawn(model)
+            properties |= drawn
+            required += needed
         return {"type": "object", "properties": properties, "additionalProperties": False,
                 **({"required": required} if required else {})}  # fmt: skip
+
+
+@cache
+def _drawn(model: type[Params]) -> tuple[dict[str, Any], list[str]]:
+    """The schemas of a model's parameters, and which are required; drawn once, since all measures have the same models."""
+    drawn = model.model_json_schema()
+    for option in file_options(model):
+        text = drawn["properties"][option].get("description", "")
+        drawn["properties"][option] = {
+            "type": "string", "pattern": WORD,
+            "description": f"{text} Upload a file in the field `{option}` of the form, or give a plain word here.",
+        }  # fmt: skip
+    properties = {n: {k: v for k, v in p.items() if k != "title"} for n, p in drawn["properties"].items()}
+    return properties, drawn.get("required", [])
 
 
 def file_options(model: type[Params]) -> list[str]:
