@@ -6,8 +6,8 @@ tiles; `microaggregation` (k = 3) on 27,500 to 2.75 million points of drives in 
 small run before loads libraries and kernels; its peak memory is what a process takes in any case, and is subtracted. An exponent
 of 1 means in proportion to the size, 0 a constant.
 
-Arguments: some of flows, steps, tiles, grouped (`microaggregation`), swapped (`swapmob`), points (both); default: all. The last figure is the memory of each unit (such as bytes a point)
-at the largest size of the last subject over that at a tenth of it.
+Arguments: some of flows, steps, tiles, grouped (`microaggregation`), swapped (`swapmob`), points (both); default: all. The last
+figure is the memory of each unit (such as bytes a point) at the largest size of the last subject over that at a tenth of it.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from crowdveil.guarantees import WellFormedTrajectories, trajectories
+from crowdveil.guarantees import LocationsOnTileCenters, WellFormedTrajectories, trajectories
 from crowdveil.io.written_release import WrittenRelease
 
 GOOD = {"lon": [1.0] * 6, "timestamp": [1, 2, 1, 2, 2, 9], "published_id": [1, 1, 2, 2, 2, 3]}
@@ -42,3 +42,12 @@ def test_faults_at_the_border_of_chunks_are_found(
     faults = {name for name, count in found.counts.items() if count and name != "points"}
     assert faults - {"times_fall"} == {fault} - {"", "times_fall"} and (fault != "times_fall" or "times_fall" in faults)
     assert found.holds == (not fault)
+
+
+@pytest.mark.parametrize("rows", [1, 4, 10])
+def test_positions_off_centers_are_counted_once(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trajectories, "CHUNK_ROWS", rows)
+    table = _written(GOOD | {"lon": [1.0, 2.0, 1.0, 1.0, 2.0, 2.0]}, text=False).data
+    centers = [{"properties": {"lon": 1.0, "lat": 0.0}}]
+    found = LocationsOnTileCenters().check(WrittenRelease(Path("out"), table, None, centers))
+    assert found.violated and found.counts == {"positions": 6, "strange": 3}

@@ -119,9 +119,12 @@ class LocationsOnTileCenters(Guarantee):
     def check(self, written: WrittenRelease) -> Finding:
         """Look up each position among the centers."""
         centers = set(written.area_centers)
-        positions = list(zip(written.column("lon").tolist(), written.column("lat").tolist(), strict=True))
-        strange = sum(position not in centers for position in positions)
-        return self.make_finding(strange > 0, {"positions": len(positions), "strange": strange})
+        strange, n = 0, len(written.data)
+        for low in range(0, n, CHUNK_ROWS):
+            rows = slice(low, min(low + CHUNK_ROWS, n))
+            lon, lat = (written.column(name, rows).tolist() for name in ("lon", "lat"))
+            strange += sum(position not in centers for position in zip(lon, lat, strict=True))
+        return self.make_finding(strange > 0, {"positions": n, "strange": strange})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return how many positions are no center."""

@@ -9,8 +9,8 @@ from functools import cache
 
 import pyarrow as pa
 
-LARGE_BYTES = 1 << 22
-"""Bytes of an array that has pages of its own."""
+LARGE_BYTES = 1 << 24
+"""Bytes of an array that has pages of its own; smaller ones, such as those of chunks, are used again in the heap."""
 _MMAP_THRESHOLD = -3
 """Number of the option of glibc."""
 
