@@ -16,6 +16,7 @@ PACKAGE = Path(__file__).parent / "example_package"
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """An environment in which the example package can be imported."""
+    pytest.importorskip("hatchling", reason="nothing here builds packages")
     target = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps",
                "--no-build-isolation", "--no-index", "--target", str(target), str(PACKAGE)]  # fmt: skip

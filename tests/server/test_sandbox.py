@@ -97,7 +97,7 @@ def test_trusting_readers_give_nothing_away_once_they_are_confined(attack: tuple
     own, listener = attack
     free = read_unsafely(own, "free")
     stolen = [name for name, text in free.items() if SECRET[:8] in text]
-    assert len(stolen) == 6 and listener.asked > 0, free
+    assert len(stolen) >= 4 and listener.asked > 0, free  # older versions of GDAL know fewer formats
     listener.asked = 0
     confined = read_unsafely(own, "confined")
     assert set(confined) == set(free)

@@ -171,9 +171,11 @@ class Hostile:
         """Tables, by name: a few hundred bytes that are gigabytes once they are read."""
         column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array(["x" * 80]))
         held = io.BytesIO()
+        # Older versions of pyarrow put any number of rows into a page.
+        page = {"max_rows_per_page": rows} if "max_rows_per_page" in (pq.write_table.__doc__ or "") else {}
         pq.write_table(
             pa.table({"origin": column, "destination": column}), held, compression="zstd", write_statistics=False,
-            store_schema=False, data_page_size=1 << 30, write_batch_size=rows, row_group_size=rows, max_rows_per_page=rows,
+            store_schema=False, data_page_size=1 << 30, write_batch_size=rows, row_group_size=rows, **page,
         )  # fmt: skip
         return {"bomb.parquet": held.getvalue()}
 

@@ -275,7 +275,8 @@ def without_missing(source: Source, batch: pa.RecordBatch) -> pa.RecordBatch:
     if source.delimiter is None:
         return batch
     words = pa.array(MISSING)
-    columns = [pc.if_else(pc.is_in(c, words), pa.scalar(None, pa.string()), c) for c in batch.columns]
+    # Not if_else, whose result has offsets out of bounds for a part of a column in pyarrow 22.
+    columns = [pc.replace_with_mask(c, pc.is_in(c, words), pa.scalar(None, c.type)) for c in batch.columns]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 

@@ -76,7 +76,7 @@ def add_uploads(app: FastAPI) -> None:
         return _shown(found)
 
     @app.delete("/uploads/{upload_id}", tags=["uploads"], summary="Remove an upload", operation_id="remove_upload",
-                status_code=204, response_class=Response,
+                status_code=204, response_class=Response, response_model=None,
                 responses=openapi.errors(401, 403, 404, 422))  # fmt: skip
     def remove(request: Request, who: Sender, upload_id: UploadId) -> None:
         service: Service = request.app.state.service

@@ -23,6 +23,8 @@ from crowdveil.server.settings import Service
 
 TEXT_MOST = 1 << 20
 """Bytes of all fields of a form that are no files."""
+MAX_BOUNDARY = 256
+"""Bytes of the boundary of a form; older versions of the parser take longer ones."""
 PARTS_MOST = 64
 DEPTH_MOST = 32
 """How deep JSON may be nested."""
@@ -185,6 +187,8 @@ async def receive(
         raise too_large
     taker, came = _Receiver(folder, fields, texts, rows_most), 0
     try:
+        if len(options[b"boundary"]) > MAX_BOUNDARY:
+            raise FormParserError("the boundary is too long")
         parser = MultipartParser(options[b"boundary"], taker.callbacks())  # type: ignore[arg-type]
         async for piece in request.stream():
             came += len(piece)
