@@ -214,3 +214,20 @@ def test_a_full_disk_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(column_files.os, "posix_fallocate", full)
     with columns_in_files(), pytest.raises(OutputError, match="TMPDIR"):
         new_column(1, np.int64)
+
+
+def test_parts_of_a_failed_run_are_removed(city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[str]] = []
+    write = disk.DiskBackend.write
+
+    def wrong(self: disk.DiskBackend, progress: Any) -> Any:
+        seen.append(sorted(file.name for file in (self.folder / disk.PARTS_FOLDER).iterdir()))
+        write(self, progress)
+        assert not (self.folder / disk.PARTS_FOLDER).exists()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(disk.DiskBackend, "write", wrong)
+    with pytest.raises(OutputError, match="full"):
+        _run(city, tmp_path / "out", k=5, rows_in="disk")
+    assert len(seen[0]) > 3 and seen[0][0] == "000000.parquet"
+    assert list(tmp_path.iterdir()) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -16,7 +17,6 @@ import pyarrow.parquet as pq
 from crowdveil.attacks.risk import RiskEstimate
 from crowdveil.errors import GuaranteeViolatedError, Option, ParameterError
 from crowdveil.guarantees.base import require_not_violated
-from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.column_files import ColumnFiles, columns_in_files
 from crowdveil.io.derived_files import CROSSWALK_FILE, crosswalk
 from crowdveil.io.geojson import write_features
@@ -42,6 +42,7 @@ MEMORY_ROWS = 50_000_000
 """Flows that are held in memory, unless the disk is asked for."""
 PART_ROWS = 1_000_000
 """Flows that are solved together, and rows of a release that are checked together, unless one window has more."""
+PARTS_FOLDER = "parts"
 REPORT_ROWS = 5_000_000
 """Published rows of which a report is drawn."""
 
@@ -103,7 +104,10 @@ class DiskBackend(LocalBackend):
         solver = PartitionSolver(
             spec.method.name, spec.params, self.seed, guarantees, spec.options.attack, data.t, counts
         )
-        self.parts_folder = Path(self.enter_context(scratch_folder()))
+        self.make_folder()
+        # Next to the release, not where temporary files are: it is as large, and is found and removed should this run be killed.
+        self.parts_folder = self.folder / PARTS_FOLDER
+        self.parts_folder.mkdir()
         self.rows = solver.rows
         self.areas_found = AreasOfParts()
         visited, summaries, done = data.visited, [], 0
@@ -147,7 +151,6 @@ class DiskBackend(LocalBackend):
         """Write the rows of all parts to one table, the time steps and the areas."""
         if not self.in_parts or not isinstance(self.data, Flows):
             return super().write(progress)
-        self.make_folder()
         data, folder = self.data, self.folder
         tz = data.tz if data.step_s is not None else "UTC"
         names = [name for name in self.rows.names if name != "until" or self.totals.has_intervals]
@@ -155,6 +158,7 @@ class DiskBackend(LocalBackend):
         self.files = {"data": self.spec.data_name or "flows.parquet", "steps": "steps.parquet", "areas": AREAS_FILE}
         parts = (self._rows_of(file, schema) for file in sorted(self.parts_folder.iterdir()))
         _write_rows(parts, schema, folder / self.files["data"])
+        shutil.rmtree(self.parts_folder)
         write_table(self.totals.steps_table(tz), folder / self.files["steps"])
         areas, drawn = areas_of(self.areas_found.table(), data.zones)
         write_features(area_features(areas, drawn), folder / AREAS_FILE)
