@@ -60,7 +60,7 @@ def why_in_memory(spec: RunSpec) -> str | None:
     if isinstance(spec.data, Flows):
         return "the flows are in memory already"
     if options.table_format(spec.data, spec.data_name) == "csv":
-        return f"it writes Parquet; add {Option('format', 'parquet')}"
+        return f"the tables are CSV, and it writes Parquet alone ({Option('format', 'parquet')})"
     for name in ("exports", "private_report", "resume", "ledger"):
         if getattr(options, name):
             return "further files, a ledger, a private report and resuming need all rows at once"
@@ -80,7 +80,7 @@ class DiskBackend(LocalBackend):
         """Raise unless all files can be written, and the run can be done in parts if that is asked for."""
         reason = why_in_memory(self.spec)
         if reason is not None and self.spec.options.rows_in == "disk":
-            raise ParameterError(Option("rows_in", "disk"), f"{reason}; leave it out, or change that.")
+            raise ParameterError(Option("rows_in", "disk"), f"{reason}; leave it out.")
         self.can_be_in_parts = reason is None
         super().check_target()
 
