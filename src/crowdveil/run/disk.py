@@ -36,15 +36,13 @@ from crowdveil.run.local import LocalBackend
 from crowdveil.run.manifest import file_entry
 from crowdveil.run.merge_partitions import FlowTotals, areas_of, split_by_size
 from crowdveil.run.release_partitions import check_in_parts
-from crowdveil.run.releases import add_report
+from crowdveil.run.releases import REPORT_ROWS, add_report, without_report
 
 MEMORY_ROWS = 50_000_000
 """Flows that are held in memory, unless the disk is asked for."""
 PART_ROWS = 1_000_000
 """Flows that are solved together, and rows of a release that are checked together, unless one window has more."""
 PARTS_FOLDER = "parts"
-REPORT_ROWS = 5_000_000
-"""Published rows of which a report is drawn."""
 
 
 def why_in_memory(spec: RunSpec) -> str | None:
@@ -190,8 +188,7 @@ class DiskBackend(LocalBackend):
         if not self.in_parts:
             return super().report(manifest, notes)
         if self.totals.cost.flows > REPORT_ROWS:
-            notes.add(f"there are more than {REPORT_ROWS:,} published rows, so no report was drawn.")
-            return manifest | {"input": manifest["input"] | {"notes": notes.messages}}
+            return without_report(manifest, notes)
         return add_report(self.folder, read_release(self.folder, self.files), manifest)
 
 

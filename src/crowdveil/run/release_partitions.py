@@ -96,6 +96,11 @@ def overlapping_windows(release: ReleasePartition, guarantees: Sequence[Guarante
     ]
 
 
+def without_outlines(features: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return areas with their properties alone."""
+    return [{"properties": feature["properties"]} for feature in features]
+
+
 def check_in_parts(
     file: Path,
     steps: pa.Table,
@@ -109,7 +114,7 @@ def check_in_parts(
     Each part has about `part_rows` rows. Outlines are checked once, with all areas.
     """
     rest = ReleasePartition(pq.read_schema(file), steps, features, units)
-    release = replace(rest, features=[{"properties": feature["properties"]} for feature in features])
+    release = replace(rest, features=without_outlines(features))
     findings, found = [], []
     for rows in _whole_units(file, release, part_rows):
         found.append(np.unique(release.unit_of(rows["t"])))

@@ -23,6 +23,15 @@ from crowdveil.reading import READINGS, TrajectoryReading, read
 from crowdveil.run.manifest import original_input_options, refuse_other_counts, with_file, write_manifest
 from crowdveil.run.verification import check, stated_guarantees, validate_release_tables
 
+REPORT_ROWS = 5_000_000
+"""Published rows of which a report is drawn at most, where they do not lie in memory."""
+
+
+def without_report(manifest: dict[str, Any], notes: ReadNotes) -> dict[str, Any]:
+    """Return the manifest of a release with too many rows for a report, with a note that says so."""
+    notes.add(f"there are more than {REPORT_ROWS:,} published rows, so no report was drawn.")
+    return manifest | {"input": manifest["input"] | {"notes": notes.messages}}
+
 
 def verify_on_spark(
     folder: str,

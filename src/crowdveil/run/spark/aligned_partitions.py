@@ -25,7 +25,14 @@ from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import FlowReading
 from crowdveil.run.manifest import original_input_options, refuse_other_counts
 from crowdveil.run.merge_partitions import even_partitions, merge_findings
-from crowdveil.run.release_partitions import NO_MOMENT, ReleasePartition, overlapping_windows, rest_of, units_of
+from crowdveil.run.release_partitions import (
+    NO_MOMENT,
+    ReleasePartition,
+    overlapping_windows,
+    rest_of,
+    units_of,
+    without_outlines,
+)
 from crowdveil.run.spark.release_verification import (
     RowPacker,
     SparkRelease,
@@ -36,7 +43,6 @@ from crowdveil.run.spark.release_verification import (
     rows_by_time,
 )
 from crowdveil.run.spark.spark_trips import SparkTrips, flow_partition_reader, read_spark_trips, summarize_trips
-from crowdveil.run.spark.trajectory_verification import without_outlines
 from crowdveil.run.spark.trip_rows import FlowPartitionReader
 from crowdveil.run.verification import check, stated_guarantees
 

@@ -25,7 +25,7 @@ from crowdveil.progress import Progress
 from crowdveil.run.backend import Backend, FileEntries, RunSpec
 from crowdveil.run.manifest import file_entry, folder_entry, write_manifest
 from crowdveil.run.merge_partitions import SUMMARY
-from crowdveil.run.releases import add_report
+from crowdveil.run.releases import REPORT_ROWS, add_report, without_report
 from crowdveil.run.resume import drawn_seed, first_entropy, run_key
 from crowdveil.run.spark.finished_partitions import Chunk, FinishedPartitions
 from crowdveil.run.spark.release_verification import file_hashes
@@ -38,8 +38,6 @@ PARTITIONS_FOLDER = "partitions"
 CHUNK_PARTITIONS_PER_SLOT = 4
 """Partitions for each slot of the cluster that are solved and kept together in a run that can be resumed."""
 FILE_ROWS = 1_000_000
-REPORT_ROWS = 5_000_000
-"""Published rows that are fetched at most, for a report and for further files of flows."""
 
 
 def check_supported_on_spark(spec: RunSpec) -> None:
@@ -176,8 +174,7 @@ class SparkBackend(Backend):
     def report(self, manifest: dict[str, Any], notes: ReadNotes) -> dict[str, Any]:
         """Write the report here, if the published rows are few enough to be fetched."""
         if not self.fits_here:
-            notes.add(f"there are more than {REPORT_ROWS:,} published rows, so no report was drawn.")
-            return manifest | {"input": manifest["input"] | {"notes": notes.messages}}
+            return without_report(manifest, notes)
         written = self.fetch({role: entry["name"] for role, entry in manifest["files"].items()})
         return add_report(self.here, written, manifest)
 

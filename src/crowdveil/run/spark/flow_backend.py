@@ -35,10 +35,10 @@ from crowdveil.run.merge_partitions import (
     even_partitions,
     summarize_facts,
 )
+from crowdveil.run.releases import REPORT_ROWS
 from crowdveil.run.spark.backend import (
     FILE_ROWS,
     PARTITIONS_FOLDER,
-    REPORT_ROWS,
     SparkBackend,
     partition_bins,
 )

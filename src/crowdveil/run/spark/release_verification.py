@@ -29,9 +29,10 @@ from crowdveil.run.release_partitions import (
     overlapping_windows,
     rest_of,
     units_of,
+    without_outlines,
 )
 from crowdveil.run.releases import refuse_changed_files, refuse_missing_files
-from crowdveil.run.spark.trajectory_verification import check_trajectories, without_outlines
+from crowdveil.run.spark.trajectory_verification import check_trajectories
 from crowdveil.run.spark.trip_rows import record_batch
 from crowdveil.run.verification import check, stated_guarantees
 

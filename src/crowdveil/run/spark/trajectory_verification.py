@@ -18,6 +18,7 @@ from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.values import one_array
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.progress import Progress, no_progress
+from crowdveil.run.release_partitions import without_outlines
 from crowdveil.run.verification import check
 
 PARTITION_POINTS = 1_000_000
@@ -67,11 +68,6 @@ def refuse_global_guarantees(guarantees: Sequence[Guarantee], folder: str) -> No
             f"the guarantee {whole[0]} is checked on all trajectories at once, which is done without Spark; leave "
             f"{Option('engine')} out.",
         )
-
-
-def without_outlines(features: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return areas with their properties alone."""
-    return [{"properties": feature["properties"]} for feature in features]
 
 
 def check_trajectories(
