@@ -91,6 +91,10 @@ def _micro(method: str, distance: dict[str, Any], aggregation: Any = None, **par
     return {"method": method, "input_file": "a.csv", "output_folder": "o", "params": {**parts, **params}}
 
 
+THEIR_MEANS = {"aggregation": "mean-trajectory"}
+"""What mdl-anonymizer does where nothing is given, and ours does not."""
+
+
 def test_microaggregation_of_mdl_anonymizer(tmp_path: Path) -> None:
     distance = {"name": "Martinez2021", "params": {"p_lambda": 0.00657901067783612}}
     request = request_of(tmp_path / "run.json", _micro("Microaggregation", distance, {"name": "Mean_trajectory"}, k=3))
@@ -104,7 +108,7 @@ def test_microaggregation_of_mdl_anonymizer(tmp_path: Path) -> None:
         "aggregation_time_weight": 0.00657901067783612,
     }  # fmt: skip
     graph = request_of(tmp_path / "run.json", _micro("Microaggregation", {"name": "DomingoTrujillo2012"}))
-    assert graph.parameters == {"distance": "graph", "time_weight": "mobidatalab"}
+    assert graph.parameters == {"distance": "graph", "time_weight": "mobidatalab", **THEIR_MEANS}
 
 
 @pytest.mark.parametrize("method", ["Microaggregation", "TimePartMicroaggregation"])
@@ -118,7 +122,8 @@ def test_the_center_of_simple_mdav_is_an_aggregation(method: str, tmp_path: Path
         "params": {"clustering_method": clustering},
     }
     parameters = request_of(tmp_path / "run.json", content).parameters
-    assert parameters["center_aggregation"] == "closest-trajectory" and "aggregation" not in parameters
+    assert parameters["center_aggregation"] == "closest-trajectory"
+    assert parameters.get("aggregation", "mean-trajectory") == "mean-trajectory"
 
 
 def test_time_partitioned_microaggregation_of_mdl_anonymizer(tmp_path: Path) -> None:
@@ -135,7 +140,8 @@ def test_time_partitioned_microaggregation_of_mdl_anonymizer(tmp_path: Path) -> 
 @pytest.mark.parametrize("method", ["Microaggregation", "TimePartMicroaggregation"])
 def test_a_lambda_that_is_not_given_is_computed_as_theirs_is(method: str, tmp_path: Path) -> None:
     content = {"method": method, "input_file": "a.csv", "output_folder": "o", "params": {"k": 5}}
-    assert request_of(tmp_path / "run.json", content).parameters == {"k": 5, "time_weight": "mobidatalab"}
+    theirs = THEIR_MEANS if method == "Microaggregation" else {}
+    assert request_of(tmp_path / "run.json", content).parameters == {"k": 5, "time_weight": "mobidatalab", **theirs}
     content = _micro(method, {"name": "Martinez2021", "params": {"p_lambda": None}})
     assert request_of(tmp_path / "run.json", content).parameters["time_weight"] == "mobidatalab"
 

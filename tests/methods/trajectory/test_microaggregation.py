@@ -191,9 +191,23 @@ def test_the_nearest_trajectory_may_weigh_time_otherwise() -> None:
 def test_parts_take_any_distance_of_two_trajectories(distance: str) -> None:
     data = make_movers(street_grid(1, side=8), 30, seed=4)
     params = TimePartitionedParams(k=3, interval_s=10**6, distance=distance, exchange=False)
-    one = MicroaggregationParams(k=3, distance=distance)
+    one = MicroaggregationParams(k=3, distance=distance, aggregation="mean-trajectory")
     made = run_by_parts(data, params, np.random.default_rng(0), no_progress)
     whole = run(data, one, np.random.default_rng(0), no_progress)  # one part of all is all of them
     assert made.lon.tolist() == whole.lon.tolist() and made.t.tolist() == whole.t.tolist()
     with pytest.raises(ParameterError, match="which graph is not"):
         TimePartitionedParams.checked({"distance": "graph"})
+
+
+def test_a_composed_trajectory_is_the_default() -> None:
+    data = make_movers(street_grid(1, side=8), 30, seed=4)
+    made, stated, means = (
+        run(data, params, np.random.default_rng(0), no_progress)
+        for params in (
+            MicroaggregationParams(k=3),
+            MicroaggregationParams(k=3, aggregation="composed-trajectory"),
+            MicroaggregationParams(k=3, aggregation="mean-trajectory"),
+        )
+    )
+    assert made.lon.tolist() == stated.lon.tolist() and made.t.tolist() == stated.t.tolist()
+    assert made.lon.tolist() != means.lon.tolist()

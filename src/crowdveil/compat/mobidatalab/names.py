@@ -71,6 +71,7 @@ METHODS: dict[str, Names] = {
             "aggregation_method": "aggregation",
             "aggregation_method.p_lambda": "aggregation_time_weight",
         },
+        defaults={"aggregation": "mean-trajectory"},
     ),
     "time-partitioned-microaggregation": Names(
         ("TimePartMicroaggregation",),

@@ -56,45 +56,58 @@ def mean_trajectories(
 
 
 @kernel
-def composed_times(
-    members: Ints, group_offsets: Ints, nearest: Ints, t: Ints, offsets: Ints, made_offsets: Ints, share: float
-) -> Ints:
-    """Return the times of a trajectory for each group, in whole seconds, rising.
+def composed_trajectories(
+    members: Ints,
+    group_offsets: Ints,
+    nearest: Ints,
+    x: Floats,
+    y: Floats,
+    t: Ints,
+    offsets: Ints,
+    made_offsets: Ints,
+    own_share: float,
+    start_share: float,
+) -> tuple[Floats, Floats, Ints]:
+    """Return a trajectory for each group, as long as its `nearest` member: x, y and t, times in whole seconds, rising.
 
-    For each part of the way it takes the mean time of the members. It begins between the mean start and that of a member, nearer
-    to the member by `share`: the group's first one that is not its `nearest`. It ends no later than the last member.
+    For each part of the way, between the points, it takes the mean place of the members, moved by `own_share` towards the nearest
+    one, and the mean time that they have passed. It begins between the mean start and that of a member, nearer to the member by
+    `start_share`: the group's first one that is not its nearest. It ends no later than the last member.
     """
-    found = np.empty(made_offsets[-1], np.int64)
+    size = made_offsets[-1]
+    made_x, made_y, made_t = np.zeros(size, np.float64), np.zeros(size, np.float64), np.empty(size, np.int64)
+    passed = np.zeros(size, np.float64)
     for g in range(len(group_offsets) - 1):
         low, high = group_offsets[g], group_offsets[g + 1]
-        begin = made_offsets[g]
-        pairs = made_offsets[g + 1] - begin
+        begin, end = made_offsets[g], made_offsets[g + 1]
         # Sums are of differences from the first member, so that no digit is lost.
-        first = t[offsets[members[low]]]
-        latest, starts, one = t[offsets[members[low] + 1] - 1], 0.0, -1
-        passed = np.zeros(pairs, np.float64)
-        for e in range(low, high):
+        first = offsets[members[low]]
+        latest, starts, one = t[offsets[members[low] + 1] - 1], 0.0, members[low]
+        for e in range(high - 1, low - 1, -1):
             here, last = offsets[members[e]], offsets[members[e] + 1] - 1
             latest = max(latest, t[last])
-            starts += t[here] - first
-            if one < 0 and members[e] != nearest[g]:
+            starts += t[here] - t[first]
+            if members[e] != nearest[g]:
                 one = members[e]
-            for i in range(pairs):
-                at = i * (last - here) / (pairs - 1) if pairs > 1 else 0.0
+            for i in range(begin, end):
+                # A single point stands for the middle of the way.
+                at = (last - here) * ((i - begin) / (end - begin - 1) if end - begin > 1 else 0.5)
                 before = here + int(at)
-                rest = at - int(at)
-                after = min(before + 1, last)
+                after, rest = min(before + 1, last), at - int(at)
+                made_x[i] += (1 - rest) * (x[before] - x[first]) + rest * (x[after] - x[first])
+                made_y[i] += (1 - rest) * (y[before] - y[first]) + rest * (y[after] - y[first])
                 passed[i] += (1 - rest) * (t[before] - t[here]) + rest * (t[after] - t[here])
-        size = high - low
-        if one < 0:
-            one = members[low]
-        start = share * (t[offsets[one]] - first) + (1 - share) * starts / size
-        start = min(start, latest - first - passed[pairs - 1] / size)
-        for i in range(pairs):
-            found[begin + i] = first + int(math.floor(start + passed[i] / size + 0.5))
-            if i > 0:
-                found[begin + i] = max(found[begin + i], found[begin + i - 1] + 1)
-    return found
+        count = high - low
+        start = start_share * (t[offsets[one]] - t[first]) + (1 - start_share) * starts / count
+        start = min(start, latest - t[first] - passed[end - 1] / count)
+        for i in range(begin, end):
+            own = offsets[nearest[g]] + i - begin
+            made_x[i] = x[first] + (1 - own_share) * made_x[i] / count + own_share * (x[own] - x[first])
+            made_y[i] = y[first] + (1 - own_share) * made_y[i] / count + own_share * (y[own] - y[first])
+            made_t[i] = t[first] + int(math.floor(start + passed[i] / count + 0.5))
+            if i > begin:
+                made_t[i] = max(made_t[i], made_t[i - 1] + 1)
+    return made_x, made_y, made_t
 
 
 @kernel

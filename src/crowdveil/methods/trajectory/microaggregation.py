@@ -30,6 +30,11 @@ count more than space. The manifest has the weight as it was used, or one digit 
 With `distance = graph` trajectories without a chain of contemporaries between them are not in one group; components with fewer
 than k people are left out, and counted. `closest-trajectory` publishes one person's own trajectory for the whole group.
 
+A composed trajectory is the mean, moved by a tenth towards the member nearest to it, with as many points as that has. It has the
+mean pace of the members, begins four fifths of the way from their mean start to the start of another one, the first in the order
+of hashes, and ends no later than the last of all. A mean is shorter, has a mean number of points, and its times move to the
+middle of the data; its times are nearer to those of the members.
+
 MDAV groups the trajectories that are left last, whatever is between them. With `improve` near groups then exchange
 trajectories, in blocks of the map with other borders each round, as long as they get more compact: the sum over groups of the
 squared distances of their pairs over their size. Each keeps k people.
@@ -87,8 +92,8 @@ class MicroaggregationParams(BoxParams):
     """Distance between trajectories."""
     time_weight: TimeWeight = "auto"
     """Weight of time in the spatio-temporal distance: auto, a number (0 is space alone), mobidatalab, or mean-ratio."""
-    aggregation: AggregationName = "mean-trajectory"
-    """Representative of a group: its mean, or the trajectory, or the single locations, nearest to it, or boxes around it."""
+    aggregation: AggregationName = "composed-trajectory"
+    """Representative of a group: composed of its members, their mean, what is nearest to that, or boxes around it."""
     aggregation_time_weight: float | None = Field(None, ge=0)
     """Weight of time in the choice of what is nearest to the mean; that of the distance where not given."""
     improve: int = Field(0, ge=0, le=1000)

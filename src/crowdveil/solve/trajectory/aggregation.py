@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated
 
 import numpy as np
@@ -15,6 +16,7 @@ from crowdveil.model.box_bounds import BoxBounds
 from crowdveil.model.globe import near, rounded, wrapped
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.distances import Distance, Paths, SpatioTemporal
+from crowdveil.solve.trajectory.distances.nearest import NearestNeighbors
 
 BOX = "box"
 """The name of the aggregation that publishes boxes in place of points."""
@@ -23,9 +25,9 @@ NAMES = extensions.OpenNames(
 )
 AggregationName = Annotated[str, AfterValidator(NAMES.check), NAMES]
 """The name of an aggregation, for types and parameters: one of `AGGREGATIONS`, or of an installed package."""
-OWN_SHARE = 0.3
+OWN_SHARE = 0.1
 """Share of the nearest member in a composed trajectory, where the mean has the rest: a mean alone is shorter than its members."""
-START_SHARE = 0.9
+START_SHARE = 0.8
 """Share of one member in the start of a composed trajectory, where the mean has the rest: starts that are all means move to the
 middle of the data, and a start that is a member's own would be exact."""
 DECIMALS = 5
@@ -109,25 +111,34 @@ def _nearest_members(
     data: Trajectories, distance: Distance, members: Ints, offsets: Ints, mean: GroupTrajectories
 ) -> Ints:
     """Return the member of each group that is nearest to its mean; of equally near ones the first."""
-    paths = plane_paths(data, mean)
-    chosen = np.empty(len(offsets) - 1, np.int64)
-    for g in range(len(chosen)):
-        here = members[offsets[g] : offsets[g + 1]]
-        chosen[g] = here[int(np.argmin(distance.between(paths.one(g), here)))]
-    return chosen
+    group = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    if isinstance(distance, SpatioTemporal):
+        far = NearestNeighbors(distance, plane_paths(data, mean)).pairs(distance, group, members)
+    else:
+        far = np.concatenate([np.zeros(0), *_to_means(plane_paths(data, mean), distance, members, offsets)])
+    # The sort is stable: of equally near members it takes the first.
+    found: Ints = members[np.lexsort((far, group))[offsets[:-1]]]
+    return found
+
+
+def _to_means(means: Paths, distance: Distance, members: Ints, offsets: Ints) -> Iterator[Floats]:
+    for g, (low, high) in enumerate(pairwise(offsets.tolist())):
+        yield distance.between(means.one(g), members[low:high])
 
 
 def _composed(
     data: Trajectories, distance: Distance, members: Ints, offsets: Ints, mean: GroupTrajectories
 ) -> GroupTrajectories:
-    from crowdveil.kernels.trajectory.aggregation import composed_times, mean_trajectories
+    from crowdveil.kernels.trajectory.aggregation import composed_trajectories
 
-    nearest = _nearest_members(data, distance, members, offsets, mean)
-    rows, made = take_slices(data.offsets, nearest)
-    *means, _ = mean_trajectories(members, offsets, *data.xy, data.t, data.offsets, made)
-    x, y = (m + OWN_SHARE * (own[rows] - m) for m, own in zip(means, data.xy, strict=True))
+    # Any member near the mean in space will do, and other distances can take long.
+    quick = distance if isinstance(distance, SpatioTemporal) else SpatioTemporal.of(distance.paths, 0.0)
+    nearest = _nearest_members(data, quick, members, offsets, mean)
+    _, made = take_slices(data.offsets, nearest)
+    x, y, t = composed_trajectories(
+        members, offsets, nearest, *data.xy, data.t, data.offsets, made, OWN_SHARE, START_SHARE
+    )
     lon, lat = data.projection.to_globe(x, y)
-    t = composed_times(members, offsets, nearest, data.t, data.offsets, made, START_SHARE)
     return GroupTrajectories(rounded(lon, DECIMALS), np.round(lat, DECIMALS), t, made)
 
 
@@ -193,7 +204,7 @@ AGGREGATIONS: tuple[Aggregation, ...] = (
     Aggregation(
         "composed-trajectory",
         _composed,
-        "The mean, moved towards the nearest member, with its number of points and a start near that of another member.",
+        "The mean, moved a little towards the nearest member, with its number of points; it starts near the start of another.",
     ),
     Aggregation(
         "closest-trajectory",
