@@ -57,7 +57,8 @@ def request(size: str, how: str, k: int, folder: str, **more: Any) -> Any:
     from crowdveil.run.pipeline import Request
 
     name = "microaggregation" if how == "whole" else "time-partitioned-microaggregation"
-    parameters = {"k": k, **({"time_weight": LAMBDA} if how == "whole" else {"interval_s": int(how)}), **more}
+    peers = {"time_weight": LAMBDA, "aggregation": "mean-trajectory"}
+    parameters = {"k": k, **(peers if how == "whole" else {"interval_s": int(how)}), **more}
     table_format: Any = "csv" if size == "S" else "parquet"
     # The peer neither attacks what it made nor reports on it.
     return Request(
