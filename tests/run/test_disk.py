@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import mmap
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,27 +12,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from synthetic import write_city
 
 import crowdveil
 from crowdveil.errors import GuaranteeViolatedError, OutputError, ParameterError
 from crowdveil.io import column_files
 from crowdveil.io.column_files import columns_in_files, new_column
 from crowdveil.io.flows import read_flows
-from crowdveil.io.geojson import write_zones
 from crowdveil.run import disk
-from crowdveil.synth.city import City
-from crowdveil.synth.trips import write_trips
 
 SAME = ("flows.parquet", "steps.parquet", "crosswalk.csv")
 
 
 @pytest.fixture(scope="module")
 def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("city")
-    made = City.make(seed=3, tiles=36, people=300)
-    write_trips(made, folder / "trips.parquet", 6_000, 4, seed=3)
-    write_zones(made.zones, folder / "zones.geojson")
-    return folder
+    return write_city(tmp_path_factory.mktemp("city"), tiles=36, people=300, trips=6_000, days=4)
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +76,7 @@ def test_weights_are_summed_once(city: Path, tmp_path: Path) -> None:
     early = trips["departure"].to_numpy() < trips["departure"].to_numpy().min() + np.timedelta64(1, "h")
     weights[early] = 1e-4  # a time step that is rounded to nothing
     pq.write_table(trips.append_column("w", pa.array(weights)), tmp_path / "trips.parquet")
-    write_zones(City.make(seed=3, tiles=36, people=300).zones, tmp_path / "zones.geojson")
+    shutil.copy(city / "zones.geojson", tmp_path)
     held, made = (
         _run(tmp_path, tmp_path / where, k=5, weight="w", rows_in=where).manifest["cost"]
         for where in ("memory", "disk")

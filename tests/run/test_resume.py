@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from examples import slow_param
+from synthetic import write_city
 
 import crowdveil
 from conftest import Ran
@@ -22,12 +23,10 @@ from crowdveil.compat.mobidatalab.runfiles import read_run_file
 from crowdveil.engine import Arrays, FinishedPartitions, LocalEngine, StoppedEarlyError, local
 from crowdveil.errors import GuaranteeViolatedError, InputError, OutputError, ParameterError
 from crowdveil.guarantees import FlowKAnonymity
-from crowdveil.io.geojson import write_zones
 from crowdveil.run import local as local_backend
 from crowdveil.run import pipeline, releases
 from crowdveil.run.pipeline import Request, run
 from crowdveil.synth.city import City
-from crowdveil.synth.trips import write_trips
 
 DAYS = 14
 DATA_FILES = ("flows.parquet", "steps.parquet", "areas.geojson")
@@ -36,11 +35,7 @@ DATA_FILES = ("flows.parquet", "steps.parquet", "areas.geojson")
 @pytest.fixture(scope="module")
 def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two weeks of trips in a small city, its zones, and what one uninterrupted run makes of them."""
-    folder = tmp_path_factory.mktemp("city")
-    made = City.make(seed=3, tiles=49, people=1_000)
-    write_trips(made, folder / "trips.parquet", 40_000, DAYS, seed=3)
-    write_zones(made.zones, folder / "zones.geojson")
-    return folder
+    return write_city(tmp_path_factory.mktemp("city"), tiles=49, people=1_000, trips=40_000, days=DAYS)
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from given_boxes import with_boxes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from spark_runs import same_rows
+from synthetic import write_city
 from written_flows import written
 
 import crowdveil
@@ -41,7 +42,6 @@ from crowdveil.guarantees import (
     TrueVolumes,
     WellFormedFlows,
 )
-from crowdveil.io.geojson import write_zones
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import find_od_columns
 from crowdveil.io.partition import read_partition
@@ -61,8 +61,6 @@ from crowdveil.run.spark.backend import check_supported_on_spark
 from crowdveil.run.spark.flow_partitions import FlowPartition
 from crowdveil.run.spark.trip_rows import PACKED_TRIPS, FlowPartitionReader, TripReader
 from crowdveil.run.verification import structural_guarantees
-from crowdveil.synth.city import City
-from crowdveil.synth.trips import write_trips
 from test_every_method import _on_grid
 
 OD = [name for name in METHODS if find_method(name).takes is Flows]
@@ -117,11 +115,7 @@ def test_a_time_step_gives_the_same_alone_and_among_others(name: str, draw: st.D
 @pytest.fixture(scope="module")
 def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A few days of trips with people, in a small city."""
-    folder = tmp_path_factory.mktemp("city")
-    made = City.make(seed=3, tiles=36, people=300)
-    write_trips(made, folder / "trips.parquet", 6_000, 2, seed=3)
-    write_zones(made.zones, folder / "zones.geojson")
-    return folder
+    return write_city(tmp_path_factory.mktemp("city"), tiles=36, people=300, trips=6_000, days=2)
 
 
 def _read(city: Path) -> tuple[TripReader, pa.Table]:

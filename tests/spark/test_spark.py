@@ -17,18 +17,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from spark_runs import executors, same_rows
+from synthetic import write_city
 
 import crowdveil
 from crowdveil.engine import StoppedEarlyError
 from crowdveil.engine.spark import SparkEngine
 from crowdveil.errors import GuaranteeViolatedError, InputError, OutputError, ParameterError
-from crowdveil.io.geojson import write_zones
 from crowdveil.model.flows import Flows
 from crowdveil.registry import METHODS, find_method
 from crowdveil.run import pipeline
 from crowdveil.run.spark import backend
-from crowdveil.synth.city import City
-from crowdveil.synth.trips import write_trips
 
 pyspark = pytest.importorskip("pyspark")
 pytestmark = [
@@ -43,11 +41,7 @@ OD = [name for name in METHODS if find_method(name).takes is Flows]
 
 @pytest.fixture(scope="module")
 def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("city")
-    made = City.make(seed=3, tiles=49, people=600)
-    write_trips(made, folder / "trips.parquet", 20_000, 2, seed=3)
-    write_zones(made.zones, folder / "zones.geojson")
-    return folder
+    return write_city(tmp_path_factory.mktemp("city"), tiles=49, people=600, trips=20_000, days=2)
 
 
 def _both(spark: Any, tmp_path: Path, method: str, data: Any, **options: Any) -> tuple[Any, Any]:

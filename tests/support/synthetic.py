@@ -1,9 +1,12 @@
-"""Synthetic data in memory: what `crowdveil.synth` writes to files."""
+"""Synthetic data in memory, what `crowdveil.synth` writes to files; and files of a small city."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
+from crowdveil.io.geojson import write_zones
 from crowdveil.model.arrays import Floats
 from crowdveil.model.globe import Box
 from crowdveil.model.tessellation import grid_over
@@ -12,7 +15,7 @@ from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Grid
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import in_memory, trajectory_chunks
-from crowdveil.synth.trips import trip_chunks
+from crowdveil.synth.trips import trip_chunks, write_trips
 
 START = "2026-03-02"
 
@@ -35,3 +38,11 @@ def make_trips(city: City, trips: int, *, days: int = 7, start: str = START, see
 def grid_frame(lon: Floats, lat: Floats, size_m: float) -> Grid:
     """Return the grid of squares of `size_m` meters on the ground that covers all points."""
     return grid_over(Box.of(lon, lat), size_m)
+
+
+def write_city(folder: Path, tiles: int, people: int, trips: int, days: int) -> Path:
+    """Write the trips and zones of a small city, `trips.parquet` and `zones.geojson`, and return the folder."""
+    city = City.make(seed=3, tiles=tiles, people=people)
+    write_trips(city, folder / "trips.parquet", trips, days, seed=3)
+    write_zones(city.zones, folder / "zones.geojson")
+    return folder
