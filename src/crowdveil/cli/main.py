@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from crowdveil import __version__
-from crowdveil.cli.lazy_records import write_methods_later
+from crowdveil.cli.lazy_records import parse_types_later, write_methods_later
 from crowdveil.cli.stopping import SENTENCE, end_now, end_quickly, prompt_stop, threads_left
 from crowdveil.cli.unused_imports import leave_out_unused
 from crowdveil.compilation import on_first_compilation
@@ -181,6 +181,7 @@ def main() -> None:
     """Run the command; report any error in one sentence."""
     leave_out_unused()
     write_methods_later()
+    parse_types_later()
     for name, value in QUIET_LIBRARIES.items():
         os.environ.setdefault(name, value)
     gc.set_threshold(OBJECTS, 20)
