@@ -62,6 +62,7 @@ def parse_types_later() -> None:
     if set(getattr(kind, "__slots__", ())) != REFERENCE or "__getattr__" in vars(kind):
         return
     at_once = kind.__init__
+    parsed: dict[str, Any] = {}  # pydantic evaluates those of a base class again for each class made from it
 
     def begin(self: Any, arg: Any, is_argument: bool = True, module: Any = None, *, is_class: bool = False) -> None:
         if not isinstance(arg, str):
@@ -73,9 +74,12 @@ def parse_types_later() -> None:
     def parse(self: Any, name: str) -> Any:
         if name != PARSED:
             raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}", name=name, obj=self)
-        parsed = kind.__new__(kind)
-        at_once(parsed, self.__forward_arg__)
-        self.__forward_code__ = parsed.__forward_code__
-        return self.__forward_code__
+        text = self.__forward_arg__
+        if text not in parsed:
+            whole = kind.__new__(kind)
+            at_once(whole, text)
+            parsed[text] = whole.__forward_code__
+        self.__forward_code__ = parsed[text]
+        return parsed[text]
 
     kind.__init__, kind.__getattr__ = begin, parse
