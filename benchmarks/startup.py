@@ -13,7 +13,7 @@ ROUNDS = 15
 HELP = [
     sys.executable,
     "-c",
-    "import sys; sys.argv = ['crowdveil', '--help']; from crowdveil.cli.main import main; main()",
+    "import sys; sys.argv = ['crowdveil', '--help']; from crowdveil.cli.main import run; run()",
 ]
 BARE = [sys.executable, "-c", "import click, pydantic"]
 HEAVY = ("numba", "geopandas", "pandas", "numpy", "pyarrow", "scipy")

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 ROWS_NAMED = 5
 # Private-use characters delimit references inside a message, so that no text can be mistaken for one.
 _OPTION, _NAME, _END = "\ue000", "\ue001", "\ue002"
-_REFERENCE = re.compile(f"([{_OPTION}{_NAME}])([^{_OPTION}-{_END}]*){_END}")
+_REFERENCE = f"([{_OPTION}{_NAME}])([^{_OPTION}-{_END}]*){_END}"
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def parts_of(text: str) -> list[Part]:
     """Split a text at its references."""
     parts: list[Part] = []
     at = 0
-    for found in _REFERENCE.finditer(text):
+    for found in re.finditer(_REFERENCE, text):  # compiled here, since few commands have a message
         parts.append(text[at : found.start()])
         name, _, value = found[2].partition("=")
         parts.append(Option(name, value) if found[1] == _OPTION else Name(found[2]))

@@ -1,16 +1,12 @@
-"""Define the schema of manifests, of lists of areas and of heat maps: files from any source are validated with it."""
+"""Define the schema of manifests and of heat maps: files from any source are validated with it."""
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, Self
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 Number = int | float | None
-FORMAT: Final = 4
-"""Format of manifests. 1: a guarantee had `holds`, true also if it was not checked; 2: it has `outcome`;
-3: keys, columns and names of guarantees have the field's names (`k_unit`, `suppressed`, `suppression-budget`, `min-tiles`);
-4: published trajectories are named in `published_id`, so that their numbers are never taken for original ids."""
 
 
 class _Schema(BaseModel):
@@ -177,36 +173,3 @@ class SectorFile(_Schema):
 
     crowdveil: _SectorAbout
     features: list[_Sector]
-
-
-class _Area(_Schema):
-    area: str
-    name: str | None = None
-    """Readable name, of at most 60 characters."""
-    tiles: list[str]
-    size: int = 0
-    area_km2: Number = None
-    lon: int | float = 0
-    lat: int | float = 0
-
-    @model_validator(mode="after")
-    def _check_position(self) -> Self:
-        if ("lon" in self.model_fields_set) != ("lat" in self.model_fields_set):
-            raise ValueError("a position has a longitude and a latitude")
-        return self
-
-
-class _Outline(_Schema):
-    type: str
-    coordinates: list[Any]
-
-
-class _Feature(_Schema):
-    properties: _Area
-    geometry: _Outline | None = None
-
-
-class AreaList(_Schema):
-    """Required content of the GeoJSON of areas."""
-
-    features: list[_Feature]

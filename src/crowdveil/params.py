@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -19,7 +19,6 @@ from pydantic import (
 
 from crowdveil.attribute_docs import attribute_docs
 from crowdveil.errors import Option, ParameterError
-from crowdveil.guarantees.budget import BudgetPeriod
 from crowdveil.io.time_steps import step_seconds
 from crowdveil.io.time_windows import Window, WindowOptions
 from crowdveil.model.flows import trips_within
@@ -29,6 +28,9 @@ from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.trajectory.aggregation import BOX
 from crowdveil.solve.trajectory.box_grid import BoxGrid
 from crowdveil.solve.trajectory.distances import DISTANCES, DistanceName
+
+if TYPE_CHECKING:
+    from crowdveil.guarantees.budget import BudgetPeriod
 
 
 class Params(BaseModel):

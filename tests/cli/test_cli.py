@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -65,6 +66,16 @@ def test_every_parameter_is_an_option(crowdveil: Any, name: str) -> None:
     _, shown, _ = crowdveil("anonymize", name, "--help")
     for row in (*rows(method.params), *rows(READINGS[method.takes])):
         assert row.option in shown, row.option
+
+
+def test_threads_of_libraries_sleep_soon_unless_the_user_says_otherwise(
+    command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
+    for given in ("16", "20"):
+        command("--version")
+        assert os.environ["OPENBLAS_THREAD_TIMEOUT"] == given
+        monkeypatch.setenv("OPENBLAS_THREAD_TIMEOUT", "20")
 
 
 def test_version(crowdveil: Any) -> None:

@@ -1,4 +1,4 @@
-"""Methods of our dataclasses that are written at their first call do what those of Python do."""
+"""Methods of dataclasses that are written at their first call do what those of Python do; so do types that are parsed late."""
 
 from __future__ import annotations
 
@@ -67,5 +67,50 @@ def test_another_python_is_left_as_it_is() -> None:
         "import dataclasses\nfrom crowdveil.cli.lazy_records import write_methods_later\n"
         "other = dataclasses._create_fn = lambda name: None\nwrite_methods_later()\n"
         "raise SystemExit(dataclasses._create_fn is not other)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+TYPES = """
+import typing
+from crowdveil.cli.lazy_records import parse_types_later
+plain = typing.ForwardRef.__init__
+for _ in range(2):
+    parse_types_later()
+late = typing.ForwardRef.__init__ is not plain
+unparsed = typing.ForwardRef("dict[str, int]")
+
+class Schema(typing.TypedDict):
+    a: "list[int]"
+    b: "typing.Required[str]"
+
+hints = typing.get_type_hints(Schema, include_extras=True)
+assert hints == {"a": list[int], "b": typing.Required[str]}, hints
+assert unparsed == typing.ForwardRef("dict[str, int]") and hash(unparsed) == hash(typing.ForwardRef("dict[str, int]"))
+assert unparsed._evaluate({}, {}, frozenset()) == dict[str, int]
+assert repr(unparsed) == "ForwardRef('dict[str, int]')" and not hasattr(unparsed, "__origin__")
+for wrong, error in ((5, TypeError), ("a b", SyntaxError)):
+    try:
+        typing.ForwardRef(wrong)._evaluate({}, {}, frozenset())
+    except error as raised:
+        assert "Forward reference must be" in str(raised)
+    else:
+        raise AssertionError(wrong)
+print(late)
+"""
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="evaluates with other arguments")
+def test_types_that_are_parsed_late_are_the_same() -> None:
+    """In a process of its own, since all code of a process shares the types."""
+    shown = subprocess.run([sys.executable, "-c", TYPES], capture_output=True, text=True, check=True).stdout
+    assert shown.strip() == "True"
+
+
+def test_types_of_another_python_are_left_as_they_are() -> None:
+    code = (
+        "import typing\nfrom crowdveil.cli.lazy_records import parse_types_later\n"
+        "class Other: pass\ntyping.ForwardRef, before = Other, dict(vars(Other))\nparse_types_later()\n"
+        "raise SystemExit(dict(vars(Other)) != before)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

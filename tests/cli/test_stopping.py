@@ -114,3 +114,48 @@ def test_an_interrupt_that_compiled_code_turns_into_an_error_is_still_one(
         main.main()
     assert stopped.value.code == 130 and capsys.readouterr().err == "crowdveil: Stopped; nothing was written.\n"
     assert not interrupted(ValueError("of another cause"))
+
+
+ENDING = """
+import atexit, os, sys, threading
+from crowdveil.cli import main as cli
+
+class Kept:
+    def __del__(self, write=os.write):
+        write(1, b"freed ")
+
+kept = Kept()
+atexit.register(print, "registered")
+cli.main = lambda: print("done")
+{more}
+cli.run()
+"""
+IN_THE_USUAL_WAY = ["done", "registered", "freed"]
+
+
+@pytest.mark.parametrize(
+    ("more", "printed"),
+    [
+        ("", ["done", "registered"]),
+        ("sys.setprofile(lambda *_: None)", IN_THE_USUAL_WAY),
+        ("sys.settrace(lambda *_: None)", IN_THE_USUAL_WAY),
+        ("sys.modules['pyspark'] = sys", IN_THE_USUAL_WAY),
+        ("threading.Thread(target=threading.main_thread().join).start()", IN_THE_USUAL_WAY),
+        ("threading.Thread(target=threading.Event().wait, daemon=True).start()", ["done", "registered"]),
+    ],
+)
+def test_a_command_that_worked_ends_without_freeing_objects(more: str, printed: list[str]) -> None:
+    code = ENDING.format(more=more)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (ended.stdout.split(), ended.stderr) == (printed, "")
+
+
+def test_a_profile_of_a_command_is_written() -> None:
+    command = [sys.executable, "-m", "cProfile", "-m", "crowdveil", "--version"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert shown.startswith("crowdveil ") and "function calls" in shown
+
+
+def test_an_error_keeps_its_exit_code_where_commands_end_quickly() -> None:
+    ended = subprocess.run([sys.executable, "-m", "crowdveil", "anonymize", "joint"], capture_output=True, text=True)
+    assert ended.returncode == 2 and "Missing argument" in ended.stderr

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import json
+import pkgutil
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,6 +21,7 @@ from test_sectors import GOOD, feature, original
 from written_flows import written
 
 import crowdveil
+from crowdveil import guarantees
 from crowdveil.errors import GuaranteeViolatedError
 from crowdveil.guarantees import (
     GUARANTEES,
@@ -305,3 +308,18 @@ def test_a_method_that_reckons_its_budget_wrong_publishes_nothing(
     with pytest.raises(GuaranteeViolatedError, match="suppression-budget is violated"):
         crowdveil.anonymize("atg-coupled", tmp_path / "flows.csv", tmp_path / "wrong", **options)
     assert not (tmp_path / "wrong").exists()
+
+
+def test_every_guarantee_is_listed_and_found_by_its_name() -> None:
+    for module in pkgutil.iter_modules(guarantees.__path__):
+        importlib.import_module(f"{guarantees.__name__}.{module.name}")
+    for name in guarantees.__all__:
+        assert getattr(guarantees, name).__name__ == name if name != "GUARANTEES" else guarantees.GUARANTEES
+    kinds, every = [guarantees.Guarantee], set()
+    while kinds:
+        below = kinds.pop().__subclasses__()
+        kinds += below
+        every |= {kind for kind in below if "name" in vars(kind) and kind.__module__.startswith("crowdveil.")}
+    assert set(guarantees.GUARANTEES) == every and len(every) == len(guarantees.GUARANTEES)
+    with pytest.raises(AttributeError, match="has no attribute 'Unknown'"):
+        getattr(guarantees, "Unknown")  # noqa: B009

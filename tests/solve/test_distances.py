@@ -279,3 +279,18 @@ def test_distances_are_found_by_name_and_alias(data: Trajectories) -> None:
     assert isinstance(make_distance(data, "Martinez2021", 0.0), SpatioTemporal)
     with pytest.raises(ParameterError, match="there is no distance Manhattan; known are spatiotemporal, graph, dtw"):
         find_distance("Manhattan")
+
+
+@settings(max_examples=tries(200))
+@given(paths(), st.sampled_from((0.0, 0.2, 5.0)), st.integers(1, 4))
+def test_shares_of_time_are_those_of_the_nearest_of_all_others(data: Paths, weight: float, people: int) -> None:
+    """Bounds by first and last points leave out none: all distances are computed here."""
+    far, space = SpatioTemporal.of(data, weight), SpatioTemporal.of(data, 0.0)
+    every, person = np.arange(len(data)), np.arange(len(data)) % people
+    expected = []
+    for own in every.tolist():
+        apart = np.where(person == person[own], np.inf, far.from_one(own, every))
+        at = int(np.argmin(apart))
+        known = np.isfinite(apart[at]) and apart[at] > 0
+        expected.append(1 - space.from_one(own, every)[at] / apart[at] if known else 0.0)
+    assert np.array_equal(time_shares(every, far.metric, person), expected)

@@ -13,9 +13,10 @@ from crowdveil import __version__
 from crowdveil.errors import GuaranteeViolatedError, InputError, Option
 from crowdveil.guarantees import Finding, SectorGuarantee, guarantee_from_manifest
 from crowdveil.guarantees.sectors import DisjointSectors, EveryLocationCounted, SectorKAnonymity, WellFormedSectors
+from crowdveil.io.manifest_reader import FORMAT
 from crowdveil.io.sectors import ABOUT, WrittenSectors, read_sectors
 from crowdveil.io.written_release import MANIFEST_FILE, file_hash
-from crowdveil.manifest_schema import FORMAT, HeatMapManifestSchema, SectorFile
+from crowdveil.manifest_schema import HeatMapManifestSchema, SectorFile
 from crowdveil.model.trajectories import Trajectories
 
 GEOJSON, PNG, HTML = "heatmap.geojson", "heatmap.png", "heatmap.html"

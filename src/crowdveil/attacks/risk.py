@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil import engine
+from crowdveil import guarantees as library
 from crowdveil.attacks.adversary_view import AdversaryView, AttackScenario, LocationHistories, Units, numbered
 from crowdveil.attacks.base import Attack, FlowAttackParams, KnowledgeParams, Risk, TimeParams
 from crowdveil.attacks.box_view import TooManyTilesError
@@ -33,14 +34,7 @@ from crowdveil.attacks.sampled_view import Records
 from crowdveil.attacks.search import MatchRule, is_sampled, search_risk, search_sampled
 from crowdveil.attacks.trajectory import location, sequence, time
 from crowdveil.errors import GuaranteeViolatedError, counted
-from crowdveil.guarantees import (
-    CombinationKAnonymity,
-    DisjointFlows,
-    FlowKAnonymity,
-    Guarantee,
-    TrajectoryKAnonymity,
-    TrueVolumes,
-)
+from crowdveil.guarantees import Guarantee
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
@@ -198,8 +192,8 @@ def _with_before(estimate: RiskEstimate, counts: tuple[int, int] | None, k: int 
 def _on_flows(
     data: Trajectories | Flows, release: FlowRelease, guarantees: Sequence[Guarantee], proven: bool
 ) -> list[RiskEstimate]:  # fmt: skip
-    goal = next((p for p in guarantees if isinstance(p, FlowKAnonymity)), None)
-    exact = any(isinstance(p, TrueVolumes) for p in guarantees)
+    goal = next((p for p in guarantees if isinstance(p, library.FlowKAnonymity)), None)
+    exact = any(isinstance(p, library.TrueVolumes) for p in guarantees)
     published = Published(release, None if goal is None else goal.k, "exact" if exact else "overlapping")
     trips, to_area, to_tile = homogeneity.known_destinations(published).trips
     trials = [_known_share(homogeneity.AREA, to_area, trips), _known_share(homogeneity.TILE, to_tile, trips)]
@@ -210,7 +204,7 @@ def _on_flows(
         known = homogeneity.known_destinations_of_original(data)
         trials = [_with_before(trial, known, goal.k) for trial in trials]
     attacks = [minimum_group_size, singleton_margins]
-    if exact and not any(isinstance(p, DisjointFlows) for p in guarantees):
+    if exact and not any(isinstance(p, library.DisjointFlows) for p in guarantees):
         attacks.append(differencing)  # where rows do not overlap, as is checked, there is nothing to subtract
     for attack in attacks:
         exposure = attack.run(published, FlowAttackParams())
@@ -238,12 +232,14 @@ def _on_trajectories(
     seed: int,
     progress: Progress,
 ) -> list[RiskEstimate]:
-    goal = next((p for p in guarantees if isinstance(p, TrajectoryKAnonymity | CombinationKAnonymity)), None)
+    goal = next(
+        (p for p in guarantees if isinstance(p, library.TrajectoryKAnonymity | library.CombinationKAnonymity)), None
+    )
     k_unit: Units = "people" if goal is None else goal.k_unit
-    known = goal.knowledge if isinstance(goal, CombinationKAnonymity) else KNOWN
-    seen = _merge_visits(release, goal) if isinstance(goal, CombinationKAnonymity) else release
+    known = goal.knowledge if isinstance(goal, library.CombinationKAnonymity) else KNOWN
+    seen = _merge_visits(release, goal) if isinstance(goal, library.CombinationKAnonymity) else release
     adversaries: list[tuple[Attack, bool]] = [(location.ATTACK, True), (sequence.ATTACK, True)]
-    adversaries.append((time.ATTACK, not isinstance(goal, CombinationKAnonymity) or goal.interval_s is None))
+    adversaries.append((time.ATTACK, not isinstance(goal, library.CombinationKAnonymity) or goal.interval_s is None))
     scenario, trials = AttackScenario(data, seen, "trajectories", k_unit), []
     tried = max(MIN_TRIED, min(TRIED, WORK // data.points))
     for number, (attack, is_covered) in enumerate(adversaries):
@@ -275,7 +271,7 @@ def _before_and_after(attack: Attack, scenario: AttackScenario, values: dict[str
 
 def _trial(
     name: str, words: str, after: Risk, before: Risk | None,
-    goal: TrajectoryKAnonymity | CombinationKAnonymity | None, proven: bool,
+    goal: library.TrajectoryKAnonymity | library.CombinationKAnonymity | None, proven: bool,
 ) -> RiskEstimate:  # fmt: skip
     found = after.group_size[after.group_size > 0]
     worst = int(found.min()) if len(found) else None
@@ -293,11 +289,11 @@ def _trial(
 
 
 def _attack_release_itself(
-    data: Trajectories, release: TrajectoryRelease, goal: TrajectoryKAnonymity | CombinationKAnonymity, k_unit: Units,
-    proven: bool, seed: int, tried: int,
+    data: Trajectories, release: TrajectoryRelease, goal: library.TrajectoryKAnonymity | library.CombinationKAnonymity,
+    k_unit: Units, proven: bool, seed: int, tried: int,
 ) -> RiskEstimate:  # fmt: skip
     """Attack with exact points of a published trajectory, as many as the guarantee covers, in their order."""
-    known = goal.knowledge if isinstance(goal, CombinationKAnonymity) else OF_THE_RELEASE
+    known = goal.knowledge if isinstance(goal, library.CombinationKAnonymity) else OF_THE_RELEASE
     params = KnowledgeParams(
         knowledge=known, people=tried, seed=seed, max_combinations=CHOICES, samples=SAMPLES, units="trajectories"
     )
@@ -313,17 +309,20 @@ def _attack_release_itself(
 
 
 def _published_records(
-    data: Trajectories, release: TrajectoryRelease, goal: TrajectoryKAnonymity | CombinationKAnonymity, k_unit: Units
+    data: Trajectories,
+    release: TrajectoryRelease,
+    goal: library.TrajectoryKAnonymity | library.CombinationKAnonymity,
+    k_unit: Units,
 ) -> Records:
     """Return published trajectories as precisely as they may be known: locations, and times as finely as guaranteed."""
-    seen = _merge_visits(release, goal) if isinstance(goal, CombinationKAnonymity) else release
-    interval = goal.interval_s if isinstance(goal, CombinationKAnonymity) else None
+    seen = _merge_visits(release, goal) if isinstance(goal, library.CombinationKAnonymity) else release
+    interval = goal.interval_s if isinstance(goal, library.CombinationKAnonymity) else None
     whose = np.arange(len(data)) if k_unit == "trajectories" else data.person
     label = np.arange(len(seen)) if seen.source is None else whose[seen.source]
     return Records(lambda rows: (seen.lat[rows], seen.lon[rows], _moments(seen.t[rows], interval)), seen.offsets, label)
 
 
-def _merge_visits(release: TrajectoryRelease, goal: CombinationKAnonymity) -> TrajectoryRelease:
+def _merge_visits(release: TrajectoryRelease, goal: library.CombinationKAnonymity) -> TrajectoryRelease:
     """Merge consecutive rows at one location and one time, as finely as it may be known."""
     first = np.zeros(release.points, np.bool_)
     for column in (release.lat, release.lon, _moments(release.t, goal.interval_s)):

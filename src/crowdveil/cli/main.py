@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from crowdveil import __version__
-from crowdveil.cli.lazy_records import write_methods_later
-from crowdveil.cli.stopping import SENTENCE, end_now, prompt_stop, threads_left
+from crowdveil.cli.lazy_records import parse_types_later, write_methods_later
+from crowdveil.cli.stopping import SENTENCE, end_now, end_quickly, prompt_stop, threads_left
 from crowdveil.cli.unused_imports import leave_out_unused
 from crowdveil.compilation import on_first_compilation
 from crowdveil.errors import CrowdveilError, MissingExtraError, as_command_line, render
@@ -64,6 +64,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 ALIASES = {"measures": "measure", "analysis": "analyze", "anonymise": "anonymize", "analyse": "analyze"}
 """Names of commands in mdl-anonymizer, and British spellings; --help does not list them."""
+QUIET_LIBRARIES = {"OPENBLAS_THREAD_TIMEOUT": "16"}
+"""Settings of libraries, unless they are given: each thread of OpenBLAS waits for work in a loop, at its start and after a
+call, by default for 2²⁶ ticks of the processor. After 2¹⁶ it sleeps instead."""
+OBJECTS = 150_000
+"""Objects after which Python looks for garbage. A small run makes 90,000, nearly all by imports: there is nothing to find."""
 COMPILE_NOTE = "CROWDVEIL_COMPILE_NOTE"
 """Set to 0 in the environment, the note about compilation is not printed."""
 
@@ -166,13 +171,20 @@ def cli() -> None:
     """
 
 
+def run() -> None:
+    """Run the command of this process, and end the process."""
+    main()
+    end_quickly()
+
+
 def main() -> None:
     """Run the command; report any error in one sentence."""
     leave_out_unused()
     write_methods_later()
-    gc.set_threshold(
-        50_000, 20
-    )  # imports make a million objects that stay, which collections by the default look at again
+    parse_types_later()
+    for name, value in QUIET_LIBRARIES.items():
+        os.environ.setdefault(name, value)
+    gc.set_threshold(OBJECTS, 20)
     with prompt_stop() as watch:
         try:
             _main()

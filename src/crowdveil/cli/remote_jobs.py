@@ -15,11 +15,9 @@ from typing import Any
 
 import click
 
-from crowdveil.analysis.heatmap_manifest import is_heat_map
 from crowdveil.cli.console import show_sentences
 from crowdveil.errors import Option, ParameterError
 from crowdveil.guarantees.base import require_not_violated
-from crowdveil.io.archive import pack, unpack
 from crowdveil.io.atomic import check_file, check_target, new_file, new_folder, scratch_folder
 from crowdveil.io.written_release import MANIFEST_FILE
 from crowdveil.params import Params
@@ -145,6 +143,8 @@ def remote_target(values: dict[str, Any]) -> RemoteTarget | None:
 @contextmanager
 def _sendable(files: Mapping[str, Any]) -> Iterator[dict[str, Path]]:
     """Yield files as they are, and folders packed."""
+    from crowdveil.io.archive import pack  # here, since few commands run on a server
+
     with scratch_folder() as folder:
         ready: dict[str, Path] = {}
         for field, given in files.items():
@@ -201,10 +201,17 @@ def anonymize(server: RemoteTarget, request: pipeline.Request, reading: type[Par
         click.echo("\n".join(job["summary"]["lines"]))
 
 
+def unpack(packed: Path, folder: Path) -> None:
+    """Unpack a result of any size: the server has a limit."""
+    from crowdveil.io import archive  # here, since few commands run on a server
+
+    archive.unpack(packed, folder, LARGEST)
+
+
 def put_release(packed: Path, target: Path, *, overwrite: bool) -> None:
     """Unpack a release, verify it from its files, and only then put it in place."""
     with new_folder(target, overwrite=overwrite, mark_file=MANIFEST_FILE) as folder:
-        unpack(packed, folder, LARGEST)
+        unpack(packed, folder)
         require_not_violated(releases.verify(folder))
 
 
@@ -217,7 +224,7 @@ def put_file(result: Path, target: Path, *, overwrite: bool) -> None:
 def put_files(packed: Path, targets: Mapping[str, str | None], *, overwrite: bool) -> Path:
     """Put files of a zip file in place where they are wanted; the first of them as it was unpacked."""
     unpacked = packed.with_name("unpacked")
-    unpack(packed, unpacked, LARGEST)
+    unpack(packed, unpacked)
     for made, target in targets.items():
         if target is not None:
             put_file(unpacked / made, Path(target), overwrite=overwrite)
@@ -226,8 +233,10 @@ def put_files(packed: Path, targets: Mapping[str, str | None], *, overwrite: boo
 
 def put_folder(packed: Path, target: Path, *, overwrite: bool, mark_file: str) -> None:
     """Unpack a result into a folder: all of it or nothing. A heat map is verified from its files before."""
+    from crowdveil.analysis.heatmap_manifest import is_heat_map  # here, since few commands run on a server
+
     with new_folder(target, overwrite=overwrite, mark_file=mark_file) as folder:
-        unpack(packed, folder, LARGEST)
+        unpack(packed, folder)
         if is_heat_map(folder):
             require_not_violated(releases.verify(folder))
 

@@ -2,11 +2,12 @@
 
 Python acts on a signal only when the main thread is back from compiled code, which for a long method may take minutes. So a
 thread of its own hears of signals at once. It lets the command end in the usual way; if that takes too long, it removes what
-is unfinished and ends the process.
+is unfinished and ends the process. A command that worked ends at once, too.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -94,6 +95,31 @@ def end_now(code: int, sentence: str) -> None:
     with suppress(OSError):
         os.write(2, f"crowdveil: {sentence}\n".encode())
     os._exit(code)
+
+
+def end_quickly() -> None:
+    """End the process of a command that worked, without freeing each object, which takes a twelfth of a small run.
+
+    What is registered for the end of the process is done. Where a thread is left, or something watches the process and writes of
+    it later (a profile, coverage, Spark), Python ends it in the usual way.
+    """
+    if _watched() or any(not t.daemon for t in threading.enumerate() if t is not threading.main_thread()):
+        return
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (AttributeError, OSError, ValueError):
+        return  # a stream is closed: Python knows what to say
+    os._exit(0)
+
+
+def _watched() -> bool:
+    """Return whether a profiler, a debugger or a library with work to do at the end is there."""
+    monitoring = getattr(sys, "monitoring", None)  # from Python 3.12 on
+    tools = monitoring is not None and any(monitoring.get_tool(number) for number in range(6))
+    libraries = any(name in sys.modules for name in ("coverage", "pyspark"))
+    return tools or libraries or sys.getprofile() is not None or sys.gettrace() is not None
 
 
 def _forget() -> None:

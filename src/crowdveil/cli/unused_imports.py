@@ -3,7 +3,8 @@
 Pyarrow and DuckDB import pandas to see whether a value is a data frame, numba imports coverage to trace kernels; together they
 take longer than a small run. For them these packages are not there. Code that imports such a package itself gets it: a method
 of another package, or Spark. Pyarrow reads the help texts of its options again to write those of its functions, and pydantic
-looks through all installed packages for plugins; pyproj imports what downloads grids. No command uses any of it.
+looks through all installed packages for plugins; pyproj imports what downloads grids, and numpy adds help texts to its compiled
+functions. No command uses any of it.
 """
 
 from __future__ import annotations
@@ -44,6 +45,10 @@ class _Refusal:
         """Raise as if a package were not installed, for the callers that do without it."""
         if name in STAND_INS:
             return ModuleSpec(name, _StandIn(STAND_INS[name]))  # type: ignore[arg-type]
+        if name == "pyarrow.compute":
+            from crowdveil.cli.lazy_compute import spec_on_demand  # here, since `--help` does not need it
+
+            return spec_on_demand(path, self)
         if name not in UNUSED:
             return None
         caller = _caller(sys._getframe(1))
@@ -70,6 +75,8 @@ def _refuse_download(*_: Any, **__: Any) -> None:
 
 
 STAND_INS: dict[str, dict[str, Any]] = {
+    "numpy._core._add_newdocs": {},
+    "numpy._core._add_newdocs_scalars": {},
     "pyarrow.vendored.docscrape": {"NumpyDocString": lambda text: {"Parameters": []}},
     "pydantic.plugin._loader": {"get_plugins": lambda: ()},
     "pyproj._show_versions": {"show_versions": lambda: None},

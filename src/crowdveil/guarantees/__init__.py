@@ -2,78 +2,84 @@
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees.base import Finding, Guarantee, Outcome
-from crowdveil.guarantees.boxes import TruthfulBoxes
-from crowdveil.guarantees.budget import SuppressionBudget
-from crowdveil.guarantees.combinations import CombinationKAnonymity
-from crowdveil.guarantees.derived import SumsOfParent
-from crowdveil.guarantees.extent import (
-    GeneralizationLimit,
-    MaxArea,
-    MinInhabitedTiles,
-    MinPoiCategories,
-    MinPois,
-    MinTiles,
-)
-from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, WellFormedFlows
-from crowdveil.guarantees.k_delta import KDeltaAnonymity
-from crowdveil.guarantees.noise import DifferentialPrivacy
-from crowdveil.guarantees.original import BoundedVolumes, TrueVolumes
-from crowdveil.guarantees.sectors import (
-    DisjointSectors,
-    EveryLocationCounted,
-    SectorGuarantee,
-    SectorKAnonymity,
-    WellFormedSectors,
-)
-from crowdveil.guarantees.suppressed_trajectories import SuppressedSegments, SuppressedTrajectories
-from crowdveil.guarantees.swapping import NoOwnPoints, OriginalPoints, SwappedTrajectories
-from crowdveil.guarantees.tile_pairs import SharedTilePairs
-from crowdveil.guarantees.trajectories import (
-    LocationsOnTileCenters,
-    SegmentKAnonymity,
-    TrajectoryKAnonymity,
-    WellFormedTrajectories,
-)
 
-GUARANTEES: tuple[type[Guarantee], ...] = (
-    FlowKAnonymity,
-    DisjointFlows,
-    SumsOfParent,
-    DifferentialPrivacy,
-    SuppressionBudget,
-    GeneralizationLimit,
-    MinTiles,
-    MinInhabitedTiles,
-    MinPois,
-    MinPoiCategories,
-    MaxArea,
-    WellFormedFlows,
-    TrueVolumes,
-    BoundedVolumes,
-    TrajectoryKAnonymity,
-    SegmentKAnonymity,
-    SuppressedTrajectories,
-    SuppressedSegments,
-    CombinationKAnonymity,
-    OriginalPoints,
-    SwappedTrajectories,
-    NoOwnPoints,
-    SharedTilePairs,
-    KDeltaAnonymity,
-    TruthfulBoxes,
-    LocationsOnTileCenters,
-    WellFormedTrajectories,
-    SectorKAnonymity,
-    DisjointSectors,
-    EveryLocationCounted,
-    WellFormedSectors,
-)
+if TYPE_CHECKING:
+    from crowdveil.guarantees.boxes import TruthfulBoxes
+    from crowdveil.guarantees.budget import SuppressionBudget
+    from crowdveil.guarantees.combinations import CombinationKAnonymity
+    from crowdveil.guarantees.derived import SumsOfParent
+    from crowdveil.guarantees.extent import (
+        GeneralizationLimit,
+        MaxArea,
+        MinInhabitedTiles,
+        MinPoiCategories,
+        MinPois,
+        MinTiles,
+    )
+    from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, WellFormedFlows
+    from crowdveil.guarantees.k_delta import KDeltaAnonymity
+    from crowdveil.guarantees.noise import DifferentialPrivacy
+    from crowdveil.guarantees.original import BoundedVolumes, TrueVolumes
+    from crowdveil.guarantees.sectors import (
+        DisjointSectors,
+        EveryLocationCounted,
+        SectorGuarantee,
+        SectorKAnonymity,
+        WellFormedSectors,
+    )
+    from crowdveil.guarantees.suppressed_trajectories import SuppressedSegments, SuppressedTrajectories
+    from crowdveil.guarantees.swapping import NoOwnPoints, OriginalPoints, SwappedTrajectories
+    from crowdveil.guarantees.tile_pairs import SharedTilePairs
+    from crowdveil.guarantees.trajectories import (
+        LocationsOnTileCenters,
+        SegmentKAnonymity,
+        TrajectoryKAnonymity,
+        WellFormedTrajectories,
+    )
+
+    GUARANTEES: tuple[type[Guarantee], ...]
+
+_MODULES = {
+    "FlowKAnonymity": "flows",
+    "DisjointFlows": "flows",
+    "SumsOfParent": "derived",
+    "DifferentialPrivacy": "noise",
+    "SuppressionBudget": "budget",
+    "GeneralizationLimit": "extent",
+    "MinTiles": "extent",
+    "MinInhabitedTiles": "extent",
+    "MinPois": "extent",
+    "MinPoiCategories": "extent",
+    "MaxArea": "extent",
+    "WellFormedFlows": "flows",
+    "TrueVolumes": "original",
+    "BoundedVolumes": "original",
+    "TrajectoryKAnonymity": "trajectories",
+    "SegmentKAnonymity": "trajectories",
+    "SuppressedTrajectories": "suppressed_trajectories",
+    "SuppressedSegments": "suppressed_trajectories",
+    "CombinationKAnonymity": "combinations",
+    "OriginalPoints": "swapping",
+    "SwappedTrajectories": "swapping",
+    "NoOwnPoints": "swapping",
+    "SharedTilePairs": "tile_pairs",
+    "KDeltaAnonymity": "k_delta",
+    "TruthfulBoxes": "boxes",
+    "LocationsOnTileCenters": "trajectories",
+    "WellFormedTrajectories": "trajectories",
+    "SectorKAnonymity": "sectors",
+    "DisjointSectors": "sectors",
+    "EveryLocationCounted": "sectors",
+    "WellFormedSectors": "sectors",
+}
+"""The module of each guarantee, imported when the guarantee is asked for: a run has few of them, and their classes take long."""
 
 __all__ = [
     "GUARANTEES",
@@ -116,9 +122,21 @@ __all__ = [
 ]
 
 
+def __getattr__(name: str) -> Any:
+    """Import a guarantee, or all of them."""
+    if name == "GUARANTEES":
+        return tuple(__getattr__(guarantee) for guarantee in _MODULES)
+    if name == "SectorGuarantee":
+        return import_module(f"{__name__}.sectors").SectorGuarantee
+    if name in _MODULES:
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def guarantee_from_manifest(entry: dict[str, Any]) -> Guarantee:
     """Make a guarantee from its name and parameters in a manifest."""
-    kinds = {g.name: g for g in GUARANTEES}
+    every: tuple[type[Guarantee], ...] = __getattr__("GUARANTEES")
+    kinds = {g.name: g for g in every}
     try:
         return kinds[entry["name"]](**entry["parameters"])
     except (KeyError, TypeError, ValidationError):

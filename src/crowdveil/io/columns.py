@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 
@@ -49,7 +48,7 @@ def find_column(source: Source, role: str, named: str | None, notes: ReadNotes) 
     if named is not None:
         if named in source.columns:
             return named
-        near = [] if lacks_header(source) else difflib.get_close_matches(named, source.columns, n=1)
+        near = [] if lacks_header(source) else _nearest(named, source)
         hint = f"did you mean {near[0]}?" if near else f"{describe_columns(source)}."
         raise InputError(source.name, f"there is no column {named} for {Option(role)}; {hint}")
     by_lower = {c.lower(): c for c in reversed(source.columns)}
@@ -60,6 +59,13 @@ def find_column(source: Source, role: str, named: str | None, notes: ReadNotes) 
                 notes.add(f"column {by_lower[usual]} is taken as {role} (name another with {Option(role)}).")
             return by_lower[usual]
     return None
+
+
+def _nearest(name: str, source: Source, cutoff: float = 0.6) -> list[str]:
+    """Return the column whose name is most like a name, if there is one."""
+    from difflib import get_close_matches  # here, since a run that finds its columns needs none
+
+    return get_close_matches(name, source.columns, n=1, cutoff=cutoff)
 
 
 def refuse_repeated_name(columns: list[str], role: str, source: Source) -> None:
@@ -76,7 +82,7 @@ def need_column(source: Source, role: str, named: str | None, notes: ReadNotes) 
     """Return the column for `role` as `find_column` does; raise if there is none."""
     column = find_column(source, role, named, notes)
     if column is None:
-        near = difflib.get_close_matches(USUAL[role][0], source.columns, n=1, cutoff=0.5)
+        near = _nearest(USUAL[role][0], source, cutoff=0.5)
         hint = f"did you mean {near[0]}? " if near and not lacks_header(source) else ""
         raise InputError(
             source.name,

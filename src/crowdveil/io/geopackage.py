@@ -32,7 +32,7 @@ _ENVELOPES = (0, 32, 48, 48, 64)
 def read_geopackage(path: Path) -> tuple[pa.Table, Labels, Any, int]:
     """Return attributes, shapes and coordinate system (or None) of the first layer, and the number of layers.
 
-    Raise ValueError or sqlite3.Error for a broken file, and InputError for what needs its own message.
+    Raise ValueError for a broken file, and InputError for what needs its own message.
     """
     import shapely
 
@@ -58,7 +58,10 @@ def read_geopackage(path: Path) -> tuple[pa.Table, Labels, Any, int]:
 @contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     # Immutable: SQLite looks for no journal next to the file and locks nothing.
-    db = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)
+    try:
+        db = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)
+    except sqlite3.Error as error:
+        raise ValueError("no database") from error
     try:
         db.text_factory = lambda held: held.decode("utf-8", "replace")
         db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
@@ -66,6 +69,8 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
         db.execute("PRAGMA trusted_schema = OFF")
         db.execute("PRAGMA cell_size_check = ON")
         yield db
+    except sqlite3.Error as error:
+        raise ValueError("a broken database") from error
     finally:
         db.close()
 

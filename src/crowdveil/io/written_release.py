@@ -22,7 +22,6 @@ from crowdveil.io.memory import return_unused
 from crowdveil.io.point_numbers import number_points
 from crowdveil.io.times import read_seconds, run_lengths
 from crowdveil.io.values import encode_ids, one_array
-from crowdveil.manifest_schema import AreaList
 from crowdveil.model.arrays import Indices, Ints, Mask
 from crowdveil.model.box_bounds import BOX_COLUMNS, BoxBounds
 from crowdveil.model.trajectories import Trajectories
@@ -299,6 +298,8 @@ def _check_types(table: pa.Table) -> None:
 
 def read_features(path: Path) -> list[dict[str, Any]]:
     """Return the areas of a release, as in the GeoJSON; errors of a broken file pass through."""
+    from crowdveil.io.area_schema import AreaList  # here, since trajectories have none
+
     listed: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     AreaList.model_validate(listed)
     features: list[dict[str, Any]] = listed["features"]

@@ -15,7 +15,6 @@ from crowdveil.io.columns import USUAL, looks_like_trips, need_column, refuse_re
 from crowdveil.io.crs import WGS84, parse_crs
 from crowdveil.io.gdal import read_with_gdal
 from crowdveil.io.geojson_reader import read_geojson
-from crowdveil.io.geopackage import read_geopackage
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import Source, from_pandas, open_source
 from crowdveil.io.values import comma_reason, decimal_commas, natural_key, read_floats
@@ -204,8 +203,6 @@ def _read_geometries(table: pa.Table, name: str, notes: ReadNotes) -> tuple[pa.T
 
 def _read_vector_file(path: Path, notes: ReadNotes) -> tuple[pa.Table, Labels, str]:
     """Read a file in the format of its suffix, never in one guessed from its content."""
-    import sqlite3
-
     import shapely
 
     if not path.exists():
@@ -217,13 +214,15 @@ def _read_vector_file(path: Path, notes: ReadNotes) -> tuple[pa.Table, Labels, s
         if ending in (".geojson", ".json"):
             table, shapes, crs = read_geojson(path)
         elif ending == ".gpkg":
+            from crowdveil.io.geopackage import read_geopackage  # here, since it needs SQLite
+
             table, shapes, crs, layers = read_geopackage(path)
             if layers > 1:
                 notes.add(f"{path} holds {layers} layers of features: the first is read.")
         else:
             table, shapes, crs = read_with_gdal(path)
     except (
-        ValueError, LookupError, TypeError, AttributeError, RecursionError, StopIteration, OSError, OverflowError, sqlite3.Error,
+        ValueError, LookupError, TypeError, AttributeError, RecursionError, StopIteration, OSError, OverflowError,
         pa.ArrowException, shapely.GEOSException,
     ):  # fmt: skip
         raise InputError(

@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from crowdveil.guarantees import (
-    DisjointFlows,
-    FlowKAnonymity,
-    Guarantee,
-    MinInhabitedTiles,
-    MinPoiCategories,
-    MinPois,
-    MinTiles,
-    SuppressedTrajectories,
-    SuppressionBudget,
-    TrajectoryKAnonymity,
-    TruthfulBoxes,
-)
+from crowdveil import guarantees as library
+from crowdveil.guarantees import Guarantee
 from crowdveil.io.time_windows import longest_interval
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
@@ -25,7 +14,7 @@ from crowdveil.params import AdaptiveInTime, BoxParams, Budgeted, FlowParams, Si
 
 def overlapping_flow_guarantees(data: Flows, params: FlowParams) -> tuple[Guarantee, ...]:
     """Return k-anonymity of flows, and the suppression budget of a method that has one."""
-    anonymity = FlowKAnonymity(k=params.k, k_unit=data.k_unit)
+    anonymity = library.FlowKAnonymity(k=params.k, k_unit=data.k_unit)
     if not isinstance(params, Budgeted):
         return (anonymity,)
     period: dict[str, Any] = {}
@@ -34,7 +23,7 @@ def overlapping_flow_guarantees(data: Flows, params: FlowParams) -> tuple[Guaran
         period = {"period": "window", "window": params.window, "interval_s": longest}
     elif isinstance(params, TimePartitioned) and params.time_partition == "stable":
         period = {"period": params.budget_period}
-    budget = SuppressionBudget(
+    budget = library.SuppressionBudget(
         suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k, weighted=data.weight is not None,
         **period, **({"tz": getattr(data, "tz", "UTC")} if period else {}),
     )  # fmt: skip
@@ -44,7 +33,7 @@ def overlapping_flow_guarantees(data: Flows, params: FlowParams) -> tuple[Guaran
 def flow_guarantees(data: Flows, params: FlowParams) -> tuple[Guarantee, ...]:
     """Return k-anonymity of disjoint flows, and the suppression budget of a method that has one."""
     anonymity, *budget = overlapping_flow_guarantees(data, params)
-    return (anonymity, DisjointFlows(), *budget, *size_guarantees(params))
+    return (anonymity, library.DisjointFlows(), *budget, *size_guarantees(params))
 
 
 def size_guarantees(params: FlowParams) -> tuple[Guarantee, ...]:
@@ -52,13 +41,13 @@ def size_guarantees(params: FlowParams) -> tuple[Guarantee, ...]:
     made: list[Guarantee] = []
     if isinstance(params, SizedAreas):
         if params.min_tiles > 1:
-            made.append(MinTiles(tiles=params.min_tiles))
+            made.append(library.MinTiles(tiles=params.min_tiles))
         if params.min_inhabited_tiles > 0:
-            made.append(MinInhabitedTiles(tiles=params.min_inhabited_tiles))
+            made.append(library.MinInhabitedTiles(tiles=params.min_inhabited_tiles))
         if params.min_pois > 0:
-            made.append(MinPois(pois=params.min_pois))
+            made.append(library.MinPois(pois=params.min_pois))
         if params.min_poi_categories > 0:
-            made.append(MinPoiCategories(categories=params.min_poi_categories))
+            made.append(library.MinPoiCategories(categories=params.min_poi_categories))
     return tuple(made)
 
 
@@ -68,7 +57,7 @@ def suppressing_guarantees(data: Trajectories, params: Any) -> tuple[Guarantee, 
     There is no budget where a method also leaves out trajectories for other reasons. Boxes are guaranteed to be truthful.
     """
     unit = "trajectories" if params.count_trajectories else data.k_unit
-    anonymity = TrajectoryKAnonymity(k=params.k, k_unit=unit)
+    anonymity = library.TrajectoryKAnonymity(k=params.k, k_unit=unit)
     otherwise = (
         getattr(params, "distance", None) == "graph"
         or getattr(params, "left_over", "join") == "drop"
@@ -76,9 +65,9 @@ def suppressing_guarantees(data: Trajectories, params: Any) -> tuple[Guarantee, 
     )
     made: list[Guarantee] = [anonymity]
     if params.suppress and not otherwise:
-        made.append(SuppressedTrajectories(suppress=params.suppress, k=params.k, k_unit=unit))
+        made.append(library.SuppressedTrajectories(suppress=params.suppress, k=params.k, k_unit=unit))
     if params.publishes_boxes:
-        made.append(TruthfulBoxes(**grid_of_boxes(params)))
+        made.append(library.TruthfulBoxes(**grid_of_boxes(params)))
     return tuple(made)
 
 

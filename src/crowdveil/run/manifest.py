@@ -14,9 +14,9 @@ from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.extensions import installed_version
 from crowdveil.guarantees.base import Finding, Guarantee
 from crowdveil.io.atomic import new_file
+from crowdveil.io.manifest_reader import FORMAT
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.written_release import MANIFEST_FILE, file_hash, folder_hash
-from crowdveil.manifest_schema import FORMAT
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories

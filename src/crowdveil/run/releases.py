@@ -6,9 +6,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from crowdveil.analysis.heatmap_manifest import is_heat_map, verify_heat_map
 from crowdveil.errors import GuaranteeViolatedError, InputError, Option, ParameterError, counted
-from crowdveil.guarantees import BoundedVolumes, Finding, Guarantee, TrueVolumes, guarantee_from_manifest
+from crowdveil.guarantees import Finding, Guarantee, guarantee_from_manifest
 from crowdveil.io.atomic import check_file, new_file, recover
 from crowdveil.io.derived_files import CROSSWALK_FILE, crosswalk
 from crowdveil.io.manifest_reader import read_manifest
@@ -68,6 +67,8 @@ def verified(
     folder: Path, original: Any = None, reading: dict[str, Any] | None = None
 ) -> tuple[list[tuple[Guarantee, Finding]], str]:
     """Verify a release as `verify` does; return what k counts too."""
+    from crowdveil.analysis.heatmap_manifest import is_heat_map, verify_heat_map  # here, since runs do not need them
+
     if is_heat_map(Path(folder)):
         options = TrajectoryReading.checked(reading or {})
         points = None if original is None else read(Trajectories, original, options, ReadNotes())
@@ -220,6 +221,8 @@ def report_of_original(
 
 def refuse_other_original(manifest: dict[str, Any], written: WrittenRelease, original: Flows) -> None:
     """Raise if a release was not made from these flows. The manifest names no file, so that volumes are compared."""
+    from crowdveil.guarantees.original import BoundedVolumes, TrueVolumes  # here, since rides have none
+
     volumes = [e for e in manifest["guarantees"] if e["name"] in (TrueVolumes.name, BoundedVolumes.name)]
     findings = check(written, tuple(guarantee_from_manifest(entry) for entry in volumes), original) if volumes else []
     if any(finding.violated for _, finding in findings):

@@ -7,19 +7,10 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+from crowdveil import guarantees as library
 from crowdveil.advice import what_to_change
 from crowdveil.errors import GuaranteeViolatedError, InputError, Option, ParameterError
-from crowdveil.guarantees import (
-    BoundedVolumes,
-    Finding,
-    FlowKAnonymity,
-    Guarantee,
-    SumsOfParent,
-    TrueVolumes,
-    WellFormedFlows,
-    WellFormedTrajectories,
-    guarantee_from_manifest,
-)
+from crowdveil.guarantees import Finding, Guarantee, guarantee_from_manifest
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.parallel import run_parallel
@@ -51,20 +42,16 @@ def check(
     return list(zip(guarantees, run_parallel(*checks), strict=True))
 
 
-_VOLUMES: dict[RowSemantics, tuple[Guarantee, ...]] = {
-    "exact": (TrueVolumes(),),
-    "overlapping": (BoundedVolumes(),),
-    "noisy": (),
-}
-
-
 def structural_guarantees(method: Method, repeats_within: int | None = None) -> tuple[Guarantee, ...]:
     """Return the guarantees of every release of flows or trajectories; `repeats_within` as in `TrueVolumes`."""
     if method.takes is Flows and repeats_within is not None and method.row_semantics == "exact":
-        return (WellFormedFlows(), TrueVolumes(repeats_within=repeats_within))
+        return (library.WellFormedFlows(), library.TrueVolumes(repeats_within=repeats_within))
     if method.takes is Flows:
-        return (WellFormedFlows(), *_VOLUMES[method.row_semantics])
-    return (WellFormedTrajectories(),)
+        volumes: dict[RowSemantics, tuple[Guarantee, ...]] = {
+            "exact": (library.TrueVolumes(),), "overlapping": (library.BoundedVolumes(),), "noisy": (),
+        }  # fmt: skip
+        return (library.WellFormedFlows(), *volumes[method.row_semantics])
+    return (library.WellFormedTrajectories(),)
 
 
 def stated_guarantees(manifest: dict[str, Any]) -> tuple[Guarantee, ...]:
@@ -98,8 +85,8 @@ def _guarantees_of_derived(manifest: dict[str, Any], stated: tuple[Guarantee, ..
     """Return the guarantees of a derived release; raise where it lacks one that every such release has."""
     k = manifest["method"]["parameters"].get("k")
     kinds = {type(guarantee) for guarantee in stated}
-    groups = [g for g in stated if isinstance(g, FlowKAnonymity) and (g.k, g.k_unit) == (k, manifest["k_unit"])]
-    if not groups or not {SumsOfParent, WellFormedFlows} <= kinds or "parent" not in manifest:
+    groups = [g for g in stated if isinstance(g, library.FlowKAnonymity) and (g.k, g.k_unit) == (k, manifest["k_unit"])]
+    if not groups or not {library.SumsOfParent, library.WellFormedFlows} <= kinds or "parent" not in manifest:
         raise GuaranteeViolatedError(
             "the manifest does not state a guarantee that every derived release has; it was changed, so do not publish it."
         )
@@ -134,7 +121,7 @@ def _without_data(guarantee: Guarantee) -> dict[str, Any]:
 
 def validate_release_tables(written: WrittenRelease) -> None:
     """Raise unless the tables of a release are well-formed; for those that show their content."""
-    form = WellFormedFlows() if written.is_flows else WellFormedTrajectories()
+    form = library.WellFormedFlows() if written.is_flows else library.WellFormedTrajectories()
     require_not_violated([(form, form.check(written))])
 
 

@@ -89,11 +89,9 @@ from typing import Any, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
+from crowdveil import guarantees as library
 from crowdveil.errors import Option
-from crowdveil.guarantees import (
-    Guarantee,
-    MaxArea,
-)
+from crowdveil.guarantees import Guarantee
 from crowdveil.io.step_classes import step_classes
 from crowdveil.io.time_windows import checked_step, time_windows
 from crowdveil.method import INDEPENDENT, Method, SharedPartition, WindowedRun
@@ -306,7 +304,7 @@ def guarantees(data: Flows, params: JointParams) -> tuple[Guarantee, ...]:
     """Return the guarantees of flows, and those of the requested sizes of areas."""
     made = list(flow_guarantees(data, params))
     if params.max_area_km2 is not None:
-        made.append(MaxArea(km2=params.max_area_km2))
+        made.append(library.MaxArea(km2=params.max_area_km2))
     return tuple(made)
 
 
