@@ -86,7 +86,7 @@ class BoxSpace:
         boxes = BoxArrays(*(frozen(a, np.int64) for a in built))
         o, d, volume = boxes.origin, boxes.destination, boxes.volume
         total, lost_cost = matrix.total, lost_cost_of(objective)
-        check_exact((system.widest if objective != "reconstruction" else 3 * lost_cost) * total)
+        check_exact(most_cost(system, lost_cost, total))
         if objective == "reconstruction":
             cost = box_deviations(matrix, boxes)
         else:
@@ -98,6 +98,11 @@ class BoxSpace:
 
     def __len__(self) -> int:
         return len(self.volume)
+
+    @property
+    def most_cost(self) -> int:
+        """Return a cost that no partition exceeds."""
+        return most_cost(self.system, self.lost_cost, self.total)
 
     def solve_at(self, multiplier: Fraction | None) -> tuple[int, int, Ints]:
         """Return cost, suppressed volume and choices of the best partition at a multiplier; None is infinite."""
@@ -272,6 +277,11 @@ def as_ratio(multiplier: Fraction | None) -> tuple[int, int]:
 def lost_cost_of(objective: Objective) -> int:
     """Return what a suppressed trip costs."""
     return DEVIATION_SCALE if objective == "reconstruction" else 0
+
+
+def most_cost(system: RegionSpace, lost_cost: int, total: int) -> int:
+    """Return a cost that no partition of a matrix exceeds: all of its trips at the largest cost that one can have."""
+    return (3 * lost_cost or system.widest) * total
 
 
 def check_exact(cost: int) -> None:
