@@ -182,6 +182,6 @@ def _digest(tiles: Indices) -> str:
 
 def _free_prefix(zones: Zones, word: str) -> str:
     """Return a word that no zone id begins with, so that names made of it are new."""
-    while any(name.startswith(word) for name in zones.ids):
+    while zones.begin_with(word):
         word = "_" + word
     return word

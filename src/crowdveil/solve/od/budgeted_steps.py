@@ -83,5 +83,4 @@ class BudgetedSteps:
         return [multipliers[budget] for budget in sorted(multipliers)]
 
     def _outcome(self, boxes: BoxSpace, best: BoxSolution, budget: int) -> StepSolution:
-        choice, gaps = boxes.improve(best, budget)
-        return boxes.outcome(choice, *gaps, as_figure(best.multiplier), left=self.left)
+        return boxes.improved_outcome(best, budget, as_figure(best.multiplier), left=self.left)

@@ -28,11 +28,11 @@ ROUNDS, ROUNDS_NEAR = 3, 2
 """Passes over all boxes, and those where similar boxes were solved before. A budget that does not lie between two multipliers
 then is searched alone.
 """
-NEAR = 10
+NEAR = 25
 """Part of a budget within which the ends must suppress the same, for what is open between them to be little."""
 BESIDE, STEP = 0.008, 12
-"""How far beside the guess for a budget multipliers are tried, as a share of it; and trips of a usual step of the curve, by which
-it is farther where the budget is small.
+"""How far beside the guess for a budget multipliers are tried, as a share of it: more where the known ones are far apart, and
+where a usual step of the curve, of so many trips, is a large part of the budget.
 """
 ROOM_BY_BOX, ROOM = 4, 2**15
 """Corners of the curve that there is room for, by box and in all; budgets that need more are searched alone."""
@@ -91,7 +91,8 @@ def _search_together(
         choice = np.full(len(boxes), PUBLISH, np.int64)
         choice[parts.parted[at, split]] = parts.chosen[at, split]
         multiplier = Fraction(int(parts.p[at]), int(parts.q[at]))
-        yield budget, BoxSolution.at_least(boxes, multiplier, int(parts.a[at]), int(parts.s[at]), choice)
+        published = parts.whole[at, : int(parts.kept[at])]
+        yield budget, BoxSolution.at_least(boxes, multiplier, int(parts.a[at]), int(parts.s[at]), choice, published)
 
 
 class _Tried:
@@ -166,7 +167,7 @@ class _Tried:
             return []
         share = math.log(most / budget) / math.log(most / max(least, 0.5))
         guess = low * (high / low) ** share if low else high * share
-        beside = min(BESIDE + STEP / budget, 0.5)
+        beside = min(BESIDE + STEP / budget + BESIDE * math.log(high / max(low, 1)), 0.5)
         both = math.floor(guess * (1 - beside)), math.ceil(guess * (1 + beside))
         return [p for p in both if low < p < high]
 
