@@ -136,15 +136,19 @@ class BoxSpace:
         from crowdveil.kernels.od.partition import apply_splits, best_splits, published_boxes
 
         whole = np.sort(published_boxes(choice, self.splits)[0] if published is None else published)
+        tried = whole
         while True:
-            gain, split = best_splits(whole, self.cost, self.splits, self.allowed, self.lost_cost, rest)
+            gain, split = best_splits(tried, self.cost, self.splits, self.allowed, self.lost_cost, rest)
             order = np.argsort(-gain, kind="stable")[: np.count_nonzero(gain)]
-            spent = apply_splits(whole[order], split[order], self.splits, choice, rest)
-            before, chosen = whole, choice[whole]
-            parted = chosen != PUBLISH
+            spent = apply_splits(tried[order], split[order], self.splits, choice, rest)
+            # A box that gained nothing gains nothing from fewer trips: only the others and new boxes are tried again.
+            gaining, before = tried[gain > 0], whole
+            parted = choice[gaining] != PUBLISH
             if parted.any():
-                parts, _ = take_slices(self.splits.link_offsets, chosen[parted])
-                whole = np.sort(np.concatenate([whole[~parted], self.splits.link[parts]]))
+                parts, _ = take_slices(self.splits.link_offsets, choice[gaining[parted]])
+                new = self.splits.link[parts]
+                whole = np.sort(np.concatenate([whole[choice[whole] == PUBLISH], new]))
+                tried = np.sort(np.concatenate([gaining[~parted], new]))
             if spent == 0:
                 return before, whole
             rest -= spent
