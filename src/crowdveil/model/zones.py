@@ -147,16 +147,6 @@ class Zones(Tabular):
         """Return the index of a tile by its id, -1 if there is none."""
         return self._index.get(zone_id, -1)
 
-    def begin_with(self, word: str) -> bool:
-        """Return whether the id of any tile begins with a word; asked for every release, and remembered."""
-        if word not in self._begin_with:
-            self._begin_with[word] = any(name.startswith(word) for name in self.ids)
-        return self._begin_with[word]
-
-    @cached_property
-    def _begin_with(self) -> dict[str, bool]:
-        return {}
-
     @cached_property
     def projection(self) -> LocalProjection:
         """Return the projection in which the tiles' meters are measured."""
