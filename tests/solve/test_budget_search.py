@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,12 @@ from crowdveil.methods.od.joint import JointParams, run
 from crowdveil.model.arrays import frozen
 from crowdveil.model.flows import Flows
 from crowdveil.progress import no_progress
+from crowdveil.solve.od import several_budgets
 from crowdveil.solve.od.boxes import BoxSpace
-from crowdveil.solve.od.budget_search import BoxSolution, search_budgets
+from crowdveil.solve.od.budget_search import BoxSolution, search_budget
 from crowdveil.solve.od.kept_boxes import keep_boxes
 from crowdveil.solve.od.region_space import Objective, RegionSpace
+from crowdveil.solve.od.several_budgets import search_budgets
 from crowdveil.synth.profiles import make_profile
 
 MANY = [0, 1, 2, 3, 5, 8, 13, 21, 34]
@@ -58,7 +61,7 @@ def test_partitions_are_those_of_one_search_for_each(objective: Objective, split
     flows = make_profile("nyc", np.random.default_rng(4), 1)
     boxes = BoxSpace.of(flows, 0, getattr(RegionSpace, splits)(flows, objective), 10, objective)
     budgets = [boxes.total * share // 100 for share in SHARES]
-    for near in (None, boxes.solve_for_budget(budgets[2]).multiplier):
+    for near in ([], [boxes.solve_for_budget(budgets[2]).multiplier or Fraction(1)]):
         for budget, found in search_budgets(boxes, budgets, near):
             alone = boxes.solve_for_budget(budget)
             assert isinstance(found, BoxSolution)
@@ -68,6 +71,51 @@ def test_partitions_are_those_of_one_search_for_each(objective: Objective, split
             chosen, gaps = boxes.improve(found, budget)
             alone_chosen, alone_gaps = boxes.improve(alone, budget)
             assert gaps == alone_gaps and boxes.cost_of(chosen) == boxes.cost_of(alone_chosen)
+
+
+@examples(200)
+@given(
+    problem=problems(),
+    k=st.integers(2, 5),
+    budgets=st.lists(st.integers(1, 40), min_size=2, max_size=6),
+    near=st.lists(st.fractions(0, 30, max_denominator=20), max_size=4),
+)
+def test_where_the_search_begins_does_not_matter(
+    problem: Any, k: int, budgets: list[int], near: list[Fraction]
+) -> None:
+    flows, _ = problem
+    boxes = BoxSpace.of(flows, 0, RegionSpace.trees(flows), k)
+    if len(boxes) == 0:
+        return
+    for budget, found in search_budgets(boxes, budgets, near):
+        alone = boxes.solve_for_budget(budget)
+        assert isinstance(found, BoxSolution)
+        assert (found.cost, found.suppressed) == (alone.cost, alone.suppressed)
+        published = [published_boxes(x.choice, boxes.splits)[0] for x in (found, alone)]
+        assert len({int(boxes.cost[kept].sum()) for kept in published} | {found.cost}) == 1
+        assert len({boxes.total - int(boxes.volume[kept].sum()) for kept in published} | {found.suppressed}) == 1
+        assert found.lower_bound(budget) == alone.lower_bound(budget)
+
+
+@pytest.mark.parametrize("limit", [{}, {"MAX_KEY": 2**20}, {"ROOM_BY_BOX": 0, "ROOM": 4}, {"MAX_BUDGETS": 3}])
+def test_budgets_that_need_another_way_have_the_same_partitions(
+    monkeypatch: pytest.MonkeyPatch, limit: dict[str, int]
+) -> None:
+    flows = make_profile("nyc", np.random.default_rng(4), 1)
+    boxes = BoxSpace.of(flows, 0, RegionSpace.trees(flows), 10)
+    budgets = [boxes.total * share // 100 for share in (1, 2, 3, 5, 8, 13, 100)]
+    searched = []
+
+    def alone(*given: Any) -> BoxSolution:
+        searched.append(given[1])
+        return search_budget(*given)
+
+    monkeypatch.setattr(several_budgets, "search_budget", alone)
+    for name, value in limit.items():
+        monkeypatch.setattr(several_budgets, name, value)
+    found = dict(search_budgets(boxes, budgets))
+    assert [found[b].suppressed for b in budgets] == [boxes.solve_for_budget(b).suppressed for b in budgets]  # type: ignore[union-attr]
+    assert len(searched) == (0 if not limit or "MAX_BUDGETS" in limit else len(budgets))
 
 
 def test_a_budget_that_nothing_keeps_fails_alone() -> None:

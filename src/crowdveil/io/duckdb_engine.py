@@ -35,12 +35,16 @@ def engine(
     import duckdb
 
     with scratch_folder() as spill:
-        config = {"memory_limit": memory_limit, "temp_directory": spill, **_NO_EXTENSIONS}
+        config = {
+            "memory_limit": memory_limit,
+            "temp_directory": spill,
+            "threads": str(threads or thread_count()),
+            # The order of rows does not matter, and keeping it costs memory.
+            "preserve_insertion_order": "false",
+            **_NO_EXTENSIONS,
+        }
         connection = duckdb.connect(":memory:", config=config)
         try:
-            # The order of rows does not matter, and keeping it costs memory.
-            connection.execute("SET preserve_insertion_order = false")
-            connection.execute(f"SET threads = {threads or thread_count()}")
             if reading:
                 spellings = (spelling for path in reading for spelling in (path.absolute(), path.resolve()))
                 paths = dict.fromkeys(quote_literal(str(path)) for path in spellings)

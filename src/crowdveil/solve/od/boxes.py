@@ -9,7 +9,16 @@ from fractions import Fraction
 import numpy as np
 
 from crowdveil.errors import InputError, Option
-from crowdveil.kernels.od.structures import ANY_CHOICE, BY_DESTINATION, BY_ORIGIN, SUPPRESS, WHOLE, BoxArrays, Splits
+from crowdveil.kernels.od.structures import (
+    ANY_CHOICE,
+    BY_DESTINATION,
+    BY_ORIGIN,
+    PUBLISH,
+    SUPPRESS,
+    WHOLE,
+    BoxArrays,
+    Splits,
+)
 from crowdveil.model.arrays import Ints, Small, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
@@ -86,7 +95,7 @@ class BoxSpace:
         boxes = BoxArrays(*(frozen(a, np.int64) for a in built))
         o, d, volume = boxes.origin, boxes.destination, boxes.volume
         total, lost_cost = matrix.total, lost_cost_of(objective)
-        check_exact((system.widest if objective != "reconstruction" else 3 * lost_cost) * total)
+        check_exact(most_cost(system, lost_cost, total))
         if objective == "reconstruction":
             cost = box_deviations(matrix, boxes)
         else:
@@ -98,6 +107,11 @@ class BoxSpace:
 
     def __len__(self) -> int:
         return len(self.volume)
+
+    @property
+    def most_cost(self) -> int:
+        """Return a cost that no partition exceeds."""
+        return most_cost(self.system, self.lost_cost, self.total)
 
     def solve_at(self, multiplier: Fraction | None) -> tuple[int, int, Ints]:
         """Return cost, suppressed volume and choices of the best partition at a multiplier; None is infinite."""
@@ -113,20 +127,30 @@ class BoxSpace:
         """Find the best partition within a budget that a multiplier can reach; the search for it begins at `near`."""
         return search_budget(self, budget, near)
 
-    def spend_slack(self, choice: Ints, rest: int) -> Ints:
+    def spend_slack(self, choice: Ints, rest: int, published: Ints | None = None) -> tuple[Ints, Ints]:
         """Split published boxes once more, best gain for a suppressed trip first, as long as `rest` trips last.
 
-        Returns the boxes that are then published.
+        Returns the boxes that are then published, in order: before the last splits, which suppress nothing, and after them.
+        `published` are those at first, where they are known.
         """
         from crowdveil.kernels.od.partition import apply_splits, best_splits, published_boxes
 
+        whole = np.sort(published_boxes(choice, self.splits)[0] if published is None else published)
+        tried = whole
         while True:
-            whole = np.sort(published_boxes(choice, self.splits)[0])
-            gain, split = best_splits(whole, self.cost, self.splits, self.allowed, self.lost_cost, rest)
+            gain, split = best_splits(tried, self.cost, self.splits, self.allowed, self.lost_cost, rest)
             order = np.argsort(-gain, kind="stable")[: np.count_nonzero(gain)]
-            spent = apply_splits(whole[order], split[order], self.splits, choice, rest)
+            spent = apply_splits(tried[order], split[order], self.splits, choice, rest)
+            # A box that gained nothing gains nothing from fewer trips: only the others and new boxes are tried again.
+            gaining, before = tried[gain > 0], whole
+            parted = choice[gaining] != PUBLISH
+            if parted.any():
+                parts, _ = take_slices(self.splits.link_offsets, choice[gaining[parted]])
+                new = self.splits.link[parts]
+                whole = np.sort(np.concatenate([whole[choice[whole] == PUBLISH], new]))
+                tried = np.sort(np.concatenate([gaining[~parted], new]))
             if spent == 0:
-                return whole
+                return before, whole
             rest -= spent
 
     def solve_exactly(self, best: BoxSolution, choice: Ints, budget: int) -> tuple[Ints, bool]:
@@ -184,24 +208,39 @@ class BoxSpace:
 
     def improve(self, best: BoxSolution, budget: int) -> tuple[Ints, tuple[float, float]]:
         """Spend what the best partition of a multiplier left of the budget, and search between multipliers; see `solve`."""
+        choice, _, gaps = self._improved(best, budget)
+        return choice, gaps
+
+    def _improved(self, best: BoxSolution, budget: int) -> tuple[Ints, Ints | None, tuple[float, float]]:
+        """Return what becomes of each box, the published ones in order where they are known, and the gaps; see `improve`."""
         choice = best.choice
-        published = self.spend_slack(choice, budget - best.suppressed)
+        counted, published = self.spend_slack(choice, budget - best.suppressed, best.published)
         bound = best.lower_bound(budget)
-        before = gap_percent(self._cost_of_published(published), bound)
+        before = gap_percent(self._cost_of_published(counted), bound)
         if before <= SMALL_GAP_PERCENT:
-            return choice, (before, before)
+            return choice, published, (before, before)
         choice, exact = self.solve_exactly(best, choice, budget)
         after = 0.0 if exact else gap_percent(self.cost_of(choice), bound)
-        return choice, (after, before)
+        return choice, None, (after, before)
+
+    def improved_outcome(self, best: BoxSolution, budget: int, *facts: float, left: bool) -> StepSolution:
+        """Return what the improved partition publishes, with its gaps before the other facts; see `improve` and `outcome`."""
+        choice, published, gaps = self._improved(best, budget)
+        if left or published is None:
+            return self.outcome(choice, *gaps, *facts, left=left)
+        return self._publish(published, NO_BOXES, *gaps, *facts)
 
     def outcome(self, choice: Ints, *facts: float, left: bool) -> StepSolution:
         """Return what a partition publishes and, if wanted, leaves out."""
         from crowdveil.kernels.od.partition import published_boxes
 
         kept, split = published_boxes(choice, self.splits)
-        kept = np.sort(kept)
+        rest = self.left(np.sort(split), choice)[:2] if left else NO_BOXES
+        return self._publish(np.sort(kept), rest, *facts)
+
+    def _publish(self, kept: Ints, left: tuple[Ints, Ints], *facts: float) -> StepSolution:
         published = (self.origin[kept], self.destination[kept], self.volume[kept], self.crowd[kept])
-        return StepSolution(*published, *(self.left(np.sort(split), choice)[:2] if left else NO_BOXES), np.array(facts))
+        return StepSolution(*published, *left, np.array(facts))
 
     def left(self, split: Ints, choice: Ints) -> tuple[Ints, Ints, Ints]:
         """Return the parts of split boxes that are no boxes themselves, and boxes that may not be published.
@@ -272,6 +311,11 @@ def as_ratio(multiplier: Fraction | None) -> tuple[int, int]:
 def lost_cost_of(objective: Objective) -> int:
     """Return what a suppressed trip costs."""
     return DEVIATION_SCALE if objective == "reconstruction" else 0
+
+
+def most_cost(system: RegionSpace, lost_cost: int, total: int) -> int:
+    """Return a cost that no partition of a matrix exceeds: all of its trips at the largest cost that one can have."""
+    return (3 * lost_cost or system.widest) * total
 
 
 def check_exact(cost: int) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from crowdveil.errors import InputError
 from crowdveil.solve.od.boxes import BoxSpace
-from crowdveil.solve.od.budget_search import BoxSolution, search_budgets
+from crowdveil.solve.od.budget_search import BoxSolution
+from crowdveil.solve.od.several_budgets import search_budgets
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepSolution
 from crowdveil.solve.od.targets import as_figure
 
@@ -43,20 +44,20 @@ class BudgetedSteps:
     left: bool
     solved: Solutions = field(default_factory=dict)
 
-    def begin(self, step: int) -> Fraction | None:
-        """Solve one step; return its multiplier, at which the search begins in all others, which have similar ones.
+    def begin(self, step: int) -> list[Fraction]:
+        """Solve one step; return its multipliers, at which the search begins in all others, which have similar ones.
 
         None where an earlier run has solved it, and the others with it.
         """
         if (step, self.own) in self.solved:
-            return None
+            return []
         try:
-            return self._solve(step, None)
+            return self._solve(step, [])
         except InputError:
-            return None  # its own turn raises the error
+            return []  # its own turn raises the error
 
-    def solve(self, near: Fraction | None, step: int) -> StepSolution:
-        """Return what becomes of a step; the search for its multiplier begins at `near`."""
+    def solve(self, near: Sequence[Fraction], step: int) -> StepSolution:
+        """Return what becomes of a step; the search for its multipliers begins at `near`."""
         if (step, self.own) not in self.solved:
             self._solve(step, near)
         found = self.solved[step, self.own]
@@ -64,24 +65,22 @@ class BudgetedSteps:
             raise found
         return found
 
-    def _solve(self, step: int, near: Fraction | None) -> Fraction | None:
-        """Solve a step for every budget; return the multiplier of the one in the middle."""
+    def _solve(self, step: int, near: Sequence[Fraction]) -> list[Fraction]:
+        """Solve a step for every budget; return their multipliers, by rising budget."""
         boxes = self.boxes_of(step)
         if len(boxes) == 0:
             self.solved.update({(step, key): ALL_SUPPRESSED for key in self.budgets})
-            return None
+            return []
         wanted: dict[int, list[Hashable]] = {}
         for key, max_suppressed in self.budgets.items():
             wanted.setdefault(max_suppressed(boxes.total), []).append(key)
-        multipliers: dict[int, Fraction | None] = {}
-        for budget, found in search_budgets(boxes, list(wanted), near):
+        multipliers: dict[int, Fraction] = {}
+        for budget, found in search_budgets(boxes, wanted, near):
             outcome = found if isinstance(found, InputError) else self._outcome(boxes, found, budget)
             self.solved.update({(step, key): outcome for key in wanted[budget]})
-            if isinstance(found, BoxSolution):
+            if isinstance(found, BoxSolution) and found.multiplier is not None:
                 multipliers[budget] = found.multiplier
-        rising = sorted(multipliers)
-        return multipliers[rising[len(rising) // 2]] if rising else None
+        return [multipliers[budget] for budget in sorted(multipliers)]
 
     def _outcome(self, boxes: BoxSpace, best: BoxSolution, budget: int) -> StepSolution:
-        choice, gaps = boxes.improve(best, budget)
-        return boxes.outcome(choice, *gaps, as_figure(best.multiplier), left=self.left)
+        return boxes.improved_outcome(best, budget, as_figure(best.multiplier), left=self.left)

@@ -1,0 +1,176 @@
+"""Search for the partitions of a map that keep several budgets of suppressed trips, at once.
+
+A pass over the boxes tries several multipliers, for all budgets. Each budget then lies between two that are near each other, and
+its partition is read from the curve of costs there. It does not depend on which multipliers were tried: it is the piece of the
+curve that suppresses most within the budget, as if the budget were searched alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from crowdveil.errors import InputError
+from crowdveil.kernels.od.structures import ANY_CHOICE, PUBLISH
+from crowdveil.solve.od.budget_search import FIRST_GUESS, BoxSolution, search_budget
+
+if TYPE_CHECKING:
+    from crowdveil.kernels.od.cost_curve import Ends
+    from crowdveil.solve.od.boxes import BoxSpace
+
+PARTS = 16
+"""Denominator of the multipliers that are tried; that of the kernels."""
+ROUNDS, ROUNDS_NEAR = 3, 2
+"""Passes over all boxes, and those where similar boxes were solved before. A budget that does not lie between two multipliers
+then is searched alone.
+"""
+NEAR = 25
+"""Part of a budget within which the ends must suppress the same, for what is open between them to be little."""
+BESIDE, STEP = 0.008, 12
+"""How far beside the guess for a budget multipliers are tried, as a share of it: more where the known ones are far apart, and
+where a usual step of the curve, of so many trips, is a large part of the budget.
+"""
+ROOM_BY_BOX, ROOM = 4, 2**15
+"""Corners of the curve that there is room for, by box and in all; budgets that need more are searched alone."""
+FIRST_SPAN = 5
+"""The first multipliers, where none are known, are from 2⁻⁵ to 2⁵ times the first guess."""
+OUTSIDE = 0.15
+"""How far outside known multipliers two more are tried."""
+MAX_KEY = 2**62
+"""Keys of partitions stay below it: they are numbers of 64 bits."""
+MAX_BYTES, MAX_BUDGETS = 2**28, 60
+"""Memory of the keys of budgets that are searched together, and how many: they are bits of a number."""
+
+
+def search_budgets(
+    boxes: BoxSpace, budgets: Iterable[int], near: Sequence[Fraction] = ()
+) -> Iterator[tuple[int, BoxSolution | InputError]]:
+    """Find the best partition within each of several budgets, or the reason that there is none, in any order.
+
+    The search begins at the multipliers `near`, those of similar boxes with about the same budgets.
+    """
+    different = sorted(set(budgets))
+    # Boxes that may not be published, and budgets of nothing, have their own ways: to an infinite multiplier.
+    together = [b for b in different if b > 0] if np.all(boxes.allowed == ANY_CHOICE) else []
+    at_once = min((MAX_BYTES // (8 * len(boxes)) - 2 * FIRST_SPAN) // (2 * ROUNDS), MAX_BUDGETS)
+    alone = set(different)
+    if min(len(together), at_once) > 1:
+        for begin in range(0, len(together), at_once):
+            for budget, found in _search_together(boxes, together[begin : begin + at_once], near):
+                alone.remove(budget)
+                yield budget, found
+    middle = near[len(near) // 2] if near else None
+    for budget in sorted(alone):
+        try:
+            yield budget, search_budget(boxes, budget, middle)
+        except InputError as error:
+            yield budget, error
+
+
+def _search_together(
+    boxes: BoxSpace, budgets: Sequence[int], near: Sequence[Fraction]
+) -> Iterator[tuple[int, BoxSolution]]:
+    """Find the partitions of budgets; those that need another way are left out."""
+    from crowdveil.kernels.od.cost_curve import find_on_curve
+
+    rounds = ROUNDS_NEAR if near else ROUNDS
+    tried = _Tried(boxes, near, rounds, 2 * len(budgets))
+    for _ in range(1, rounds):
+        tried.add(p for budget in budgets for p in tried.guesses(budget))
+    between = {budget: found for budget in budgets if (found := tried.ends(budget)) is not None}
+    ends = tried.read(list(between.values()))
+    enough, parts = find_on_curve(
+        boxes.cost, boxes.splits, ends, np.array(list(between), np.int64), ROOM_BY_BOX * len(boxes) + ROOM
+    )
+    for at, budget in enumerate(between if enough else ()):
+        split = slice(int(parts.splits[at]))
+        choice = np.full(len(boxes), PUBLISH, np.int64)
+        choice[parts.parted[at, split]] = parts.chosen[at, split]
+        multiplier = Fraction(int(parts.p[at]), int(parts.q[at]))
+        published = parts.whole[at, : int(parts.kept[at])]
+        yield budget, BoxSolution.at_least(boxes, multiplier, int(parts.a[at]), int(parts.s[at]), choice, published)
+
+
+class _Tried:
+    """Multipliers that were tried, in parts of a whole one, with what the map suppresses and the keys of all boxes."""
+
+    def __init__(self, boxes: BoxSpace, near: Sequence[Fraction], rounds: int, more: int) -> None:
+        """Try the multipliers to begin with: known ones and two outside of them, or powers of two around a guess.
+
+        There is room for more in the other rounds.
+        """
+        guess = float(FIRST_GUESS) * int(boxes.cost[-1]) / max(int(boxes.volume[-1]), 1)
+        first = [guess * 2.0**power for power in range(-FIRST_SPAN, FIRST_SPAN + 1)]
+        if near:
+            known = [float(multiplier) for multiplier in near]
+            first = [min(known) * (1 - OUTSIDE), *known, max(known) * (1 + OUTSIDE)]
+        self.boxes, self.bits = boxes, boxes.total.bit_length()
+        self.p: list[int] = []
+        self.suppressed: list[int] = []
+        self._places: list[int] = []
+        self._keys = np.empty((rounds, len(boxes), max(len(first), more)), np.int64)
+        self._rounds = 0
+        self.add(map(_in_parts, first))
+
+    def add(self, wanted: Iterable[int]) -> None:
+        """Try multipliers, other than those that were tried and those whose keys would be too large."""
+        from crowdveil.kernels.od.several_multipliers import evaluate_keys
+
+        boxes, keys = self.boxes, self._keys[self._rounds]
+        most = ((MAX_KEY >> self.bits) - PARTS * boxes.most_cost) // max(boxes.total, 1)
+        new = sorted({p for p in wanted if p <= most}.difference(self.p))
+        if not new:
+            return
+        evaluate_keys(boxes.cost, boxes.splits, np.array(new, np.int64), self.bits, keys)
+        self.p += new
+        self.suppressed += (keys[-1, : len(new)] & ((1 << self.bits) - 1)).tolist()
+        self._places += range(self._rounds * keys.size, self._rounds * keys.size + len(new))
+        self._rounds += 1
+
+    def read(self, ends: Sequence[tuple[int, int]]) -> Ends:
+        """Return multipliers and keys of the ends of budgets."""
+        from crowdveil.kernels.od.cost_curve import Ends
+
+        left, right = np.array(ends, np.int64).reshape(-1, 2).T
+        p, place = np.array(self.p, np.int64), np.array(self._places, np.int64)
+        return Ends(self._keys.ravel(), p[left], p[right], place[left], place[right], self._keys.shape[2], self.bits)
+
+    def _around(self, budget: int) -> tuple[int | None, int | None]:
+        """Return the nearest multipliers of which the left one exceeds the budget and the right one keeps it."""
+        over = [at for at, volume in enumerate(self.suppressed) if volume > budget]
+        within = [at for at, volume in enumerate(self.suppressed) if volume <= budget]
+        return max(over, key=self.p.__getitem__, default=None), min(within, key=self.p.__getitem__, default=None)
+
+    def ends(self, budget: int) -> tuple[int, int] | None:
+        """Return which multipliers a budget lies between, 0 twice where all that helps may be suppressed; None if not known."""
+        left, right = self._around(budget)
+        if right is None or (left is None and self.p[right] > 0):
+            return None
+        return right if left is None else left, right
+
+    def guesses(self, budget: int) -> list[int]:
+        """Return multipliers that about suppress the budget; none where those around it are near each other."""
+        left, right = self._around(budget)
+        if left is None or right is None:
+            only = right if left is None else left
+            if only is None or self.p[only] == 0:
+                return []
+            # The volume falls about as steeply as the multiplier rises; beyond 0 there is nothing.
+            guess = self.p[only] * self.suppressed[only] / budget
+            return [math.ceil(1.1 * guess), math.ceil(4 * guess)] if right is None else [math.ceil(0.9 * guess), 0]
+        most, least, low, high = self.suppressed[left], self.suppressed[right], self.p[left], self.p[right]
+        if most - least <= budget // NEAR:
+            return []
+        share = math.log(most / budget) / math.log(most / max(least, 0.5))
+        guess = low * (high / low) ** share if low else high * share
+        beside = min(BESIDE + STEP / budget + BESIDE * math.log(high / max(low, 1)), 0.5)
+        both = math.floor(guess * (1 - beside)), math.ceil(guess * (1 + beside))
+        return [p for p in both if low < p < high]
+
+
+def _in_parts(multiplier: float) -> int:
+    return max(round(multiplier * PARTS), 1)
