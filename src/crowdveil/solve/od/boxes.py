@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from crowdveil.errors import InputError, Option
-from crowdveil.kernels.od.structures import ANY_CHOICE, BY_DESTINATION, BY_ORIGIN, SUPPRESS, WHOLE, BoxArrays, Splits
+from crowdveil.kernels.od.structures import BY_DESTINATION, BY_ORIGIN, SUPPRESS, BoxArrays, Splits
 from crowdveil.model.arrays import Ints, Small, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
@@ -81,20 +81,21 @@ class BoxSpace:
         origins_first: bool = False,
     ) -> BoxSpace:
         """Build the boxes of a time step; with `origins_first`, an origin is only split while its destinations are not."""
+        from crowdveil.kernels.od.partition import box_costs
+
         matrix, (built, splits) = build_bounded_boxes(Matrix.of(data, step, system), k, origins_first=origins_first)
         system = matrix.system
         boxes = BoxArrays(*(frozen(a, np.int64) for a in built))
         o, d, volume = boxes.origin, boxes.destination, boxes.volume
         total, lost_cost = matrix.total, lost_cost_of(objective)
         check_exact((system.widest if objective != "reconstruction" else 3 * lost_cost) * total)
+        at, to = system.origins, system.destinations
+        cost, allowed = box_costs(o, d, volume, at.cost, to.cost, at.small_enough, to.small_enough)
         if objective == "reconstruction":
             cost = box_deviations(matrix, boxes)
-        else:
-            cost = frozen((system.origins.cost[o] + system.destinations.cost[d]) * volume, np.int64)
-        allowed = np.full(len(o), ANY_CHOICE, np.int8)
-        allowed[~(system.origins.small_enough[o] & system.destinations.small_enough[d])] -= WHOLE
         splits = Splits(*(frozen(a, np.int64) for a in splits))
-        return cls(system, o, d, volume, boxes.crowd, cost, splits, frozen(allowed, np.int8), total, lost_cost)
+        figures = frozen(cost, np.int64), splits, frozen(allowed, np.int8)
+        return cls(system, o, d, volume, boxes.crowd, *figures, total, lost_cost)
 
     def __len__(self) -> int:
         return len(self.volume)
@@ -118,16 +119,9 @@ class BoxSpace:
 
         Returns the boxes that are then published.
         """
-        from crowdveil.kernels.od.partition import apply_splits, best_splits, published_boxes
+        from crowdveil.kernels.od.partition import spend_slack
 
-        while True:
-            whole = np.sort(published_boxes(choice, self.splits)[0])
-            gain, split = best_splits(whole, self.cost, self.splits, self.allowed, self.lost_cost, rest)
-            order = np.argsort(-gain, kind="stable")[: np.count_nonzero(gain)]
-            spent = apply_splits(whole[order], split[order], self.splits, choice, rest)
-            if spent == 0:
-                return whole
-            rest -= spent
+        return spend_slack(choice, self.cost, self.splits, self.allowed, self.lost_cost, rest)
 
     def solve_exactly(self, best: BoxSolution, choice: Ints, budget: int) -> tuple[Ints, bool]:
         """Return the cheapest partition within a budget, from the best that a multiplier found, and whether it is known to be.
@@ -199,9 +193,8 @@ class BoxSpace:
         from crowdveil.kernels.od.partition import published_boxes
 
         kept, split = published_boxes(choice, self.splits)
-        kept = np.sort(kept)
         published = (self.origin[kept], self.destination[kept], self.volume[kept], self.crowd[kept])
-        return StepSolution(*published, *(self.left(np.sort(split), choice)[:2] if left else NO_BOXES), np.array(facts))
+        return StepSolution(*published, *(self.left(split, choice)[:2] if left else NO_BOXES), np.array(facts))
 
     def left(self, split: Ints, choice: Ints) -> tuple[Ints, Ints, Ints]:
         """Return the parts of split boxes that are no boxes themselves, and boxes that may not be published.
