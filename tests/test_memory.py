@@ -36,7 +36,8 @@ def _faults(how: str, **variables: str) -> tuple[str, int]:
 
 @pytest.mark.skipif(not keep_freed_memory(), reason="only glibc is asked to keep memory")
 def test_arrays_come_from_memory_that_was_freed_before() -> None:
-    assert _faults("keep") == ("True", pytest.approx(0, abs=500))
+    kept, faults = _faults("keep")
+    assert kept == "True" and faults < 500
     assert _faults("default")[1] > 10_000
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from crowdveil.errors import InputError
+from crowdveil.model.arrays import Floats, Ints
 from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.solve.od.budget_search import BoxSolution, search_budgets
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepSolution
@@ -17,6 +21,10 @@ Budget = Callable[[int], int]
 """How many trips of a time step may be suppressed, from the number of its trips."""
 Solutions = dict[tuple[int, Hashable], StepSolution | InputError]
 """What becomes of a time step within a budget, by the step and the key of the budget; or why nothing can."""
+QUANTILES, MIDDLE, MANY = (0.05, 0.2, 0.5, 0.8, 0.95), (0.5,), 200
+"""Steps that are solved before all others, one after the other, by their place in the order of trips: several of many steps."""
+BELOW = 0.95
+"""Part of the expected multiplier that a search begins at: one that is too small settles boxes at once, one too large does not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,22 +51,30 @@ class BudgetedSteps:
     left: bool
     solved: Solutions = field(default_factory=dict)
 
-    def begin(self, step: int) -> Fraction | None:
-        """Solve one step; return its multiplier, at which the search begins in all others, which have similar ones.
+    def begin(self, volumes: Ints) -> Floats | None:
+        """Solve a few steps, from their trips; return for every step a multiplier near its own, where the search begins.
 
-        None where an earlier run has solved it, and the others with it.
+        Multipliers of steps with about as many trips are alike. None where an earlier run has solved the steps, or no step has a
+        multiplier.
         """
-        if (step, self.own) in self.solved:
+        places = np.array(QUANTILES if len(volumes) >= MANY else MIDDLE)
+        chosen = np.argsort(volumes, kind="stable")[(len(volumes) * places).astype(np.int64)].tolist()
+        if all((step, self.own) in self.solved for step in chosen):
             return None
-        try:
-            return self._solve(step, None)
-        except InputError:
-            return None  # its own turn raises the error
+        found: dict[int, float] = {}
+        near: Fraction | None = None
+        for step in dict.fromkeys(chosen):
+            with suppress(InputError):  # its own turn raises the error
+                near = self._solve(step, near) or near
+                if near is not None:
+                    found[int(volumes[step])] = float(near)
+        rising = sorted(found)
+        return BELOW * np.interp(volumes, rising, [found[volume] for volume in rising]) if found else None
 
-    def solve(self, near: Fraction | None, step: int) -> StepSolution:
-        """Return what becomes of a step; the search for its multiplier begins at `near`."""
+    def solve(self, near: Floats | None, step: int) -> StepSolution:
+        """Return what becomes of a step; `near` has the multiplier of each step where its search begins."""
         if (step, self.own) not in self.solved:
-            self._solve(step, near)
+            self._solve(step, None if near is None else Fraction(float(near[step])))
         found = self.solved[step, self.own]
         if isinstance(found, InputError):
             raise found
