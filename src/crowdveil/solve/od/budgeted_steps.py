@@ -24,7 +24,7 @@ Solutions = dict[tuple[int, Hashable], StepSolution | InputError]
 QUANTILES, MIDDLE, MANY = (0.05, 0.2, 0.5, 0.8, 0.95), (0.5,), 200
 """Steps that are solved before all others, one after the other, by their place in the order of trips: several of many steps."""
 BELOW = 0.95
-"""Part of the expected multiplier that a search begins at: one that is too small settles boxes at once, one too large does not."""
+"""Part of the expected multiplier that a search begins at: one too small settles boxes at once, one too large does not."""
 
 
 @dataclass(frozen=True, eq=False)
