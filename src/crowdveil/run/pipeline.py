@@ -13,7 +13,6 @@ from crowdveil.guarantees.base import require_checked
 from crowdveil.interrupts import interrupted
 from crowdveil.io.notes import ReadNotes
 from crowdveil.measures.rounding import round_down_to_groups
-from crowdveil.memory import keep_freed_memory
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress, Stage, no_progress
@@ -98,7 +97,6 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
             raise ParameterError(
                 Option(option), f"it is for an audit; name a ledger with {Option('ledger')}, or leave it out."
             )
-    keep_freed_memory()
     try:
         with _backend(spec, request.spark, stage) as backend:
             return run_stages(spec, backend, progress, stage)
