@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crowdveil.kernels._jit import end_if_stopped, kernel
-from crowdveil.kernels._types import Floats, Ints, Mask, Small
+from crowdveil.kernels._types import Floats, Ints, Small
 from crowdveil.kernels.od.exact_compare import sign_at
 from crowdveil.kernels.od.multiplier_search import FOUND, GO_ON, KNOWN, LEFT, RIGHT, TRIED, P, Q, judge
 from crowdveil.kernels.od.structures import ANY_CHOICE, PUBLISH, SUPPRESS, WHOLE, SearchArrays, Splits
@@ -187,8 +187,7 @@ def spend_slack(choice: Ints, cost: Ints, splits: Splits, allowed: Small, lost_c
     n = len(choice)
     gain, best, heap = np.empty(n, np.float64), np.empty(n, np.int64), np.empty(n, np.int64)
     while True:
-        end_if_stopped()
-        whole = published_boxes(choice, splits)[0]
+        whole, _ = published_boxes(choice, splits)
         size = 0
         for i in whole:
             gain[i] = 0.0
@@ -204,33 +203,21 @@ def spend_slack(choice: Ints, cost: Ints, splits: Splits, allowed: Small, lost_c
                     gain[i], best[i] = worth, split
             heap[size] = i
             size += gain[i] > 0
-        for at in range(size // 2 - 1, -1, -1):
-            _sink(heap, size, at, gain)
-        spent = 0
+        spent, at = 0, size // 2
         while size > 0:
-            i = heap[0]
-            size -= 1
-            heap[0] = heap[size]
-            _sink(heap, size, 0, gain)
-            if lost[best[i]] <= rest - spent:
-                choice[i] = best[i]
-                spent += lost[best[i]]
-                for e in range(link_offsets[best[i]], link_offsets[best[i] + 1]):
-                    choice[link[e]] = PUBLISH
+            if at > 0:
+                at -= 1  # not yet a heap
+            else:
+                i = heap[0]
+                size -= 1
+                heap[0] = heap[size]
+                split = best[i]
+                if lost[split] <= rest - spent:
+                    choice[i] = split
+                    spent += lost[split]
+                    for e in range(link_offsets[split], link_offsets[split + 1]):
+                        choice[link[e]] = PUBLISH
+            _sink(heap, size, at, gain)  # called in one place: it is compiled into each
         if spent == 0:
             return whole
         rest -= spent
-
-
-@kernel
-def box_costs(
-    origin: Ints, destination: Ints, volume: Ints, o_cost: Ints, d_cost: Ints, o_small: Mask, d_small: Mask
-) -> tuple[Ints, Small]:
-    """Return what each box costs, and what it may do: it may not stay whole if one of its regions is too large."""
-    n = len(origin)
-    cost, allowed = np.empty(n, np.int64), np.empty(n, np.int8)
-    for i in range(n):
-        o, d = origin[i], destination[i]
-        cost[i] = (o_cost[o] + d_cost[d]) * volume[i]
-        allowed[i] = ANY_CHOICE if o_small[o] and d_small[d] else ANY_CHOICE - WHOLE
-    return cost, allowed

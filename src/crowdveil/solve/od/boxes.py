@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from crowdveil.errors import InputError, Option
-from crowdveil.kernels.od.structures import BY_DESTINATION, BY_ORIGIN, SUPPRESS, BoxArrays, Splits
+from crowdveil.kernels.od.structures import ANY_CHOICE, BY_DESTINATION, BY_ORIGIN, SUPPRESS, WHOLE, BoxArrays, Splits
 from crowdveil.model.arrays import Ints, Small, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
@@ -81,18 +81,19 @@ class BoxSpace:
         origins_first: bool = False,
     ) -> BoxSpace:
         """Build the boxes of a time step; with `origins_first`, an origin is only split while its destinations are not."""
-        from crowdveil.kernels.od.partition import box_costs
-
         matrix, (built, splits) = build_bounded_boxes(Matrix.of(data, step, system), k, origins_first=origins_first)
         system = matrix.system
         boxes = BoxArrays(*(frozen(a, np.int64) for a in built))
         o, d, volume = boxes.origin, boxes.destination, boxes.volume
         total, lost_cost = matrix.total, lost_cost_of(objective)
         check_exact((system.widest if objective != "reconstruction" else 3 * lost_cost) * total)
-        at, to = system.origins, system.destinations
-        cost, allowed = box_costs(o, d, volume, at.cost, to.cost, at.small_enough, to.small_enough)
         if objective == "reconstruction":
             cost = box_deviations(matrix, boxes)
+        else:
+            cost = (system.origins.cost.take(o) + system.destinations.cost.take(d)) * volume
+        allowed = np.full(len(o), ANY_CHOICE, np.int8)
+        if not (system.origins.all_small_enough and system.destinations.all_small_enough):
+            allowed[~(system.origins.small_enough[o] & system.destinations.small_enough[d])] -= WHOLE
         splits = Splits(*(frozen(a, np.int64) for a in splits))
         figures = frozen(cost, np.int64), splits, frozen(allowed, np.int8)
         return cls(system, o, d, volume, boxes.crowd, *figures, total, lost_cost)
