@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import ctypes
+import platform
+import subprocess
+import sys
 
 import pytest
 
@@ -22,4 +25,25 @@ def test_large_arrays_are_mapped_where_the_library_can(monkeypatch: pytest.Monke
         memory.map_large_arrays.__wrapped__()
     monkeypatch.setattr(memory.sys, "platform", "win32")
     memory.map_large_arrays.__wrapped__()
-    assert calls == [(-3, memory.LARGE_BYTES)]
+    assert calls == [(-3, memory.LARGE_BYTES), (-1, memory.KEPT_BYTES)]
+
+
+FAULTS = """
+import resource
+import numpy as np
+from crowdveil.io.memory import map_large_arrays
+
+map_large_arrays()
+for turn in range(60):
+    if turn == 10:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    arrays = [np.ones(2**17) for _ in range(4)]  # 1 MiB each
+    del arrays
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is asked to keep memory")
+def test_small_arrays_come_from_memory_that_was_freed_before() -> None:
+    done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 500  # 50,000 if every array got new pages

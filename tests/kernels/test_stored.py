@@ -169,3 +169,21 @@ def test_modules_of_kernels_are_imported_without_numba() -> None:
         "sys.exit('numba' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ))
+
+
+def test_quick_keys_differ_where_keys_do() -> None:
+    numbers: Any = np.arange(4)
+    frozen: Any = np.arange(4.0)
+    frozen.flags.writeable = False
+    every: list[Any] = [
+        numbers, frozen, numbers[::2], numbers.reshape(2, 2), numbers.reshape(2, 2).T, np.ones((2, 2, 2), np.int64),
+        numbers.astype(np.int32), numbers * 1.0, numbers.astype(">i8"), 1, 1.0, True, 2**63, np.int32(1), np.float32(1),
+        _Pair(numbers * 1.0, 8), _Pair(frozen, 8), _Pair(numbers, 8), _Nested(_Pair(frozen, 8), 1.5), "text", None,
+    ]  # fmt: skip
+    of_quick: dict[Any, Any] = {}
+    for value in every:
+        key, quick = _stored.key_of([value]), _stored.quick_key([value])
+        assert (quick is None) <= (key is None)
+        if quick is not None:
+            assert of_quick.setdefault(quick, key) == key
+    assert len(set(of_quick.values())) == len({_stored.key_of([value]) for value in every})

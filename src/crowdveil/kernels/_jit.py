@@ -72,16 +72,18 @@ class Kernel:
         self.inner = bool(options.get("no_cpython_wrapper"))
         self.loaded: list[list[Any]] = []
         """Types that code from the disk was taken for."""
+        self._code: dict[_stored.Key, Callable[..., Any]] = {}
         self._ready: dict[_stored.Key, Callable[..., Any]] = {}
+        """The same by quick keys, of which several may have the same code."""
         self._count = function.__code__.co_argcount
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         """Run the kernel."""
         if named or len(given) != self._count:
             given = self._in_order(given, named)
-        key = _stored.key_of(given)
-        call = self._ready.get(key) if key is not None else None
-        return (call or self._prepared(key))(*given)
+        quick = _stored.quick_key(given)
+        call = self._ready.get(quick) if quick is not None else None
+        return (call or self._prepared(quick, given))(*given)
 
     def __getattr__(self, name: str) -> Any:
         """Return what numba's object of the kernel has: statistics, signatures, its file."""
@@ -105,15 +107,17 @@ class Kernel:
         except (KeyError, OSError):
             return None
 
-    def _prepared(self, key: _stored.Key | None) -> Callable[..., Any]:
+    def _prepared(self, quick: _stored.Key | None, given: tuple[Any, ...]) -> Callable[..., Any]:
         if self.inner:
             raise TypeError(f"{self.py_func.__name__} can be called by kernels alone; name it without _, as a kernel.")
         with _lock:
-            if key is None:
+            key = _stored.key_of(given)
+            if key is None or quick is None:
                 return self.compiled  # type: ignore[no-any-return]
-            if key not in self._ready:
-                self._ready[key] = self._from_disk(key) or self.compiled
-            return self._ready[key]
+            if key not in self._code:
+                self._code[key] = self._from_disk(key) or self.compiled
+            self._ready[quick] = self._code[key]
+            return self._code[key]
 
     def _from_disk(self, key: _stored.Key) -> Callable[..., Any] | None:
         if self.stamp is None:

@@ -82,6 +82,34 @@ def key_of(values: Iterable[Any]) -> Key | None:
     return tuple(parts)
 
 
+def quick_key(values: Iterable[Any]) -> Key | None:
+    """Return a key of arguments that is made in less time: it differs wherever `key_of` does.
+
+    Every call of a kernel makes one. It has all flags of arrays, also those that compiled code does not depend on.
+    """
+    parts: list[Any] = []
+    add = parts.append
+    for value in values:
+        kind = type(value)
+        if kind is np.ndarray:
+            add(value.dtype)
+            add(value.ndim)
+            add(value.flags.num)
+        elif kind in _SCALARS:
+            if kind is int and value.bit_length() > 63:
+                return None
+            add(kind)
+        elif hasattr(kind, "_fields"):
+            inner = quick_key(value)
+            if inner is None:
+                return None
+            add(kind)  # says how many fields follow
+            parts += inner
+        else:
+            return None
+    return tuple(parts)
+
+
 def described(key: Key) -> list[Any]:
     """Return a key as JSON can hold it, in the form that `_compiler.description` gives of numba's types."""
     found: list[Any] = []

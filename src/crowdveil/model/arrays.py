@@ -116,9 +116,10 @@ def sorted_distinct(values: Ints) -> Ints:
 
 def slice_sums(offsets: Ints, values: Ints) -> Ints:
     """Return the sum of the values of each slice."""
-    before = np.zeros(len(values) + 1, np.int64)
-    np.cumsum(values, out=before[1:])
-    sums: Ints = np.diff(before[offsets])
+    sums = np.zeros(len(offsets) - 1, np.int64)
+    some = np.flatnonzero(offsets[1:] > offsets[:-1])
+    if len(some):  # each sum ends where the next slice with values begins
+        sums[some] = np.add.reduceat(values[: offsets[-1]], offsets[some], dtype=np.int64)
     return sums
 
 

@@ -137,72 +137,87 @@ def search(
 
 @kernel
 def published_boxes(choice: Ints, splits: Splits) -> tuple[Ints, Ints]:
-    """Return the boxes that stay whole and those that are split, from the last box (the whole map) down."""
+    """Return the boxes that stay whole and those that are split, of the last box (the whole map); both rise."""
     link_offsets, link = splits.link_offsets, splits.link
     n = len(choice)
-    stack = np.empty(n, np.int64)
-    kept = np.empty(n, np.int64)
-    split = np.empty(n, np.int64)
-    stack[0] = n - 1
-    depth, found, parted = 1, 0, 0
-    while depth > 0:
-        depth -= 1
-        i = stack[depth]
-        if choice[i] == PUBLISH:
+    reached = np.zeros(n, np.bool_)
+    kept, split = np.empty(n, np.int64), np.empty(n, np.int64)
+    reached[n - 1] = True
+    found, parted = n, n
+    for i in range(n - 1, -1, -1):  # boxes come after those that they are split into
+        if not reached[i]:
+            continue
+        how = choice[i]
+        if how == PUBLISH:
+            found -= 1
             kept[found] = i
-            found += 1
-        elif choice[i] != SUPPRESS:
+        elif how != SUPPRESS:
+            parted -= 1
             split[parted] = i
-            parted += 1
-            for e in range(link_offsets[choice[i]], link_offsets[choice[i] + 1]):
-                stack[depth] = link[e]
-                depth += 1
-    return kept[:found].copy(), split[:parted].copy()
+            for e in range(link_offsets[how], link_offsets[how + 1]):
+                reached[link[e]] = True
+    return kept[found:].copy(), split[parted:].copy()
 
 
 @kernel
-def best_splits(
-    whole: Ints,
-    cost: Ints,
-    splits: Splits,
-    allowed: Small,
-    lost_cost: int,
-    rest: int,
-) -> tuple[Floats, Ints]:
-    """Return, for each whole box, the gain of its best split within `rest` trips and that split.
+def _sink(heap: Ints, size: int, at: int, gain: Floats) -> None:
+    """Move an entry of a heap down to its place; the box with the largest gain is on top, of equal ones the first."""
+    box = heap[at]
+    while 2 * at + 1 < size:
+        below = 2 * at + 1
+        if below + 1 < size:
+            left, right = heap[below], heap[below + 1]
+            below += gain[right] > gain[left] or (gain[right] == gain[left] and right < left)
+        other = heap[below]
+        if gain[other] < gain[box] or (gain[other] == gain[box] and box < other):
+            break
+        heap[at] = other
+        at = below
+    heap[at] = box
 
-    The best split into whole boxes is the one that saves most cost for a suppressed trip.
+
+@kernel
+def spend_slack(choice: Ints, cost: Ints, splits: Splits, allowed: Small, lost_cost: int, rest: int) -> Ints:
+    """Split published boxes once more, best gain for a suppressed trip first, as long as `rest` trips last.
+
+    Of each box the split into whole boxes counts that saves most cost for a suppressed trip. Boxes that come of it are split
+    again, until nothing more is suppressed. `choice` is changed; returns the boxes that are then published.
     """
     offsets, kind, lost, link_offsets, link = splits
-    gain = np.zeros(len(whole), np.float64)
-    best = np.full(len(whole), PUBLISH, np.int64)
-    for at in range(len(whole)):
-        i = whole[at]
-        for split in range(offsets[i], offsets[i + 1]):
-            if lost[split] > rest or not allowed[i] & kind[split]:
-                continue
-            after, may = 0, True
-            for e in range(link_offsets[split], link_offsets[split + 1]):
-                after += cost[link[e]]
-                may &= (allowed[link[e]] & WHOLE) > 0
-            worth = (cost[i] - after - lost_cost * lost[split]) / max(lost[split], 1)
-            if may and worth > gain[at]:
-                gain[at] = worth
-                best[at] = split
-    return gain, best
-
-
-@kernel
-def apply_splits(boxes: Ints, chosen: Ints, splits: Splits, choice: Ints, rest: int) -> int:
-    """Split boxes in the order given as long as `rest` trips last; return the volume that this suppressed."""
-    lost, link_offsets, link = splits.lost, splits.link_offsets, splits.link
-    spent = 0
-    for at in range(len(boxes)):
-        split = chosen[at]
-        if lost[split] > rest - spent:
-            continue
-        choice[boxes[at]] = split
-        spent += lost[split]
-        for e in range(link_offsets[split], link_offsets[split + 1]):
-            choice[link[e]] = PUBLISH
-    return spent
+    n = len(choice)
+    gain, best, heap = np.empty(n, np.float64), np.empty(n, np.int64), np.empty(n, np.int64)
+    while True:
+        whole, _ = published_boxes(choice, splits)
+        size = 0
+        for i in whole:
+            gain[i] = 0.0
+            for split in range(offsets[i], offsets[i + 1]):
+                if lost[split] > rest or not allowed[i] & kind[split]:
+                    continue
+                after, may = 0, True
+                for e in range(link_offsets[split], link_offsets[split + 1]):
+                    after += cost[link[e]]
+                    may &= (allowed[link[e]] & WHOLE) > 0
+                worth = (cost[i] - after - lost_cost * lost[split]) / max(lost[split], 1)
+                if may and worth > gain[i]:
+                    gain[i], best[i] = worth, split
+            heap[size] = i
+            size += gain[i] > 0
+        spent, at = 0, size // 2
+        while size > 0:
+            if at > 0:
+                at -= 1  # not yet a heap
+            else:
+                i = heap[0]
+                size -= 1
+                heap[0] = heap[size]
+                split = best[i]
+                if lost[split] <= rest - spent:
+                    choice[i] = split
+                    spent += lost[split]
+                    for e in range(link_offsets[split], link_offsets[split + 1]):
+                        choice[link[e]] = PUBLISH
+            _sink(heap, size, at, gain)  # called in one place: it is compiled into each
+        if spent == 0:
+            return whole
+        rest -= spent

@@ -170,8 +170,8 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
         budgets = {run: run.max_suppressed for run in alike}
         solved = kept.solutions.setdefault(_without_budget(params), {}) if kept else {}
         steps = BudgetedSteps(boxes_of, budgets, params, params.aggregate_small, solved)
-        largest = int(np.argmax(slice_sums(data.offsets, data.volume)))
-        return partial(steps.solve, steps.begin(largest) if data.steps > 1 else [])
+        near = steps.begin(slice_sums(data.offsets, data.volume)) if data.steps > 1 else []
+        return partial(steps.solve, near)
 
     steps = StepRange(params.k, system, solver, params.reporting, partial(summarize_diagnostics, params))
     return solve_steps(data, steps, progress)

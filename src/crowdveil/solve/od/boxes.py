@@ -13,7 +13,6 @@ from crowdveil.kernels.od.structures import (
     ANY_CHOICE,
     BY_DESTINATION,
     BY_ORIGIN,
-    PUBLISH,
     SUPPRESS,
     WHOLE,
     BoxArrays,
@@ -99,11 +98,13 @@ class BoxSpace:
         if objective == "reconstruction":
             cost = box_deviations(matrix, boxes)
         else:
-            cost = frozen((system.origins.cost[o] + system.destinations.cost[d]) * volume, np.int64)
+            cost = (system.origins.cost.take(o) + system.destinations.cost.take(d)) * volume
         allowed = np.full(len(o), ANY_CHOICE, np.int8)
-        allowed[~(system.origins.small_enough[o] & system.destinations.small_enough[d])] -= WHOLE
+        if not (system.origins.all_small_enough and system.destinations.all_small_enough):
+            allowed[~(system.origins.small_enough[o] & system.destinations.small_enough[d])] -= WHOLE
         splits = Splits(*(frozen(a, np.int64) for a in splits))
-        return cls(system, o, d, volume, boxes.crowd, cost, splits, frozen(allowed, np.int8), total, lost_cost)
+        figures = frozen(cost, np.int64), splits, frozen(allowed, np.int8)
+        return cls(system, o, d, volume, boxes.crowd, *figures, total, lost_cost)
 
     def __len__(self) -> int:
         return len(self.volume)
@@ -127,31 +128,14 @@ class BoxSpace:
         """Find the best partition within a budget that a multiplier can reach; the search for it begins at `near`."""
         return search_budget(self, budget, near)
 
-    def spend_slack(self, choice: Ints, rest: int, published: Ints | None = None) -> tuple[Ints, Ints]:
+    def spend_slack(self, choice: Ints, rest: int) -> Ints:
         """Split published boxes once more, best gain for a suppressed trip first, as long as `rest` trips last.
 
-        Returns the boxes that are then published, in order: before the last splits, which suppress nothing, and after them.
-        `published` are those at first, where they are known.
+        Returns the boxes that are then published.
         """
-        from crowdveil.kernels.od.partition import apply_splits, best_splits, published_boxes
+        from crowdveil.kernels.od.partition import spend_slack
 
-        whole = np.sort(published_boxes(choice, self.splits)[0] if published is None else published)
-        tried = whole
-        while True:
-            gain, split = best_splits(tried, self.cost, self.splits, self.allowed, self.lost_cost, rest)
-            order = np.argsort(-gain, kind="stable")[: np.count_nonzero(gain)]
-            spent = apply_splits(tried[order], split[order], self.splits, choice, rest)
-            # A box that gained nothing gains nothing from fewer trips: only the others and new boxes are tried again.
-            gaining, before = tried[gain > 0], whole
-            parted = choice[gaining] != PUBLISH
-            if parted.any():
-                parts, _ = take_slices(self.splits.link_offsets, choice[gaining[parted]])
-                new = self.splits.link[parts]
-                whole = np.sort(np.concatenate([whole[choice[whole] == PUBLISH], new]))
-                tried = np.sort(np.concatenate([gaining[~parted], new]))
-            if spent == 0:
-                return before, whole
-            rest -= spent
+        return spend_slack(choice, self.cost, self.splits, self.allowed, self.lost_cost, rest)
 
     def solve_exactly(self, best: BoxSolution, choice: Ints, budget: int) -> tuple[Ints, bool]:
         """Return the cheapest partition within a budget, from the best that a multiplier found, and whether it is known to be.
@@ -208,39 +192,23 @@ class BoxSpace:
 
     def improve(self, best: BoxSolution, budget: int) -> tuple[Ints, tuple[float, float]]:
         """Spend what the best partition of a multiplier left of the budget, and search between multipliers; see `solve`."""
-        choice, _, gaps = self._improved(best, budget)
-        return choice, gaps
-
-    def _improved(self, best: BoxSolution, budget: int) -> tuple[Ints, Ints | None, tuple[float, float]]:
-        """Return what becomes of each box, the published ones in order where they are known, and the gaps; see `improve`."""
         choice = best.choice
-        counted, published = self.spend_slack(choice, budget - best.suppressed, best.published)
+        published = self.spend_slack(choice, budget - best.suppressed)
         bound = best.lower_bound(budget)
-        before = gap_percent(self._cost_of_published(counted), bound)
+        before = gap_percent(self._cost_of_published(published), bound)
         if before <= SMALL_GAP_PERCENT:
-            return choice, published, (before, before)
+            return choice, (before, before)
         choice, exact = self.solve_exactly(best, choice, budget)
         after = 0.0 if exact else gap_percent(self.cost_of(choice), bound)
-        return choice, None, (after, before)
-
-    def improved_outcome(self, best: BoxSolution, budget: int, *facts: float, left: bool) -> StepSolution:
-        """Return what the improved partition publishes, with its gaps before the other facts; see `improve` and `outcome`."""
-        choice, published, gaps = self._improved(best, budget)
-        if left or published is None:
-            return self.outcome(choice, *gaps, *facts, left=left)
-        return self._publish(published, NO_BOXES, *gaps, *facts)
+        return choice, (after, before)
 
     def outcome(self, choice: Ints, *facts: float, left: bool) -> StepSolution:
         """Return what a partition publishes and, if wanted, leaves out."""
         from crowdveil.kernels.od.partition import published_boxes
 
         kept, split = published_boxes(choice, self.splits)
-        rest = self.left(np.sort(split), choice)[:2] if left else NO_BOXES
-        return self._publish(np.sort(kept), rest, *facts)
-
-    def _publish(self, kept: Ints, left: tuple[Ints, Ints], *facts: float) -> StepSolution:
         published = (self.origin[kept], self.destination[kept], self.volume[kept], self.crowd[kept])
-        return StepSolution(*published, *left, np.array(facts))
+        return StepSolution(*published, *(self.left(split, choice)[:2] if left else NO_BOXES), np.array(facts))
 
     def left(self, split: Ints, choice: Ints) -> tuple[Ints, Ints, Ints]:
         """Return the parts of split boxes that are no boxes themselves, and boxes that may not be published.

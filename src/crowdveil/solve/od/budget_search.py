@@ -33,8 +33,6 @@ class BoxSolution:
         What becomes of each box.
     lost_cost
         What a suppressed trip costs.
-    published
-        The boxes that are published whole, in any order; None where they are to be read from `choice`.
     """
 
     multiplier: Fraction | None
@@ -42,17 +40,10 @@ class BoxSolution:
     suppressed: int
     choice: Ints
     lost_cost: int = 0
-    published: Ints | None = None
 
     @classmethod
     def at_least(
-        cls,
-        boxes: BoxSpace,
-        multiplier: Fraction | None,
-        cost: int,
-        suppressed: int,
-        choice: Ints,
-        published: Ints | None = None,
+        cls, boxes: BoxSpace, multiplier: Fraction | None, cost: int, suppressed: int, choice: Ints
     ) -> BoxSolution:
         """Return the partition of a multiplier; that of a higher one where a suppressed trip is worth more than the budget asks
         for, so that less is suppressed than may be.
@@ -60,7 +51,7 @@ class BoxSolution:
         lost_cost = boxes.lost_cost
         if multiplier is not None and multiplier < lost_cost:
             return cls(Fraction(lost_cost), *boxes.solve_at(Fraction(lost_cost)), lost_cost)
-        return cls(multiplier, cost, suppressed, choice, lost_cost, published)
+        return cls(multiplier, cost, suppressed, choice, lost_cost)
 
     def lower_bound(self, budget: int) -> Fraction:
         """Return a cost that no partition within the budget goes below, with what suppressed trips cost."""

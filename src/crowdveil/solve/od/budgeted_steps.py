@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from crowdveil.errors import InputError
+from crowdveil.model.arrays import Floats, Ints
 from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.solve.od.budget_search import BoxSolution
 from crowdveil.solve.od.several_budgets import search_budgets
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepSolution
 from crowdveil.solve.od.targets import as_figure
 
+Multipliers = list[Floats]
+"""For each budget, rising, a multiplier of each time step."""
 Budget = Callable[[int], int]
 """How many trips of a time step may be suppressed, from the number of its trips."""
 Solutions = dict[tuple[int, Hashable], StepSolution | InputError]
 """What becomes of a time step within a budget, by the step and the key of the budget; or why nothing can."""
+QUANTILES, MIDDLE, MANY = (0.05, 0.2, 0.5, 0.8, 0.95), (0.5,), 200
+"""Steps that are solved before all others, one after the other, by their place in the order of trips: several of many steps."""
+BELOW = 0.95
+"""Part of the expected multiplier that a search begins at: one too small settles boxes at once, one too large does not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,22 +54,32 @@ class BudgetedSteps:
     left: bool
     solved: Solutions = field(default_factory=dict)
 
-    def begin(self, step: int) -> list[Fraction]:
-        """Solve one step; return its multipliers, at which the search begins in all others, which have similar ones.
+    def begin(self, volumes: Ints) -> Multipliers:
+        """Solve a few steps, from their trips; return for every step multipliers near its own, where the search begins.
 
-        None where an earlier run has solved it, and the others with it.
+        Multipliers of steps with about as many trips are alike. Empty where an earlier run has solved the steps, or no step has
+        a multiplier.
         """
-        if (step, self.own) in self.solved:
+        places = np.array(QUANTILES if len(volumes) >= MANY else MIDDLE)
+        chosen = np.argsort(volumes, kind="stable")[(len(volumes) * places).astype(np.int64)].tolist()
+        if all((step, self.own) in self.solved for step in chosen):
             return []
-        try:
-            return self._solve(step, [])
-        except InputError:
-            return []  # its own turn raises the error
+        found: dict[int, list[float]] = {}
+        near: list[Fraction] = []
+        for step in dict.fromkeys(chosen):
+            with suppress(InputError):  # its own turn raises the error
+                near = self._solve(step, near) or near
+                found[int(volumes[step])] = [float(multiplier) for multiplier in near]
+        # Small steps may have the same budget several times.
+        most = max(map(len, found.values()), default=0)
+        rising = sorted(volume for volume, multipliers in found.items() if len(multipliers) == most)
+        by_budget = zip(*(found[volume] for volume in rising), strict=True)
+        return [BELOW * np.interp(volumes, rising, of_budget) for of_budget in by_budget]
 
-    def solve(self, near: Sequence[Fraction], step: int) -> StepSolution:
-        """Return what becomes of a step; the search for its multipliers begins at `near`."""
+    def solve(self, near: Multipliers, step: int) -> StepSolution:
+        """Return what becomes of a step; `near` has the multipliers of each step where its search begins."""
         if (step, self.own) not in self.solved:
-            self._solve(step, near)
+            self._solve(step, [Fraction(float(of_budget[step])) for of_budget in near])
         found = self.solved[step, self.own]
         if isinstance(found, InputError):
             raise found
@@ -83,4 +103,5 @@ class BudgetedSteps:
         return [multipliers[budget] for budget in sorted(multipliers)]
 
     def _outcome(self, boxes: BoxSpace, best: BoxSolution, budget: int) -> StepSolution:
-        return boxes.improved_outcome(best, budget, as_figure(best.multiplier), left=self.left)
+        choice, gaps = boxes.improve(best, budget)
+        return boxes.outcome(choice, *gaps, as_figure(best.multiplier), left=self.left)

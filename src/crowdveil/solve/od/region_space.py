@@ -70,6 +70,11 @@ class RegionSide:
         return cls(regions, frozen(cost, np.int64), frozen(large_enough, np.bool_), frozen(small_enough, np.bool_))
 
     @cached_property
+    def all_small_enough(self) -> bool:
+        """Return whether every region is small enough to be published."""
+        return bool(self.small_enough.all())
+
+    @cached_property
     def anchor(self) -> Ints:
         """Return the lowest node above each leaf of a tree that is large enough; the root where none is."""
         tree = self.tree

@@ -91,8 +91,7 @@ def _search_together(
         choice = np.full(len(boxes), PUBLISH, np.int64)
         choice[parts.parted[at, split]] = parts.chosen[at, split]
         multiplier = Fraction(int(parts.p[at]), int(parts.q[at]))
-        published = parts.whole[at, : int(parts.kept[at])]
-        yield budget, BoxSolution.at_least(boxes, multiplier, int(parts.a[at]), int(parts.s[at]), choice, published)
+        yield budget, BoxSolution.at_least(boxes, multiplier, int(parts.a[at]), int(parts.s[at]), choice)
 
 
 class _Tried:

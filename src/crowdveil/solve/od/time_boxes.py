@@ -259,10 +259,9 @@ class TimeBoxSpace(BoxSpace):
         from crowdveil.kernels.od.partition import published_boxes
 
         kept, split = published_boxes(choice, self.splits)
-        kept = np.sort(kept)
         first, last = self.tree.first[self.node[kept]], self.tree.last[self.node[kept]]
         found = (self.origin[kept], self.destination[kept], first, last, self.volume[kept], self.crowd[kept])
-        rest = self._rest(np.sort(split), choice) if left else (_NONE,) * 4
+        rest = self._rest(split, choice) if left else (_NONE,) * 4
         return WindowSolution(*found, *rest, np.array(gaps))
 
     def _rest(self, split: Ints, choice: Ints) -> tuple[Ints, Ints, Ints, Ints]:

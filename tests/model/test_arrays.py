@@ -1,0 +1,27 @@
+"""Sums of slices, empty ones among them, at the ends, and values outside of all slices."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from examples import tries
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crowdveil.model.arrays import slice_sums
+
+
+@settings(max_examples=tries(200), deadline=None)
+@given(st.data(), st.lists(st.integers(-(2**40), 2**40), max_size=12))
+def test_sums_of_slices(data: st.DataObject, values: list[int]) -> None:
+    offsets = sorted(data.draw(st.lists(st.integers(0, len(values)), min_size=1, max_size=8)))
+    found = slice_sums(np.array(offsets), np.array(values, np.int64))
+    assert found.tolist() == [sum(values[low:high]) for low, high in pairwise(offsets)]
+
+
+@pytest.mark.parametrize("kind", [np.bool_, np.int8, np.int32])
+def test_sums_of_small_numbers_have_64_bits(kind: type) -> None:
+    found = slice_sums(np.array([0, 300, 300]), np.ones(300, kind))
+    assert found.dtype == np.int64 and found.tolist() == [300, 0]
