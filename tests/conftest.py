@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,6 +82,9 @@ class Ran:
 def command(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Ran]]:
     """Run `crowdveil ARGS` in this process, as its entry point does; what libraries print below Python counts too."""
     from crowdveil.cli.main import main
+
+    with suppress(ImportError):
+        import pandas  # noqa: F401  # a command leaves it out of its process, where later tests need it
 
     before = signal.getsignal(signal.SIGTERM)
 
