@@ -167,7 +167,7 @@ def _compiler() -> Any:
 
 
 def compiler() -> Any:
-    """Return the module that needs numba, with all that kernels have told about themselves."""
+    """Return the module that needs numba, with all that kernels have stated about themselves."""
     with _lock:
         found = _compiler()
         while _overloads:

@@ -16,8 +16,7 @@ import numpy as np
 from crowdveil.kernels._jit import bits_set, end_if_stopped, kernel, lowest_bit
 from crowdveil.kernels._types import Ints
 from crowdveil.kernels.od.chains import add_chain, best_corner, corners_between, join_chains
-from crowdveil.kernels.od.several_multipliers import PARTS
-from crowdveil.kernels.od.structures import PUBLISH, Splits
+from crowdveil.kernels.od.structures import PARTS, PUBLISH, Splits
 
 MARGIN = 1 + 1e-9
 """Factor by which a split must cost more than the best one to be left out: sums in floating point are much more exact."""

@@ -11,10 +11,8 @@ import numpy as np
 
 from crowdveil.kernels._jit import end_if_stopped, kernel
 from crowdveil.kernels._types import Ints
-from crowdveil.kernels.od.structures import Splits
+from crowdveil.kernels.od.structures import PARTS, Splits
 
-PARTS = 16
-"""Denominator of all multipliers."""
 BLOCK = 4096
 """Boxes between two looks at whether the computation is to end."""
 

@@ -14,6 +14,8 @@ WHOLE, BY_DESTINATION, BY_ORIGIN, BY_TIME = 1, 2, 4, 8
 ANY_CHOICE = WHOLE + BY_DESTINATION + BY_ORIGIN + BY_TIME
 PUBLISH, SUPPRESS = -1, -2
 """What becomes of a box that is not split: it is published whole, or suppressed since it may not be."""
+PARTS = 16
+"""Denominator of the multipliers that are tried side by side."""
 
 
 class MatrixRows(NamedTuple):

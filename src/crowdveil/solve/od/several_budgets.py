@@ -15,24 +15,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crowdveil.errors import InputError
-from crowdveil.kernels.od.structures import ANY_CHOICE, PUBLISH
+from crowdveil.kernels.od.structures import ANY_CHOICE, PARTS, PUBLISH
 from crowdveil.solve.od.budget_search import FIRST_GUESS, BoxSolution, search_budget
 
 if TYPE_CHECKING:
     from crowdveil.kernels.od.cost_curve import Ends
     from crowdveil.solve.od.boxes import BoxSpace
 
-PARTS = 16
-"""Denominator of the multipliers that are tried; that of the kernels."""
 ROUNDS, ROUNDS_NEAR = 3, 2
 """Passes over all boxes, and those where similar boxes were solved before. A budget that does not lie between two multipliers
 then is searched alone.
 """
 NEAR = 25
 """Part of a budget within which the ends must suppress the same, for what is open between them to be little."""
-BESIDE, STEP = 0.008, 12
-"""How far beside the guess for a budget multipliers are tried, as a share of it: more where the known ones are far apart, and
-where a usual step of the curve, of so many trips, is a large part of the budget.
+AROUND, STEP = 0.008, 12
+"""How far below and above the guess for a budget multipliers are tried, as a share of it: more where the known ones are far
+apart, and where a usual step of the curve, of so many trips, is a large part of the budget.
 """
 ROOM_BY_BOX, ROOM = 4, 2**15
 """Corners of the curve that there is room for, by box and in all; budgets that need more are searched alone."""
@@ -166,8 +164,8 @@ class _Tried:
             return []
         share = math.log(most / budget) / math.log(most / max(least, 0.5))
         guess = low * (high / low) ** share if low else high * share
-        beside = min(BESIDE + STEP / budget + BESIDE * math.log(high / max(low, 1)), 0.5)
-        both = math.floor(guess * (1 - beside)), math.ceil(guess * (1 + beside))
+        around = min(AROUND + STEP / budget + AROUND * math.log(high / max(low, 1)), 0.5)
+        both = math.floor(guess * (1 - around)), math.ceil(guess * (1 + around))
         return [p for p in both if low < p < high]
 
 
