@@ -180,6 +180,24 @@ def test_every_method_copes_with_flows_of_no_trips(
     assert broken == []
 
 
+def test_people_of_a_tile_without_a_whole_trip_are_counted_in_the_reported_row() -> None:
+    """Two people go to the last tile but one, with weights that round to nothing: it has a crowd, and no row of its own."""
+    zones = Zones(
+        ids=np.array(IDS, object), lon=np.full(6, 2.0), lat=np.array([48.0, 48.0, 48.0, 48.01, 48.0, 48.01]),
+        kind="centroids",
+    )  # fmt: skip
+    data = Flows(
+        zones, np.array([1767225600]), np.array([0, 4]), np.zeros(4, np.int32), np.array([0, 3, 4, 5], np.int32),
+        np.array([1, 0, 1, 0]), np.array([1, 2, 1, 1]), "people", step_s=3600,
+        person_offsets=np.array([0, 1, 3, 4, 5]), person_ids=np.array([0, 0, 1, 0, 2]),
+        weight=np.array([WEIGHT_UNITS + 1, 1, 6 * 10**8, 4 * 10**8]),
+    )  # fmt: skip
+    method = all_methods()["atg-soft"]
+    params = method.params.checked({"k": 2, "aggregate_small": True, "v_target": 5})
+    release = method.run(data, params, np.random.default_rng(0), no_progress)
+    assert (release.volume.tolist(), release.people.tolist()) == ([2], [3])
+
+
 @pytest.mark.parametrize("name", [n for n, m in all_methods().items() if m.takes is Flows and n != "laplace"])
 @pytest.mark.parametrize("zero", [[0, 1, 3, 4], [0, 2, 4], [1, 2, 3], [0, 5], [5]])
 def test_trips_of_a_flow_rounded_to_0_are_counted_for_no_other_origin(name: str, zero: list[int]) -> None:

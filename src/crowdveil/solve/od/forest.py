@@ -182,7 +182,7 @@ class Forest:
         return StepSolution(*boxes, *(self._left(published) if left else NO_BOXES), np.array(facts))
 
     def _left(self, published: Mask) -> tuple[Ints, Ints]:
-        """Return the parts of split boxes that hold no crowd."""
+        """Return the parts of split boxes that hold no crowd, and single tiles that do and are not published."""
         from crowdveil.kernels.od.forest import boxes_inside
 
         tree = self.matrix.system.destinations.tree
@@ -194,7 +194,10 @@ class Forest:
         span = len(tree) + 1
         covered = np.searchsorted(of_part * span + part, place[self.above[inside]] * span + self.node[inside])
         bare = ~np.isin(np.arange(len(part)), covered)
-        return self.origins[self.part[split[of_part[bare]]]], part[bare]
+        # A tile whose weights round to no trip may have people, and gains nothing by a row of its own.
+        single = split[np.bincount(of_part, minlength=len(split)) == 0]
+        origin = np.concatenate([self.part[split[of_part[bare]]], self.part[single]])
+        return self.origins[origin], np.concatenate([part[bare], self.node[single]])
 
 
 def _exact_lost_cost(lost_cost: Fraction, widest: int, total: int) -> Fraction:
