@@ -37,6 +37,9 @@ class RegionExtent(AreaContent):
     most_km2: float | None = None
 
 
+ANY_EXTENT = RegionExtent()
+
+
 @dataclass(frozen=True, eq=False)
 class RegionSide:
     """The regions of one side, origins or destinations, with what matters of each.
@@ -136,7 +139,7 @@ class RegionSpace:
         cls,
         data: Flows,
         objective: Objective = "generalization",
-        extent: RegionExtent = RegionExtent(),  # noqa: B008 (frozen)
+        extent: RegionExtent = ANY_EXTENT,
     ) -> RegionSpace:
         """Take the trees that the data comes with, or the Ward tree of its zones."""
         origins = data.origin_tree or data.destination_tree or ward(data.zones)
@@ -149,7 +152,7 @@ class RegionSpace:
         cls,
         data: Flows,
         objective: Objective = "generalization",
-        extent: RegionExtent = RegionExtent(),  # noqa: B008 (frozen)
+        extent: RegionExtent = ANY_EXTENT,
     ) -> RegionSpace:
         """Make the dyadic rectangles over the zones of the data."""
         side = RegionSide.of(DyadicRegions.of(data.zones), data, objective, extent)
