@@ -159,3 +159,15 @@ def test_a_profile_of_a_command_is_written() -> None:
 def test_an_error_keeps_its_exit_code_where_commands_end_quickly() -> None:
     ended = subprocess.run([sys.executable, "-m", "crowdveil", "anonymize", "joint"], capture_output=True, text=True)
     assert ended.returncode == 2 and "Missing argument" in ended.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_output_to_a_full_disk_is_one_sentence() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "crowdveil", "--version"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "crowdveil: What is printed cannot be written: its disk is full; free space, or send it elsewhere.\n"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -69,6 +70,8 @@ QUIET_LIBRARIES = {"OPENBLAS_THREAD_TIMEOUT": "16"}
 call, by default for 2²⁶ ticks of the processor. After 2¹⁶ it sleeps instead."""
 OBJECTS = 150_000
 """Objects after which Python looks for garbage. A small run makes 90,000, nearly all by imports: there is nothing to find."""
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Errors of a write for which there is no space."""
 COMPILE_NOTE = "CROWDVEIL_COMPILE_NOTE"
 """Set to 0 in the environment, the note about compilation is not printed."""
 
@@ -221,7 +224,7 @@ def _main() -> None:
         raise StoppedError(SENTENCE) from None
     except BrokenPipeError:
         # The reader of our output closed it, as `head` does: no message can reach it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         sys.exit(2)
     except MemoryError:
         _stop("There is not enough memory for this; use less data, or a machine with more.", 2)
@@ -233,12 +236,20 @@ def _main() -> None:
         missing = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
         if missing in EXTRAS:
             _stop(str(MissingExtraError(missing, EXTRAS[missing], "this command")), MissingExtraError.exit_code)
+        if isinstance(error, OSError) and error.filename is None and error.errno in FULL:
+            _drop_output()
+            _stop("What is printed cannot be written: its disk is full; free space, or send it elsewhere.", 2)
         if os.environ.get("CROWDVEIL_DEBUG"):
             raise
         _stop(
             f"Internal error ({type(error).__name__}), please report it; set CROWDVEIL_DEBUG=1 and run again to see where.",
             1,
         )
+
+
+def _drop_output() -> None:
+    """Drop what is printed and not written yet: Python would try once more at its end, and fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _stop(sentence: str, code: int) -> None:
