@@ -165,7 +165,11 @@ def test_an_error_keeps_its_exit_code_where_commands_end_quickly() -> None:
 def test_output_to_a_full_disk_is_one_sentence() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "crowdveil", "--version"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            [sys.executable, "-m", "crowdveil", "--version"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
         )
     assert done.returncode == 2
     assert done.stderr == (
