@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.cropping import crop_zones, parse_crop
-from crowdveil.io.duckdb_engine import engine, fetch
+from crowdveil.io.duckdb_engine import engine_for_rows, fetch
 from crowdveil.io.duckdb_reader import can_read_in_duckdb, read_in_duckdb
 from crowdveil.io.hierarchy import build_hierarchy, named_by_levels
 from crowdveil.io.notes import ReadNotes
@@ -199,7 +199,7 @@ def trips_to_flows(trips: Trips, *, step: str | int | None = None, tz: str = "UT
         if reasons:
             raise InputError("trips", f"some weights {reasons[0]}; give weights inside these bounds.")
         columns["weight"] = to_weight_units(trips.weight)
-    with engine() as connection:
+    with engine_for_rows(len(trips.origin)) as connection:
         connection.register("rows", pa.table(columns))
         steps = TimeSteps(seconds, tz) if seconds else None
         step_sql = steps.number_sql("wall") if steps else "0::BIGINT"

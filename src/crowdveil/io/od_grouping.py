@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 from crowdveil.errors import InputError, counted
 from crowdveil.io.column_files import drop_column_pages, new_column
 from crowdveil.io.cropping import Crop
-from crowdveil.io.duckdb_engine import duckdb_errors, engine, fetch
+from crowdveil.io.duckdb_engine import duckdb_errors, engine_for_rows, fetch
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import OdColumns
 from crowdveil.io.od_rows import OdReader, ZoneNames
@@ -110,6 +111,7 @@ def _group_rows(reader: OdReader, steps: TimeSteps | None, members: bool) -> pa.
     first = next(batches, None)
     if first is None:
         raise InputError(name, "there are no rows; wanted at least one.")
+    second = next(batches, None)
     schema = first.schema
     failed: list[BaseException] = []
 
@@ -117,7 +119,7 @@ def _group_rows(reader: OdReader, steps: TimeSteps | None, members: bool) -> pa.
         # DuckDB keeps only the text of an error, so the error itself is kept here.
         try:
             yield first
-            for batch in batches:
+            for batch in batches if second is None else chain([second], batches):
                 yield batch.cast(schema) if batch.schema != schema else batch
         except BaseException as error:
             failed.append(error)
@@ -128,7 +130,7 @@ def _group_rows(reader: OdReader, steps: TimeSteps | None, members: bool) -> pa.
     sql = (
         _sum_volumes(step_sql, names, "volume", "count(*)") if columns.is_flows else group_sql(step_sql, "rows", names)
     )
-    with engine() as connection, duckdb_errors(name, failed):
+    with engine_for_rows(len(first) if second is None else None) as connection, duckdb_errors(name, failed):
         connection.register("rows", pa.RecordBatchReader.from_batches(schema, stream()))
         return fetch(connection, sql)
 
@@ -151,7 +153,7 @@ def regroup(rows: pa.Table, *, members: bool) -> pa.Table:
     names = [*rows.column_names, "members"] if members and "person" in rows.column_names else rows.column_names
     of_flows = "rows" in names
     sql = _sum_volumes("step", names, "n", "sum(rows)") if of_flows else group_sql("step", "rows", names)
-    with engine(threads=1) as connection, duckdb_errors("trips"):
+    with engine_for_rows(len(rows), threads=1) as connection, duckdb_errors("trips"):
         connection.register("rows", rows)
         return fetch(connection, sql)
 
