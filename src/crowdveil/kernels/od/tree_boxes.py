@@ -146,13 +146,19 @@ def build_boxes(
         )
         for c in range(children):
             pointer[c] = ref_start[o_children[o_child_offsets[a] + c]]
-        # Grown for all boxes of this origin at once: asking box by box takes longer than the rest.
-        ref_node, ref_box = grow(ref_node, refs + found), grow(ref_box, refs + found)
-        box_o, box_d = grow(box_o, made + found), grow(box_d, made + found)
-        box_v, box_u = grow(box_v, made + found), grow(box_u, made + found)
-        box_cells, split_offsets = grow(box_cells, made + found), grow(split_offsets, made + found + 1)
-        split_kind, split_lost = grow(split_kind, split + 2 * found), grow(split_lost, split + 2 * found)
-        link_offsets, link = grow(link_offsets, split + 2 * found + 1), grow(link, links + found * (children + 1))
+        # Asked once for all boxes of this origin, and for arrays of the same length together: asking takes longer than the rest.
+        if refs + found > len(ref_node):
+            ref_node, ref_box = grow(ref_node, refs + found), grow(ref_box, refs + found)
+        if made + found > len(box_o):
+            box_o, box_d = grow(box_o, made + found), grow(box_d, made + found)
+            box_v, box_u = grow(box_v, made + found), grow(box_u, made + found)
+            box_cells = grow(box_cells, made + found)
+            split_offsets = grow(split_offsets, len(box_o) + 1)
+        if split + 2 * found > len(split_kind):
+            split_kind, split_lost = grow(split_kind, split + 2 * found), grow(split_lost, split + 2 * found)
+            link_offsets = grow(link_offsets, len(split_kind) + 1)
+        if links + found * (children + 1) > len(link):
+            link = grow(link, links + found * (children + 1))
         for i in range(found):
             node, here = out[6 * i], out[6 * i + 1]
             # By origin: of each child, the box of its trips to this node.
