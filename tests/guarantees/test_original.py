@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from written_flows import honest, written
 
 from crowdveil import testing
-from crowdveil.guarantees import SuppressionBudget, TrueVolumes, painting
+from crowdveil.guarantees import DisjointFlows, SuppressionBudget, TrueVolumes, painting
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.flows import Flows, trips_within
 from crowdveil.model.zones import Zones
+from crowdveil.run.verification import check
 
 TILES = {"ab": ["a", "b"], "c": ["c"], "d": ["d"]}
 ROWS: list[tuple[Any, ...]] = [(0, "ab", "c", 15, 3), (0, "c", "ab", 20, 4), (3600, "ab", "d", 9, 2)]
@@ -46,6 +47,23 @@ def test_a_true_release_passes() -> None:
     finding = TrueVolumes().check_with_flows(written(ROWS, STEPS, TILES), _flows())
     assert finding.holds and finding.with_original, finding.detail
     assert TrueVolumes().check_with_flows(written(ROWS[::-1], STEPS[::-1], TILES), _flows()).holds, "in any order"
+
+
+@settings(max_examples=tries(100))
+@given(
+    rows=st.lists(st.tuples(st.sampled_from([0, 3600]), *[st.sampled_from(list(TILES))] * 2), min_size=1, max_size=6),
+    order=st.sampled_from([1, -1]),
+)
+def test_pairs_in_two_rows_are_counted_once_for_both_checkers(rows: list[tuple[int, str, str]], order: int) -> None:
+    rows.sort()  # each step has one, or none is listed
+    release = written(
+        [(*row, 12, 10) for row in rows], [(t, 12, None) for t in sorted({row[0] for row in rows})], TILES
+    )
+    alone = DisjointFlows().check(replace(release))
+    checked = check(release, (DisjointFlows(), TrueVolumes())[::order], _flows())
+    found = {type(guarantee): finding for guarantee, finding in checked}
+    assert found[DisjointFlows] == alone
+    assert found[TrueVolumes].counts["crossed"] == alone.counts["crossed"]
 
 
 def test_without_the_original_it_is_not_checked() -> None:

@@ -73,11 +73,28 @@ def test_partitions_are_those_of_one_search_for_each(objective: Objective, split
             assert gaps == alone_gaps and boxes.cost_of(chosen) == boxes.cost_of(alone_chosen)
 
 
+@pytest.mark.parametrize("part", [0.1, 0.88, 0.97, 1, 1.05, 1.5, 20])
+@pytest.mark.parametrize("splits", ["trees", "rectangles"])
+def test_a_multiplier_near_or_far_leads_to_the_same_partition(splits: str, part: float) -> None:
+    flows = make_profile("nyc", np.random.default_rng(5), 1)
+    boxes = BoxSpace.of(flows, 0, getattr(RegionSpace, splits)(flows), 10)
+    for share in (1, 5, 10):
+        budget = boxes.total * share // 100
+        alone = boxes.solve_for_budget(budget)
+        # What it suppresses itself is found at once where it is the best at a multiplier that is tried.
+        for now in (budget, alone.suppressed):
+            ((_, found),) = search_budgets(boxes, [now], [(alone.multiplier or Fraction(1)) * Fraction(part)])
+            assert isinstance(found, BoxSolution)
+            assert (found.cost, found.suppressed) == (alone.cost, alone.suppressed)
+            for one, other in zip(*(published_boxes(x.choice, boxes.splits) for x in (found, alone)), strict=True):
+                assert np.array_equal(one, other)
+
+
 @examples(200)
 @given(
     problem=problems(),
     k=st.integers(2, 5),
-    budgets=st.lists(st.integers(1, 40), min_size=2, max_size=6),
+    budgets=st.lists(st.integers(1, 40), min_size=1, max_size=6),
     near=st.lists(st.fractions(0, 30, max_denominator=20), max_size=4),
 )
 def test_where_the_search_begins_does_not_matter(

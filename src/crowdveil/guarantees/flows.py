@@ -16,9 +16,10 @@ from crowdveil.guarantees.intervals import (
     row_pieces,
 )
 from crowdveil.guarantees.outlines import broken_outlines
-from crowdveil.guarantees.painting import blocks, by_step
+from crowdveil.guarantees.painting import CrossedSteps, blocks, by_step
 from crowdveil.guarantees.runs import Runs
 from crowdveil.io.written_release import BOUND_COLUMNS, FLOW_COLUMNS, WrittenRelease
+from crowdveil.model.arrays import Ints
 from crowdveil.model.release import STATES
 
 _FAULTS = {
@@ -87,19 +88,27 @@ class DisjointFlows(Guarantee):
         origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
         if min(origin.min(initial=0), destination.min(initial=0)) < 0:
             return self.make_finding(True, {"rows": len(origin), "unlisted": 1})
-        areas = len(written.features)
-        named = np.bincount(origin, minlength=areas) + np.bincount(destination, minlength=areas)
-        runs = Runs.of(written.area_tiles, written.tile_count, named)
-        piece, row = row_pieces(written)
-        _, rows = by_step(piece, origin[row], destination[row])
-        crossed = sum(int(block.painted().crossed.sum()) for block in blocks(runs, *rows))
-        return self.make_finding(crossed > 0, {"rows": len(origin), "crossed": crossed})
+        crossed = CrossedSteps.of(written)
+        with crossed.lock:  # where the original is compared as well, its checker counts them
+            if crossed.count is None:
+                crossed.count = _count_crossed(written, origin, destination)
+        return self.make_finding(crossed.count > 0, {"rows": len(origin), "crossed": crossed.count})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return how many time steps have a pair of tiles twice."""
         if counts["unlisted"]:
             return "rows name an area that is not in the list of areas."
         return f"{counted(counts['rows'], 'row')} checked, {counts['crossed']:,} time steps have a pair twice."
+
+
+def _count_crossed(written: WrittenRelease, origin: Ints, destination: Ints) -> int:
+    """Count the pieces of time in which a pair of tiles lies in two rows."""
+    areas = len(written.features)
+    named = np.bincount(origin, minlength=areas) + np.bincount(destination, minlength=areas)
+    runs = Runs.of(written.area_tiles, written.tile_count, named)
+    piece, row = row_pieces(written)
+    _, rows = by_step(piece, origin[row], destination[row])
+    return sum(int(block.painted().crossed.sum()) for block in blocks(runs, *rows))
 
 
 def _are_bounds_broken(written: WrittenRelease) -> bool:

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, faults_in, flags
-from crowdveil.guarantees.original_rows import LocatedRows, _Sums, original_steps, sums_of_rows
+from crowdveil.guarantees.original_rows import LocatedRows, _Sums, located_sums, original_steps
 from crowdveil.guarantees.runs import distinct
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints, Mask, take_slices
@@ -61,11 +61,8 @@ def volumes_in_rows(written: WrittenRelease, original: Flows) -> Ints | None:
 
 def volumes_of_rows(written: WrittenRelease, original: Flows) -> Ints | None:
     """Return the volume of the original flows in each row; None where they may lie in several."""
-    rows = LocatedRows.of(written, original)
-    if rows.faults:
-        return None
-    sums = sums_of_rows(written, original, rows)
-    return None if sums.crossed else sums.volume
+    _, sums = located_sums(written, original)
+    return None if sums is None or sums.crossed else sums.volume
 
 
 class _ComparedWithFlows(Guarantee):
@@ -113,10 +110,9 @@ class TrueVolumes(_ComparedWithFlows):
 
     def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
         """Add up the original flows of each row, and compare."""
-        rows = LocatedRows.of(written, original)
-        if rows.faults:
+        rows, sums = located_sums(written, original)
+        if sums is None:
             return self.make_finding(True, dict.fromkeys(rows.faults, 1), with_original=True)
-        sums = sums_of_rows(written, original, rows)
         if sums.crossed:
             return self.make_finding(True, {"crossed": sums.crossed}, with_original=True)
         volume = written.column("volume")

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from crowdveil.guarantees.intervals import rows_in_steps
-from crowdveil.guarantees.painting import Block, blocks, by_step
+from crowdveil.guarantees.painting import Block, CrossedSteps, blocks, by_step
 from crowdveil.guarantees.runs import Runs, distinct
 from crowdveil.io.parallel import run_ordered
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
@@ -82,9 +82,20 @@ class LocatedRows:
         return cls(window, origin, destination, zones, np.arange(len(low)), found)
 
 
-def sums_of_rows(written: WrittenRelease, original: Flows, rows: LocatedRows) -> _Sums | _IntervalSums:
-    """Return what adds up the original flows inside each row."""
-    return (_IntervalSums if written.has_intervals else _Sums)(written, original, rows)
+def located_sums(written: WrittenRelease, original: Flows) -> tuple[LocatedRows, _Sums | _IntervalSums | None]:
+    """Locate rows, and add up the original flows inside each; None where the original lacks some of what they name.
+
+    Rows of time steps are painted here, so that other checkers of the same files wait for what that shows.
+    """
+    if written.has_intervals:
+        rows = LocatedRows.of(written, original)
+        return rows, None if rows.faults else _IntervalSums(written, original, rows)
+    crossed = CrossedSteps.of(written)
+    with crossed.lock:
+        rows = LocatedRows.of(written, original)
+        sums = None if rows.faults else _Sums(written, original, rows)
+        crossed.count = crossed.count if sums is None else sums.crossed
+    return rows, sums
 
 
 class _IntervalSums:

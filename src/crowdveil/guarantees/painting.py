@@ -8,13 +8,16 @@ if two neighbors do. Tiles of the same runs have the same stripes, and are paint
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Lock
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from crowdveil.guarantees.runs import Runs
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Indices, Ints, Mask
 
 MAX_PAIRS = 1 << 20
@@ -25,6 +28,28 @@ MAX_FLOWS = 1 << 16
 """Flows looked up at once, unless one time step has more."""
 MAX_STEPS = 256
 """Time steps painted at once."""
+
+
+@dataclass
+class CrossedSteps:
+    """How many time steps of written files have a pair of tiles in two rows: counted once, though several checkers paint them.
+
+    Attributes
+    ----------
+    lock
+        Held while a checker counts them.
+    count
+        None until they are counted.
+    """
+
+    lock: Any = field(default_factory=Lock)
+    count: int | None = None
+
+    @classmethod
+    def of(cls, written: WrittenRelease) -> CrossedSteps:
+        """Return what the checkers of a release share."""
+        found: CrossedSteps = written.cached("crossed steps", cls)
+        return found
 
 
 @dataclass(frozen=True)

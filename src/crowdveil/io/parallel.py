@@ -12,10 +12,14 @@ from crowdveil.threads import thread_count
 Result = TypeVar("Result")
 
 
-def run_parallel(*jobs: Callable[[], Any]) -> list[Any]:
-    """Run jobs in parallel, at most one per core, and return their results in order. Raise the first error."""
+def run_parallel(*jobs: Callable[[], Any], last_first: bool = False) -> list[Any]:
+    """Run jobs in parallel, at most one per core, and return their results in order. Raise the first error.
+
+    With `last_first` the last job is started first.
+    """
+    order = -1 if last_first else 1
     with ThreadPoolExecutor(min(len(jobs), thread_count())) as pool:
-        return [future.result() for future in [pool.submit(job) for job in jobs]]
+        return [future.result() for future in [pool.submit(job) for job in jobs[::order]][::order]]
 
 
 def run_ordered(jobs: Iterable[Callable[[], Result]]) -> Iterator[Result]:

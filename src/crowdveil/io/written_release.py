@@ -92,7 +92,7 @@ class WrittenRelease:
         values, is_time = self.values(name), name in TIME_COLUMNS
         if rows is not None and is_time and not pa.types.is_timestamp(values.type):
             # The form of text is found in the whole column.
-            return self._cached(f"seconds of {name}", lambda: self.column(name))[rows]
+            return self.cached(f"seconds of {name}", lambda: self.column(name))[rows]
         if rows is not None:
             values = values.slice(rows.start, rows.stop - rows.start)
         if is_time:
@@ -117,7 +117,7 @@ class WrittenRelease:
 
         Rows without a time are one step, `NO_TIME`.
         """
-        steps: tuple[Ints, Ints] = self._cached("t", lambda: _steps_of(self.values("t"), f"{self.folder}, column t"))
+        steps: tuple[Ints, Ints] = self.cached("t", lambda: _steps_of(self.values("t"), f"{self.folder}, column t"))
         return steps
 
     @property
@@ -128,7 +128,7 @@ class WrittenRelease:
     def row_intervals(self) -> tuple[Ints, Ints]:
         """Return start and end of each row, where rows have intervals."""
         times, step = self.row_steps()
-        ends, end = self._cached("until", lambda: _steps_of(self.values("until"), f"{self.folder}, column until"))
+        ends, end = self.cached("until", lambda: _steps_of(self.values("until"), f"{self.folder}, column until"))
         return times[step], ends[end]
 
     def row_spans(self) -> tuple[Ints, Ints, Ints]:
@@ -185,7 +185,7 @@ class WrittenRelease:
     def _cache(self) -> dict[str, Any]:
         return {}
 
-    def _cached(self, key: str, compute: Callable[[], Any]) -> Any:
+    def cached(self, key: str, compute: Callable[[], Any]) -> Any:
         """Return a value that several checkers need, computed once; parallel checkers wait for it."""
         with self._lock:
             if key not in self._cache:
@@ -194,7 +194,7 @@ class WrittenRelease:
 
     def number_points(self, original: Trajectories) -> tuple[Indices | Ints, Indices | Ints]:
         """Return a number for each written and each original point, equal for points of one location and time."""
-        numbers: tuple[Indices | Ints, Indices | Ints] = self._cached(
+        numbers: tuple[Indices | Ints, Indices | Ints] = self.cached(
             f"points {id(original)}", lambda: self._number(original)
         )
         return numbers
@@ -209,7 +209,7 @@ class WrittenRelease:
 
     def area_numbers(self, column: str) -> Ints:
         """Return the index of each row's area in the list of areas, -1 if it is not listed."""
-        areas: Ints = self._cached(column, lambda: self._find_areas(column))
+        areas: Ints = self.cached(column, lambda: self._find_areas(column))
         return areas
 
     def _find_areas(self, column: str) -> Ints:

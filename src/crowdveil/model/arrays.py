@@ -100,6 +100,7 @@ def row_slices(offsets: Ints) -> Ints:
 
 def distinct(values: AnyArray, below: int) -> tuple[Ints, Ints]:
     """Return the distinct whole numbers from 0 to `below` - 1 in `values`, rising, and the rank of each value among them."""
+    values = values.astype(np.intp, copy=False)  # numpy takes much longer to convert them while it looks them up
     present = np.zeros(below, np.bool_)
     present[values] = True
     rank: Ints = (np.cumsum(present) - 1)[values]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import floor
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -312,7 +312,14 @@ class Flows(Tabular):
 
 def trips_within(share: float, volume: int) -> int:
     """Return the whole trips in a share of a volume; the share is taken exactly, as written in decimals."""
-    return floor(Fraction(repr(float(share))) * volume)
+    parts, whole = _as_written(float(share))
+    return int(volume) * parts // whole
+
+
+@cache
+def _as_written(share: float) -> tuple[int, int]:
+    """Return a share as a ratio; parsing one takes as long as solving a small time step."""
+    return Fraction(repr(share)).as_integer_ratio()
 
 
 _BLOCK = 1 << 17

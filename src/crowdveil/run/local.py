@@ -155,7 +155,9 @@ class LocalBackend(Backend):
         table_format = options.table_format(self.spec.data, self.spec.data_name)
         self.files = write_release(self.release, self.folder, table_format, self.spec.data_name)
         if isinstance(self.release, FlowRelease):
-            written = read_release(self.folder, self.files)
+            # The crosswalk is made from the areas alone: rows are read for exports only.
+            rows = self.files["data" if options.exports else "steps"]
+            written = read_release(self.folder, {**self.files, "data": rows})
             self.files |= write_derived(written, options.exports, table_format, self.release.tz, self.folder)
             del written
         return_unused()

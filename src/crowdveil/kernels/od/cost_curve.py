@@ -16,6 +16,7 @@ import numpy as np
 from crowdveil.kernels._jit import bits_set, end_if_stopped, kernel, lowest_bit
 from crowdveil.kernels._types import Ints
 from crowdveil.kernels.od.chains import add_chain, best_corner, corners_between, join_chains
+from crowdveil.kernels.od.several_multipliers import read_key
 from crowdveil.kernels.od.structures import PARTS, PUBLISH, Splits
 
 MARGIN = 1 + 1e-9
@@ -85,7 +86,7 @@ def find_on_curve(cost: Ints, splits: Splits, ends: Ends, budgets: Ints, room: i
     for b in range(m):
         if not opened.box[n - 1] >> b & 1:
             p[b] = ends.left_p[b]
-            a[b], s[b] = _line(ends.keys[ends.left[b] + (n - 1) * ends.width], p[b], ends.bits)
+            a[b], s[b] = read_key(ends.keys[ends.left[b] + (n - 1) * ends.width], p[b], ends.bits)
             continue
         chain = curves.first[n - 1] + bits_set(opened.box[n - 1] & ((1 << b) - 1))
         at = curves.offsets[chain] + 1
@@ -95,13 +96,6 @@ def find_on_curve(cost: Ints, splits: Splits, ends: Ends, budgets: Ints, room: i
         p[b], q[b] = a[b] - curves.corner[2 * at - 2], curves.corner[2 * at - 1] - s[b]
     lists = _read_partitions(cost, splits, ends, opened, curves, p, q)
     return True, Partitions(p, q, a, s, *lists)
-
-
-@kernel
-def _line(key: int, p: int, bits: int) -> tuple[int, int]:
-    """Return cost and suppressed volume of a key at the multiplier p / PARTS."""
-    s = key & ((1 << bits) - 1)
-    return ((key >> bits) - p * s) // PARTS, s
 
 
 @kernel
@@ -184,7 +178,7 @@ def _make_curves(cost: Ints, splits: Splits, ends: Ends, opened: OpenBoxes, room
                             return False, Curves(first, offsets, corner)
                         more = add_chain(option, more, corner, low, high - low)
                     else:
-                        a, s = _line(keys[left + part * width], left_p, bits)
+                        a, s = read_key(keys[left + part * width], left_p, bits)
                         for j in range(more):
                             option[2 * j] += a
                             option[2 * j + 1] += s
@@ -241,7 +235,7 @@ def _read_partitions(
                                 )
                                 more_a, more_s = curves.corner[2 * at], curves.corner[2 * at + 1]
                             else:
-                                more_a, more_s = _line(keys[left + part * width], left_p, bits)
+                                more_a, more_s = read_key(keys[left + part * width], left_p, bits)
                             split_a, split_s = split_a + more_a, split_s + more_s
                         if split_a == a and split_s == s:
                             taken = split

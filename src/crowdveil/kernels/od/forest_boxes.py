@@ -93,8 +93,8 @@ def build_forest(
     crowd, cells = np.empty(widest, np.int64), np.empty(widest, np.int64)
     sums, marks, words = new_sums(leaves)
     gain = np.zeros(len(d_cost), np.int64)
-    stack = np.empty(6 * (destination_tree.depth + 2), np.int64)
-    out = np.empty(6 * (2 * widest + 1), np.int64)
+    stack = np.empty((destination_tree.depth + 2, 6), np.int64)
+    out = np.empty((2 * widest + 1, 6), np.int64)
     size = max(16, len(row_tile) // 2)
     box_part, box_node, box_volume = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
     box_crowd, box_lost, box_above = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
@@ -122,21 +122,22 @@ def build_forest(
         if found == 0:
             gone[part] = total
             continue
-        box_part, box_node = grow(box_part, boxes + found), grow(box_node, boxes + found)
-        box_volume, box_crowd = grow(box_volume, boxes + found), grow(box_crowd, boxes + found)
-        box_lost, box_above = grow(box_lost, boxes + found), grow(box_above, boxes + found)
-        box_cost = grow(box_cost, boxes + found)
+        if boxes + found > len(box_part):
+            box_part, box_node = grow(box_part, boxes + found), grow(box_node, boxes + found)
+            box_volume, box_crowd = grow(box_volume, boxes + found), grow(box_crowd, boxes + found)
+            box_lost, box_above = grow(box_lost, boxes + found), grow(box_above, boxes + found)
+            box_cost = grow(box_cost, boxes + found)
         for i in range(found):
-            node = out[6 * i]
+            node = out[i, 0]
             box_part[boxes + i], box_node[boxes + i] = part, node
-            box_volume[boxes + i], box_crowd[boxes + i] = out[6 * i + 1], out[6 * i + 2]
-            box_cost[boxes + i] = (o_cost[origin] + d_cost[node]) * out[6 * i + 1] * scale
-            box_lost[boxes + i] = -1 if d_is_leaf[node] else out[6 * i + 4]
+            box_volume[boxes + i], box_crowd[boxes + i] = out[i, 1], out[i, 2]
+            box_cost[boxes + i] = (o_cost[origin] + d_cost[node]) * out[i, 1] * scale
+            box_lost[boxes + i] = -1 if d_is_leaf[node] else out[i, 4]
             box_above[boxes + i] = -1
-            child, stop = i - 1, i - out[6 * i + 5]
+            child, stop = i - 1, i - out[i, 5]
             while child > stop:
                 box_above[boxes + child] = boxes + i
-                child -= out[6 * child + 5]
+                child -= out[child, 5]
         boxes += found
     return ForestBoxes(
         box_part[:boxes], box_node[:boxes], box_volume[:boxes], box_crowd[:boxes],

@@ -16,15 +16,15 @@ from crowdveil.kernels._types import Ints
 def new_sums(leaves: int) -> tuple[Ints, Ints, Ints]:
     """Allocate sums over `leaves` leaves: three for each leaf, all zero; and the two rows of marks."""
     words = (leaves >> 6) + 1
-    return np.zeros(3 * leaves, np.int64), np.zeros(words, np.int64), np.zeros((words >> 6) + 1, np.int64)
+    return np.zeros((leaves, 3), np.int64), np.zeros(words, np.int64), np.zeros((words >> 6) + 1, np.int64)
 
 
 @kernel
 def add(sums: Ints, marks: Ints, words: Ints, leaf: int, volume: int, crowd: int, cells: int) -> None:
     """Add to the sums of a leaf."""
-    sums[3 * leaf] += volume
-    sums[3 * leaf + 1] += crowd
-    sums[3 * leaf + 2] += cells
+    sums[leaf, 0] += volume
+    sums[leaf, 1] += crowd
+    sums[leaf, 2] += cells
     word = leaf >> 6
     marks[word] |= 1 << (leaf & 63)
     words[word >> 6] |= 1 << (word & 63)
@@ -45,8 +45,8 @@ def take(sums: Ints, marks: Ints, words: Ints, leaf: Ints, volume: Ints, crowd: 
             while left != 0:
                 here = 64 * word + lowest_bit(left)
                 left &= left - 1
-                leaf[at], volume[at] = here, sums[3 * here]
-                crowd[at], cells[at] = sums[3 * here + 1], sums[3 * here + 2]
-                sums[3 * here], sums[3 * here + 1], sums[3 * here + 2] = 0, 0, 0
+                leaf[at], volume[at] = here, sums[here, 0]
+                crowd[at], cells[at] = sums[here, 1], sums[here, 2]
+                sums[here, 0], sums[here, 1], sums[here, 2] = 0, 0, 0
                 at += 1
     return at

@@ -181,13 +181,13 @@ def spend_slack(choice: Ints, cost: Ints, splits: Splits, allowed: Small, lost_c
     """Split published boxes once more, best gain for a suppressed trip first, as long as `rest` trips last.
 
     Of each box the split into whole boxes counts that saves most cost for a suppressed trip. Boxes that come of it are split
-    again, until nothing more is suppressed. `choice` is changed; returns the boxes that are then published.
+    again, until nothing more is suppressed. `choice` is changed; returns the boxes that are then published, in any order.
     """
     offsets, kind, lost, link_offsets, link = splits
     n = len(choice)
     gain, best, heap = np.empty(n, np.float64), np.empty(n, np.int64), np.empty(n, np.int64)
+    whole, _ = published_boxes(choice, splits)
     while True:
-        whole, _ = published_boxes(choice, splits)
         size = 0
         for i in whole:
             gain[i] = 0.0
@@ -203,7 +203,7 @@ def spend_slack(choice: Ints, cost: Ints, splits: Splits, allowed: Small, lost_c
                     gain[i], best[i] = worth, split
             heap[size] = i
             size += gain[i] > 0
-        spent, at = 0, size // 2
+        spent, more, at = 0, 0, size // 2
         while size > 0:
             if at > 0:
                 at -= 1  # not yet a heap
@@ -215,9 +215,26 @@ def spend_slack(choice: Ints, cost: Ints, splits: Splits, allowed: Small, lost_c
                 if lost[split] <= rest - spent:
                     choice[i] = split
                     spent += lost[split]
+                    more += link_offsets[split + 1] - link_offsets[split] - 1
                     for e in range(link_offsets[split], link_offsets[split + 1]):
                         choice[link[e]] = PUBLISH
             _sink(heap, size, at, gain)  # called in one place: it is compiled into each
         if spent == 0:
             return whole
         rest -= spent
+        whole = _with_parts(whole, choice, splits, len(whole) + more)
+
+
+@kernel
+def _with_parts(whole: Ints, choice: Ints, splits: Splits, count: int) -> Ints:
+    """Return `count` boxes: those of a list that are still whole, and the parts of the others."""
+    found, at = np.empty(count, np.int64), 0
+    for i in whole:
+        if choice[i] == PUBLISH:
+            found[at] = i
+            at += 1
+        else:
+            for e in range(splits.link_offsets[choice[i]], splits.link_offsets[choice[i] + 1]):
+                found[at] = splits.link[e]
+                at += 1
+    return found

@@ -7,8 +7,6 @@ multiplier p / PARTS. The least key is the best partition, and of equal ones the
 
 from __future__ import annotations
 
-import numpy as np
-
 from crowdveil.kernels._jit import end_if_stopped, kernel
 from crowdveil.kernels._types import Ints
 from crowdveil.kernels.od.structures import PARTS, Splits
@@ -18,25 +16,42 @@ BLOCK = 4096
 
 
 @kernel
+def read_key(key: int, p: int, bits: int) -> tuple[int, int]:
+    """Return cost and suppressed volume of a key at the multiplier p / PARTS."""
+    s = key & ((1 << bits) - 1)
+    return ((key >> bits) - p * s) // PARTS, s
+
+
+@kernel
 def evaluate_keys(cost: Ints, splits: Splits, p: Ints, bits: int, keys: Ints) -> None:
-    """Fill `keys`: the key of the best partition of each box, a row each, at the multipliers p / PARTS, a column each."""
+    """Fill `keys`: the key of the best partition of each box, a row each, at the multipliers p / PARTS, COLUMNS of them.
+
+    Columns are variables, not a loop: the processor holds them in registers, and chooses among options without a branch.
+    """
     offsets, lost, link_offsets, link = splits.offsets, splits.lost, splits.link_offsets, splits.link
-    columns = len(p)
-    option, of_lost = np.empty(columns, np.int64), np.empty(columns, np.int64)
-    for j in range(columns):
-        of_lost[j] = (p[j] << bits) + 1
+    of_lost_0, of_lost_1 = (p[0] << bits) + 1, (p[1] << bits) + 1
+    of_lost_2, of_lost_3 = (p[2] << bits) + 1, (p[3] << bits) + 1
     of_cost = PARTS << bits
+    split, e = 0, 0
     for i in range(len(cost)):
         if i % BLOCK == 0:
             end_if_stopped()
-        for j in range(columns):
-            keys[i, j] = cost[i] * of_cost
-        for split in range(offsets[i], offsets[i + 1]):
-            for j in range(columns):
-                option[j] = lost[split] * of_lost[j]
-            for e in range(link_offsets[split], link_offsets[split + 1]):
+        key_0 = cost[i] * of_cost
+        key_1, key_2, key_3 = key_0, key_0, key_0
+        last_split = offsets[i + 1]
+        while split < last_split:
+            given_up = lost[split]
+            option_0, option_1 = given_up * of_lost_0, given_up * of_lost_1
+            option_2, option_3 = given_up * of_lost_2, given_up * of_lost_3
+            split += 1
+            last_link = link_offsets[split]
+            while e < last_link:
                 part = link[e]
-                for j in range(columns):
-                    option[j] += keys[part, j]
-            for j in range(columns):
-                keys[i, j] = min(keys[i, j], option[j])
+                option_0 += keys[part, 0]
+                option_1 += keys[part, 1]
+                option_2 += keys[part, 2]
+                option_3 += keys[part, 3]
+                e += 1
+            key_0, key_1 = min(key_0, option_0), min(key_1, option_1)
+            key_2, key_3 = min(key_2, option_2), min(key_3, option_3)
+        keys[i, 0], keys[i, 1], keys[i, 2], keys[i, 3] = key_0, key_1, key_2, key_3

@@ -16,6 +16,8 @@ PUBLISH, SUPPRESS = -1, -2
 """What becomes of a box that is not split: it is published whole, or suppressed since it may not be."""
 PARTS = 16
 """Denominator of the multipliers that are tried side by side."""
+COLUMNS = 4
+"""Multipliers that are tried in one pass."""
 
 
 class MatrixRows(NamedTuple):

@@ -78,8 +78,8 @@ def build_boxes(
     sums, marks, words = new_sums(leaves)
     list_start, people_start = np.empty(origins + 1, np.int64), np.empty(origins + 1, np.int64)
     gain = np.zeros(len(d_low), np.int64)
-    stack = np.empty(6 * (destination_tree.depth + 2), np.int64)
-    out = np.empty(6 * (2 * min(leaves, size) + 1), np.int64)
+    stack = np.empty((destination_tree.depth + 2, 6), np.int64)
+    out = np.empty((2 * min(leaves, size) + 1, 6), np.int64)
     # The boxes of each origin node by destination node, its own ones or those of a child with the same trips.
     ref_start, ref_end = np.zeros(origins, np.int64), np.zeros(origins, np.int64)
     size = max(16, 2 * size)
@@ -146,54 +146,64 @@ def build_boxes(
         )
         for c in range(children):
             pointer[c] = ref_start[o_children[o_child_offsets[a] + c]]
-        # Grown for all boxes of this origin at once: asking box by box takes longer than the rest.
-        ref_node, ref_box = grow(ref_node, refs + found), grow(ref_box, refs + found)
-        box_o, box_d = grow(box_o, made + found), grow(box_d, made + found)
-        box_v, box_u = grow(box_v, made + found), grow(box_u, made + found)
-        box_cells, split_offsets = grow(box_cells, made + found), grow(split_offsets, made + found + 1)
-        split_kind, split_lost = grow(split_kind, split + 2 * found), grow(split_lost, split + 2 * found)
-        link_offsets, link = grow(link_offsets, split + 2 * found + 1), grow(link, links + found * (children + 1))
+        # Asked once for all boxes of this origin, and for arrays of the same length together: asking takes longer than the rest.
+        if refs + found > len(ref_node):
+            ref_node, ref_box = grow(ref_node, refs + found), grow(ref_box, refs + found)
+        if made + found > len(box_o):
+            box_o, box_d = grow(box_o, made + found), grow(box_d, made + found)
+            box_v, box_u = grow(box_v, made + found), grow(box_u, made + found)
+            box_cells = grow(box_cells, made + found)
+            split_offsets = grow(split_offsets, len(box_o) + 1)
+        if split + 2 * found > len(split_kind):
+            split_kind, split_lost = grow(split_kind, split + 2 * found), grow(split_lost, split + 2 * found)
+            link_offsets = grow(link_offsets, len(split_kind) + 1)
+        if links + found * (children + 1) > len(link):
+            link = grow(link, links + found * (children + 1))
         for i in range(found):
-            node, here = out[6 * i], out[6 * i + 1]
+            # Indices are unsigned: others would each be tested for being counted from the end.
+            node, here = out[i, 0], out[i, 1]
             # By origin: of each child, the box of its trips to this node.
             same, first_link, kept = -1, links, 0
             if children > 0 and (not origins_first or i == found - 1):
                 for c in range(children):
                     below = o_children[o_child_offsets[a] + c]
                     e, end = pointer[c], ref_end[below]
-                    while e < end and ref_node[e] <= node:
+                    while e < end and ref_node[np.uintp(e)] <= node:
                         e += 1
                     pointer[c] = e
-                    if e > ref_start[below] and ref_node[e - 1] >= d_low[node]:
-                        box = ref_box[e - 1]
-                        link[links] = box
+                    before = np.uintp(e - 1)
+                    if e > ref_start[below] and ref_node[before] >= d_low[np.uintp(node)]:
+                        box = ref_box[before]
+                        link[np.uintp(links)] = box
                         links += 1
-                        kept += box_v[box]
-                        if box_v[box] == here:
+                        volume_there = box_v[np.uintp(box)]
+                        kept += volume_there
+                        if volume_there == here:
                             same = box
-            ref_node[refs + i] = node
+            ref, at = np.uintp(refs + i), np.uintp(made)
+            ref_node[ref] = node
             if same >= 0 and not origins_first:
                 links = first_link
-                ref_box[refs + i] = same
+                ref_box[ref] = same
                 continue
-            box_o[made], box_d[made], box_v[made] = a, node, here
-            box_u[made], box_cells[made] = out[6 * i + 2], out[6 * i + 3]
+            box_o[at], box_d[at], box_v[at] = a, node, here
+            box_u[at], box_cells[at] = out[i, 2], out[i, 3]
             if children > 0 and (not origins_first or i == found - 1):
-                split_kind[split], split_lost[split] = BY_ORIGIN, here - kept
+                split_kind[np.uintp(split)], split_lost[np.uintp(split)] = BY_ORIGIN, here - kept
                 split += 1
-                link_offsets[split] = links
+                link_offsets[np.uintp(split)] = links
             if not d_is_leaf[node]:
-                child, stop = i - 1, i - out[6 * i + 5]
+                child, stop = i - 1, i - out[i, 5]
                 while child > stop:
-                    link[links] = ref_box[refs + child]
+                    link[np.uintp(links)] = ref_box[np.uintp(refs + child)]
                     links += 1
-                    child -= out[6 * child + 5]
-                split_kind[split], split_lost[split] = BY_DESTINATION, out[6 * i + 4]
+                    child -= out[child, 5]
+                split_kind[np.uintp(split)], split_lost[np.uintp(split)] = BY_DESTINATION, out[i, 4]
                 split += 1
-                link_offsets[split] = links
-            ref_box[refs + i] = made
+                link_offsets[np.uintp(split)] = links
+            ref_box[ref] = made
             made += 1
-            split_offsets[made] = split
+            split_offsets[np.uintp(made)] = split
         refs += found
         ref_end[a] = refs
     boxes = BoxArrays(box_o, box_d, box_v, box_u, box_cells)

@@ -7,6 +7,8 @@ depth of the tree.
 
 from __future__ import annotations
 
+import numpy as np
+
 from crowdveil.kernels._jit import inner_kernel
 from crowdveil.kernels._types import Indices, Ints
 from crowdveil.kernels.od.structures import DestinationTree
@@ -16,8 +18,8 @@ from crowdveil.kernels.od.structures import DestinationTree
 def ancestor(table: Indices, exponent: Indices, leaves: int, i: int, j: int) -> int:
     """Return the lowest common ancestor of the leaves i < j."""
     n = leaves - 1
-    row = exponent[j - i]
-    found: int = max(table[row * n + i], table[row * n + j - (1 << row)])
+    row = exponent[np.uintp(j - i)]
+    found: int = max(table[np.uintp(row * n + i)], table[np.uintp(row * n + j - (1 << row))])
     return found
 
 
@@ -65,46 +67,48 @@ def walk_destinations(
     depth, found = 0, 0
     beyond = len(gain)
     # The current node lies below the top of the stack; most are leaves that never get there.
+    # Indices are unsigned: others would each be tested for being counted from the end.
     node = anchor[leaf[low]] if high > low else beyond
+    last_leaf, at = 0, np.uintp(low)
     sum_volume, sum_crowd, sum_cells, kept, begin = 0, 0, 0, 0, 0
     for i in range(low, high + 1):
         here, meet = beyond, beyond  # after the last leaf, up to the root
         if i < high:
-            here = anchor[leaf[i]]
-            meet = here if i == low else max(ancestor(table, exponent, len(anchor), leaf[i - 1], leaf[i]), here)
+            at = np.uintp(i)
+            this_leaf = leaf[at]
+            here = anchor[np.uintp(this_leaf)]
+            meet = here if i == low else max(ancestor(table, exponent, len(anchor), last_leaf, this_leaf), here)
+            last_leaf = this_leaf
         while node < meet:
             if with_people:
                 sum_crowd += gain[node]
                 gain[node] = 0
             if sum_crowd >= k:
-                at = 6 * found
-                out[at], out[at + 1], out[at + 2], out[at + 3] = node, sum_volume, sum_crowd, sum_cells
-                out[at + 4], out[at + 5] = sum_volume - kept, found + 1 - begin
+                out[found, 0], out[found, 1], out[found, 2], out[found, 3] = node, sum_volume, sum_crowd, sum_cells
+                out[found, 4], out[found, 5] = sum_volume - kept, found + 1 - begin
                 found += 1
                 kept = sum_volume
             else:
                 kept = 0
-            at = 6 * (depth - 1)
-            if depth > 0 and stack[at] <= meet:
+            if depth > 0 and stack[depth - 1, 0] <= meet:
                 depth -= 1
-                node = stack[at]
-                sum_volume += stack[at + 1]
-                sum_crowd += stack[at + 2]
-                sum_cells += stack[at + 3]
-                kept += stack[at + 4]
-                begin = stack[at + 5]
+                node = stack[depth, 0]
+                sum_volume += stack[depth, 1]
+                sum_crowd += stack[depth, 2]
+                sum_cells += stack[depth, 3]
+                kept += stack[depth, 4]
+                begin = stack[depth, 5]
             else:
                 node = meet
         if i == high:
             break
         if node != here:
-            at = 6 * depth
-            stack[at], stack[at + 1], stack[at + 2] = node, sum_volume, sum_crowd
-            stack[at + 3], stack[at + 4], stack[at + 5] = sum_cells, kept, begin
+            stack[depth, 0], stack[depth, 1], stack[depth, 2] = node, sum_volume, sum_crowd
+            stack[depth, 3], stack[depth, 4], stack[depth, 5] = sum_cells, kept, begin
             depth += 1
             node, sum_volume, sum_crowd, sum_cells, kept, begin = here, 0, 0, 0, 0, found
-        sum_volume += volume[i]
+        sum_volume += volume[at]
         if not with_people:
-            sum_crowd += crowd[i]
-        sum_cells += cells[i]
+            sum_crowd += crowd[at]
+        sum_cells += cells[at]
     return found

@@ -131,7 +131,7 @@ class BoxSpace:
     def spend_slack(self, choice: Ints, rest: int) -> Ints:
         """Split published boxes once more, best gain for a suppressed trip first, as long as `rest` trips last.
 
-        Returns the boxes that are then published.
+        Returns the boxes that are then published, in any order.
         """
         from crowdveil.kernels.od.partition import spend_slack
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crowdveil.errors import InputError, Option
-from crowdveil.kernels.od.structures import PUBLISH, SearchArrays
+from crowdveil.kernels.od.structures import PARTS, PUBLISH, SearchArrays
 from crowdveil.model.arrays import Ints
 
 if TYPE_CHECKING:
@@ -87,11 +88,25 @@ def search_budget(boxes: BoxSpace, budget: int, near: Fraction | None = None) ->
     """Find the best partition within a budget that a multiplier can reach; the search for it begins at `near`."""
     from crowdveil.kernels.od.partition import search
 
-    n = len(boxes)
-    arrays = SearchArrays(np.empty(2 * n, np.int64), np.full(n, PUBLISH, np.int64), *np.empty((2, n), np.int64))
-    given = boxes.cost, boxes.volume, boxes.splits, boxes.allowed
-    found = search(np.arange(n), *given, budget, _begin(boxes, near), arrays)
+    arrays, given = _arrays(boxes), (boxes.cost, boxes.volume, boxes.splits, boxes.allowed)
+    found = search(np.arange(len(boxes)), *given, budget, _begin(boxes, near), arrays)
     return _Piece(*found, arrays.choice).solution(boxes, budget)
+
+
+def search_budget_near(boxes: BoxSpace, budget: int, p: Sequence[int]) -> BoxSolution:
+    """Find the same from several multipliers p / PARTS on; all boxes may do anything, and the budget is not 0."""
+    from crowdveil.kernels.od.multiplier_search import begin_search
+    from crowdveil.kernels.od.near_search import search_near
+
+    arrays, given = _arrays(boxes), (boxes.cost, boxes.volume, boxes.splits, boxes.allowed)
+    notes: Ints = begin_search.py_func(p[0], PARTS)  # type: ignore[attr-defined]
+    found = search_near(*given, budget, np.array(p, np.int64), boxes.total.bit_length(), notes, arrays)
+    return _Piece(*found, arrays.choice).solution(boxes, budget)
+
+
+def _arrays(boxes: BoxSpace) -> SearchArrays:
+    n = len(boxes)
+    return SearchArrays(np.empty(2 * n, np.int64), np.full(n, PUBLISH, np.int64), *np.empty((2, n), np.int64))
 
 
 def _begin(boxes: BoxSpace, near: Fraction | None) -> Ints:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crowdveil.errors import InputError
-from crowdveil.kernels.od.structures import ANY_CHOICE, PARTS, PUBLISH
-from crowdveil.solve.od.budget_search import FIRST_GUESS, BoxSolution, search_budget
+from crowdveil.kernels.od.structures import ANY_CHOICE, COLUMNS, PARTS, PUBLISH
+from crowdveil.solve.od.budget_search import FIRST_GUESS, BoxSolution, search_budget, search_budget_near
 
 if TYPE_CHECKING:
     from crowdveil.kernels.od.cost_curve import Ends
@@ -38,6 +38,10 @@ FIRST_SPAN = 5
 """The first multipliers, where none are known, are from 2⁻⁵ to 2⁵ times the first guess."""
 OUTSIDE = 0.15
 """How far outside known multipliers two more are tried."""
+NEAREST = (0.94, 1.01, 1.07, 1.16)
+"""The first multipliers of a budget that is searched alone, as parts of a known one; the budget of a time step lies between the
+first and the last of them in nearly all data, mostly in the middle.
+"""
 MAX_KEY = 2**62
 """Keys of partitions stay below it: they are numbers of 64 bits."""
 MAX_BYTES, MAX_BUDGETS = 2**28, 60
@@ -64,9 +68,23 @@ def search_budgets(
     middle = near[len(near) // 2] if near else None
     for budget in sorted(alone):
         try:
-            yield budget, search_budget(boxes, budget, middle)
+            if middle is not None and budget in together and (p := _nearest(boxes, middle)) is not None:
+                yield budget, search_budget_near(boxes, budget, p)
+            else:
+                yield budget, search_budget(boxes, budget, middle)
         except InputError as error:
             yield budget, error
+
+
+def _nearest(boxes: BoxSpace, middle: Fraction) -> list[int] | None:
+    """Return the first multipliers for one budget, in parts of a whole one; None where keys would be too large."""
+    p = [_in_parts(float(middle) * part) for part in NEAREST]
+    return p if p[-1] <= _largest(boxes) else None
+
+
+def _largest(boxes: BoxSpace) -> int:
+    """Return the largest multiplier, in parts of a whole one, whose keys are not too large."""
+    return ((MAX_KEY >> boxes.total.bit_length()) - PARTS * boxes.most_cost) // max(boxes.total, 1)
 
 
 def _search_together(
@@ -109,24 +127,25 @@ class _Tried:
         self.p: list[int] = []
         self.suppressed: list[int] = []
         self._places: list[int] = []
-        self._keys = np.empty((rounds, len(boxes), max(len(first), more)), np.int64)
-        self._rounds = 0
+        passes = _passes(len(first)) + (rounds - 1) * _passes(more)
+        self._keys = np.empty((passes, len(boxes), COLUMNS), np.int64)
+        self._passes = 0
         self.add(map(_in_parts, first))
 
     def add(self, wanted: Iterable[int]) -> None:
         """Try multipliers, other than those that were tried and those whose keys would be too large."""
         from crowdveil.kernels.od.several_multipliers import evaluate_keys
 
-        boxes, keys = self.boxes, self._keys[self._rounds]
-        most = ((MAX_KEY >> self.bits) - PARTS * boxes.most_cost) // max(boxes.total, 1)
+        boxes, most = self.boxes, _largest(self.boxes)
         new = sorted({p for p in wanted if p <= most}.difference(self.p))
-        if not new:
-            return
-        evaluate_keys(boxes.cost, boxes.splits, np.array(new, np.int64), self.bits, keys)
-        self.p += new
-        self.suppressed += (keys[-1, : len(new)] & ((1 << self.bits) - 1)).tolist()
-        self._places += range(self._rounds * keys.size, self._rounds * keys.size + len(new))
-        self._rounds += 1
+        for begin in range(0, len(new), COLUMNS):
+            tried = new[begin : begin + COLUMNS]
+            p, keys = np.array([*tried, *tried[-1:] * (COLUMNS - len(tried))], np.int64), self._keys[self._passes]
+            evaluate_keys(boxes.cost, boxes.splits, p, self.bits, keys)
+            self.p += tried
+            self.suppressed += (keys[-1, : len(tried)] & ((1 << self.bits) - 1)).tolist()
+            self._places += range(self._passes * keys.size, self._passes * keys.size + len(tried))
+            self._passes += 1
 
     def read(self, ends: Sequence[tuple[int, int]]) -> Ends:
         """Return multipliers and keys of the ends of budgets."""
@@ -134,7 +153,7 @@ class _Tried:
 
         left, right = np.array(ends, np.int64).reshape(-1, 2).T
         p, place = np.array(self.p, np.int64), np.array(self._places, np.int64)
-        return Ends(self._keys.ravel(), p[left], p[right], place[left], place[right], self._keys.shape[2], self.bits)
+        return Ends(self._keys.ravel(), p[left], p[right], place[left], place[right], COLUMNS, self.bits)
 
     def _around(self, budget: int) -> tuple[int | None, int | None]:
         """Return the nearest multipliers of which the left one exceeds the budget and the right one keeps it."""
@@ -167,6 +186,11 @@ class _Tried:
         around = min(AROUND + STEP / budget + AROUND * math.log(high / max(low, 1)), 0.5)
         both = math.floor(guess * (1 - around)), math.ceil(guess * (1 + around))
         return [p for p in both if low < p < high]
+
+
+def _passes(multipliers: int) -> int:
+    """Return in how many passes multipliers are tried."""
+    return -(-multipliers // COLUMNS)
 
 
 def _in_parts(multiplier: float) -> int:
