@@ -160,64 +160,85 @@ def published_boxes(choice: Ints, splits: Splits) -> tuple[Ints, Ints]:
 
 
 @kernel
-def _sink(heap: Ints, size: int, at: int, gain: Floats) -> None:
-    """Move an entry of a heap down to its place; the box with the largest gain is on top, of equal ones the first."""
-    box = heap[at]
+def _sink(heap: Ints, size: int, at: int, gain: Floats, boxes: Ints) -> None:
+    """Move an entry of a heap down to its place; that with the largest gain is on top, of equal ones the first box."""
+    entry = heap[at]
     while 2 * at + 1 < size:
         below = 2 * at + 1
         if below + 1 < size:
             left, right = heap[below], heap[below + 1]
-            below += gain[right] > gain[left] or (gain[right] == gain[left] and right < left)
+            below += gain[right] > gain[left] or (gain[right] == gain[left] and boxes[right] < boxes[left])
         other = heap[below]
-        if gain[other] < gain[box] or (gain[other] == gain[box] and box < other):
+        if gain[other] < gain[entry] or (gain[other] == gain[entry] and boxes[entry] < boxes[other]):
             break
         heap[at] = other
         at = below
-    heap[at] = box
+    heap[at] = entry
 
 
 @kernel
-def spend_slack(choice: Ints, cost: Ints, splits: Splits, allowed: Small, lost_cost: int, rest: int) -> Ints:
+def spend_slack(
+    choice: Ints, whole: Ints, cost: Ints, splits: Splits, allowed: Small, lost_cost: int, rest: int
+) -> tuple[Ints, int, int]:
     """Split published boxes once more, best gain for a suppressed trip first, as long as `rest` trips last.
 
     Of each box the split into whole boxes counts that saves most cost for a suppressed trip. Boxes that come of it are split
-    again, until nothing more is suppressed. `choice` is changed; returns the boxes that are then published.
+    again, until nothing more is suppressed. `whole` has the published boxes, and `choice` is changed. Returns the boxes that are
+    then published, those of `whole` first; and how many trips were spent and how much cost was saved before the last round.
     """
     offsets, kind, lost, link_offsets, link = splits
-    n = len(choice)
-    gain, best, heap = np.empty(n, np.float64), np.empty(n, np.int64), np.empty(n, np.int64)
+    # Entries of the list of boxes; few of them are used, and memory is taken for those alone.
+    n, count, known = len(choice), len(whole), 0
+    boxes, best, heap = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    gain = np.empty(n, np.float64)
+    boxes[:count] = whole
+    spent_before, saved_before = 0, 0
     while True:
-        whole, _ = published_boxes(choice, splits)
         size = 0
-        for i in whole:
-            gain[i] = 0.0
-            for split in range(offsets[i], offsets[i + 1]):
-                if lost[split] > rest or not allowed[i] & kind[split]:
-                    continue
-                after, may = 0, True
-                for e in range(link_offsets[split], link_offsets[split + 1]):
-                    after += cost[link[e]]
-                    may &= (allowed[link[e]] & WHOLE) > 0
-                worth = (cost[i] - after - lost_cost * lost[split]) / max(lost[split], 1)
-                if may and worth > gain[i]:
-                    gain[i], best[i] = worth, split
-            heap[size] = i
-            size += gain[i] > 0
-        spent, at = 0, size // 2
+        for entry in range(count):
+            # A best split that can still be paid for is still the best: there are fewer to choose from.
+            if entry >= known or (gain[entry] > 0 and lost[best[entry]] > rest):
+                i, gain[entry] = boxes[entry], 0.0
+                for split in range(offsets[i], offsets[i + 1]):
+                    if lost[split] > rest or not allowed[i] & kind[split]:
+                        continue
+                    after, may = 0, True
+                    for e in range(link_offsets[split], link_offsets[split + 1]):
+                        after += cost[link[e]]
+                        may &= (allowed[link[e]] & WHOLE) > 0
+                    worth = (cost[i] - after - lost_cost * lost[split]) / max(lost[split], 1)
+                    if may and worth > gain[entry]:
+                        gain[entry], best[entry] = worth, split
+            heap[size] = entry
+            size += gain[entry] > 0
+        known = count
+        spent, saved, at = 0, 0, size // 2
         while size > 0:
             if at > 0:
                 at -= 1  # not yet a heap
             else:
-                i = heap[0]
+                entry = heap[0]
                 size -= 1
                 heap[0] = heap[size]
-                split = best[i]
+                i, split = boxes[entry], best[entry]
                 if lost[split] <= rest - spent:
                     choice[i] = split
+                    gain[entry] = 0.0
                     spent += lost[split]
+                    saved += cost[i]
                     for e in range(link_offsets[split], link_offsets[split + 1]):
+                        boxes[count] = link[e]
+                        count += 1
                         choice[link[e]] = PUBLISH
-            _sink(heap, size, at, gain)  # called in one place: it is compiled into each
+                        saved -= cost[link[e]]
+            _sink(heap, size, at, gain, boxes)  # called in one place: it is compiled into each
         if spent == 0:
-            return whole
+            break
         rest -= spent
+        spent_before += spent
+        saved_before += saved
+    size = 0
+    for i in boxes[:count]:
+        boxes[size] = i
+        size += choice[i] == PUBLISH
+    return boxes[:size].copy(), spent_before, saved_before

@@ -15,6 +15,8 @@ from crowdveil.kernels.od.structures import PARTS, Splits
 
 BLOCK = 4096
 """Boxes between two looks at whether the computation is to end."""
+FEW = 32
+"""Suppressed trips of a split below which their keys are read from a table: a product takes longer."""
 
 
 @kernel
@@ -22,9 +24,10 @@ def evaluate_keys(cost: Ints, splits: Splits, p: Ints, bits: int, keys: Ints) ->
     """Fill `keys`: the key of the best partition of each box, a row each, at the multipliers p / PARTS, a column each."""
     offsets, lost, link_offsets, link = splits.offsets, splits.lost, splits.link_offsets, splits.link
     columns = len(p)
-    option, of_lost = np.empty(columns, np.int64), np.empty(columns, np.int64)
-    for j in range(columns):
-        of_lost[j] = (p[j] << bits) + 1
+    option, of_lost = np.empty(columns, np.int64), np.empty((FEW, columns), np.int64)
+    for trips in range(FEW):
+        for j in range(columns):
+            of_lost[trips, j] = trips * ((p[j] << bits) + 1)
     of_cost = PARTS << bits
     for i in range(len(cost)):
         if i % BLOCK == 0:
@@ -32,11 +35,22 @@ def evaluate_keys(cost: Ints, splits: Splits, p: Ints, bits: int, keys: Ints) ->
         for j in range(columns):
             keys[i, j] = cost[i] * of_cost
         for split in range(offsets[i], offsets[i + 1]):
-            for j in range(columns):
-                option[j] = lost[split] * of_lost[j]
-            for e in range(link_offsets[split], link_offsets[split + 1]):
-                part = link[e]
+            first, last, away = link_offsets[split], link_offsets[split + 1], lost[split]
+            # Most splits have one part or two and suppress little.
+            if last - first == 1 and away < FEW:
+                part = link[first]
                 for j in range(columns):
-                    option[j] += keys[part, j]
-            for j in range(columns):
-                keys[i, j] = min(keys[i, j], option[j])
+                    keys[i, j] = min(keys[i, j], of_lost[away, j] + keys[part, j])
+            elif last - first == 2 and away < FEW:
+                part, other = link[first], link[first + 1]
+                for j in range(columns):
+                    keys[i, j] = min(keys[i, j], of_lost[away, j] + keys[part, j] + keys[other, j])
+            else:
+                for j in range(columns):
+                    option[j] = away * of_lost[1, j]
+                for e in range(first, last):
+                    part = link[e]
+                    for j in range(columns):
+                        option[j] += keys[part, j]
+                for j in range(columns):
+                    keys[i, j] = min(keys[i, j], option[j])
