@@ -208,7 +208,7 @@ def _make_curves(cost: Ints, splits: Splits, ends: Ends, opened: OpenBoxes, room
 def _read_partitions(
     cost: Ints, splits: Splits, ends: Ends, opened: OpenBoxes, curves: Curves, p: Ints, q: Ints
 ) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """Return the boxes that are split at the multiplier p/q of each budget, and how, and those that are published; see `Partitions`.
+    """Return the boxes that are split at the multiplier p/q of each budget, and how, and those published; see `Partitions`.
 
     Of equal options the first is taken. Boxes that are not open are read at the left multiplier. What is best there, with the
     same S up to the right one, is best in between, too: an option is a concave function of the multiplier, and cannot fall below

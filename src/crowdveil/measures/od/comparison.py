@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from crowdveil.measures.base import ratio
 from crowdveil.measures.od.overlapping import summed
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
@@ -34,6 +35,28 @@ class PartitionContext:
     volume: Floats
     published: Floats
     add: Callable[[Floats], Floats]
+
+
+class Baseline:
+    """What measures need of the original alone, by time step: made once for all releases that are compared with it."""
+
+    def __init__(self, flows: Flows) -> None:
+        self.flows = flows
+
+    @cached_property
+    def step(self) -> Ints:
+        """Return the time step of each flow."""
+        return self.flows.step
+
+    @cached_property
+    def volume(self) -> Floats:
+        """Return the trips of each time step."""
+        return np.bincount(self.step, self.flows.volume, self.flows.steps)
+
+    @cached_property
+    def share(self) -> Floats:
+        """Return the share of each flow in the trips of its time step."""
+        return self.flows.volume / self.volume[self.step]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,19 +89,20 @@ class OdComparison:
     pooled: bool = False
     parts: PartitionContext | None = None
     listed: Ints | None = None
+    _baseline: Baseline | None = None
     _made: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def between(cls, original: Flows, release: FlowRelease) -> OdComparison:
-        """Assign each original flow to its row; to none if a flow lies in several."""
+    def between(cls, original: Flows, release: FlowRelease, baseline: Baseline | None = None) -> OdComparison:
+        """Assign each original flow to its row; to none if a flow lies in several. `baseline` is that of the same original."""
         listed = None
         if release.intervals is not None:
             check_windows(original, release)
             given = original.t
             original = original.with_steps(release.intervals.start)
-            listed = np.searchsorted(original.t, given)
+            listed, baseline = np.searchsorted(original.t, given), None
         row, twice = rows_met(original, release)
-        return cls(original, release, None if twice else row, listed=listed)
+        return cls(original, release, None if twice else row, listed=listed, _baseline=baseline)
 
     def all_steps(self) -> OdComparison:
         """Return the comparison with all time steps in one group; both share what `once` made."""
@@ -108,9 +132,14 @@ class OdComparison:
         return release.volume if release.intervals is None else release.volume / release.steps_spanned
 
     @cached_property
+    def baseline(self) -> Baseline:
+        """Return what measures need of the original alone."""
+        return self._baseline or Baseline(self.original)
+
+    @cached_property
     def flow_group(self) -> Ints:
         """Return the group of each flow."""
-        return np.zeros(len(self.original), np.int64) if self.pooled else self.original.step
+        return np.zeros(len(self.original), np.int64) if self.pooled else self.baseline.step
 
     @cached_property
     def row_groups(self) -> tuple[Ints, Ints | slice]:
@@ -157,7 +186,16 @@ class OdComparison:
     @cached_property
     def volume(self) -> Floats:
         """Return the original trips of each group."""
-        return self.of_flows(self.original.volume) if self.parts is None else self.parts.volume
+        if self.parts is not None:
+            return self.parts.volume
+        return self.of_flows(self.original.volume) if self.pooled else self.baseline.volume
+
+    @cached_property
+    def volume_share(self) -> Floats:
+        """Return the share of each original flow in the trips of its group."""
+        if self.parts is None and not self.pooled:
+            return self.baseline.share
+        return self.original.volume / self.volume[self.flow_group]
 
     @cached_property
     def published(self) -> Floats:
@@ -192,11 +230,18 @@ class OdComparison:
         return self._summed[0] if self.row is None else np.append(self.level, 0.0)[self.row]
 
     @cached_property
+    def rebuilt_share(self) -> Floats:
+        """Return the share of the reconstructed cell of each original flow in the trips in rows; not of groups without any."""
+        if self.row is None or self.release.intervals is not None:
+            return ratio(self.rebuilt, self.published[self.flow_group])
+        return np.append(ratio(self.level, self.published[self.row_groups[0]]), 0.0)[self.row]
+
+    @cached_property
     def outside(self) -> Floats:
         """Return the reconstructed volume of each group in cells without an original trip."""
         if self.row is None or self.release.intervals is not None:
             return np.maximum(self.published - self.of_flows(self.rebuilt), 0.0)
-        empty = self.cells - np.bincount(self.row[self.row >= 0], minlength=len(self.release))
+        empty = self.cells - np.bincount(self.row + 1, minlength=len(self.release) + 1)[1:]
         return self.of_rows(empty * self.level)
 
     @cached_property

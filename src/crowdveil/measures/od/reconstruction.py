@@ -18,9 +18,8 @@ def error(compared: OdComparison) -> Floats:
 
 def distance(compared: OdComparison) -> Floats:
     """Return D: Σ |ṽ / Σ ṽ − v / Σ v| over all cells."""
-    volume, published = compared.volume[compared.flow_group], compared.published[compared.flow_group]
+    filled = compared.of_flows(np.abs(compared.rebuilt_share - compared.volume_share))
     # Where nothing is published there is no distribution to compare with.
-    filled = compared.of_flows(np.abs(ratio(compared.rebuilt, published) - compared.original.volume / volume))
     empty = ratio(compared.outside, compared.published)
     return np.where(compared.volume > 0, filled + empty, np.nan)
 
