@@ -177,43 +177,57 @@ def _sink(heap: Ints, size: int, at: int, gain: Floats, boxes: Ints) -> None:
 
 
 @kernel
+def _worth(i: int, split: int, cost: Ints, splits: Splits, allowed: Small, lost_cost: int) -> float:
+    """Return the cost that a split of a box into whole boxes saves for a suppressed trip; 0 if that is not allowed."""
+    if not allowed[i] & splits.kind[split]:
+        return 0.0
+    after, trips = 0, splits.lost[split]
+    for e in range(splits.link_offsets[split], splits.link_offsets[split + 1]):
+        part = splits.link[e]
+        if not allowed[part] & WHOLE:
+            return 0.0
+        after += cost[part]
+    return (cost[i] - after - lost_cost * trips) / max(trips, 1)
+
+
+@kernel
 def spend_slack(
-    choice: Ints, whole: Ints, cost: Ints, splits: Splits, allowed: Small, lost_cost: int, rest: int
+    choice: Ints, whole: Ints, cost: Ints, splits: Splits, allowed: Small, lost_cost: int, rest: int, worth: Floats
 ) -> tuple[Ints, int, int]:
     """Split published boxes once more, best gain for a suppressed trip first, as long as `rest` trips last.
 
     Of each box the split into whole boxes counts that saves most cost for a suppressed trip. Boxes that come of it are split
     again, until nothing more is suppressed. `whole` has the published boxes, and `choice` is changed. Returns the boxes that are
     then published, those of `whole` first; and how many trips were spent and how much cost was saved before the last round.
+    `worth` has what splits save that were looked at before, for other budgets; NaN where it is not known yet.
     """
-    offsets, kind, lost, link_offsets, link = splits
+    offsets, lost, link_offsets, link = splits.offsets, splits.lost, splits.link_offsets, splits.link
     # Entries of the list of boxes; few of them are used, and memory is taken for those alone.
-    n, count, known = len(choice), len(whole), 0
+    n, count, before = len(choice), len(whole), 0
     boxes, best, heap = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     gain = np.empty(n, np.float64)
     boxes[:count] = whole
     spent_before, saved_before = 0, 0
     while True:
-        size = 0
+        size, least = 0, rest
         for entry in range(count):
             # A best split that can still be paid for is still the best: there are fewer to choose from.
-            if entry >= known or (gain[entry] > 0 and lost[best[entry]] > rest):
+            if entry >= before or (gain[entry] > 0 and lost[best[entry]] > rest):
                 i, gain[entry] = boxes[entry], 0.0
                 for split in range(offsets[i], offsets[i + 1]):
-                    if lost[split] > rest or not allowed[i] & kind[split]:
+                    if lost[split] > rest:
                         continue
-                    after, may = 0, True
-                    for e in range(link_offsets[split], link_offsets[split + 1]):
-                        after += cost[link[e]]
-                        may &= (allowed[link[e]] & WHOLE) > 0
-                    worth = (cost[i] - after - lost_cost * lost[split]) / max(lost[split], 1)
-                    if may and worth > gain[entry]:
-                        gain[entry], best[entry] = worth, split
-            heap[size] = entry
-            size += gain[entry] > 0
-        known = count
+                    if np.isnan(worth[split]):
+                        worth[split] = _worth(i, split, cost, splits, allowed, lost_cost)
+                    if worth[split] > gain[entry]:
+                        gain[entry], best[entry] = worth[split], split
+            if gain[entry] > 0:
+                heap[size] = entry
+                size += 1
+                least = min(least, lost[best[entry]])
+        before = count
         spent, saved, at = 0, 0, size // 2
-        while size > 0:
+        while size > 0 and spent + least <= rest:  # otherwise nothing can be paid for any more
             if at > 0:
                 at -= 1  # not yet a heap
             else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from crowdveil.kernels.od.structures import (
     BoxArrays,
     Splits,
 )
-from crowdveil.model.arrays import Ints, Small, frozen, row_slices, take_slices
+from crowdveil.model.arrays import Floats, Ints, Small, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.solve.od.budget_search import BoxSolution, search_budget
@@ -161,9 +162,14 @@ class BoxSpace:
 
         whole = published_boxes(best.choice, self.splits)[0] if best.published is None else best.published
         given = self.cost, self.splits, self.allowed, self.lost_cost
-        published, spent, saved = spend_slack(best.choice, whole, *given, rest)
+        published, spent, saved = spend_slack(best.choice, whole, *given, rest, self._worth)
         # A sort by merging, since nearly all of it is in order.
         return SpentSlack(np.sort(published, kind="stable"), spent, saved)
+
+    @cached_property
+    def _worth(self) -> Floats:
+        """What splits save that were looked at so far; NaN for others."""
+        return np.full(len(self.splits.lost), np.nan)
 
     def solve_exactly(self, best: BoxSolution, choice: Ints, budget: int) -> tuple[Ints, bool]:
         """Return the cheapest partition within a budget, from the best that a multiplier found, and whether it is known to be.
