@@ -11,7 +11,7 @@ import numpy as np
 
 from crowdveil.measures.base import ratio
 from crowdveil.measures.od.overlapping import summed
-from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.arrays import Floats, Ints, frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.solve.od.assignment import check_windows, rows_met, steps_of_release
@@ -150,6 +150,13 @@ class OdComparison:
         """Return the sum of a value of each flow over each group."""
         return self._added(np.bincount(self.flow_group, values, self.groups))
 
+    def of_differences(self, of_flow: Floats, of_row: Floats) -> Floats:
+        """Return the sum over each group of |x − y|, x of each flow and y of its row or 0; a flow must lie in one row at most."""
+        from crowdveil.kernels.od.assign import sum_differences
+
+        offsets = frozen([0, len(self.original)], np.int64) if self.pooled else self.original.offsets
+        return self._added(sum_differences(offsets, frozen(of_flow, np.float64), self.row, of_row))
+
     def of_rows(self, values: Ints | Floats) -> Floats:
         """Return the sum of a value of each row over each group; a row that spans several gives each an equal share."""
         group, row = self.row_groups
@@ -230,11 +237,18 @@ class OdComparison:
         return self._summed[0] if self.row is None else np.append(self.level, 0.0)[self.row]
 
     @cached_property
+    def level_share(self) -> Floats | None:
+        """Return the share of each cell of each row in the trips in rows; None where rows overlap or span several time steps."""
+        if self.row is None or self.release.intervals is not None:
+            return None
+        return ratio(self.level, self.published[self.row_groups[0]])
+
+    @cached_property
     def rebuilt_share(self) -> Floats:
         """Return the share of the reconstructed cell of each original flow in the trips in rows; not of groups without any."""
-        if self.row is None or self.release.intervals is not None:
+        if self.level_share is None:
             return ratio(self.rebuilt, self.published[self.flow_group])
-        return np.append(ratio(self.level, self.published[self.row_groups[0]]), 0.0)[self.row]
+        return np.append(self.level_share, 0.0)[self.row]
 
     @cached_property
     def outside(self) -> Floats:
