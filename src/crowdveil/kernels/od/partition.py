@@ -187,7 +187,8 @@ def _worth(i: int, split: int, cost: Ints, splits: Splits, allowed: Small, lost_
         if not allowed[part] & WHOLE:
             return 0.0
         after += cost[part]
-    return (cost[i] - after - lost_cost * trips) / max(trips, 1)
+    worth: float = (cost[i] - after - lost_cost * trips) / max(trips, 1)
+    return worth
 
 
 @kernel

@@ -51,7 +51,7 @@ class Baseline:
     @cached_property
     def volume(self) -> Floats:
         """Return the trips of each time step."""
-        return np.bincount(self.step, self.flows.volume, self.flows.steps)
+        return np.asarray(np.bincount(self.step, self.flows.volume, self.flows.steps), np.float64)
 
     @cached_property
     def share(self) -> Floats:
@@ -150,10 +150,12 @@ class OdComparison:
         """Return the sum of a value of each flow over each group."""
         return self._added(np.bincount(self.flow_group, values, self.groups))
 
-    def of_differences(self, of_flow: Floats, of_row: Floats) -> Floats:
-        """Return the sum over each group of |x − y|, x of each flow and y of its row or 0; a flow must lie in one row at most."""
+    def of_differences(self, of_flow: Ints | Floats, of_row: Floats) -> Floats:
+        """Return the sum over each group of |x − y|, x of each flow and y of its row, or 0."""
         from crowdveil.kernels.od.assign import sum_differences
 
+        if self.row is None:
+            raise ValueError("a flow must lie in one row at most")
         offsets = frozen([0, len(self.original)], np.int64) if self.pooled else self.original.offsets
         return self._added(sum_differences(offsets, frozen(of_flow, np.float64), self.row, of_row))
 

@@ -90,8 +90,8 @@ def _search_together(
         choice[parts.parted[at, split]] = parts.chosen[at, split]
         multiplier = Fraction(int(parts.p[at]), int(parts.q[at]))
         published = parts.published[at, : parts.whole[at]][::-1]
-        found = multiplier, int(parts.a[at]), int(parts.s[at]), choice, np.ascontiguousarray(published)
-        yield budget, BoxSolution.at_least(boxes, *found)
+        corner = multiplier, int(parts.a[at]), int(parts.s[at])
+        yield budget, BoxSolution.at_least(boxes, *corner, choice, np.ascontiguousarray(published))
 
 
 class _Tried:
