@@ -86,19 +86,17 @@ class StepRange:
 
 @dataclass(frozen=True)
 class AreasOfRegions:
-    """Areas, and the area of each region of origins and of destinations."""
+    """Areas, and the area of each region; origins and destinations have the same ones."""
 
     areas: Areas
-    origin: Ints
-    destination: Ints
+    area: Ints
 
     @classmethod
     def of(cls, data: Flows, system: RegionSpace) -> AreasOfRegions:
         """Make the areas of all regions."""
-        same = system.origins is system.destinations
-        sides = [system.origins] if same else [system.origins, system.destinations]
-        areas, found = Areas.of_nodes(data.zones, [(s.regions, np.arange(len(s.regions))) for s in sides])
-        return cls(areas, found[0], found[-1])
+        regions = system.origins.regions
+        areas, (area,) = Areas.of_nodes(data.zones, [(regions, np.arange(len(regions)))])
+        return cls(areas, area)
 
 
 def solve_steps(data: Flows, steps: StepRange, progress: Progress) -> FlowRelease:
@@ -136,12 +134,12 @@ def _release(data: Flows, steps: StepRange, done: list[StepSolution], system: Re
     o, d, volume, people, left_o, left_d = columns
     offsets = np.cumsum([0, *(len(outcome.origin) for outcome in done)])
     boxes = (o, d), (left_o, left_d)
-    if steps.areas is None or system is None:
+    if steps.areas is None or system is None or system.origins is not system.destinations:
         areas, (origin, destination), (left_origin, left_destination) = areas_of_solutions(data, system, done, *boxes)
     else:
         made = steps.areas(system)
-        areas, origin, destination = made.areas, made.origin[o], made.destination[d]
-        left_origin, left_destination = made.origin[left_o], made.destination[left_d]
+        areas, origin, destination = made.areas, made.area[o], made.area[d]
+        left_origin, left_destination = made.area[left_o], made.area[left_d]
     figures = _figures(done)
     release = FlowRelease(
         areas,
