@@ -119,8 +119,7 @@ def distinct(values: AnyArray, below: int) -> tuple[Ints, Ints]:
     """Return the distinct whole numbers from 0 to `below` - 1 in `values`, rising, and the rank of each value among them."""
     present = np.zeros(below, np.bool_)
     present[values] = True
-    rank: Ints = (np.cumsum(present) - 1)[values]
-    return np.flatnonzero(present), rank
+    return np.flatnonzero(present), gather(np.cumsum(present) - 1, values)
 
 
 def sorted_distinct(values: Ints) -> Ints:
