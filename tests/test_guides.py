@@ -350,7 +350,7 @@ def sentences(e: Example) -> list[str]:
     assert (found.multiplier, found.cost, found.suppressed) == (of_joint[2], *of_joint[1])
     assert (e.dual.multiplier, e.dual.cost, e.dual.suppressed) == (price, a, s)
     before, rest = e.joint_boxes(found.choice), e.budget - found.suppressed
-    e.boxes.spend_slack(found.choice, rest)
+    e.boxes.spend_slack(found, rest)
     after, spent = e.joint_boxes(found.choice), e.boxes.cost_of(found.choice)
     cost = {e.box(o, d): (int(v), int(c)) for o, d, v, c in
             zip(e.boxes.origin, e.boxes.destination, e.boxes.volume, e.boxes.cost, strict=True)}  # fmt: skip

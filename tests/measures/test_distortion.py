@@ -15,6 +15,7 @@ from towns import people
 from crowdveil.measures.rounding import DEFAULT_K, group_quantiles, round_down_to_groups, two_digits
 from crowdveil.measures.trajectory import distortion
 from crowdveil.measures.trajectory.distortion import displacements, measure_distortion
+from crowdveil.model.arrays import take_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
@@ -103,3 +104,14 @@ def test_figures_are_the_same_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr(distortion, "CHUNK", points)
         assert measure_distortion(data, release, 2) == whole
         assert np.array_equal(displacements(data, release), moved)
+
+
+def test_positions_of_input_points_are_those_of_their_degrees() -> None:
+    data = people(np.random.default_rng(6))
+    source = np.arange(len(data))[::-1]
+    point, offsets = take_slices(data.offsets, source)
+    columns = data.lon[point], data.lat[point], data.t[point]
+    release = TrajectoryRelease(*columns, offsets, source=source, point=point)
+    found = measure_distortion(data, release, 2)
+    assert found == measure_distortion(data, replace(release, point=None), 2)
+    assert found != measure_distortion(data, replace(release, point=np.roll(point, 5)), 2)

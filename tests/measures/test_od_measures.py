@@ -15,7 +15,7 @@ from scipy.spatial.distance import cosine, jensenshannon
 from scipy.stats import wasserstein_distance
 
 from crowdveil.measures.base import Measure, MeasureRequest, scores
-from crowdveil.measures.od.comparison import OdComparison
+from crowdveil.measures.od.comparison import Baseline, OdComparison
 from crowdveil.measures.od.counts import SIZES
 from crowdveil.measures.od.generalization import CostParams
 from crowdveil.measures.od.trip_length import mark_m
@@ -282,3 +282,15 @@ def test_the_guide_names_every_measure() -> None:
     guide = (Path(__file__).parents[2] / "docs" / "measures.md").read_text()
     for name, measure in all_measures().items():
         assert f"`{name}`" in guide and measure.symbol in guide, name
+
+
+@settings(max_examples=tries(20), deadline=None)
+@given(draw=st.data())
+def test_releases_of_one_original_share_its_baseline(draw: st.DataObject) -> None:
+    original = draw.draw(flows())
+    baseline = Baseline(original)
+    for release in (draw.draw(releases(original)), draw.draw(releases(original))):
+        alone, shared = OdComparison.between(original, release), OdComparison.between(original, release, baseline)
+        for one, other in ((alone, shared), (alone.all_steps(), shared.all_steps())):
+            for name in ("reconstruction-error", "distribution-distance", "jensen-shannon", "suppressed"):
+                assert np.array_equal(_value(name, one), _value(name, other), equal_nan=True)

@@ -1,4 +1,4 @@
-"""Sums of slices, empty ones among them, at the ends, and values outside of all slices."""
+"""Sums of slices, empty ones among them, at the ends, and values outside of all slices; places in chunks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crowdveil.model.arrays import slice_sums
+from crowdveil.model import arrays
+from crowdveil.model.arrays import gather, scatter, slice_sums
 
 
 @settings(max_examples=tries(200), deadline=None)
@@ -25,3 +26,15 @@ def test_sums_of_slices(data: st.DataObject, values: list[int]) -> None:
 def test_sums_of_small_numbers_have_64_bits(kind: type) -> None:
     found = slice_sums(np.array([0, 300, 300]), np.ones(300, kind))
     assert found.dtype == np.int64 and found.tolist() == [300, 0]
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_places_are_read_and_written_in_chunks(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "CHUNK", 7)
+    rng = np.random.default_rng(2)
+    values, places = rng.random(50), rng.integers(0, 50, 33).astype(kind)
+    assert np.array_equal(gather(values, places), values[places])
+    twin, mine = values.copy(), values.copy()
+    twin[places] = np.arange(33)
+    scatter(mine, places, np.arange(33.0))
+    assert np.array_equal(mine, twin)

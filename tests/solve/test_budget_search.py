@@ -68,9 +68,13 @@ def test_partitions_are_those_of_one_search_for_each(objective: Objective, split
             assert (found.cost, found.suppressed) == (alone.cost, alone.suppressed)
             for one, other in zip(*(published_boxes(x.choice, boxes.splits) for x in (found, alone)), strict=True):
                 assert np.array_equal(one, other)
-            chosen, gaps = boxes.improve(found, budget)
-            alone_chosen, alone_gaps = boxes.improve(alone, budget)
+            if found.published is not None:
+                assert np.array_equal(found.published, published_boxes(found.choice, boxes.splits)[0])
+            chosen, gaps, published = boxes.improve(found, budget)
+            alone_chosen, alone_gaps, _ = boxes.improve(alone, budget)
             assert gaps == alone_gaps and boxes.cost_of(chosen) == boxes.cost_of(alone_chosen)
+            if published is not None:
+                assert np.array_equal(published, published_boxes(chosen, boxes.splits)[0])
 
 
 @pytest.mark.parametrize("part", [0.1, 0.88, 0.97, 1, 1.05, 1.5, 20])

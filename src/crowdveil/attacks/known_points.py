@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.model.arrays import Indices, Ints, frozen, take_slices
+from crowdveil.model.arrays import Indices, Ints, frozen, gather, take_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.swapping import equal_points
@@ -107,7 +107,7 @@ def _found(known: Indices | Ints, same: Indices | Ints, offsets: Ints) -> Ints:
     """Return the one trajectory with points equal to both known ones, -1 where there is none or more than one."""
     wanted = np.zeros(max(int(known.max(initial=-1)), int(same.max(initial=-1))) + 1, np.bool_)
     wanted[known] = True
-    order = np.flatnonzero(wanted[same])
+    order = np.flatnonzero(gather(wanted, same))
     order = order[np.argsort(same[order], kind="stable")]
     low, high = (np.searchsorted(same[order], known, side) for side in ("left", "right"))
     holder = _holders(offsets, order)

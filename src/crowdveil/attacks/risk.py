@@ -330,7 +330,7 @@ def _merge_visits(release: TrajectoryRelease, goal: library.CombinationKAnonymit
     first[release.offsets[:-1][np.diff(release.offsets) > 0]] = True
     kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(first)])
     lon, lat, t = release.lon[first], release.lat[first], release.t[first]
-    return replace(release, lon=lon, lat=lat, t=t, offsets=kept[release.offsets])
+    return replace(release, lon=lon, lat=lat, t=t, offsets=kept[release.offsets], point=None)
 
 
 def _moments(t: Ints, interval_s: int | None) -> Ints:

@@ -29,7 +29,7 @@ from crowdveil.errors import InputError, Option, counted, reason_as
 from crowdveil.guarantees import SuppressionBudget
 from crowdveil.io.flows import with_trees
 from crowdveil.io.times import time_column
-from crowdveil.measures.od.comparison import OdComparison
+from crowdveil.measures.od.comparison import Baseline, OdComparison
 from crowdveil.model.arrays import Floats, Ints, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.tabular import Tabular
@@ -268,13 +268,13 @@ def compare_flow_methods(
             cost[candidate.label] = candidate.run(largest, shared.seed)[0]
         except REFUSALS as error:
             left_out[candidate.label] = reason_of(error)
-    outcomes, remaining = [], RemainingTime(sum(cost.values()))
+    outcomes, remaining, baseline = [], RemainingTime(sum(cost.values())), Baseline(flows)
     for candidate in chosen:
         if candidate.label in left_out:
             continue
         stage(f"{candidate.label}{remaining.shown()}")
         try:
-            outcomes.append(run_candidate(candidate, flows, shared.seed, progress, columns))
+            outcomes.append(run_candidate(candidate, flows, shared.seed, progress, columns, baseline))
         except REFUSALS as error:
             left_out[candidate.label] = reason_of(error)
         remaining.add(cost[candidate.label])
@@ -289,11 +289,15 @@ def run_candidate(
     seed: int,
     progress: Progress = no_progress,
     columns: Sequence[Column] = (),
+    baseline: Baseline | None = None,
 ) -> MethodResult:
-    """Run one method on all matrices, and measure its release: the usual measures, and those of more columns."""
+    """Run one method on all matrices, and measure its release: the usual measures, and those of more columns.
+
+    Several methods and trials can share the baseline of the matrices.
+    """
     with timed_tasks() as tasks:
         seconds, release = candidate.run(flows, seed, progress)
-    compared = OdComparison.between(flows, release)
+    compared = OdComparison.between(flows, release, baseline)
     by_step = {}
     for column in (*flow_columns(None), *columns):
         if column.asked is None:

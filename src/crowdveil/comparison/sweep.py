@@ -22,6 +22,7 @@ from crowdveil.comparison.candidates import (
 from crowdveil.comparison.flows import MethodResult, run_candidate, shown
 from crowdveil.comparison.requested_measures import Column, flow_columns
 from crowdveil.errors import InputError, Option, ParameterError, reason_as
+from crowdveil.measures.od.comparison import Baseline
 from crowdveil.model.arrays import slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.tabular import Tabular
@@ -290,7 +291,7 @@ def run_sweep(
         listed |= {column.key: column for column in flow_columns("origin-tiles,destination-tiles")}
     found: dict[int, SweepPoint] = {}
     left_out: dict[str, str] = {}
-    remaining = RemainingTime(len(chosen))
+    remaining, baseline = RemainingTime(len(chosen)), Baseline(flows)
     _warm_up(chosen[0], flows, seed)
     ks = {i: getattr(candidate.params, "k", 0) for i, candidate in enumerate(chosen)}
     for k in sorted(set(ks.values())):
@@ -303,7 +304,7 @@ def run_sweep(
                 label += "".join(f", {name} = {value}" for name, value in values.items())
                 stage(f"{label}{remaining.shown()}")
                 try:
-                    outcome = run_candidate(chosen[i], flows, seed, progress, [*listed.values()])
+                    outcome = run_candidate(chosen[i], flows, seed, progress, [*listed.values()], baseline)
                     found[i] = SweepPoint(k, budget[0], outcome, budget[1], values)
                 except REFUSALS as error:
                     left_out[label] = reason_of(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crowdveil.kernels._jit import kernel
-from crowdveil.kernels._types import Floats, Ints, Mask
+from crowdveil.kernels._types import Floats, Indices, Ints, Mask
 
 
 @kernel
@@ -197,3 +197,18 @@ def rows_by_two(first: Ints, second: Ints, firsts: int, seconds: int) -> Ints:
         order[place[key]] = half[i]
         place[key] += 1
     return order
+
+
+@kernel
+def copy_slices(column: Indices | Ints, offsets: Ints, order: Ints) -> Indices | Ints:
+    """Return the slices of a column in another order, one after the other."""
+    length = 0
+    for g in order:
+        length += offsets[g + 1] - offsets[g]
+    copied = np.empty(length, column.dtype)
+    at = 0
+    for g in order:
+        for i in range(offsets[g], offsets[g + 1]):
+            copied[at] = column[i]
+            at += 1
+    return copied

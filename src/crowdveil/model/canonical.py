@@ -11,34 +11,50 @@ neither lengths nor times. Trajectories that are equal in both keys are intercha
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from crowdveil.errors import InputError
-from crowdveil.model.arrays import Floats, Ints, Words, frozen, take_slices
+from crowdveil.model.arrays import AnyArray, Floats, Ints, Words, frozen, take_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
+
+MANY_ROWS = 1 << 17
+"""Rows from which a kernel is worth loading."""
+_KEYS = "_content_keys"
 
 
 def canonical(data: Trajectories) -> Trajectories:
     """Return the same trajectories in canonical order; `ids`, `people_ids` and `row` are reordered with them."""
     data = points_in_order(data)
+    keys = _keys_of(data)
     order, people = _order_of(data)
-    rows, offsets = take_slices(data.offsets, order)
     if _known(data):
         number = np.empty(data.people, np.int64)
         number[people] = np.arange(data.people)
         person = number[data.person[order]]
     else:
         people, person = data.person[order], np.arange(len(data))
-    lon, lat, t = data.lon[rows], data.lat[rows], data.t[rows]
+    (lon, lat, t), offsets = reorder_slices((data.lon, data.lat, data.t), data.offsets, order)
     for degrees in (lon, lat):
         degrees += 0.0  # -0.0 is 0.0
-    return replace(
+    row = None if data.row is None else data.row[take_slices(data.offsets, order)[0]]
+    made = replace(
         data, lon=lon, lat=lat, t=t, offsets=offsets, ids=data.ids[order], person=person,
-        people_ids=data.people_ids[people], row=None if data.row is None else data.row[rows],
+        people_ids=data.people_ids[people], row=row,
     )  # fmt: skip
+    made.__dict__[_KEYS] = frozen(keys[:, order], np.int64)
+    return made
+
+
+def _keys_of(data: Trajectories) -> Ints:
+    """Return the key of each trajectory, a column each; computed once, since it takes a pass over all points."""
+    if _KEYS not in data.__dict__:
+        data.__dict__[_KEYS] = frozen(trajectory_keys(data.lon, data.lat, data.t, data.offsets), np.int64)
+    keys: Ints = data.__dict__[_KEYS]
+    return keys
 
 
 def _known(data: Trajectories) -> bool:
@@ -48,13 +64,12 @@ def _known(data: Trajectories) -> bool:
 
 def _order_of(data: Trajectories) -> tuple[Ints, Ints]:
     """Return the canonical order of trajectories, and that of people."""
-    keys = trajectory_keys(data.lon, data.lat, data.t, data.offsets)
-    return canonical_order(keys, data.person if _known(data) else None, data.people)
+    return canonical_order(_keys_of(data), data.person if _known(data) else None, data.people)
 
 
 def digest(data: Trajectories) -> bytes:
     """Return a hash of trajectories and whose they are, in the order that they have: another order has another one."""
-    keys = trajectory_keys(data.lon, data.lat, data.t, data.offsets)
+    keys = _keys_of(data)
     return hashlib.sha256(keys.tobytes() + data.person.astype(np.int64).tobytes()).digest()
 
 
@@ -74,7 +89,7 @@ def with_canonical_source(release: TrajectoryRelease, given: object, original: T
         )
     place = np.empty(len(given), np.int64)
     place[_order_of(given)[0]] = np.arange(len(given))
-    return replace(release, source=place[release.source], original=digest(original))
+    return replace(release, source=place[release.source], point=None, original=digest(original))
 
 
 def points_in_order(data: Trajectories) -> Trajectories:
@@ -89,12 +104,26 @@ def points_in_order(data: Trajectories) -> Trajectories:
 def numbered(release: TrajectoryRelease) -> TrajectoryRelease:
     """Return the same release in the order of its published content; keys of people count from 1 in that order."""
     order, keys = published_order(release)
-    rows, offsets = take_slices(release.offsets, order)
+    columns = [release.lon, release.lat, release.t, *([] if release.point is None else [release.point])]
+    (lon, lat, t, *point), offsets = reorder_slices(columns, release.offsets, order)
     return replace(
-        release, lon=release.lon[rows], lat=release.lat[rows], t=release.t[rows], offsets=offsets, person=keys,
+        release, lon=lon, lat=lat, t=t, offsets=offsets, person=keys, point=point[0] if point else None,
         source=None if release.source is None else release.source[order],
-        boxes=None if release.boxes is None else release.boxes.rows(rows),
+        boxes=None if release.boxes is None else release.boxes.rows(take_slices(release.offsets, order)[0]),
     )  # fmt: skip
+
+
+def reorder_slices(columns: Sequence[AnyArray], offsets: Ints, order: Ints) -> tuple[list[AnyArray], Ints]:
+    """Return columns with their slices in another order, and the new offsets."""
+    if len(columns[0]) < MANY_ROWS:
+        rows, new = take_slices(offsets, order)
+        return [column[rows] for column in columns], new
+    from crowdveil.kernels.ordering import copy_slices
+
+    given = frozen(offsets, np.int64), frozen(order, np.int64)
+    words = (column.view(np.int64) if column.itemsize == 8 else column for column in columns)
+    moved = [copy_slices(frozen(w, w.dtype), *given).view(c.dtype) for w, c in zip(words, columns, strict=True)]
+    return moved, np.concatenate([np.zeros(1, np.int64), np.cumsum(np.diff(offsets)[order], dtype=np.int64)])
 
 
 def published_order(release: TrajectoryRelease) -> tuple[Ints, Ints | None]:
@@ -145,8 +174,11 @@ def canonical_order(keys: Ints, person: Ints | None, people: int) -> tuple[Ints,
     order = _order_of_hashes(keys)
     if person is None or len(order) == 0:
         return order, np.arange(people)
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.cumsum(np.any(np.diff(keys[:, order], axis=1, prepend=keys[:, order[:1]]) != 0, axis=0))
+    rank, differ = np.empty(len(order), np.int64), np.zeros(len(order), np.bool_)
+    for row in keys:
+        values = row[order]
+        differ[1:] |= values[1:] != values[:-1]
+    rank[order] = np.cumsum(differ)
     by_person = np.argsort(person, kind="stable")
     begins = np.flatnonzero(np.diff(person[by_person], prepend=-1))
     known = person[by_person[begins]]

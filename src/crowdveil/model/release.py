@@ -263,6 +263,9 @@ class TrajectoryRelease(Tabular):
         publish.
     boxes
         The box that each point is the center of, where boxes are published; None where points are.
+    point
+        The input point that each point is, by its position in the input, where a method publishes input points and their
+        positions in meters are wanted again. Confidential: it is never written, and dropped when they are measured.
     """
 
     lon: Floats
@@ -276,6 +279,7 @@ class TrajectoryRelease(Tabular):
     figures: Floats | None = None
     original: bytes | None = None
     boxes: BoxBounds | None = None
+    point: Indices | Ints | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in (("lon", np.float64), ("lat", np.float64), ("t", np.int64), ("offsets", np.int64)):
@@ -288,6 +292,9 @@ class TrajectoryRelease(Tabular):
             object.__setattr__(self, "boxes", self.boxes.frozen(n))
         if self.figures is not None:
             object.__setattr__(self, "figures", frozen(self.figures, np.float64))
+        if self.point is not None:
+            object.__setattr__(self, "point", frozen(self.point, self.point.dtype))
+            check_lengths("release", n, point=self.point)
         for name in ("person", "source"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, frozen(getattr(self, name), np.int64))

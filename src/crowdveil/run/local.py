@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,6 +114,7 @@ class LocalBackend(Backend):
         distortion = None
         if isinstance(data, Trajectories) and isinstance(self.release, TrajectoryRelease):
             distortion = measure_distortion(data, self.release, k)
+            self.release = replace(self.release, point=None)
             data.forget_meters()  # as large as the data, and rarely needed from here on
         return_unused()
         return Solution(len(self.release), self.release.facts, numbers, lines, self.release, notes, distortion)

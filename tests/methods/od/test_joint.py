@@ -187,7 +187,7 @@ def test_reconstruction_counts_suppressed_trips(problem: Any, k: int, share: flo
     lost = {(a + 1000 * s, s) for a, s in everything}
     best = min(a for a, s in lost if s <= budget)
     assert found.suppressed <= budget
-    boxes.spend_slack(found.choice, budget - found.suppressed)
+    boxes.spend_slack(found, budget - found.suppressed)
     assert found.lower_bound(budget) <= best <= boxes.cost_of(found.choice) <= found.cost + 1000 * found.suppressed
     assert boxes.cost_of(boxes.solve(budget)[0]) <= 1.001 * best
 
@@ -392,9 +392,9 @@ def test_the_search_between_corners_never_costs_more(realdata: Any, monkeypatch:
         boxes = BoxSpace.of(flows, step, system, 40)
         budget = params.max_suppressed(boxes.total)
         best = boxes.solve_for_budget(budget)
-        boxes.spend_slack(best.choice, budget - best.suppressed)
+        boxes.spend_slack(best, budget - best.suppressed)
         before = boxes.cost_of(best.choice)
-        choice, _ = boxes.solve(budget)
+        choice = boxes.solve(budget).choice
         found = boxes.outcome(choice, left=False)
         assert best.lower_bound(budget) <= boxes.cost_of(choice) <= before
         assert boxes.total - int(found.volume.sum()) <= budget

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crowdveil.kernels._jit import kernel
-from crowdveil.kernels._types import Indices, Ints
+from crowdveil.kernels._types import Floats, Indices, Ints
 
 
 @kernel
@@ -97,3 +97,15 @@ def _write_table(
                 row_at[tile] = row
             stamp[tile] = now
         row = next_row[row]
+
+
+@kernel
+def sum_differences(offsets: Ints, of_flow: Floats, row: Ints, of_row: Floats) -> Floats:
+    """Return for each slice of flows the sum of |x − y|, x of the flow and y of its row; y is 0 where the row is -1."""
+    sums = np.zeros(len(offsets) - 1, np.float64)
+    for at in range(len(sums)):
+        added = 0.0
+        for i in range(offsets[at], offsets[at + 1]):
+            added += abs(of_flow[i] - (of_row[row[i]] if row[i] >= 0 else 0.0))
+        sums[at] = added
+    return sums

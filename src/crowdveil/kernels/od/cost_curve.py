@@ -57,7 +57,8 @@ class Curves(NamedTuple):
 class Partitions(NamedTuple):
     """A partition for each budget.
 
-    Its multiplier p/q, cost A and suppressed volume S; how many boxes are split, which, and the split of each.
+    Its multiplier p/q, cost A and suppressed volume S; how many boxes are split, which, and the split of each; how many are
+    published, and which. Boxes are in falling order.
     """
 
     p: Ints
@@ -67,6 +68,8 @@ class Partitions(NamedTuple):
     splits: Ints
     parted: Ints
     chosen: Ints
+    whole: Ints
+    published: Ints
 
 
 @kernel
@@ -82,7 +85,7 @@ def find_on_curve(cost: Ints, splits: Splits, ends: Ends, budgets: Ints, room: i
     p, q, a, s = np.empty(m, np.int64), np.full(m, PARTS, np.int64), np.empty(m, np.int64), np.empty(m, np.int64)
     if not enough:
         none = np.zeros((0, 0), np.int64)
-        return False, Partitions(p, q, a, s, p, none, none)
+        return False, Partitions(p, q, a, s, p, none, none, p, none)
     for b in range(m):
         if not opened.box[n - 1] >> b & 1:
             p[b] = ends.left_p[b]
@@ -198,8 +201,8 @@ def _make_curves(cost: Ints, splits: Splits, ends: Ends, opened: OpenBoxes, room
 @kernel
 def _read_partitions(
     cost: Ints, splits: Splits, ends: Ends, opened: OpenBoxes, curves: Curves, p: Ints, q: Ints
-) -> tuple[Ints, Ints, Ints]:
-    """Return the boxes that are split at the multiplier p/q of each budget, and how; see `Partitions`.
+) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    """Return the boxes that are split at the multiplier p/q of each budget, and how, and those published; see `Partitions`.
 
     Of equal options the first is taken. Boxes that are not open are read at the left multiplier. What is best there, with the
     same S up to the right one, is best in between, too: an option is a concave function of the multiplier, and cannot fall below
@@ -210,9 +213,9 @@ def _read_partitions(
     of_box, of_split = opened.box, opened.split
     wanted = np.zeros(n, np.int64)
     wanted[n - 1] = (1 << m) - 1
-    count = np.zeros(m, np.int64)
+    count, whole = np.zeros(m, np.int64), np.zeros(m, np.int64)
     # Few entries of a row are used, and memory is taken for those alone.
-    parted, chosen = np.empty((m, n), np.int64), np.empty((m, n), np.int64)
+    parted, chosen, published = np.empty((m, n), np.int64), np.empty((m, n), np.int64), np.empty((m, n), np.int64)
     end_if_stopped()
     for i in range(n - 1, -1, -1):
         left_over = wanted[i]
@@ -252,12 +255,14 @@ def _read_partitions(
                         taken = split
                     split += 1
             if taken == PUBLISH:
+                published[b, whole[b]] = i
+                whole[b] += 1
                 continue
             parted[b, count[b]], chosen[b, count[b]] = i, taken
             count[b] += 1
             for e in range(link_offsets[taken], link_offsets[taken + 1]):
                 wanted[link[e]] |= 1 << b
-    return count, parted, chosen
+    return count, parted, chosen, whole, published
 
 
 @kernel

@@ -160,81 +160,100 @@ def published_boxes(choice: Ints, splits: Splits) -> tuple[Ints, Ints]:
 
 
 @kernel
-def _sink(heap: Ints, size: int, at: int, gain: Floats) -> None:
-    """Move an entry of a heap down to its place; the box with the largest gain is on top, of equal ones the first."""
-    box = heap[at]
+def _sink(heap: Ints, size: int, at: int, gain: Floats, boxes: Ints) -> None:
+    """Move an entry of a heap down to its place; that with the largest gain is on top, of equal ones the first box."""
+    entry = heap[at]
     while 2 * at + 1 < size:
         below = 2 * at + 1
         if below + 1 < size:
             left, right = heap[below], heap[below + 1]
-            below += gain[right] > gain[left] or (gain[right] == gain[left] and right < left)
+            below += gain[right] > gain[left] or (gain[right] == gain[left] and boxes[right] < boxes[left])
         other = heap[below]
-        if gain[other] < gain[box] or (gain[other] == gain[box] and box < other):
+        if gain[other] < gain[entry] or (gain[other] == gain[entry] and boxes[entry] < boxes[other]):
             break
         heap[at] = other
         at = below
-    heap[at] = box
+    heap[at] = entry
 
 
 @kernel
-def spend_slack(choice: Ints, cost: Ints, splits: Splits, allowed: Small, lost_cost: int, rest: int) -> Ints:
+def _worth(i: int, split: int, cost: Ints, splits: Splits, allowed: Small, lost_cost: int) -> float:
+    """Return the cost that a split of a box into whole boxes saves for a suppressed trip; 0 if that is not allowed."""
+    if not allowed[i] & splits.kind[split]:
+        return 0.0
+    after, trips = 0, splits.lost[split]
+    for e in range(splits.link_offsets[split], splits.link_offsets[split + 1]):
+        part = splits.link[e]
+        if not allowed[part] & WHOLE:
+            return 0.0
+        after += cost[part]
+    worth: float = (cost[i] - after - lost_cost * trips) / max(trips, 1)
+    return worth
+
+
+@kernel
+def spend_slack(
+    choice: Ints, whole: Ints, cost: Ints, splits: Splits, allowed: Small, lost_cost: int, rest: int, worth: Floats
+) -> tuple[Ints, int, int]:
     """Split published boxes once more, best gain for a suppressed trip first, as long as `rest` trips last.
 
     Of each box the split into whole boxes counts that saves most cost for a suppressed trip. Boxes that come of it are split
-    again, until nothing more is suppressed. `choice` is changed; returns the boxes that are then published, in any order.
+    again, until nothing more is suppressed. `whole` has the published boxes, and `choice` is changed. Returns the boxes that are
+    then published, those of `whole` first; and how many trips were spent and how much cost was saved before the last round.
+    `worth` has what splits save that were looked at before, for other budgets; NaN where it is not known yet.
     """
-    offsets, kind, lost, link_offsets, link = splits
-    n = len(choice)
-    gain, best, heap = np.empty(n, np.float64), np.empty(n, np.int64), np.empty(n, np.int64)
-    whole, _ = published_boxes(choice, splits)
+    offsets, lost, link_offsets, link = splits.offsets, splits.lost, splits.link_offsets, splits.link
+    # Entries of the list of boxes; few of them are used, and memory is taken for those alone.
+    n, count, before = len(choice), len(whole), 0
+    boxes, best, heap = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    gain = np.empty(n, np.float64)
+    boxes[:count] = whole
+    spent_before, saved_before = 0, 0
     while True:
-        size = 0
-        for i in whole:
-            gain[i] = 0.0
-            for split in range(offsets[i], offsets[i + 1]):
-                if lost[split] > rest or not allowed[i] & kind[split]:
-                    continue
-                after, may = 0, True
-                for e in range(link_offsets[split], link_offsets[split + 1]):
-                    after += cost[link[e]]
-                    may &= (allowed[link[e]] & WHOLE) > 0
-                worth = (cost[i] - after - lost_cost * lost[split]) / max(lost[split], 1)
-                if may and worth > gain[i]:
-                    gain[i], best[i] = worth, split
-            heap[size] = i
-            size += gain[i] > 0
-        spent, more, at = 0, 0, size // 2
-        while size > 0:
+        size, least = 0, rest
+        for entry in range(count):
+            # A best split that can still be paid for is still the best: there are fewer to choose from.
+            if entry >= before or (gain[entry] > 0 and lost[best[entry]] > rest):
+                i, gain[entry] = boxes[entry], 0.0
+                for split in range(offsets[i], offsets[i + 1]):
+                    if lost[split] > rest:
+                        continue
+                    if np.isnan(worth[split]):
+                        worth[split] = _worth(i, split, cost, splits, allowed, lost_cost)
+                    if worth[split] > gain[entry]:
+                        gain[entry], best[entry] = worth[split], split
+            if gain[entry] > 0:
+                heap[size] = entry
+                size += 1
+                least = min(least, lost[best[entry]])
+        before = count
+        spent, saved, at = 0, 0, size // 2
+        while size > 0 and spent + least <= rest:  # otherwise nothing can be paid for any more
             if at > 0:
                 at -= 1  # not yet a heap
             else:
-                i = heap[0]
+                entry = heap[0]
                 size -= 1
                 heap[0] = heap[size]
-                split = best[i]
+                i, split = boxes[entry], best[entry]
                 if lost[split] <= rest - spent:
                     choice[i] = split
+                    gain[entry] = 0.0
                     spent += lost[split]
-                    more += link_offsets[split + 1] - link_offsets[split] - 1
+                    saved += cost[i]
                     for e in range(link_offsets[split], link_offsets[split + 1]):
+                        boxes[count] = link[e]
+                        count += 1
                         choice[link[e]] = PUBLISH
-            _sink(heap, size, at, gain)  # called in one place: it is compiled into each
+                        saved -= cost[link[e]]
+            _sink(heap, size, at, gain, boxes)  # called in one place: it is compiled into each
         if spent == 0:
-            return whole
+            break
         rest -= spent
-        whole = _with_parts(whole, choice, splits, len(whole) + more)
-
-
-@kernel
-def _with_parts(whole: Ints, choice: Ints, splits: Splits, count: int) -> Ints:
-    """Return `count` boxes: those of a list that are still whole, and the parts of the others."""
-    found, at = np.empty(count, np.int64), 0
-    for i in whole:
-        if choice[i] == PUBLISH:
-            found[at] = i
-            at += 1
-        else:
-            for e in range(splits.link_offsets[choice[i]], splits.link_offsets[choice[i] + 1]):
-                found[at] = splits.link[e]
-                at += 1
-    return found
+        spent_before += spent
+        saved_before += saved
+    size = 0
+    for i in boxes[:count]:
+        boxes[size] = i
+        size += choice[i] == PUBLISH
+    return boxes[:size].copy(), spent_before, saved_before

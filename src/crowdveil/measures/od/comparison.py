@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from crowdveil.measures.base import ratio
 from crowdveil.measures.od.overlapping import summed
-from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.arrays import Floats, Ints, frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.solve.od.assignment import check_windows, rows_met, steps_of_release
@@ -34,6 +35,28 @@ class PartitionContext:
     volume: Floats
     published: Floats
     add: Callable[[Floats], Floats]
+
+
+class Baseline:
+    """What measures need of the original alone, by time step: made once for all releases that are compared with it."""
+
+    def __init__(self, flows: Flows) -> None:
+        self.flows = flows
+
+    @cached_property
+    def step(self) -> Ints:
+        """Return the time step of each flow."""
+        return self.flows.step
+
+    @cached_property
+    def volume(self) -> Floats:
+        """Return the trips of each time step."""
+        return np.asarray(np.bincount(self.step, self.flows.volume, self.flows.steps), np.float64)
+
+    @cached_property
+    def share(self) -> Floats:
+        """Return the share of each flow in the trips of its time step."""
+        return self.flows.volume / self.volume[self.step]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,19 +89,20 @@ class OdComparison:
     pooled: bool = False
     parts: PartitionContext | None = None
     listed: Ints | None = None
+    _baseline: Baseline | None = None
     _made: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def between(cls, original: Flows, release: FlowRelease) -> OdComparison:
-        """Assign each original flow to its row; to none if a flow lies in several."""
+    def between(cls, original: Flows, release: FlowRelease, baseline: Baseline | None = None) -> OdComparison:
+        """Assign each original flow to its row; to none if a flow lies in several. `baseline` is that of the same original."""
         listed = None
         if release.intervals is not None:
             check_windows(original, release)
             given = original.t
             original = original.with_steps(release.intervals.start)
-            listed = np.searchsorted(original.t, given)
+            listed, baseline = np.searchsorted(original.t, given), None
         row, twice = rows_met(original, release)
-        return cls(original, release, None if twice else row, listed=listed)
+        return cls(original, release, None if twice else row, listed=listed, _baseline=baseline)
 
     def all_steps(self) -> OdComparison:
         """Return the comparison with all time steps in one group; both share what `once` made."""
@@ -108,9 +132,14 @@ class OdComparison:
         return release.volume if release.intervals is None else release.volume / release.steps_spanned
 
     @cached_property
+    def baseline(self) -> Baseline:
+        """Return what measures need of the original alone."""
+        return self._baseline or Baseline(self.original)
+
+    @cached_property
     def flow_group(self) -> Ints:
         """Return the group of each flow."""
-        return np.zeros(len(self.original), np.int64) if self.pooled else self.original.step
+        return np.zeros(len(self.original), np.int64) if self.pooled else self.baseline.step
 
     @cached_property
     def row_groups(self) -> tuple[Ints, Ints | slice]:
@@ -120,6 +149,15 @@ class OdComparison:
     def of_flows(self, values: Ints | Floats) -> Floats:
         """Return the sum of a value of each flow over each group."""
         return self._added(np.bincount(self.flow_group, values, self.groups))
+
+    def of_differences(self, of_flow: Ints | Floats, of_row: Floats) -> Floats:
+        """Return the sum over each group of |x − y|, x of each flow and y of its row, or 0."""
+        from crowdveil.kernels.od.assign import sum_differences
+
+        if self.row is None:
+            raise ValueError("a flow must lie in one row at most")
+        offsets = frozen([0, len(self.original)], np.int64) if self.pooled else self.original.offsets
+        return self._added(sum_differences(offsets, frozen(of_flow, np.float64), self.row, of_row))
 
     def of_rows(self, values: Ints | Floats) -> Floats:
         """Return the sum of a value of each row over each group; a row that spans several gives each an equal share."""
@@ -157,7 +195,16 @@ class OdComparison:
     @cached_property
     def volume(self) -> Floats:
         """Return the original trips of each group."""
-        return self.of_flows(self.original.volume) if self.parts is None else self.parts.volume
+        if self.parts is not None:
+            return self.parts.volume
+        return self.of_flows(self.original.volume) if self.pooled else self.baseline.volume
+
+    @cached_property
+    def volume_share(self) -> Floats:
+        """Return the share of each original flow in the trips of its group."""
+        if self.parts is None and not self.pooled:
+            return self.baseline.share
+        return self.original.volume / self.volume[self.flow_group]
 
     @cached_property
     def published(self) -> Floats:
@@ -192,11 +239,25 @@ class OdComparison:
         return self._summed[0] if self.row is None else np.append(self.level, 0.0)[self.row]
 
     @cached_property
+    def level_share(self) -> Floats | None:
+        """Return the share of each cell of each row in the trips in rows; None where rows overlap or span several time steps."""
+        if self.row is None or self.release.intervals is not None:
+            return None
+        return ratio(self.level, self.published[self.row_groups[0]])
+
+    @cached_property
+    def rebuilt_share(self) -> Floats:
+        """Return the share of the reconstructed cell of each original flow in the trips in rows; not of groups without any."""
+        if self.level_share is None:
+            return ratio(self.rebuilt, self.published[self.flow_group])
+        return np.append(self.level_share, 0.0)[self.row]
+
+    @cached_property
     def outside(self) -> Floats:
         """Return the reconstructed volume of each group in cells without an original trip."""
         if self.row is None or self.release.intervals is not None:
             return np.maximum(self.published - self.of_flows(self.rebuilt), 0.0)
-        empty = self.cells - np.bincount(self.row[self.row >= 0], minlength=len(self.release))
+        empty = self.cells - np.bincount(self.row + 1, minlength=len(self.release) + 1)[1:]
         return self.of_rows(empty * self.level)
 
     @cached_property

@@ -12,15 +12,20 @@ from crowdveil.model.flows import Flows
 
 def error(compared: OdComparison) -> Floats:
     """Return E: Σ |ṽ − v| / Σ v over all cells."""
-    filled = compared.of_flows(np.abs(compared.original.volume - compared.rebuilt))
+    if compared.row is None:
+        filled = compared.of_flows(np.abs(compared.original.volume - compared.rebuilt))
+    else:
+        filled = compared.of_differences(compared.original.volume, compared.level)
     return ratio(filled + compared.outside, compared.volume)
 
 
 def distance(compared: OdComparison) -> Floats:
     """Return D: Σ |ṽ / Σ ṽ − v / Σ v| over all cells."""
-    volume, published = compared.volume[compared.flow_group], compared.published[compared.flow_group]
+    if compared.level_share is None:
+        filled = compared.of_flows(np.abs(compared.rebuilt_share - compared.volume_share))
+    else:
+        filled = compared.of_differences(compared.volume_share, compared.level_share)
     # Where nothing is published there is no distribution to compare with.
-    filled = compared.of_flows(np.abs(ratio(compared.rebuilt, published) - compared.original.volume / volume))
     empty = ratio(compared.outside, compared.published)
     return np.where(compared.volume > 0, filled + empty, np.nan)
 

@@ -26,8 +26,7 @@ def cosine_distance(compared: OdComparison) -> Floats:
 
 def jensen_shannon(compared: OdComparison) -> Floats:
     """Return √ of the Jensen-Shannon divergence of the two distributions, in bits, between 0 and 1."""
-    p = compared.original.volume / compared.volume[compared.flow_group]
-    q = ratio(compared.rebuilt, compared.published[compared.flow_group])
+    p, q = compared.volume_share, compared.rebuilt_share
     filled = compared.of_flows(_towards(p, q) + _towards(q, p))
     # A cell without an original trip adds half of its reconstructed share: log₂ 2 = 1.
     empty = ratio(compared.outside, compared.published) / 2

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdveil.measures.rounding import DEFAULT_K, group_quantiles, two_digits
-from crowdveil.model.arrays import Floats, Ints, frozen, sorted_distinct
+from crowdveil.model.arrays import Floats, Ints, frozen, gather, sorted_distinct
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
@@ -107,14 +107,22 @@ def _published_figures(data: Trajectories, release: TrajectoryRelease, source: I
     walks, moved, cells = [], [], []
     for first, last in _chunks(release.offsets):
         rows = slice(release.offsets[first], release.offsets[last])
-        at = data.projection.to_plane(release.lon[rows], release.lat[rows])
+        at = _positions(data, release, rows)
         offsets = release.offsets[first : last + 1] - release.offsets[first]
         walks.append(_walks(*at, release.t[rows], offsets))
-        cells.append(sorted_distinct(_cells(*at)))
+        cells.append(sorted_distinct(_without_repeats(_cells(*at))))
         meters = _displacements(data, at, release.t[rows], offsets, source[first:last])
         moved.append(lower_medians(meters, frozen(offsets, np.int64)))
     meters, seconds = (np.concatenate(column) for column in zip(*walks, strict=True))
     return PublishedFigures(WalkSums(meters, seconds), np.concatenate(moved), sorted_distinct(np.concatenate(cells)))
+
+
+def _positions(data: Trajectories, release: TrajectoryRelease, rows: slice) -> tuple[Floats, Floats]:
+    """Return published points in planar meters; those of input points are known, and projecting them again takes longer."""
+    if release.point is None:
+        return data.projection.to_plane(release.lon[rows], release.lat[rows])
+    x, y = data.xy
+    return gather(x, release.point[rows]), gather(y, release.point[rows])
 
 
 def _original_figures(data: Trajectories) -> tuple[WalkSums, Ints]:
@@ -127,9 +135,15 @@ def _original_figures(data: Trajectories) -> tuple[WalkSums, Ints]:
         walks.append(_walks(x[rows], y[rows], data.t[rows], offsets))
         # One number for a square and a person: a table of rows takes ten times as long to sort.
         visit = _cells(x[rows], y[rows]) * people + np.repeat(data.person[first:last], np.diff(offsets))
-        visits.append(sorted_distinct(visit[np.append(True, visit[1:] != visit[:-1])]))
+        visits.append(sorted_distinct(_without_repeats(visit)))
     meters, seconds = (np.concatenate(column) for column in zip(*walks, strict=True))
     return WalkSums(meters, seconds), sorted_distinct(np.concatenate(visits))
+
+
+def _without_repeats(values: Ints) -> Ints:
+    """Return values without those that are equal to the one before: points that follow one another are near."""
+    changed: Ints = values[np.append(True, values[1:] != values[:-1])]
+    return changed
 
 
 def _owners(data: Trajectories) -> int:

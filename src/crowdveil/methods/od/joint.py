@@ -109,7 +109,7 @@ from crowdveil.solve.od.refinement import Refinement
 from crowdveil.solve.od.region_space import Objective, RegionExtent, RegionSpace, mean_hectares
 from crowdveil.solve.od.requirements import check_outlines, check_pois, check_positions, check_tree
 from crowdveil.solve.od.stable import Solved, StableProblem, StableRelease, StepSums, release_stable, solve_stable
-from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
+from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, AreasOfRegions, StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import summarize_gaps
 from crowdveil.solve.od.time_boxes import AdaptiveProblem
 from crowdveil.solve.od.weights import rounded_in_windows
@@ -153,6 +153,8 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
 
     kept, made_with = kept_boxes(data), (params.splits, params.objective, params.extent)
     alike = _runs_alike(kept, params)
+    # Cut boxes and small flows have areas of their own, and dyadic regions are too many to make areas of all.
+    several = len(alike) > 1 and not params.refine and not params.reporting.wanted and params.splits == "tree"
     used_again = kept is not None and (params.refine or len(alike) < len(kept.runs))
 
     def system() -> RegionSpace:
@@ -173,8 +175,12 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
         near = steps.begin(slice_sums(data.offsets, data.volume)) if data.steps > 1 else []
         return partial(steps.solve, near)
 
+    def areas(system: RegionSpace) -> AreasOfRegions:
+        make = partial(AreasOfRegions.of, data, system)
+        return make() if kept is None else kept.get(("areas", *made_with), make)
+
     steps = StepRange(params.k, system, solver, params.reporting, partial(summarize_diagnostics, params))
-    return solve_steps(data, steps, progress)
+    return solve_steps(data, replace(steps, areas=areas) if several else steps, progress)
 
 
 def _refine_step(
@@ -190,8 +196,11 @@ def _refine_step(
 def _runs_alike(kept: KeptBoxes | None, params: JointParams) -> list[JointParams]:
     """Return the runs to come that differ from this one in the budget alone, and this one."""
     plain = _without_budget(params)
-    runs = [] if kept is None else [run for run in kept.runs if _without_budget(run) == plain]
-    return list(dict.fromkeys([params, *runs]))
+    if kept is None:
+        return [params]
+    if plain not in kept.alike:
+        kept.alike[plain] = [run for run in kept.runs if _without_budget(run) == plain]
+    return list(dict.fromkeys([params, *kept.alike[plain]]))
 
 
 def _without_budget(params: JointParams) -> JointParams:

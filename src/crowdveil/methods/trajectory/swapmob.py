@@ -45,7 +45,7 @@ from crowdveil.attacks.known_points import with_linkage
 from crowdveil.guarantees import Guarantee, OriginalPoints, SwappedTrajectories
 from crowdveil.kernels.trajectory.structures import GridPoints, MeetingRule, OwnedPoints, PathState
 from crowdveil.method import Method
-from crowdveil.model.arrays import Floats, Indices, Ints, index_type
+from crowdveil.model.arrays import Floats, Indices, Ints, gather, index_type
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
@@ -75,7 +75,7 @@ def run(data: Trajectories, params: SwapMobParams, rng: np.random.Generator, pro
     owner, same = owners(data, params.count_trajectories), equal_points(data)
     path, changes = _paths(data, params, owner, sure_owners(point_owners(data, owner), same), rng, progress)
     good = (changes >= params.min_n_swaps) & (_lengths(path, len(data)) > 1)
-    path[~good[path]] = -1
+    path[~gather(good, path)] = -1
     release, points = release_of_points(data, path)
     del path
     return with_linkage(data, release, points, rng, same)
@@ -108,19 +108,19 @@ def _paths(
         # Points of these slabs meet one another, and those of the slab before.
         base, begin, end = (int(before[slab]) for slab in (max(low - 1, 0), low, high))
         rows, draw = grid.order[base:end], np.append(np.zeros(begin - base), rng.random(end - begin))
-        in_grid = _in_grid(data, owner, trajectory[rows].astype(np.int64), rows, draw)
+        in_grid = _in_grid(data, owner, gather(trajectory, rows).astype(np.int64), rows, draw)
         exchange_tails(low, high, base, rule, grid, in_grid, points, state)
         progress(end, data.points)
     finish_paths(points, state)
     ending = np.empty(m, path.dtype)
     ending[head] = np.arange(m)
-    return ending[path], changes[head]
+    return gather(ending, path), changes[head]
 
 
 def _in_grid(data: Trajectories, owner: Ints, trajectory: Ints, rows: Indices | Ints, draw: Floats) -> GridPoints:
     """Return some points in the order of the grid: never all, which would take twice the memory of the data."""
     x, y = data.xy
-    return GridPoints(x[rows], y[rows], data.t[rows], trajectory, owner[trajectory], draw)
+    return GridPoints(gather(x, rows), gather(y, rows), gather(data.t, rows), trajectory, owner[trajectory], draw)
 
 
 def _stops(points: Ints) -> list[int]:

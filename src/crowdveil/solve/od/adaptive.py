@@ -69,7 +69,7 @@ def solve_window(
         return WINDOW_SUPPRESSED
     if wanted.refinement is not None:
         return _refined(problem, wanted, window, space, wanted.refinement)
-    choice, gaps = space.solve(wanted.max_suppressed(space.total), near)
+    choice, gaps, _ = space.solve(wanted.max_suppressed(space.total), near)
     return space.solution(choice, gaps, left=wanted.reporting.wanted)
 
 

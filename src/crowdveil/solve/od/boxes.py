@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from crowdveil.kernels.od.structures import (
     BoxArrays,
     Splits,
 )
-from crowdveil.model.arrays import Ints, Small, frozen, row_slices, take_slices
+from crowdveil.model.arrays import Floats, Ints, Small, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.solve.od.budget_search import BoxSolution, search_budget
@@ -40,6 +42,29 @@ MAX_STATES = 100_000
 """States of costs and volumes up to which partitions between those of two multipliers are searched."""
 SMALL_GAP_PERCENT = 0.1
 """A certified gap up to which nothing is searched: large matrices are below it, and have little to gain."""
+
+
+class SpentSlack(NamedTuple):
+    """Boxes that are published after the rest of a budget was spent, rising.
+
+    How many trips were spent and how much cost was saved until the last round, which splits boxes that suppress nothing alone.
+    """
+
+    published: Ints
+    spent: int
+    saved: int
+
+
+class Improved(NamedTuple):
+    """A partition within a budget: what becomes of each box.
+
+    The certified gaps to the cheapest in per cent, of the result and of the partition that the multiplier found; the boxes that
+    are published, rising, where they are known.
+    """
+
+    choice: Ints
+    gaps: tuple[float, float]
+    published: Ints | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,14 +153,23 @@ class BoxSpace:
         """Find the best partition within a budget that a multiplier can reach; the search for it begins at `near`."""
         return search_budget(self, budget, near)
 
-    def spend_slack(self, choice: Ints, rest: int) -> Ints:
+    def spend_slack(self, best: BoxSolution, rest: int) -> SpentSlack:
         """Split published boxes once more, best gain for a suppressed trip first, as long as `rest` trips last.
 
-        Returns the boxes that are then published, in any order.
+        The choices of `best` are changed.
         """
-        from crowdveil.kernels.od.partition import spend_slack
+        from crowdveil.kernels.od.partition import published_boxes, spend_slack
 
-        return spend_slack(choice, self.cost, self.splits, self.allowed, self.lost_cost, rest)
+        whole = published_boxes(best.choice, self.splits)[0] if best.published is None else best.published
+        given = self.cost, self.splits, self.allowed, self.lost_cost
+        published, spent, saved = spend_slack(best.choice, whole, *given, rest, self._worth)
+        # A sort by merging, since nearly all of it is in order.
+        return SpentSlack(np.sort(published, kind="stable"), spent, saved)
+
+    @cached_property
+    def _worth(self) -> Floats:
+        """What splits save that were looked at so far; NaN for others."""
+        return np.full(len(self.splits.lost), np.nan)
 
     def solve_exactly(self, best: BoxSolution, choice: Ints, budget: int) -> tuple[Ints, bool]:
         """Return the cheapest partition within a budget, from the best that a multiplier found, and whether it is known to be.
@@ -177,38 +211,35 @@ class BoxSpace:
         """Return what a partition costs, with what suppressed trips cost."""
         from crowdveil.kernels.od.partition import published_boxes
 
-        return self._cost_of_published(published_boxes(choice, self.splits)[0])
-
-    def _cost_of_published(self, kept: Ints) -> int:
+        kept, _ = published_boxes(choice, self.splits)
         return int(self.cost[kept].sum()) + self.lost_cost * (self.total - int(self.volume[kept].sum()))
 
-    def solve(self, budget: int, near: Fraction | None = None) -> tuple[Ints, tuple[float, float]]:
-        """Find the cheapest partition within a budget, or one near it.
-
-        Returns what becomes of each box, and the certified gaps to the cheapest in per cent: of the result, and of the
-        partition that the multiplier found.
-        """
+    def solve(self, budget: int, near: Fraction | None = None) -> Improved:
+        """Find the cheapest partition within a budget, or one near it."""
         return self.improve(self.solve_for_budget(budget, near), budget)
 
-    def improve(self, best: BoxSolution, budget: int) -> tuple[Ints, tuple[float, float]]:
-        """Spend what the best partition of a multiplier left of the budget, and search between multipliers; see `solve`."""
-        choice = best.choice
-        published = self.spend_slack(choice, budget - best.suppressed)
+    def improve(self, best: BoxSolution, budget: int) -> Improved:
+        """Spend what the best partition of a multiplier left of the budget, and search between multipliers."""
+        slack = self.spend_slack(best, budget - best.suppressed)
+        cost = best.cost - slack.saved + self.lost_cost * (best.suppressed + slack.spent)
         bound = best.lower_bound(budget)
-        before = gap_percent(self._cost_of_published(published), bound)
+        before = gap_percent(cost, bound)
         if before <= SMALL_GAP_PERCENT:
-            return choice, (before, before)
-        choice, exact = self.solve_exactly(best, choice, budget)
+            return Improved(best.choice, (before, before), slack.published)
+        choice, exact = self.solve_exactly(best, best.choice, budget)
         after = 0.0 if exact else gap_percent(self.cost_of(choice), bound)
-        return choice, (after, before)
+        return Improved(choice, (after, before))
 
-    def outcome(self, choice: Ints, *facts: float, left: bool) -> StepSolution:
-        """Return what a partition publishes and, if wanted, leaves out."""
+    def outcome(self, choice: Ints, *facts: float, left: bool, published: Ints | None = None) -> StepSolution:
+        """Return what a partition publishes and, if wanted, leaves out; `published` has the boxes where they are known."""
         from crowdveil.kernels.od.partition import published_boxes
 
-        kept, split = published_boxes(choice, self.splits)
-        published = (self.origin[kept], self.destination[kept], self.volume[kept], self.crowd[kept])
-        return StepSolution(*published, *(self.left(split, choice)[:2] if left else NO_BOXES), np.array(facts))
+        kept, not_published = published, NO_BOXES
+        if kept is None or left:
+            kept, split = published_boxes(choice, self.splits)
+            not_published = self.left(split, choice)[:2] if left else NO_BOXES
+        columns = (self.origin[kept], self.destination[kept], self.volume[kept], self.crowd[kept])
+        return StepSolution(*columns, *not_published, np.array(facts))
 
     def left(self, split: Ints, choice: Ints) -> tuple[Ints, Ints, Ints]:
         """Return the parts of split boxes that are no boxes themselves, and boxes that may not be published.

@@ -34,6 +34,8 @@ class BoxSolution:
         What becomes of each box.
     lost_cost
         What a suppressed trip costs.
+    published
+        The boxes that are published, rising, where the search has listed them.
     """
 
     multiplier: Fraction | None
@@ -41,10 +43,17 @@ class BoxSolution:
     suppressed: int
     choice: Ints
     lost_cost: int = 0
+    published: Ints | None = None
 
     @classmethod
     def at_least(
-        cls, boxes: BoxSpace, multiplier: Fraction | None, cost: int, suppressed: int, choice: Ints
+        cls,
+        boxes: BoxSpace,
+        multiplier: Fraction | None,
+        cost: int,
+        suppressed: int,
+        choice: Ints,
+        published: Ints | None = None,
     ) -> BoxSolution:
         """Return the partition of a multiplier; that of a higher one where a suppressed trip is worth more than the budget asks
         for, so that less is suppressed than may be.
@@ -52,7 +61,7 @@ class BoxSolution:
         lost_cost = boxes.lost_cost
         if multiplier is not None and multiplier < lost_cost:
             return cls(Fraction(lost_cost), *boxes.solve_at(Fraction(lost_cost)), lost_cost)
-        return cls(multiplier, cost, suppressed, choice, lost_cost)
+        return cls(multiplier, cost, suppressed, choice, lost_cost, published)
 
     def lower_bound(self, budget: int) -> Fraction:
         """Return a cost that no partition within the budget goes below, with what suppressed trips cost."""

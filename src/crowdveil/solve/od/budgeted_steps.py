@@ -103,5 +103,5 @@ class BudgetedSteps:
         return [multipliers[budget] for budget in sorted(multipliers)]
 
     def _outcome(self, boxes: BoxSpace, best: BoxSolution, budget: int) -> StepSolution:
-        choice, gaps = boxes.improve(best, budget)
-        return boxes.outcome(choice, *gaps, as_figure(best.multiplier), left=self.left)
+        choice, gaps, published = boxes.improve(best, budget)
+        return boxes.outcome(choice, *gaps, as_figure(best.multiplier), left=self.left, published=published)

@@ -26,12 +26,15 @@ class KeptBoxes:
     ----------
     runs
         Parameters of the runs to come.
+    alike
+        Those of them that have the same in common, by what it is.
     solutions
         What the first of some runs solved for all of them, by what they have in common.
     """
 
     def __init__(self, data: Flows, runs: Sequence[Any]) -> None:
         self.data, self.runs = data, runs
+        self.alike: dict[Hashable, list[Any]] = {}
         self.solutions: dict[Hashable, dict[Any, Any]] = {}
         self._kept: dict[Hashable, Any] = {}
         self._bytes = 0

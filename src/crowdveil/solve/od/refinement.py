@@ -183,13 +183,13 @@ class Refinement:
         # The search begins at no other step's multiplier: cuts depend on the multiplier that it finds.
         whole = boxes.solve_for_budget(budget)
         bound = whole.lower_bound(budget)
-        choice, _ = boxes.improve(whole, budget)
+        choice = boxes.improve(whole, budget).choice
         before = boxes.cost_of(choice)
         saved = 0.0 if whole.multiplier is None else max(float(whole.multiplier - boxes.lost_cost), 0.0)
         after, found = self._cut(rows, boxes, chosen(choice), budget, saved, left=left)
         if self.trim or self.by_step:
             with suppress(InputError):  # areas with a largest size may need all of the budget
-                choice, _ = boxes.solve(int(FIRST_SHARE * budget), whole.multiplier)
+                choice = boxes.solve(int(FIRST_SHARE * budget), whole.multiplier).choice
                 cost, other = self._cut(rows, boxes, chosen(choice), budget, saved, left=left)
                 after, found = (cost, other) if cost < after else (after, found)
         return found, np.array([gap_percent(after, bound), gap_percent(before, bound), as_figure(whole.multiplier)])

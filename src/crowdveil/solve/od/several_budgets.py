@@ -107,7 +107,9 @@ def _search_together(
         choice = np.full(len(boxes), PUBLISH, np.int64)
         choice[parts.parted[at, split]] = parts.chosen[at, split]
         multiplier = Fraction(int(parts.p[at]), int(parts.q[at]))
-        yield budget, BoxSolution.at_least(boxes, multiplier, int(parts.a[at]), int(parts.s[at]), choice)
+        published = parts.published[at, : parts.whole[at]][::-1]
+        corner = multiplier, int(parts.a[at]), int(parts.s[at])
+        yield budget, BoxSolution.at_least(boxes, *corner, choice, np.ascontiguousarray(published))
 
 
 class _Tried:

@@ -147,8 +147,8 @@ class StableProblem:
         budget = self.max_suppressed(space.total)
         if self.refinement is not None:
             return self._refined(space, budget, self.refinement, left=left)
-        choice, gaps = space.solve(budget)
-        found: StepSolution = space.outcome(choice, *gaps, left=left)
+        choice, gaps, published = space.solve(budget)
+        found: StepSolution = space.outcome(choice, *gaps, left=left, published=published)
         return Solved(found.origin, found.destination, found.left_origin, found.left_destination, found.facts)
 
     def _refined(self, space: BoxSpace, budget: int, refinement: Refinement, *, left: bool) -> Solved:

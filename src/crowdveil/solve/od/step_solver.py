@@ -72,6 +72,8 @@ class StepRange:
         What becomes of small volumes.
     summarize
         From the facts of all steps that have any, one row each, what the manifest says of them.
+    areas
+        Makes the areas of all regions, where several runs share them; otherwise those that are published are made.
     """
 
     k: int
@@ -79,6 +81,22 @@ class StepRange:
     solver: Callable[[RegionSpace], Callable[[int], StepSolution]]
     reporting: Reporting
     summarize: Callable[[Floats], dict[str, Any]] = lambda facts: {}
+    areas: Callable[[RegionSpace], AreasOfRegions] | None = None
+
+
+@dataclass(frozen=True)
+class AreasOfRegions:
+    """Areas, and the area of each region; origins and destinations have the same ones."""
+
+    areas: Areas
+    area: Ints
+
+    @classmethod
+    def of(cls, data: Flows, system: RegionSpace) -> AreasOfRegions:
+        """Make the areas of all regions."""
+        regions = system.origins.regions
+        areas, (area,) = Areas.of_nodes(data.zones, [(regions, np.arange(len(regions)))])
+        return cls(areas, area)
 
 
 def solve_steps(data: Flows, steps: StepRange, progress: Progress) -> FlowRelease:
@@ -116,7 +134,12 @@ def _release(data: Flows, steps: StepRange, done: list[StepSolution], system: Re
     o, d, volume, people, left_o, left_d = columns
     offsets = np.cumsum([0, *(len(outcome.origin) for outcome in done)])
     boxes = (o, d), (left_o, left_d)
-    areas, (origin, destination), (left_origin, left_destination) = areas_of_solutions(data, system, done, *boxes)
+    if steps.areas is None or system is None or system.origins is not system.destinations:
+        areas, (origin, destination), (left_origin, left_destination) = areas_of_solutions(data, system, done, *boxes)
+    else:
+        made = steps.areas(system)
+        areas, origin, destination = made.areas, made.area[o], made.area[d]
+        left_origin, left_destination = made.area[left_o], made.area[left_d]
     figures = _figures(done)
     release = FlowRelease(
         areas,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.model.arrays import Indices, Ints, distinct, frozen, index_type
+from crowdveil.model.arrays import Indices, Ints, distinct, frozen, gather, index_type, scatter
 from crowdveil.model.canonical import tied_times
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
@@ -32,10 +32,10 @@ def point_owners(data: Trajectories, owner: Ints) -> Indices | Ints:
 def sure_owners(owner: Indices | Ints, same: Indices | Ints) -> Indices | Ints:
     """Return the owner of each point, -1 where an equal point has another owner: it cannot be attributed then."""
     last = np.full(int(same.max(initial=-1)) + 1, -1, owner.dtype)
-    last[same] = owner
+    scatter(last, same, owner)
     # An owner that is not the last one at a location and time shares it.
-    last[same[last[same] != owner]] = -1
-    return last[same]
+    last[same[gather(last, same) != owner]] = -1
+    return gather(last, same)
 
 
 def sort_left_by_position(data: Trajectories, name: Ints) -> Ints:
@@ -56,12 +56,13 @@ def release_of_points(data: Trajectories, name: Indices | Ints) -> tuple[Traject
     source, number = distinct(name[left], len(data))
     number = frozen(number, np.int64)
     offsets = frozen(group_offsets(number, len(source)), np.int64)
-    rows, _ = rows_by_group_and_time(number, frozen(data.t[left], np.int64), offsets)
+    rows, t = rows_by_group_and_time(number, frozen(data.t[left], np.int64), offsets)
     del number
     points: Ints = left[rows]
     del left, rows
-    lon, lat, t = data.lon[points], data.lat[points], data.t[points]
+    lon, lat = data.lon[points], data.lat[points]
     order = tied_times(lon, lat, t, offsets)
     if order is not None:
         points, lon, lat = points[order], lon[order], lat[order]
-    return TrajectoryRelease(lon, lat, t, offsets, source=source), points
+    point = points.astype(index_type(data.points))
+    return TrajectoryRelease(lon, lat, t, offsets, source=source, point=point), points

@@ -1,0 +1,43 @@
+"""Trajectories in canonical order: slices that are moved, and keys that are computed once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from towns import people
+
+from crowdveil.model import canonical as module
+from crowdveil.model.arrays import AnyArray
+from crowdveil.model.canonical import canonical, digest, numbered, reorder_slices
+from crowdveil.model.release import TrajectoryRelease
+
+
+@pytest.mark.parametrize("least", [0, 10**6])
+def test_slices_are_moved_whole(least: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MANY_ROWS", least)
+    rng = np.random.default_rng(3)
+    offsets, order = np.array([0, 0, 3, 4, 9, 9, 12]), np.array([3, 0, 5, 2])
+    columns: list[AnyArray] = [rng.random(12), rng.integers(-9, 9, 12), rng.integers(0, 9, 12).astype(np.int32)]
+    moved, new = reorder_slices(columns, offsets, order)
+    assert new.tolist() == [0, 5, 5, 8, 9]
+    for column, other in zip(columns, moved, strict=True):
+        assert other.dtype == column.dtype
+        assert other.tolist() == [*column[4:9].tolist(), *column[9:12].tolist(), *column[3:4].tolist()]
+
+
+def test_the_digest_is_that_of_the_content() -> None:
+    data = canonical(people(np.random.default_rng(1), 40))
+    assert digest(data) == digest(replace(data))  # a copy computes its keys
+    moved = replace(data, lon=np.where(np.arange(data.points) == 5, data.lon + 1e-6, data.lon))
+    assert digest(moved) != digest(data)
+
+
+def test_input_points_move_with_the_published_ones() -> None:
+    data = people(np.random.default_rng(2))
+    point = np.arange(data.points, dtype=np.int32)
+    source = np.arange(len(data))
+    made = numbered(TrajectoryRelease(data.lon, data.lat, data.t, data.offsets, source=source, point=point))
+    assert made.point is not None and not np.array_equal(made.point, point)
+    assert np.array_equal(data.lon[made.point], made.lon) and np.array_equal(data.t[made.point], made.t)
