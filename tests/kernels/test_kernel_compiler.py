@@ -119,7 +119,14 @@ def _equal(a: Any, b: Any) -> None:
 
 @pytest.mark.parametrize(
     ("dtype", "index"),
-    [("int8", "int64"), ("int32", "int32"), ("int64", "uint64"), ("uint64", "int64"), ("float32", "int32"), ("bool", "uint8")],
+    [
+        ("int8", "int64"),
+        ("int32", "int32"),
+        ("int64", "uint64"),
+        ("uint64", "int64"),
+        ("float32", "int32"),
+        ("bool", "uint8"),
+    ],
 )
 def test_elements_of_arrays(dtype: str, index: str) -> None:
     at = np.array([0, 3, 2], index)
@@ -222,8 +229,10 @@ def test_a_kernel_on_the_disk_becomes_part_of_another_one(tmp_path: Path, names:
         start + "from shared import shared\n@kernel\ndef call(x):\n    return len(shared(x))\n"
     )
     (tmp_path / "second.py").write_text("from shared import shared as call\n")
-    code = "import numpy as np\nfrom {0} import call\nprint(np.size(call(3)))\ntry:\n    call(-1)\nexcept ValueError as e:\n    "
-        "print(e)"
+    code = (
+        "import numpy as np\nfrom {0} import call\nprint(np.size(call(3)))\n"
+        "try:\n    call(-1)\nexcept ValueError as error:\n    print(error)"
+    )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
     for name in (*names, *names):
         done = subprocess.run(
