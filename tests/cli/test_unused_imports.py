@@ -8,6 +8,7 @@ import sys
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ UNUSED = (
         ("pandas", "third_party_method", False),
         ("coverage", "numba.misc.coverage_support", True),
         ("coverage", "pytest_cov.plugin", False),
+        ("scipy", "scipy_user", False),
         ("numpy", "pyarrow", False),
     ],
 )
@@ -40,6 +42,16 @@ def test_only_some_callers_do_without(name: str, caller: str, refused: bool) -> 
     else:
         exec("found = finder.find_spec(wanted)", names)
         assert names["found"] is None
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_numba_gets_scipy_only_for_kernels_that_use_it(loaded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While numba's functions of arrays are imported it does without."""
+    module = ModuleType("numba.np.arraymath")
+    if loaded:
+        vars(module)["_HAVE_BLAS"] = False
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    test_only_some_callers_do_without("scipy", "numba.np.linalg", not loaded)
 
 
 def test_modules_that_no_command_calls_are_stand_ins() -> None:

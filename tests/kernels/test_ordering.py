@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crowdveil.kernels import ordering
 from crowdveil.kernels.ordering import (
     codes_in_range,
     group_offsets,
@@ -97,3 +99,11 @@ def test_codes_come_in_order_of_appearance(values: list[int]) -> None:
     labels = seen[: codes_in_range(given_values[half:], low, place, seen, n, codes[half:])]
     assert labels.tolist() == list(dict.fromkeys(values))
     assert labels[codes].tolist() == values
+
+
+@pytest.mark.parametrize("few", [0, 2000])
+def test_rows_by_two_keys_are_stable_with_few_rows_and_with_many(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordering, "FEW", few)
+    drawn = np.random.default_rng(3).integers(0, 9, (2, 1500))
+    order = ordering.rows_by_two(drawn[0], drawn[1], 9, 9)
+    assert order.tolist() == sorted(range(1500), key=lambda row: (*drawn[:, row], row))

@@ -1,10 +1,10 @@
 """Leave out packages that libraries import where they are installed, and that no command uses.
 
-Pyarrow and DuckDB import pandas to see whether a value is a data frame, numba imports coverage to trace kernels; together they
-take longer than a small run. For them these packages are not there. Code that imports such a package itself gets it: a method
-of another package, or Spark. Pyarrow reads the help texts of its options again to write those of its functions, and pydantic
-looks through all installed packages for plugins; pyproj imports what downloads grids, and numpy adds help texts to its compiled
-functions. No command uses any of it.
+Pyarrow and DuckDB import pandas to see whether a value is a data frame; numba imports coverage to trace kernels, and scipy to
+see whether it is there for products of matrices. Together they take longer than a small run. For them these packages are not
+there. Code that imports such a package itself gets it: a method of another package, or Spark. Pyarrow reads the help texts of its
+options again to write those of its functions, and pydantic looks through all installed packages for plugins; pyproj imports what
+downloads grids, and numpy adds help texts to its compiled functions. No command uses any of it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from importlib.machinery import ModuleSpec
 from types import FrameType, ModuleType
 from typing import Any
 
-UNUSED = {"pandas": ("pyarrow", "crowdveil"), "coverage": ("numba",)}
+UNUSED = {"pandas": ("pyarrow", "crowdveil"), "coverage": ("numba",), "scipy": ("numba",)}
 """Packages, and the callers that do without. Compiled code of pyarrow and DuckDB has no frame: its caller is our code."""
 USERS = ("crowdveil.engine.spark", "crowdveil.run.spark")
 """Modules of ours whose libraries need these packages."""
@@ -52,6 +52,8 @@ class _Refusal:
         if name not in UNUSED:
             return None
         caller = _caller(sys._getframe(1))
+        if name == "scipy" and hasattr(sys.modules.get("numba.np.arraymath"), "_HAVE_BLAS"):
+            return None  # numba needs it now: a kernel of another package multiplies matrices
         if caller.partition(".")[0] in UNUSED[name] and not caller.startswith(USERS):
             raise ModuleNotFoundError(f"{name} is left out of commands.", name=name)
         return None

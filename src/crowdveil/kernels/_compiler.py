@@ -8,12 +8,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numba
 from numba import types
-from numba.core.caching import NullCache
+from numba.core.caching import IndexDataCacheFile, NullCache
 from numba.core.intrinsics import INTR_MATH
 from numba.core.typing.templates import builtin_registry
 from numba.extending import intrinsic, overload, typeof_impl
@@ -22,14 +23,28 @@ from crowdveil.compilation import report_compilation
 from crowdveil.kernels import _stored
 
 
-def dispatcher_of(kernel: Any) -> Any:
-    """Return numba's object of a kernel, which compiles it, or loads it from numba's own files."""
+def dispatcher_of(kernel: Any, *, inner: bool) -> Any:
+    """Return numba's object of a kernel, which compiles it, or loads it from numba's own files.
+
+    An inner one is for kernels that call it: it cannot be called from Python, and takes less time to compile.
+    """
     # No kernel is passed to another one as a value, which is what the second kind of wrapper is for.
-    compiled: Any = numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True, **kernel.options)(kernel.py_func)
-    _note_sources(compiled, kernel.stamp)
-    _save_if_allowed(compiled, kernel)
+    options = {"cache": True, "nogil": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": inner, **kernel.options}
+    compiled: Any = numba.njit(**_pipeline(), **options)(kernel.py_func)
+    _note_sources(compiled, kernel.stamp, inner=inner)
+    _save_if_allowed(compiled, kernel, inner=inner)
     _report_if_missing(compiled._cache)
     return compiled
+
+
+@cache
+def _pipeline() -> dict[str, Any]:
+    """Return the compiler of kernels; numba's own if this numba has other parts, which takes longer and gives the same."""
+    try:
+        from crowdveil.kernels._pipeline import KernelCompiler
+    except ImportError:
+        return {}
+    return {"pipeline_class": KernelCompiler}
 
 
 def register(kernel_class: type, intrinsic_class: type) -> None:
@@ -37,7 +52,7 @@ def register(kernel_class: type, intrinsic_class: type) -> None:
 
     @typeof_impl.register(kernel_class)  # type: ignore[untyped-decorator]
     def _kernel_type(value: Any, context: Any) -> Any:
-        return types.Dispatcher(value.compiled)
+        return types.Dispatcher(value.linked)
 
     @typeof_impl.register(intrinsic_class)  # type: ignore[untyped-decorator]
     def _intrinsic_type(value: Any, context: Any) -> Any:
@@ -61,28 +76,35 @@ def description(kind: Any) -> Any:
     return str(kind) if _stored.SCALAR.fullmatch(str(kind)) else None
 
 
-def _note_sources(compiled: Any, stamp: list[str] | None) -> None:
+def _note_sources(compiled: Any, stamp: list[str] | None, *, inner: bool) -> None:
     """Have a kernel compiled again when any of its files changed: numba looks at its own file only, and takes what it compiled
     before although a kernel that it calls is another one now.
+
+    Inner ones have files of their own, since they would be taken for those that Python can call.
     """
     try:
         if stamp is None:
             raise OSError("sources that cannot be read")
-        compiled._cache._cache_file._source_stamp = [str(_stored.FORMAT), *stamp]
-    except (AttributeError, OSError):
+        stored = compiled._cache
+        stored._cache_file = IndexDataCacheFile(
+            cache_path=stored.cache_path,
+            filename_base=f"{stored._impl.filename_base}{'-inner' if inner else ''}",
+            source_stamp=[str(_stored.FORMAT), *stamp],
+        )
+    except (AttributeError, OSError, TypeError):
         compiled._cache = NullCache()  # a numba that keeps its notes elsewhere, or no sources: slow, but right
 
 
-def _save_if_allowed(compiled: Any, kernel: Any) -> None:
+def _save_if_allowed(compiled: Any, kernel: Any, *, inner: bool) -> None:
     """Keep a kernel for numba and for `_stored`; let one that cannot be kept be compiled and used all the same."""
     stored = compiled._cache
     save = stored.save_overload
 
     def save_or_not(signature: Any, result: Any) -> None:
         with suppress(OSError):
-            save(signature, result)
+            save(signature, result._replace(type_annotation=""))  # text that nobody reads, and that takes long to write
         with suppress(*_stored.UNSUITED):
-            if not kernel.inner and stored.cache_path is not None:
+            if not inner and stored.cache_path is not None:
                 _save_code(Path(stored.cache_path), signature, result, kernel)
 
     stored.save_overload = save_or_not

@@ -66,10 +66,9 @@ SMALL = 2000
 class Kernel:
     """A function over flat arrays that runs as machine code: from the disk where it is there, else compiled at its first call."""
 
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+    def __init__(self, function: Callable[..., Any], *, inner: bool, options: dict[str, Any]) -> None:
         update_wrapper(self, function)
-        self.py_func, self.options = function, options
-        self.inner = bool(options.get("no_cpython_wrapper"))
+        self.py_func, self.options, self.inner = function, options, inner
         self.loaded: list[list[Any]] = []
         """Types that code from the disk was taken for."""
         self._code: dict[_stored.Key, Callable[..., Any]] = {}
@@ -96,8 +95,13 @@ class Kernel:
 
     @cached_property
     def compiled(self) -> Any:
-        """Numba's object of the kernel."""
-        return compiler().dispatcher_of(self)
+        """Numba's object of the kernel, for calls from Python."""
+        return compiler().dispatcher_of(self, inner=self.inner)
+
+    @cached_property
+    def linked(self) -> Any:
+        """Numba's object of the kernel, for kernels that call it."""
+        return compiler().dispatcher_of(self, inner=True)
 
     @cached_property
     def stamp(self) -> list[str] | None:
@@ -177,17 +181,17 @@ def compiler() -> Any:
 
 def kernel(function: F) -> F:
     """Compile a function over flat arrays. One whose name begins with _ can be called by kernels alone."""
-    return _as_kernel(function, no_cpython_wrapper=function.__name__.startswith("_"))
+    return _as_kernel(function, inner=function.__name__.startswith("_"))
 
 
 def inner_kernel(function: F) -> F:
     """Compile a function that kernels of other files call, and Python never does: it needs no code that converts arguments."""
-    return _as_kernel(function, no_cpython_wrapper=True)
+    return _as_kernel(function, inner=True)
 
 
 def dividing_kernel(function: F) -> F:
     """Compile a function in which division by zero gives infinity or NaN, and no error: only such loops are vectorized."""
-    return _as_kernel(function, error_model="numpy", no_cpython_wrapper=function.__name__.startswith("_"))
+    return _as_kernel(function, inner=function.__name__.startswith("_"), error_model="numpy")
 
 
 def instead_of(function: Callable[..., Any]) -> Callable[[F], F]:
@@ -206,10 +210,10 @@ def plain_if_small(compiled: F, rows: int) -> F:
     return plain if rows <= SMALL else compiled
 
 
-def _as_kernel(function: F, **options: Any) -> F:
+def _as_kernel(function: F, *, inner: bool = False, **options: Any) -> F:
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
         return function  # plain Python, for the coverage of tests
-    made = Kernel(function, options)
+    made = Kernel(function, inner=inner, options=options)
     # All kernels that its module names, not only those that it calls: an overload calls some on its behalf.
     used = [_sources[k] for k in function.__globals__.values() if isinstance(k, Kernel) and k in _sources]
     _sources[made] = frozenset({function.__code__.co_filename}.union(*used, _structure_files(function)))

@@ -35,10 +35,10 @@ EXTENSIONS = ("_helperlib", "_dynfunc", "core.runtime._nrt_python")
 UNSUITED = (AttributeError, ImportError, LookupError, OSError, RuntimeError, TypeError, ValueError)
 """What is raised where numba keeps things elsewhere than is expected here: kernels are then left to numba itself."""
 FORMAT = 1
-SCALAR = re.compile(r"bool|u?int(8|16|32|64)|float(32|64)")
-"""Names of the types of numbers that kernels take, alone and in arrays."""
+SCALAR = re.compile(r"none|bool|u?int(8|16|32|64)|float(32|64)")
+"""Names of the types of numbers that kernels take, alone and in arrays; and of None."""
 _MATTER = 0x001 | 0x002 | 0x100 | 0x400  # numpy's flags of arrays: order C, order Fortran, aligned, writable
-_SCALARS = {int: "int64", float: "float64", bool: "bool", np.bool_: "bool"} | {
+_SCALARS = {type(None): "none", int: "int64", float: "float64", bool: "bool", np.bool_: "bool"} | {
     kind: np.dtype(kind).name
     for kind in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float32, np.float64)
 }  # fmt: skip

@@ -183,7 +183,7 @@ def spread(flags: Mask, group: Ints, groups: int) -> Mask:
 
 
 @kernel
-def rows_by_two(first: Ints, second: Ints, firsts: int, seconds: int) -> Ints:
+def count_rows_by_two(first: Ints, second: Ints, firsts: int, seconds: int) -> Ints:
     """Return row numbers sorted by two keys, the first of which counts more: a stable counting sort by each, the second first."""
     place = group_offsets(second, seconds)
     half = np.empty(len(first), np.int64)
@@ -212,3 +212,14 @@ def copy_slices(column: Indices | Ints, offsets: Ints, order: Ints) -> Indices |
             copied[at] = column[i]
             at += 1
     return copied
+
+
+FEW = 20_000
+"""Rows up to which a sort of numpy takes less time than loading compiled code, not to speak of compiling it."""
+
+
+def rows_by_two(first: Ints, second: Ints, firsts: int, seconds: int) -> Ints:
+    """Return row numbers sorted by two keys, the first of which counts more; equal ones stay in order."""
+    if len(first) <= FEW:
+        return np.lexsort((second, first))
+    return count_rows_by_two(first, second, firsts, seconds)

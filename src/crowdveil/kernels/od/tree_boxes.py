@@ -52,7 +52,7 @@ def _merge_people(person: Ints, leaf: Ints, low: int, middle: int, high: int, sp
 @kernel
 def build_boxes(
     rows: MatrixRows,
-    pairs: PeoplePairs,
+    pairs: PeoplePairs | None,
     origin_tree: OriginTree,
     destination_tree: DestinationTree,
     origins_first: bool,
@@ -60,21 +60,20 @@ def build_boxes(
 ) -> tuple[BoxArrays, Splits]:
     """Build all boxes of a matrix with a crowd of at least k.
 
-    `pairs` are by leaf of origins. With `origins_first` an origin can only be split while its destinations are not; a box then
-    stays with its origin even if all its trips are from one child. Boxes that a box can be split into come before it; the last
-    one has all trips.
+    `pairs` are by leaf of origins; None where people are not known, and nothing that counts them is compiled then. With
+    `origins_first` an origin can only be split while its destinations are not; a box then stays with its origin even if all its
+    trips are from one child. Boxes that a box can be split into come before it; the last one has all trips.
     """
     row_offsets, row_tile, row_volume, row_crowd = rows
-    pair_offsets, pair_person, pair_leaf = pairs
     o_child_offsets, o_children, o_first, o_leaf_tile, o_large_enough = origin_tree
     d_tile_leaf, anchor, d_low = destination_tree.tile_leaf, destination_tree.anchor, destination_tree.first_node
     d_is_leaf = destination_tree.is_leaf
     size, leaves, origins = len(row_tile), len(anchor), len(o_first)
-    with_people = len(pair_offsets) > 1
     leaf, volume = np.empty(size, np.int64), np.empty(size, np.int64)
     crowd, cells = np.empty(size, np.int64), np.empty(size, np.int64)
-    person, person_leaf = np.empty(len(pair_person), np.int64), np.empty(len(pair_person), np.int64)
-    people_spare = np.empty(2 * len(pair_person), np.int64)
+    people = 0 if pairs is None else len(pairs.person)
+    person, person_leaf = np.empty(people, np.int64), np.empty(people, np.int64)
+    people_spare = np.empty(2 * people, np.int64)
     sums, marks, words = new_sums(leaves)
     list_start, people_start = np.empty(origins + 1, np.int64), np.empty(origins + 1, np.int64)
     gain = np.zeros(len(d_low), np.int64)
@@ -104,9 +103,9 @@ def build_boxes(
             for row in range(row_offsets[tile], row_offsets[tile + 1]):
                 add(sums, marks, words, d_tile_leaf[row_tile[row]], row_volume[row], row_crowd[row], one)
             top = take(sums, marks, words, leaf, volume, crowd, cells, top)
-            if with_people:
-                for e in range(pair_offsets[place], pair_offsets[place + 1]):
-                    person[people_top], person_leaf[people_top] = pair_person[e], pair_leaf[e]
+            if pairs is not None:
+                for e in range(pairs.offsets[place], pairs.offsets[place + 1]):
+                    person[people_top], person_leaf[people_top] = pairs.person[e], pairs.leaf[e]
                     people_top += 1
             lists += 1
         else:
@@ -120,7 +119,7 @@ def build_boxes(
                 for e in range(low, top):
                     add(sums, marks, words, leaf[e], volume[e], crowd[e], cells[e])
                 top = take(sums, marks, words, leaf, volume, crowd, cells, low)
-            if with_people:
+            if pairs is not None:
                 new_people_top = people_low
                 for c in range(children):
                     begin = people_start[lists + c]
@@ -139,10 +138,10 @@ def build_boxes(
         if not o_large_enough[a]:
             continue
         low, people_low = list_start[lists - 1], people_start[lists - 1]
-        if with_people:
+        if pairs is not None:
             count_people(person, person_leaf, people_low, people_top, destination_tree, gain)
         found = walk_destinations(
-            leaf, volume, crowd, cells, low, top, gain, with_people, destination_tree, k, stack, out
+            leaf, volume, crowd, cells, low, top, gain, pairs is not None, destination_tree, k, stack, out
         )
         for c in range(children):
             pointer[c] = ref_start[o_children[o_child_offsets[a] + c]]

@@ -382,7 +382,7 @@ def build_matrix_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) -
             )
         return boxes, splits
     leaves = origins.tree.tiles
-    pairs = matrix.pairs_by(np.arange(leaves, dtype=np.int32), leaves)
+    pairs = matrix.pairs_by(np.arange(leaves, dtype=np.int32), leaves) if len(matrix.person) else None
     return build_boxes(matrix.rows, pairs, origins.as_origins, destinations.as_destinations, origins_first, k)
 
 

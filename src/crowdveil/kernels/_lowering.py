@@ -1,0 +1,82 @@
+"""Instructions of LLVM for kernels: those of numba, less what the optimizer removes again.
+
+Writing, printing and parsing instructions takes longer than optimizing them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba.core import types
+from numba.core.lowering import Lower
+from numba.np.arrayobj import fix_integer_index, load_item, store_item
+
+
+class KernelLower(Lower):  # type: ignore[misc]
+    """Numba's lowering, with short forms of what kernels consist of: numbers in variables, and in arrays of one dimension."""
+
+    def lower_getitem(self, resty: Any, expr: Any, value: Any, index: Any, signature: Any) -> Any:
+        """Return an element of an array, or what else is indexed."""
+        if not _is_element(*signature.args):
+            return super().lower_getitem(resty, expr, value, index, signature)
+        place = self._place(value, index, signature)
+        found = load_item(self.context, self.builder, signature.args[0], place)
+        return self.context.cast(self.builder, found, signature.return_type, resty)
+
+    def lower_setitem(self, target_var: Any, index_var: Any, value_var: Any, signature: Any) -> Any:
+        """Store an element of an array, or what else is indexed."""
+        array, index, kind = signature.args
+        if not _is_element(array, index) or not isinstance(kind, NUMBERS):
+            return super().lower_setitem(target_var, index_var, value_var, signature)
+        value = self._cast_var(value_var, kind)
+        value = self.context.cast(self.builder, value, kind, array.dtype)
+        return store_item(self.context, self.builder, array, value, self._place(target_var, index_var, signature))
+
+    def _place(self, array: Any, index: Any, signature: Any) -> Any:
+        """Return a pointer to an element; negative indices count from the end, and none is checked."""
+        array_type, index_type = signature.args[:2]
+        struct, position = self.loadvar(array.name), self._cast_var(index, index_type)
+        field = self.context.data_model_manager[array_type].get_field_position
+        size = self.builder.extract_value(struct, [field("shape"), 0])
+        position = fix_integer_index(self.context, self.builder, index_type, position, size)
+        return self.builder.gep(self.builder.extract_value(struct, field("data")), [position])
+
+    def storevar(self, value: Any, name: str, argidx: Any = None) -> None:
+        """Store a value in a variable. A number that was there before need not be read."""
+        kind = self.typeof(name)
+        if argidx is None and name not in self._singly_assigned_vars and not self._is_counted(kind):
+            self._alloca_var(name, kind)
+            self.builder.store(value, self.varmap[name])
+        else:
+            super().storevar(value, name, argidx)
+
+    def delvar(self, name: str) -> None:
+        """Delete a variable. A number need not be replaced by zero."""
+        known = name in self.varmap or name in self._blk_local_varmap
+        if not known or self._is_counted(self.typeof(name)):
+            super().delvar(name)
+
+    def incref(self, typ: Any, val: Any) -> None:
+        """Count one more reference to an array."""
+        if self._is_counted(typ):
+            super().incref(typ, val)
+
+    def decref(self, typ: Any, val: Any) -> None:
+        """Count one reference to an array less."""
+        if self._is_counted(typ):
+            super().decref(typ, val)
+
+    def _is_counted(self, kind: Any) -> bool:
+        """Return whether references to values of a type are counted: to arrays, and structures of them."""
+        return not isinstance(kind, NUMBERS)
+
+
+NUMBERS = types.Integer, types.Float, types.Boolean
+
+
+def _is_element(array: Any, index: Any) -> bool:
+    """Return whether an index of an array is a number, and what is there, too."""
+    plain = (
+        isinstance(array, types.Array) and array.ndim == 1 and array.layout == "C" and isinstance(array.dtype, NUMBERS)
+    )
+    return plain and isinstance(index, types.Integer)

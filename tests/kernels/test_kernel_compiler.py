@@ -1,0 +1,241 @@
+"""The compiler of kernels gives what numba's own gives: elements of arrays, numbers of all types, allocations, errors."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from numba.core.runtime import _nrt_python, rtsys
+
+from crowdveil.kernels import _compiler, _jit
+from crowdveil.kernels._jit import dividing_kernel, kernel
+from crowdveil.kernels._types import Floats, Ints
+
+
+@kernel
+def _third(values: Ints, at: int) -> int:
+    """Return an element over 3; an error where there are fewer than three."""
+    if len(values) < 3:
+        raise ValueError("too few")
+    found: int = values[at] // 3
+    return found
+
+
+@kernel
+def take_elements(values: Any, at: Any) -> Any:
+    """Read and write elements, from both ends."""
+    taken = np.zeros(len(at), np.float64)
+    for i in range(len(at)):
+        taken[i] = values[at[i]]
+        values[-1 - i] = values[i]
+        taken[-1] += values[-2]
+    return taken
+
+
+@kernel
+def extremes(a: Any, b: Any) -> Any:
+    """Return the smaller and the larger number, and whole numbers of both."""
+    return min(a, b), max(a, b), min(b, a), max(b, a), int(a), int(b)
+
+
+@kernel
+def with_literals(x: Any) -> Any:
+    """Combine a number with literals, larger and smaller than its type."""
+    return x + 1, x + 300, x - 70000, 3 * x, x // 2, x % 7, x / 4, x << 3, x >> 1, x & 5, x | 8, x < 2, x == 3, 1 + x
+
+
+@kernel
+def allocations(n: int) -> Any:
+    """Allocate arrays of several types and dimensions."""
+    table, flags = np.zeros((n, 2), np.int32), np.zeros(n, np.bool_)
+    other = np.empty((n, 2), np.float32)
+    other[:] = 1.5
+    flags[n - 1] = True
+    table[0, 1] = n
+    return table, flags, other, np.zeros(n), np.full(n, 7)
+
+
+@kernel
+def replaced_arrays(n: int) -> Ints:
+    """Replace arrays in a loop, and return one."""
+    kept = np.zeros(1, np.int64)
+    for i in range(n):
+        other = np.empty(i + 1, np.int64)
+        other[i] = kept[-1] + i
+        kept = other if i % 3 else other[i:]
+    return kept
+
+
+@kernel
+def sum_of_thirds(values: Ints) -> int:
+    """Call a kernel that can fail."""
+    total = 0
+    for i in range(len(values)):
+        total += _third(values, i)
+    return total
+
+
+@kernel
+def of_whole_arrays(a: Floats, b: Floats) -> Floats:
+    """Compute with whole arrays, and with a comprehension."""
+    squares = np.array([float(i) ** 2 for i in range(len(a))])
+    result: Floats = a * b + squares - 2.0
+    return result
+
+
+@dividing_kernel
+def quotient(a: float, b: float) -> float:
+    """Divide, by zero too."""
+    return a / b
+
+
+@kernel
+def checked_quotient(a: int, b: int) -> float:
+    """Divide, but not by zero."""
+    return a / b
+
+
+def _plain(compiled: Any) -> Any:
+    return numba.njit(compiled.py_func)
+
+
+def _equal(a: Any, b: Any) -> None:
+    assert type(a) is type(b)
+    if isinstance(a, tuple):
+        assert len(a) == len(b)
+        for x, y in zip(a, b, strict=True):
+            _equal(x, y)
+    else:
+        np.testing.assert_array_equal(a, b)
+        assert getattr(a, "dtype", None) == getattr(b, "dtype", None)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "index"),
+    [
+        ("int8", "int64"),
+        ("int32", "int32"),
+        ("int64", "uint64"),
+        ("uint64", "int64"),
+        ("float32", "int32"),
+        ("bool", "uint8"),
+    ],
+)
+def test_elements_of_arrays(dtype: str, index: str) -> None:
+    at = np.array([0, 3, 2], index)
+    given = np.array([1, 0, 7, 1, 0, 1], dtype)
+    ours, theirs = given.copy(), given.copy()
+    _equal(take_elements(ours, at), _plain(take_elements)(theirs, at))
+    _equal(ours, theirs)
+
+
+def test_elements_counted_from_the_end_and_of_arrays_with_gaps() -> None:
+    at = np.array([-1, -6, 2])
+    ours, theirs = np.arange(12), np.arange(12)
+    _equal(take_elements(ours[::2], at), _plain(take_elements)(theirs[::2], at))
+    _equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (3, -2),
+        (3, 2.5),
+        (-7.9, 7),
+        (np.int32(4), np.int64(2**40)),
+        (np.uint8(200), np.int8(-3)),
+        (True, 4),
+        (0.0, -0.0),
+    ],
+)
+def test_extremes_and_whole_numbers(a: Any, b: Any) -> None:
+    _equal(extremes(a, b), _plain(extremes)(a, b))
+
+
+def test_extremes_of_nan_depend_on_the_order_as_in_python() -> None:
+    @kernel
+    def both(a: float, b: float) -> tuple[float, float]:
+        return min(a, b), max(a, b)
+
+    for a, b in ((np.nan, 1.0), (1.0, np.nan)):
+        _equal(both(a, b), (min(a, b), max(a, b)))
+
+
+@pytest.mark.parametrize("x", [5, -5, np.int8(-9), np.uint8(250), np.int32(2**31 - 1), np.uint64(2**63), True])
+def test_operators_with_literals(x: Any) -> None:
+    _equal(with_literals(x), _plain(with_literals)(x))
+
+
+def test_allocated_arrays() -> None:
+    _equal(allocations(3), _plain(allocations)(3))
+    with pytest.raises(ValueError, match="negative"):
+        allocations(-1)
+
+
+def test_no_array_is_freed_too_early_or_never() -> None:
+    _equal(replaced_arrays(7), _plain(replaced_arrays)(7))
+    _nrt_python.memsys_enable_stats()
+    before = rtsys.get_allocation_stats()
+    for n in range(50):
+        replaced_arrays(n)
+    gc.collect()
+    after = rtsys.get_allocation_stats()
+    assert after.alloc - before.alloc == after.free - before.free > 0
+
+
+def test_errors_of_kernels_inside() -> None:
+    assert sum_of_thirds(np.array([3, 7, 12])) == 7
+    with pytest.raises(ValueError, match="too few"):
+        sum_of_thirds(np.array([3, 7]))
+
+
+def test_whole_arrays_and_comprehensions() -> None:
+    a, b = np.array([1.0, 2.0, 3.0]), np.array([0.1, 0.2, 0.3])
+    _equal(of_whole_arrays(a, b), _plain(of_whole_arrays)(a, b))
+
+
+def test_division_by_zero_depends_on_the_kernel_alone() -> None:
+    assert quotient(1.0, 0.0) == np.inf
+    with pytest.raises(ZeroDivisionError):
+        checked_quotient(1, 0)
+
+
+def test_another_numba_compiles_with_its_own_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "crowdveil.kernels._pipeline", None)
+    _compiler._pipeline.cache_clear()
+    try:
+        assert _compiler._pipeline() == {}
+        again: Any = _jit._as_kernel(extremes.py_func)  # type: ignore[attr-defined]
+        assert again.compiled.py_func(1, 2) == again.compiled(1, 2)
+    finally:
+        _compiler._pipeline.cache_clear()
+
+
+@pytest.mark.parametrize("names", [("first", "second"), ("second", "first")])
+def test_a_kernel_on_the_disk_becomes_part_of_another_one(tmp_path: Path, names: tuple[str, str]) -> None:
+    start = "from crowdveil.kernels._jit import kernel\n"
+    (tmp_path / "shared.py").write_text(
+        start + "import numpy as np\n@kernel\ndef shared(x):\n    if x < 0:\n        raise ValueError('below')\n"
+        "    return np.zeros(x, np.bool_)\n"
+    )
+    (tmp_path / "first.py").write_text(
+        start + "from shared import shared\n@kernel\ndef call(x):\n    return len(shared(x))\n"
+    )
+    (tmp_path / "second.py").write_text("from shared import shared as call\n")
+    code = (
+        "import numpy as np\nfrom {0} import call\nprint(np.size(call(3)))\n"
+        "try:\n    call(-1)\nexcept ValueError as error:\n    print(error)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    for name in (*names, *names):
+        done = subprocess.run(
+            [sys.executable, "-c", code.format(name)], env=environment, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.split() == ["1" if name == "first" else "3", "below"]
