@@ -47,11 +47,16 @@ def write_derived(
     written: WrittenRelease, exports: Sequence[str], table_format: str, tz: str, folder: Path
 ) -> dict[str, str]:
     """Write the crosswalk and the `exports` into a folder; return their names by role."""
-    write_table(crosswalk(written.features), folder / CROSSWALK_FILE)
-    files = {"crosswalk": CROSSWALK_FILE}
+    files = write_crosswalk(written.features, folder)
     for export in exports:
         files |= _WRITERS[export](written, table_format, tz, folder)
     return files
+
+
+def write_crosswalk(features: list[dict[str, Any]], folder: Path) -> dict[str, str]:
+    """Write the crosswalk of areas, as they are listed in a release; return its name by role."""
+    write_table(crosswalk(features), folder / CROSSWALK_FILE)
+    return {"crosswalk": CROSSWALK_FILE}
 
 
 def with_area_names(written: WrittenRelease) -> pa.Table:

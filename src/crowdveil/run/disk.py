@@ -18,14 +18,14 @@ from crowdveil.attacks.risk import RiskEstimate
 from crowdveil.errors import GuaranteeViolatedError, Option, ParameterError
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.column_files import ColumnFiles, columns_in_files
-from crowdveil.io.derived_files import CROSSWALK_FILE, crosswalk
+from crowdveil.io.derived_files import write_crosswalk
 from crowdveil.io.geojson import write_features
 from crowdveil.io.memory import return_unused
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_writer import area_features
 from crowdveil.io.tables import CHUNK_ROWS, COMPRESSION, write_table
 from crowdveil.io.time_windows import TimeUnits
-from crowdveil.io.written_release import AREAS_FILE, read_release
+from crowdveil.io.written_release import AREAS_FILE, read_features, read_release
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
@@ -160,9 +160,7 @@ class DiskBackend(LocalBackend):
         write_table(self.totals.steps_table(tz), folder / self.files["steps"])
         areas, drawn = areas_of(self.areas_found.table(), data.zones)
         write_features(area_features(areas, drawn), folder / AREAS_FILE)
-        written = read_release(folder, {**self.files, "data": self.files["steps"]})
-        self.files |= {"crosswalk": CROSSWALK_FILE}
-        write_table(crosswalk(written.features), folder / CROSSWALK_FILE)
+        self.files |= write_crosswalk(read_features(folder / AREAS_FILE), folder)
         return_unused()
         return {role: file_entry(folder / name) for role, name in self.files.items()}
 

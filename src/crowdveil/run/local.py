@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +15,12 @@ from crowdveil.attacks.known_points import measured_lines
 from crowdveil.attacks.risk import RiskEstimate, attack_release
 from crowdveil.entropy import derive_seed
 from crowdveil.io.atomic import check_target, new_folder
-from crowdveil.io.derived_files import write_derived
+from crowdveil.io.derived_files import write_crosswalk, write_derived
 from crowdveil.io.memory import map_large_arrays, return_unused
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import PairingWriter, open_pairing
 from crowdveil.io.release_writer import write_release
-from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, read_release
+from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, read_features, read_release
 from crowdveil.measures.trajectory.distortion import measure_distortion
 from crowdveil.model.canonical import numbered
 from crowdveil.model.flows import Flows
@@ -157,13 +158,15 @@ class LocalBackend(Backend):
         table_format = options.table_format(self.spec.data, self.spec.data_name)
         self.files = write_release(self.release, self.folder, table_format, self.spec.data_name)
         if isinstance(self.release, FlowRelease):
-            # The crosswalk is made from the areas alone: rows are read for exports only.
-            rows = self.files["data" if options.exports else "steps"]
-            written = read_release(self.folder, {**self.files, "data": rows})
-            self.files |= write_derived(written, options.exports, table_format, self.release.tz, self.folder)
-            del written
+            self.files |= self._write_derived(options.exports, table_format, self.release.tz)
         return_unused()
         return {role: file_entry(self.folder / name) for role, name in self.files.items()}
+
+    def _write_derived(self, exports: Sequence[str], table_format: str, tz: str) -> dict[str, str]:
+        """Write what is derived from the written files. Rows take long to read, and the crosswalk needs the areas alone."""
+        if not exports:
+            return write_crosswalk(read_features(self.folder / self.files["areas"]), self.folder)
+        return write_derived(read_release(self.folder, self.files), exports, table_format, tz, self.folder)
 
     def verify(self, guarantees: Guarantees, progress: Progress) -> Findings:
         """Read the files back, and check each guarantee on them and against the original."""

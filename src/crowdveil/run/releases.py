@@ -9,11 +9,10 @@ from typing import Any
 from crowdveil.errors import GuaranteeViolatedError, InputError, Option, ParameterError, counted
 from crowdveil.guarantees import Finding, Guarantee, guarantee_from_manifest
 from crowdveil.io.atomic import check_file, new_file, recover
-from crowdveil.io.derived_files import CROSSWALK_FILE, crosswalk
+from crowdveil.io.derived_files import CROSSWALK_FILE, write_crosswalk
 from crowdveil.io.manifest_reader import read_manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_reader import load_flow_release
-from crowdveil.io.tables import write_table
 from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, file_hash, read_release
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import Release
@@ -137,7 +136,7 @@ def refuse_other_crosswalk(folder: Path, manifest: dict[str, Any], written: Writ
     if entry is None:
         return
     with TemporaryDirectory(prefix="crowdveil-") as again:
-        write_table(crosswalk(written.features), Path(again) / CROSSWALK_FILE)
+        write_crosswalk(written.features, Path(again))
         same = (Path(again) / CROSSWALK_FILE).read_bytes() == (folder / entry["name"]).read_bytes()
     if not same:
         raise GuaranteeViolatedError(folder, f"{entry['name']} is not that of the areas; do not publish the release.")

@@ -14,7 +14,7 @@ from crowdveil.attacks.risk import RiskEstimate
 from crowdveil.engine.spark import Frame
 from crowdveil.errors import GuaranteeViolatedError, Option
 from crowdveil.guarantees.base import require_not_violated
-from crowdveil.io.derived_files import CROSSWALK_FILE, crosswalk, write_derived
+from crowdveil.io.derived_files import write_crosswalk, write_derived
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_grouping import refuse_tiny_weights
 from crowdveil.io.step_classes import step_classes
@@ -194,8 +194,7 @@ class FlowSparkBackend(SparkBackend):
         """Write the crosswalk and the further files that were asked for here; return their names by role."""
         exports = self.spec.options.exports
         if not exports or not self.fits_here:
-            write_table(crosswalk(self.features), self.here / CROSSWALK_FILE)
-            return {"crosswalk": CROSSWALK_FILE}
+            return write_crosswalk(self.features, self.here)
         written = self.fetch({"data": self.DATA_FOLDER, "steps": STEPS_FILE, "areas": AREAS_FILE})
         return write_derived(written, exports, "parquet", tz, self.here)
 
