@@ -115,7 +115,7 @@ def test_another_numba_is_left_to_itself(changed: str, kept: Path, monkeypatch: 
 @pytest.mark.parametrize(
     "value",
     [
-        1, True, 1.5, np.int32(4), np.uint8(1), np.float32(1), np.bool_(True), np.arange(3), np.arange(4.0)[::2],
+        None, 1, True, 1.5, np.int32(4), np.uint8(1), np.float32(1), np.bool_(True), np.arange(3), np.arange(4.0)[::2],
         np.zeros((2, 3), order="F"), np.zeros((2, 3)), np.zeros(3, bool), np.frombuffer(bytes(16), np.int64), _arguments()[1],
     ],
     ids=repr,
@@ -131,7 +131,6 @@ def test_keys_name_the_types_that_numba_compiles_for(value: object) -> None:
     [
         2**63,
         -(2**63),
-        None,
         "x",
         np.frombuffer(bytes(17), np.uint8)[1:].view(np.int64),
         (1, 2),

@@ -55,6 +55,8 @@ class Matrix:
 
         Each row is still the cell of one time step; a person is listed once for each pair of tiles.
         """
+        from crowdveil.kernels.od.step_rows import rows_by_origin
+
         low, high = data.offsets[first], data.offsets[last]
         origin, destination = data.origin[low:high], data.destination[low:high]
         volume, crowd = data.volume[low:high], data.people[low:high]
@@ -69,7 +71,7 @@ class Matrix:
             order = np.argsort(origin, kind="stable")
             origin, destination = (frozen(a[order], np.int32) for a in (origin, destination))
             volume, crowd = (frozen(a[order], np.int64) for a in (volume, crowd))
-        offsets, leaving = (frozen(a, np.int64) for a in _rows_by_origin(origin, volume, len(data.zones)))
+        offsets, leaving = (frozen(a, np.int64) for a in rows_by_origin(origin, volume, len(data.zones)))
         return cls(system, offsets, leaving, destination, volume, crowd, *people)
 
     @cached_property
@@ -100,17 +102,6 @@ class Matrix:
         _, number = np.unique(self.person, return_inverse=True)
         columns = (number[order], self.person_origin[order], self.person_destination[order])
         return tuple(frozen(c, np.int64) for c in columns)  # type: ignore[return-value]
-
-
-def _rows_by_origin(origin: Indices, volume: Ints, tiles: int) -> tuple[Ints, Ints]:
-    """Return the offsets by tile of rows in order of their origin, and the volume that leaves each tile.
-
-    By numpy: a kernel would take longer to compile than all matrices of a day.
-    """
-    offsets = np.searchsorted(origin, np.arange(tiles + 1, dtype=origin.dtype))
-    before = np.zeros(len(volume) + 1, np.int64)
-    np.cumsum(volume, out=before[1:])
-    return offsets, np.diff(before[offsets])
 
 
 def _each_once(person: Ints, origin: Indices, destination: Indices, tiles: int) -> tuple[Ints, Indices, Indices]:
