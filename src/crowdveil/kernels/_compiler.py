@@ -37,9 +37,17 @@ def dispatcher_of(kernel: Any, *, inner: bool) -> Any:
     return compiled
 
 
+TRIED = (0, 61), (0, 68)
+"""The first and the last version of numba whose parts the compiler of kernels is made of. Others compile by themselves, which
+takes longer and gives the same: a part that works in another way could give other code."""
+
+
 @cache
 def _pipeline() -> dict[str, Any]:
-    """Return the compiler of kernels; numba's own if this numba has other parts, which takes longer and gives the same."""
+    """Return the compiler of kernels; numba's own if this numba is not among those tried, or has other parts."""
+    first, last = TRIED
+    if not first <= numba.version_info.short <= last:
+        return {}
     try:
         from crowdveil.kernels._pipeline import KernelCompiler
     except ImportError:
