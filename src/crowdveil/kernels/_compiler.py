@@ -44,9 +44,12 @@ takes longer and gives the same: a part that works in another way could give oth
 
 @cache
 def _pipeline() -> dict[str, Any]:
-    """Return the compiler of kernels; numba's own if this numba is not among those tried, or has other parts."""
+    """Return the compiler of kernels; numba's own if this numba is not among those tried, or has other parts.
+
+    Numba's own is also the one that checks indices, where that is asked for (NUMBA_BOUNDSCHECK).
+    """
     first, last = TRIED
-    if not first <= numba.version_info.short <= last:
+    if numba.config.BOUNDSCHECK or not first <= numba.version_info.short <= last:
         return {}
     try:
         from crowdveil.kernels._pipeline import KernelCompiler
