@@ -367,9 +367,11 @@ def test_a_look_reads_kernels_that_are_kept_elsewhere(
     """As an operator sets it: the folder of compiled kernels lies outside the installation, and may be read only."""
     (tmp_path / "kernels").mkdir(mode=0o700)
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))
-    (tmp_path / "trips.csv").write_text(TRIPS)
+    # Few flows are sorted without a kernel.
+    many = "when,from_zone,to_zone\n" + "".join(f"2026-03-02 08:00:00,a{i // 150},b{i % 150}\n" for i in range(22_500))
+    (tmp_path / "trips.csv").write_text(many)
     script = f"import crowdveil; crowdveil.read_flows({str(tmp_path / 'trips.csv')!r})"
     subprocess.run([sys.executable, "-c", script], check=True)
     assert list((tmp_path / "kernels").rglob("*.nbi"))
-    answer = looked(local, "trips.csv", TRIPS)
-    assert answer.status_code == 200 and answer.json()["counts"]["trips"] == 24
+    answer = looked(local, "trips.csv", many)
+    assert answer.status_code == 200 and answer.json()["counts"]["trips"] == 22_500
