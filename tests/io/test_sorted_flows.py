@@ -17,7 +17,7 @@ from crowdveil.errors import InputError
 from crowdveil.io import od_grouping
 from crowdveil.io.flows import read_flows
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.parallel import run_ordered
+from crowdveil.io.parallel import one_ahead, run_ordered
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 
@@ -149,6 +149,26 @@ def test_a_job_that_fails_is_reported_in_its_turn() -> None:
     assert [next(results), next(results)] == [1, 2]
     with pytest.raises(ValueError, match="third"):
         next(results)
+
+
+def test_one_item_is_drawn_ahead_and_no_more() -> None:
+    drawn: list[int] = []
+
+    def items() -> Any:
+        for i in range(20):
+            drawn.append(i)
+            yield i
+        raise ValueError("the end")
+
+    ahead = one_ahead(items())
+    for i in range(20):
+        assert next(ahead) == i and len(drawn) <= i + 2
+    with pytest.raises(ValueError, match="the end"):
+        next(ahead)
+    ahead = one_ahead(items())
+    assert next(ahead) == 0
+    ahead.close()  # type: ignore[attr-defined]
+    assert list(one_ahead([])) == []
 
 
 def test_times_that_repeat_are_read_like_others() -> None:

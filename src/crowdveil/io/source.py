@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from crowdveil.errors import InputError, rows_named
 from crowdveil.io.headers import DELIMITERS, HEAD_BYTES, csv_head, delimiter_of, refuse_wide, refuse_wide_parquet
+from crowdveil.io.parallel import one_ahead
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 _SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -118,7 +119,8 @@ def parquet_batches(
         chunks = file.iter_batches(
             batch_size=1 << 18, row_groups=groups, columns=[*columns], use_threads=groups is None
         )
-        yield from map(_validated, chunks)
+        valid = map(_validated, chunks)
+        yield from valid if groups else one_ahead(valid)
 
 
 def open_source(data: Any) -> Source:

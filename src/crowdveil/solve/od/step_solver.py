@@ -12,7 +12,7 @@ import numpy as np
 from crowdveil import engine
 from crowdveil.errors import InputError, TimeStepError
 from crowdveil.model.areas import Areas
-from crowdveil.model.arrays import Floats, Ints, distinct, slice_sums
+from crowdveil.model.arrays import Floats, Ints, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
 from crowdveil.progress import Progress
@@ -238,18 +238,33 @@ def areas_of_boxes(
     data: Flows, system: RegionSpace | None, *boxes: tuple[Ints, Ints]
 ) -> tuple[Areas, tuple[Ints, Ints], tuple[Ints, Ints]]:
     """Return the areas of all boxes, and which ones each of them has."""
-    o, d = (np.concatenate(side) for side in zip(*boxes, strict=True))
+    o, d = (np.concatenate(side) if len(side[-1]) else side[0] for side in zip(*boxes, strict=True))
     cut = len(boxes[0][0])
     if system is None:
         areas, froms, tos = Areas.of_tiles(data.zones, np.zeros(0, np.int32)), o, d
     elif system.origins is system.destinations:
-        used, place = distinct(np.concatenate([o, d]), len(system.origins.regions))
+        used = _different(len(system.origins.regions), o, d)
         areas, (area,) = Areas.of_nodes(data.zones, [(system.origins.regions, used)])
-        froms, tos = area[place[: len(o)]], area[place[len(o) :]]
+        froms, tos = _numbered(o, used, area), _numbered(d, used, area)
     else:
-        from_nodes, from_place = distinct(o, len(system.origins.regions))
-        to_nodes, to_place = distinct(d, len(system.destinations.regions))
-        nodes = [(system.origins.regions, from_nodes), (system.destinations.regions, to_nodes)]
+        starts, ends = _different(len(system.origins.regions), o), _different(len(system.destinations.regions), d)
+        nodes = [(system.origins.regions, starts), (system.destinations.regions, ends)]
         areas, (from_area, to_area) = Areas.of_nodes(data.zones, nodes)
-        froms, tos = from_area[from_place], to_area[to_place]
+        froms, tos = _numbered(o, starts, from_area), _numbered(d, ends, to_area)
     return areas, (froms[:cut], tos[:cut]), (froms[cut:], tos[cut:])
+
+
+def _different(regions: int, *lists: Ints) -> Ints:
+    """Return the regions in lists, each once, rising; there are as many in all."""
+    present = np.zeros(regions, np.bool_)
+    for listed in lists:
+        present[listed] = True
+    return np.flatnonzero(present)
+
+
+def _numbered(listed: Ints, used: Ints, area: Ints) -> Ints:
+    """Return the area of each region in a list, from those of different ones, rising."""
+    of_region = np.zeros(int(used.max(initial=-1)) + 1, area.dtype)
+    of_region[used] = area
+    found: Ints = of_region[listed]
+    return found
