@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.progress import no_progress
 from crowdveil.solve.od import several_budgets
 from crowdveil.solve.od.boxes import BoxSpace
-from crowdveil.solve.od.budget_search import BoxSolution, search_budget
+from crowdveil.solve.od.budget_search import BoxSolution
 from crowdveil.solve.od.kept_boxes import keep_boxes
 from crowdveil.solve.od.region_space import Objective, RegionSpace
 from crowdveil.solve.od.several_budgets import search_budgets
@@ -118,23 +119,26 @@ def test_where_the_search_begins_does_not_matter(
         assert found.lower_bound(budget) == alone.lower_bound(budget)
 
 
+@pytest.mark.parametrize("many", [True, False])
 @pytest.mark.parametrize("limit", [{}, {"MAX_KEY": 2**20}, {"ROOM_BY_BOX": 0, "ROOM": 4}, {"MAX_BUDGETS": 3}])
 def test_budgets_that_need_another_way_have_the_same_partitions(
-    monkeypatch: pytest.MonkeyPatch, limit: dict[str, int]
+    monkeypatch: pytest.MonkeyPatch, limit: dict[str, int], many: bool
 ) -> None:
     flows = make_profile("nyc", np.random.default_rng(4), 1)
     boxes = BoxSpace.of(flows, 0, RegionSpace.trees(flows), 10)
     budgets = [boxes.total * share // 100 for share in (1, 2, 3, 5, 8, 13, 100)]
     searched = []
 
-    def alone(*given: Any) -> BoxSolution:
+    def alone(search: Any, *given: Any) -> BoxSolution:
         searched.append(given[1])
-        return search_budget(*given)
+        found: BoxSolution = search(*given)
+        return found
 
-    monkeypatch.setattr(several_budgets, "search_budget", alone)
+    for name in ("search_budget", "search_budget_near"):
+        monkeypatch.setattr(several_budgets, name, partial(alone, getattr(several_budgets, name)))
     for name, value in limit.items():
         monkeypatch.setattr(several_budgets, name, value)
-    found = dict(search_budgets(boxes, budgets))
+    found = dict(search_budgets(boxes, budgets, many=many))
     assert [found[b].suppressed for b in budgets] == [boxes.solve_for_budget(b).suppressed for b in budgets]  # type: ignore[union-attr]
     assert len(searched) == (0 if not limit or "MAX_BUDGETS" in limit else len(budgets))
 

@@ -100,7 +100,7 @@ def search_near(
     n = len(cost)
     keys = np.empty((n, COLUMNS), np.int64)
     evaluate_keys(cost, splits, p, bits, keys)
-    left = -1
+    left = int(np.int64(-1))  # typed, since kernels that are called with a literal are compiled once more for it
     for column in range(COLUMNS):
         if read_key(keys[n - 1, column], p[column], bits)[1] > budget:
             left = column

@@ -207,7 +207,8 @@ def spend_slack(
     n, count, before = len(choice), len(whole), 0
     boxes, best, heap = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     gain = np.empty(n, np.float64)
-    boxes[:count] = whole
+    for entry in range(count):
+        boxes[entry] = whole[entry]
     spent_before, saved_before = 0, 0
     while True:
         size, least = 0, rest
@@ -253,7 +254,7 @@ def spend_slack(
         spent_before += spent
         saved_before += saved
     size = 0
-    for i in boxes[:count]:
-        boxes[size] = i
-        size += choice[i] == PUBLISH
+    for entry in range(count):
+        boxes[size] = boxes[entry]
+        size += choice[boxes[entry]] == PUBLISH
     return boxes[:size].copy(), spent_before, saved_before

@@ -103,7 +103,7 @@ from crowdveil.params import AdaptiveInTime, Budgeted, SizedAreas
 from crowdveil.progress import Progress
 from crowdveil.solve.od.adaptive import AdaptiveRelease, as_steps, solve_adaptive
 from crowdveil.solve.od.boxes import BoxSpace
-from crowdveil.solve.od.budgeted_steps import BudgetedSteps
+from crowdveil.solve.od.budgeted_steps import MANY, BudgetedSteps
 from crowdveil.solve.od.kept_boxes import KeptBoxes, kept_boxes
 from crowdveil.solve.od.refinement import Refinement
 from crowdveil.solve.od.region_space import Objective, RegionExtent, RegionSpace, mean_hectares
@@ -171,7 +171,7 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
             return partial(_refine_step, refinement, data, boxes_of, params)
         budgets = {run: run.max_suppressed for run in alike}
         solved = kept.solutions.setdefault(_without_budget(params), {}) if kept else {}
-        steps = BudgetedSteps(boxes_of, budgets, params, params.aggregate_small, solved)
+        steps = BudgetedSteps(boxes_of, budgets, params, params.aggregate_small, data.steps >= MANY, solved)
         near = steps.begin(slice_sums(data.offsets, data.volume)) if data.steps > 1 else []
         return partial(steps.solve, near)
 

@@ -44,6 +44,8 @@ class BudgetedSteps:
         The key of this run.
     left
         Whether boxes that are not published are wanted as well.
+    many
+        Whether there are so many steps that the quickest search pays, which takes long to compile.
     solved
         What the runs have solved so far; shared by them.
     """
@@ -52,6 +54,7 @@ class BudgetedSteps:
     budgets: Mapping[Any, Budget]
     own: Hashable
     left: bool
+    many: bool
     solved: Solutions = field(default_factory=dict)
 
     def begin(self, volumes: Ints) -> Multipliers:
@@ -95,7 +98,7 @@ class BudgetedSteps:
         for key, max_suppressed in self.budgets.items():
             wanted.setdefault(max_suppressed(boxes.total), []).append(key)
         multipliers: dict[int, Fraction] = {}
-        for budget, found in search_budgets(boxes, wanted, near):
+        for budget, found in search_budgets(boxes, wanted, near, many=self.many):
             outcome = found if isinstance(found, InputError) else self._outcome(boxes, found, budget)
             self.solved.update({(step, key): outcome for key in wanted[budget]})
             if isinstance(found, BoxSolution) and found.multiplier is not None:
