@@ -60,7 +60,7 @@ def main() -> None:
             for step, budget in enumerate(budgets):
                 boxes = BoxSpace.of(flows, step, system, 10)
                 found = boxes.solve_for_budget(budget)
-                boxes.spend_slack(found.choice, budget - found.suppressed)
+                boxes.spend_slack(found, budget - found.suppressed)
 
         def plain(
             flows: Any = flows, root: Any = root, leaf: Any = leaf, budgets: Any = budgets, name: str = name

@@ -61,7 +61,7 @@ def gaps(rng: np.random.Generator, splits: str) -> tuple[float, float, float, fl
     boxes = BoxSpace.of(flows, 0, system, k)
     best = min(a for a, s in everything if s <= budget)
     first = boxes.solve_for_budget(budget)
-    boxes.spend_slack(first.choice, budget - first.suppressed)
+    boxes.spend_slack(first, budget - first.suppressed)
     before = boxes.cost_of(first.choice)
     choice, (certified, certified_before), _ = boxes.solve(budget)
     after = boxes.cost_of(choice)

@@ -37,6 +37,7 @@ UNSUITED = (AttributeError, ImportError, LookupError, OSError, RuntimeError, Typ
 FORMAT = 1
 SCALAR = re.compile(r"none|bool|u?int(8|16|32|64)|float(32|64)")
 """Names of the types of numbers that kernels take, alone and in arrays; and of None."""
+_ARRAY = np.ndarray
 _MATTER = 0x001 | 0x002 | 0x100 | 0x400  # numpy's flags of arrays: order C, order Fortran, aligned, writable
 _SCALARS = {type(None): "none", int: "int64", float: "float64", bool: "bool", np.bool_: "bool"} | {
     kind: np.dtype(kind).name
@@ -88,26 +89,26 @@ def quick_key(values: Iterable[Any]) -> Key | None:
     Every call of a kernel makes one. It has all flags of arrays, also those that compiled code does not depend on.
     """
     parts: list[Any] = []
-    add = parts.append
+    return tuple(parts) if _add_parts(values, parts) else None
+
+
+def _add_parts(values: Iterable[Any], parts: list[Any]) -> bool:
+    """Add the parts of a quick key; return whether there is a key of these arguments."""
     for value in values:
         kind = type(value)
-        if kind is np.ndarray:
-            add(value.dtype)
-            add(value.ndim)
-            add(value.flags.num)
+        if kind is _ARRAY:
+            parts += value.dtype, value.ndim, value.flags.num
         elif kind in _SCALARS:
             if kind is int and value.bit_length() > 63:
-                return None
-            add(kind)
+                return False
+            parts.append(kind)
         elif hasattr(kind, "_fields"):
-            inner = quick_key(value)
-            if inner is None:
-                return None
-            add(kind)  # says how many fields follow
-            parts += inner
+            parts.append(kind)  # says how many fields follow
+            if not _add_parts(value, parts):
+                return False
         else:
-            return None
-    return tuple(parts)
+            return False
+    return True
 
 
 def described(key: Key) -> list[Any]:
