@@ -60,7 +60,8 @@ def engine_for_rows(rows: int | None, threads: int | None = None) -> Iterator[An
     """Yield a connection as `engine` does, for a number of rows in memory; None where it is unknown.
 
     To open an engine takes longer than to group a few thousand rows, so that one for few rows stays open until the process
-    ends. It opens no file, and writes none: few rows are never spilled. Tables of one connection are not seen by others.
+    ends. It opens no file, and writes none: few rows are never spilled. Registered and temporary tables of one
+    connection are not seen by others; permanent ones would be, so that none may be made.
     """
     if rows is None or rows > FEW_ROWS:
         with engine(threads=threads) as connection:
