@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +29,13 @@ def trips(first: int = 0) -> str:
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A service with two workers; each token is for one source, and bert's for two."""
-    running = Running(tmp_path_factory.mktemp("sourced"), "--lease", "2")
+def service(running: Running) -> Running:
+    """The service of all tests, with a token for each source; its crew replaces workers that are killed here."""
     for source in SOURCES:
         running.make_token(source, sources=(source,))
-    running.make_token("bert", sources=("pairs", "page"))
+    running.make_token("two sources", sources=("pairs", "page"))
     make_ledgers(running.folder, SOURCES)
-    running.start()
-    yield running
-    running.stop()
+    return running
 
 
 def ledger(service: Running, source: str) -> Ledger:
@@ -145,7 +141,7 @@ def test_the_source_on_the_page(service: Running, tmp_path: Path) -> None:
             visit.page.click("button[type=submit]")
             visit.page.wait_for_selector(".verdict")
             assert visit.wrong == []
-        with prepared(browser, "bert", "1d") as visit:
+        with prepared(browser, "two sources", "1d") as visit:
             said = visit.page.inner_text("section[aria-labelledby=s-run]")
             assert "in the ledger of its source" in said
             visit.page.select_option("#f-source", "page")
