@@ -8,14 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from synthetic import make_trajectories
+from synthetic import make_trajectories, usual_city
 
 from crowdveil.errors import GuaranteeViolatedError
 from crowdveil.guarantees import TrajectoryKAnonymity, guarantee_from_manifest
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.run import pipeline, releases
-from crowdveil.synth.city import City
 
 Row = tuple[float, float, int]
 A: list[Row] = [(2.0, 48.0, 0), (2.1, 48.0, 60)]
@@ -98,14 +97,14 @@ def test_a_release_that_breaks_the_guarantee_is_not_published(tmp_path: Path, mo
         return TrajectoryRelease(made.lon, made.lat, t, made.offsets, source=made.source, facts=made.facts)
 
     monkeypatch.setattr(microaggregation, "release_groups", wrong)
-    data = make_trajectories(City.make(2), 40, seed=3)
+    data = make_trajectories(usual_city(2), 40, seed=3)
     with pytest.raises(GuaranteeViolatedError, match="trajectory-k-anonymity is violated, so nothing was published"):
         pipeline.run(pipeline.Request("microaggregation", data, tmp_path / "out", {"k": 3}))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_changed_file_is_refused_later(tmp_path: Path) -> None:
-    data, out = make_trajectories(City.make(2), 40, seed=3), tmp_path / "out"
+    data, out = make_trajectories(usual_city(2), 40, seed=3), tmp_path / "out"
     pipeline.run(pipeline.Request("microaggregation", data, out, {"k": 3}))
     assert not any(finding.violated for _, finding in releases.verify(out))
     file = out / "trajectories.parquet"

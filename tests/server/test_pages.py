@@ -42,10 +42,10 @@ TRIPS = "who,when,from_zone,to_zone\n" + "".join(
 GENERALIZE = "/methods/simple-generalization/jobs"
 
 
-@pytest.fixture
-def local(tmp_path: Path) -> Iterator[Within]:
-    """An app that everybody on this machine may use."""
-    with Settings(tmp_path / "data").open() as service:
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Within]:
+    """An app that everybody on this machine may use; looks leave nothing in it."""
+    with Settings(tmp_path_factory.mktemp("local") / "data").open() as service:
         yield Within(make_app(service))
 
 

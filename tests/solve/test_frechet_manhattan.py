@@ -87,11 +87,10 @@ def test_passing_over_pairs_far_apart_changes_nothing(seed: int) -> None:
     data = Paths(x.copy(), y.copy(), t.copy(), np.cumsum([0, *map(len, ways)]))
     distance, listed = FrechetManhattan(data), _plain(data)
     for i in range(3):
-        assert distance.from_one(i, np.arange(3)).tolist() == [plain.one_pass(listed[i], b)[0] for b in listed]
-        for j in range(3):
-            assert [tuple(pair) for pair in _coupling(distance, i, j)[1].tolist()] == plain.one_pass(
-                listed[i], listed[j]
-            )[1]
+        expected = [plain.one_pass(listed[i], b) for b in listed]
+        assert distance.from_one(i, np.arange(3)).tolist() == [value for value, _ in expected]
+        for j, (_, coupling) in enumerate(expected):
+            assert [tuple(pair) for pair in _coupling(distance, i, j)[1].tolist()] == coupling
 
 
 @settings(max_examples=tries(60), deadline=None)

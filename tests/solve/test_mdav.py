@@ -14,14 +14,13 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic import make_trajectories
+from synthetic import make_trajectories, usual_city
 
 from crowdveil import engine
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.solve.trajectory import mdav
 from crowdveil.solve.trajectory.distances import Contemporaries, Distance, Paths, SpatioTemporal, Warped
 from crowdveil.solve.trajectory.mdav import Center, Grouping
-from crowdveil.synth.city import City
 from crowdveil.testing import paths
 
 Way = Literal["compiled", "by tree", "unpruned"]
@@ -151,7 +150,7 @@ def test_each_part_is_grouped_as_if_it_were_alone(way: Way, data: Paths, crowd: 
 @pytest.mark.parametrize("weight", [0.0, 0.01, 5.0])
 def test_bounds_do_not_change_the_groups_of_drives(weight: float, center: Center) -> None:
     """Trajectories as they are recorded, where most distances are never computed."""
-    data = make_trajectories(City.make(3), 400, seed=4)
+    data = make_trajectories(usual_city(3), 400, seed=4)
     distance = SpatioTemporal.of(Paths.of(data), weight)
     parts, asked = [np.arange(len(data))], [0, 0]
     plainly = _groups(distance, data.person, 3, center, parts, "unpruned")
@@ -237,7 +236,7 @@ def test_fewer_than_k_people_make_no_group(way: Way) -> None:
 
 @WAYS
 def test_progress_rises_to_the_end(way: Way) -> None:
-    data = make_trajectories(City.make(3), 60, seed=4)
+    data = make_trajectories(usual_city(3), 60, seed=4)
     distance: Distance = SpatioTemporal.of(Paths.of(data), 0.1)
     reported: list[tuple[int, int]] = []
     with _going(way):
@@ -247,7 +246,7 @@ def test_progress_rises_to_the_end(way: Way) -> None:
 
 
 def test_any_number_of_threads_gives_the_same_groups() -> None:
-    data = make_trajectories(City.make(3), 300, seed=5)
+    data = make_trajectories(usual_city(3), 300, seed=5)
     distance = SpatioTemporal.of(Paths.of(data), 0.1)
     parts = [part for part in np.split(np.arange(300), range(10, 300, 10))]
     found = []

@@ -11,14 +11,13 @@ import pytest
 from examples import slow_param, tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from synthetic import make_trajectories
+from synthetic import make_trajectories, usual_city
 
 from crowdveil.errors import InputError
 from crowdveil.model.arrays import Ints
 from crowdveil.solve.trajectory import pivots
 from crowdveil.solve.trajectory.distances import FrechetManhattan, Paths
 from crowdveil.solve.trajectory.pivots import Clustering, Clusters, PivotPath
-from crowdveil.synth.city import City
 from crowdveil.synth.movers import make_movers
 from crowdveil.synth.network import street_grid
 from crowdveil.testing import paths
@@ -68,7 +67,7 @@ def test_clusters_are_those_of_the_twin(bounded: bool, data: Paths, draw: st.Dat
     ("resampled", "exact"), [(True, False), (False, True), slow_param(True, True), slow_param(False, False)]
 )
 def test_bounds_change_nothing_and_skip_most(resampled: bool, exact: bool) -> None:
-    data = make_trajectories(City.make(2), 220, seed=4)
+    data = make_trajectories(usual_city(2), 220, seed=4)
     distance = FrechetManhattan(Paths.of(data), exact, resampled)
     found = []
     for bounded in (True, False):
@@ -82,7 +81,7 @@ def test_bounds_change_nothing_and_skip_most(resampled: bool, exact: bool) -> No
 @pytest.mark.parametrize("seed", [0, *map(slow_param, range(1, 4))])
 def test_what_is_remembered_changes_nothing_where_people_have_several_trajectories(seed: int) -> None:
     """The sum of squares around a pivot falls when trajectories of its own person that are nearer than all others are taken."""
-    data = make_trajectories(City.make(2), 120, seed=seed)
+    data = make_trajectories(usual_city(2), 120, seed=seed)
     person = np.random.default_rng(seed).integers(0, 30, 120)
     distance = FrechetManhattan(Paths.of(data), resampled=True)
     found = [_clusters(Clustering(distance, person, 3, 8, bounded=bounded), seed=seed) for bounded in (True, False)]
@@ -132,7 +131,7 @@ class _Counted:
 
 @pytest.mark.parametrize("path", ["sketched", "exact"])
 def test_any_number_of_threads_gives_the_same_clusters(path: PivotPath) -> None:
-    data = make_trajectories(City.make(2), 150, seed=5)
+    data = make_trajectories(usual_city(2), 150, seed=5)
     clustering = Clustering(FrechetManhattan(Paths.of(data), resampled=True), data.person, 3, 5, path)
     found = []
     for threads in (1, 4):
@@ -183,7 +182,7 @@ def test_exact_paths_are_refused_on_large_data_in_one_sentence() -> None:
 
 
 def test_progress_rises_to_the_end() -> None:
-    data = make_trajectories(City.make(3), 60, seed=4)
+    data = make_trajectories(usual_city(3), 60, seed=4)
     reported: list[tuple[int, int]] = []
     clustering = Clustering(FrechetManhattan(Paths.of(data), resampled=True), data.person, 3, 4)
     clustering.clusters("join", np.random.default_rng(1), lambda done, total: reported.append((done, total)))

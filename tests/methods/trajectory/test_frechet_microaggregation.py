@@ -11,7 +11,7 @@ import pytest
 from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from synthetic import make_trajectories
+from synthetic import make_trajectories, usual_city
 
 from crowdveil import engine
 from crowdveil.methods.trajectory import frechet_microaggregation
@@ -22,7 +22,6 @@ from crowdveil.progress import no_progress
 from crowdveil.run import pipeline, releases
 from crowdveil.solve.trajectory import pivots
 from crowdveil.solve.trajectory.distances import FrechetManhattan, Paths
-from crowdveil.synth.city import City
 from crowdveil.testing import paths, trajectories
 
 
@@ -115,14 +114,14 @@ def test_trajectories_at_other_hours_do_not_make_times_jump() -> None:
 
 
 def test_those_left_over_are_counted_and_join_or_are_dropped() -> None:
-    data = make_trajectories(City.make(2), 41, seed=3)
+    data = make_trajectories(usual_city(2), 41, seed=3)
     joined, dropped = (_release(data, k=10, count_trajectories=True, left_over=how) for how in ("join", "drop"))
     assert len(joined) == 41 and len(dropped) == 40
     assert joined.facts == dropped.facts == {"clusters": 4, "left_over_percent": 2}
 
 
 def test_the_same_bytes_on_one_thread_and_on_many(tmp_path: Path) -> None:
-    data = make_trajectories(City.make(2), 200, seed=3)
+    data = make_trajectories(usual_city(2), 200, seed=3)
     contents = []
     for threads in (1, 4):
         out = tmp_path / str(threads)

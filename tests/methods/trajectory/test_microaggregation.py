@@ -11,7 +11,7 @@ import pytest
 from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from synthetic import make_trajectories
+from synthetic import make_trajectories, usual_city
 
 from crowdveil import engine
 from crowdveil.errors import InputError, ParameterError
@@ -29,7 +29,6 @@ from crowdveil.solve.trajectory.aggregation import AggregationName
 from crowdveil.solve.trajectory.clustering import NAMES as CLUSTERINGS
 from crowdveil.solve.trajectory.distances import NAMES as DISTANCES
 from crowdveil.solve.trajectory.distances import DistanceName
-from crowdveil.synth.city import City
 from crowdveil.synth.movers import make_movers
 from crowdveil.synth.network import street_grid
 from crowdveil.testing import trajectories
@@ -84,7 +83,7 @@ def test_trajectories_can_be_counted_instead_of_people(data: Trajectories) -> No
 
 def test_the_same_bytes_on_one_thread_and_on_many(tmp_path: Path) -> None:
     """Also where the data is large enough for a tree."""
-    data = make_trajectories(City.make(2), 250, seed=3)
+    data = make_trajectories(usual_city(2), 250, seed=3)
     for large in (mdav.LARGE, 20):
         contents = []
         for threads in (1, 4):
@@ -100,7 +99,7 @@ def test_the_same_bytes_on_one_thread_and_on_many(tmp_path: Path) -> None:
 
 
 def test_the_order_and_the_ids_of_the_file_are_not_kept() -> None:
-    data = make_trajectories(City.make(2), 120, seed=3)
+    data = make_trajectories(usual_city(2), 120, seed=3)
     release = numbered(_release(data))
     assert release.source is not None
     assert sorted(release.source.tolist()) == list(range(120)) != release.source.tolist()

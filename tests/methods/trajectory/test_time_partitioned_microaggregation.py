@@ -10,7 +10,7 @@ import pytest
 from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from synthetic import make_trajectories
+from synthetic import make_trajectories, usual_city
 
 from crowdveil import engine
 from crowdveil.errors import InputError
@@ -28,7 +28,6 @@ from crowdveil.run import pipeline
 from crowdveil.solve.trajectory import mdav
 from crowdveil.solve.trajectory.distances import make_distance
 from crowdveil.solve.trajectory.mdav import Grouping
-from crowdveil.synth.city import City
 from crowdveil.testing import trajectories
 
 
@@ -87,7 +86,7 @@ def test_groups_stay_inside_a_part_and_are_those_of_microaggregation(
 
 
 def test_one_interval_over_all_times_is_microaggregation() -> None:
-    data = make_trajectories(City.make(2), 80, seed=3)
+    data = make_trajectories(usual_city(2), 80, seed=3)
     from crowdveil.methods.trajectory import microaggregation
 
     whole = microaggregation.run(
@@ -126,7 +125,7 @@ def _spread(distance: Any, part: Any, group: Any) -> float:
 
 
 def test_large_parts_are_left_as_they_are() -> None:
-    data = make_trajectories(City.make(2), 150, seed=3)
+    data = make_trajectories(usual_city(2), 150, seed=3)
     whole = [_release(data, interval_s=10**9, exchange=exchange) for exchange in (False, True)]
     small = [_release(data, interval_s=7200, exchange=exchange) for exchange in (False, True)]
     assert np.array_equal(whole[0].source, whole[1].source) and np.array_equal(whole[0].lon, whole[1].lon)
@@ -134,14 +133,14 @@ def test_large_parts_are_left_as_they_are() -> None:
 
 
 def test_parts_by_first_time() -> None:
-    data = make_trajectories(City.make(2), 60, seed=3)
+    data = make_trajectories(usual_city(2), 60, seed=3)
     release = _release(data, interval_s=3600, parts_by="first-time")
     first = (data.t[data.offsets[:-1]] - data.t.min()).astype(float)
     assert release.facts["parts"] == len(parts_by_time(first, data.person, 3, 3600))
 
 
 def test_the_same_bytes_on_one_thread_and_on_many(tmp_path: Path) -> None:
-    data, contents = make_trajectories(City.make(2), 300, seed=3), []
+    data, contents = make_trajectories(usual_city(2), 300, seed=3), []
     for threads in (1, 4):
         out = tmp_path / str(threads)
         with engine.use(engine.LocalEngine(threads)), patch.object(mdav, "BATCH", 10):
@@ -154,7 +153,7 @@ def test_the_same_bytes_on_one_thread_and_on_many(tmp_path: Path) -> None:
 
 
 def test_more_k_than_people_is_an_error_and_nothing_is_written(tmp_path: Path) -> None:
-    data = make_trajectories(City.make(2), 5, seed=3)
+    data = make_trajectories(usual_city(2), 5, seed=3)
     with pytest.raises(InputError, match="choose a smaller k"):
         pipeline.run(pipeline.Request("time-partitioned-microaggregation", data, tmp_path / "out", {"k": 6}))
     assert list(tmp_path.iterdir()) == []
