@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plain_rivals
 import pytest
 from examples import slow_param
 
@@ -22,17 +23,7 @@ pytestmark = pytest.mark.realdata
 
 @pytest.fixture(scope="module")
 def taxis(realdata: Path) -> Flows:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
-    from crowdveil import read_flows
-
-    table = pq.read_table(realdata / "nyc_taxi" / "yellow_sample_2018_2020.parquet")
-    hour = pc.multiply(pc.hour(table["pickup_datetime"]).cast(pa.int64()), 3600)
-    trips = {"origin": table["pickup_location_id"], "destination": table["dropoff_location_id"], "time": hour}
-    zones = realdata / "nyc_taxi" / "taxi_zones.geojson"
-    return read_flows(pa.table(trips), zones=zones, step="1h", hierarchy="ward", drop_invalid=True)
+    return plain_rivals.taxis(realdata, "ward")
 
 
 def _release(taxis: Flows, name: str, **parameters: Any) -> FlowRelease:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cache
 from heapq import heappop, heappush, nsmallest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -72,8 +73,9 @@ def by_tiles(listed: list[tuple[frozenset[int], frozenset[int], int, int]]) -> l
     return sorted((sorted(o), sorted(d), v, people) for o, d, v, people in listed)
 
 
+@cache
 def taxis(realdata: Path, tree: str | None = None) -> Flows:
-    """The yellow taxi sample, one matrix for each hour of the day."""
+    """The yellow taxi sample, one matrix for each hour of the day; read once in a process, since the zones take half a second."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq

@@ -272,17 +272,7 @@ def test_area_weighs_areas_by_their_size() -> None:
 @pytest.mark.realdata
 def test_taxis_by_hour_of_day(realdata: Any) -> None:
     """24 matrices of about 15,000 trips: the budget is kept in each, and the mean generalization is what it should be."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
-    from crowdveil.io.flows import read_flows
-
-    table = pq.read_table(realdata / "nyc_taxi" / "yellow_sample_2018_2020.parquet")
-    hour = pc.multiply(pc.hour(table["pickup_datetime"]).cast(pa.int64()), 3600)
-    trips = {"origin": table["pickup_location_id"], "destination": table["dropoff_location_id"], "time": hour}
-    zones = realdata / "nyc_taxi" / "taxi_zones.geojson"
-    flows = read_flows(pa.table(trips), zones=zones, step="1h", hierarchy="ward", drop_invalid=True)
+    flows = taxis(realdata, "ward")
     release = run(flows, JointParams(k=10, suppress="10%"), np.random.default_rng(0), no_progress)
     size, means = release.areas.size, []
     for step in range(24):
