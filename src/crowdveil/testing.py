@@ -95,9 +95,9 @@ def paths(draw: st.DrawFn, min_paths: int = 1, max_paths: int = 8, max_points: i
 
 
 @st.composite
-def nested_trees(draw: st.DrawFn, max_tiles: int = 12, chains: bool = False) -> Nested:
+def nested_trees(draw: st.DrawFn, max_tiles: int = 12, chains: bool = False, min_tiles: int = 1) -> Nested:
     """Draw a nested list over the tiles 0, 1, … in any order; with `chains`, nodes may have one child."""
-    n = draw(st.integers(1, max_tiles))
+    n = draw(st.integers(min_tiles, max_tiles))
 
     def grow(tiles: list[int]) -> Nested:
         if len(tiles) == 1:
@@ -113,9 +113,10 @@ def nested_trees(draw: st.DrawFn, max_tiles: int = 12, chains: bool = False) -> 
 
 
 @st.composite
-def hierarchies(draw: st.DrawFn, max_tiles: int = 12) -> Hierarchy:
+def hierarchies(draw: st.DrawFn, max_tiles: int = 12, min_tiles: int = 1) -> Hierarchy:
     """Draw a tree of any shape, without nodes of one child."""
-    parent, first, last, leaf_tile = (np.array(a, np.int32) for a in tree_arrays(draw(nested_trees(max_tiles))))
+    nested = draw(nested_trees(max_tiles, min_tiles=min_tiles))
+    parent, first, last, leaf_tile = (np.array(a, np.int32) for a in tree_arrays(nested))
     return Hierarchy(parent, first, last, leaf_tile, kind="random")
 
 

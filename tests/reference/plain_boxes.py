@@ -22,7 +22,7 @@ TILES = 4
 @st.composite
 def problems(draw: st.DrawFn, tiles: int = TILES) -> tuple[Flows, Trips]:
     """Trips of a few people between a few tiles, with two trees over them; one time step."""
-    trees = [draw(hierarchies(tiles).filter(lambda t: t.tiles == tiles)) for _ in range(2)]
+    trees = draw(st.tuples(*[hierarchies(tiles, min_tiles=tiles)] * 2))
     rows = draw(st.lists(st.tuples(*(st.integers(0, n - 1) for n in (tiles, tiles, 9))), min_size=1, max_size=40))
     zones = Zones.from_ids([f"z{i}" for i in range(tiles)])
     o, d, who = (np.array(c) for c in zip(*rows, strict=True))

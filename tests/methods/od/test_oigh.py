@@ -23,7 +23,7 @@ from crowdveil.solve.od.region_space import RegionSpace
 def flows_on_trees(draw: st.DrawFn) -> Flows:
     """Flows with one tree for both sides, or two."""
     data = draw(testing.flows(max_tiles=9))
-    tree = testing.hierarchies(max_tiles=len(data.zones)).filter(lambda t: t.tiles == len(data.zones))
+    tree = testing.hierarchies(max_tiles=len(data.zones), min_tiles=len(data.zones))
     origins = draw(tree)
     return replace(data, origin_tree=origins, destination_tree=draw(st.one_of(st.just(origins), tree)))
 
