@@ -47,9 +47,9 @@ FAST := tests/compat tests/runfiles tests/engine tests/model tests/test_errors.p
 test-fast: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(FAST)
 
-# Hypothesis seeds its own tests; two workers fit the smallest machine that we support.
+# Hypothesis seeds its own tests; two workers fit the smallest machine that we support, and others have three (tests/conftest.py).
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 # Spark is large, so it comes only with all tests; its own tests skip without Java.
 test-all: $(STAMP)

@@ -36,13 +36,36 @@ pytest_plugins = ("bad_input", "serving_fixtures", "spark_runs")
 PROJECT = Path(__file__).resolve().parents[1]
 REAL_DATA = PROJECT.parent / "shared" / "data"
 COMMAND = (sys.executable, "-c", "from crowdveil.cli.main import main; main()")
-LAST = ("server", "deploy", "spark", "test_doc_services.py")
-"""Tests whose processes may not keep the kernels that they compile: by then, other tests have compiled most of them."""
+SERVICES = ("server", "deploy", "spark", "test_doc_services.py")
+"""Tests whose processes may not keep the kernels that they compile: other tests have compiled most of them before."""
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return three workers for `-n auto`: two keep two cores busy while one waits for a service.
+
+    Each takes up to 1.2 GiB, and services as much again, so that there are two where memory is small.
+    """
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, ValueError):  # no container, or one without a limit
+        there = min(there, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return 3 if there >= 7 << 30 else 2
+
+
+def _is_of_service(item: pytest.Item) -> bool:
+    return item.path.relative_to(PROJECT / "tests").parts[0] in SERVICES
+
+
+@pytest.hookimpl(trylast=True)  # when those that are not wanted are gone
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put tests of services at the end, for one of two workers: few kernels are compiled there, and it starts services once."""
-    items.sort(key=lambda item: item.path.relative_to(PROJECT / "tests").parts[0] in LAST)
+    """Put tests of services behind three quarters of all, so that one worker runs them all and starts services once.
+
+    The last of two or three workers begins before them; others take tests from the end of its queue when theirs is empty.
+    """
+    items.sort(key=_is_of_service)
+    others = sum(not _is_of_service(item) for item in items)
+    place = min(len(items) * 3 // 4, others)
+    items[place:] = items[others:] + items[place:others]
     gc.freeze()  # a million objects of modules and tests, which the collector would go through again and again
     gc.set_threshold(20_000, 20, 20)  # rarely: the collector took 3 % of the time
 
