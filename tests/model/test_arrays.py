@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdveil.model import arrays
-from crowdveil.model.arrays import gather, scatter, slice_sums
+from crowdveil.model.arrays import count_distinct, gather, scatter, slice_sums
 
 
 @settings(max_examples=tries(200), deadline=None)
@@ -20,6 +20,13 @@ def test_sums_of_slices(data: st.DataObject, values: list[int]) -> None:
     offsets = sorted(data.draw(st.lists(st.integers(0, len(values)), min_size=1, max_size=8)))
     found = slice_sums(np.array(offsets), np.array(values, np.int64))
     assert found.tolist() == [sum(values[low:high]) for low, high in pairwise(offsets)]
+
+
+@settings(max_examples=tries(200), deadline=None)
+@given(st.lists(st.integers(-3, 20) | st.integers(-(2**40), 2**40), max_size=12))
+def test_different_values_are_counted(values: list[int]) -> None:
+    """In a dense range or not: both ways are taken."""
+    assert count_distinct(np.array(values, np.int64)) == len(set(values))
 
 
 @pytest.mark.parametrize("kind", [np.bool_, np.int8, np.int32])

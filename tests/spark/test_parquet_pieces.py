@@ -42,6 +42,25 @@ def test_pieces_have_all_rows_with_the_types_of_spark(tmp_path: Path) -> None:
     assert rows.equals(pa.concat_tables([expected, expected]).combine_chunks())
 
 
+@pytest.mark.parametrize("ids", [(), ("person", "origin")])
+def test_dictionaries_are_read_as_their_values(ids: tuple[str, ...], tmp_path: Path) -> None:
+    kept = TRIPS.set_column(2, "person", TRIPS["person"].dictionary_encode())
+    pq.write_table(kept, tmp_path / "kept")
+    pq.write_table(TRIPS, tmp_path / "plain")
+    pieces = _pieces([tmp_path / "kept", tmp_path / "plain"])
+    assert pieces is not None, "Spark reads the same values"
+    made = list(PieceReader("trips", WANTED, itself, ids)(iter(pieces.to_batches())))
+    assert {pa.types.is_dictionary(rows["person"].type) for rows in made} == {bool(ids)}
+    expected = TRIPS.select(WANTED.names).cast(WANTED)
+    assert all(pa.Table.from_batches([rows]).cast(WANTED).equals(expected) for rows in made)
+
+
+def test_a_dictionary_of_other_values_is_left_to_spark() -> None:
+    kept = pa.schema([("person", pa.dictionary(pa.int8(), pa.string()))])
+    assert same_columns(kept, pa.schema([("person", pa.string())]))
+    assert not same_columns(kept, pa.schema([("person", pa.int8())]))
+
+
 @pytest.mark.parametrize(
     ("column", "kind"),
     [("time", pa.timestamp("us")), ("time", pa.timestamp("ns", tz="UTC")), ("origin", pa.int64()), ("other", pa.string()),

@@ -152,7 +152,7 @@ def test_parts_make_the_release_of_a_run_on_one_machine(name: str, city: Path, t
     assert not function.reader.frame.zones.lon.flags.writeable
     place = np.searchsorted(numbers, packs["step"].to_numpy()) % 5
     outcome = pa.concat_tables([function(packs.filter(pa.array(place == i))) for i in range(5)])
-    rows = outcome.filter(pa.compute.equal(outcome["kind"], "row")).select(function.solver.rows.names)
+    rows = unpacked(outcome["packed"].drop_null(), function.solver.rows)
     assert same_rows(rows, pq.read_table(tmp_path / "out/flows.parquet"))
     gathered = FlowTotals.of(outcome["summary"].drop_null().to_pylist()[::-1])
     assert gathered.steps_table("UTC").equals(pq.read_table(tmp_path / "out/steps.parquet"))
@@ -178,7 +178,7 @@ def test_areas_made_before_travel_with_a_partition(city: Path, tmp_path: Path) -
     function = pickle.loads(pickle.dumps(replace(part, reader=replace(part.reader, frame=frame))))
     place = packs["step"].to_numpy() % 3
     outcome = pa.concat_tables([function(packs.filter(pa.array(place == i))) for i in range(3)])
-    rows = outcome.filter(pa.compute.equal(outcome["kind"], "row")).select(function.solver.rows.names)
+    rows = unpacked(outcome["packed"].drop_null(), function.solver.rows)
     assert len(rows) and same_rows(rows, pq.read_table(tmp_path / "out/flows.parquet"))
 
 

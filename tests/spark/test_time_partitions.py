@@ -16,6 +16,7 @@ from spark_runs import same_rows
 from written_flows import written
 
 import crowdveil
+from crowdveil.engine.packing import unpacked
 from crowdveil.guarantees import SuppressionBudget, WellFormedFlows
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import find_od_columns
@@ -159,7 +160,7 @@ def test_partitions_of_time_give_the_release_of_one_machine(
     totals = FlowTotals.of(outcome["summary"].drop_null().to_pylist()[::-1])
     assert totals.has_intervals == ("until" in pq.read_table(tmp_path / "out/flows.parquet").column_names)
     names = [n for n in function.solver.rows.names if n != "until" or totals.has_intervals]
-    rows = outcome.filter(pa.compute.equal(outcome["kind"], "row")).select(names)
+    rows = unpacked(outcome["packed"].drop_null(), function.solver.rows).select(names)
     assert same_rows(rows, pq.read_table(tmp_path / "out/flows.parquet")) and len(rows)
     assert totals.steps_table(TZ).equals(pq.read_table(tmp_path / "out/steps.parquet"))
     assert totals.cost.lines() == made.cost[:3]

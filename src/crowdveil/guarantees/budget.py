@@ -21,6 +21,7 @@ from crowdveil.guarantees.intervals import (
     window_keys,
 )
 from crowdveil.guarantees.original import step_volumes, volumes_by_step, volumes_in_rows, volumes_of_rows
+from crowdveil.guarantees.runs import distinct
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.flows import Flows
@@ -293,7 +294,7 @@ class SuppressionBudget(Guarantee):
         if original.person_ids is None or original.person_offsets is None:
             return int(original.people[rows].max(initial=0))
         first, last = original.person_offsets[rows.start], original.person_offsets[rows.stop]
-        return len(np.unique(original.person_ids[first:last]))
+        return len(distinct(original.person_ids[first:last]))
 
 
 def step_groups(t: Ints, tz: str, period: BudgetPeriod) -> Ints:

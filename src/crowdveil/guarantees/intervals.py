@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from crowdveil.guarantees.runs import distinct
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
@@ -162,4 +163,4 @@ def people_in(original: Flows, steps: Mask) -> int:
     held = np.zeros(len(original.person_ids) + 1, np.int64)
     np.add.at(held, original.person_offsets[rows], 1)
     np.add.at(held, original.person_offsets[rows + 1], -1)
-    return len(np.unique(original.person_ids[np.cumsum(held)[:-1] > 0]))
+    return len(distinct(original.person_ids[np.cumsum(held)[:-1] > 0]))

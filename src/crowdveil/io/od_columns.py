@@ -38,6 +38,11 @@ class OdColumns:
         return self.origin is not None
 
     @property
+    def zone_ids(self) -> tuple[str, ...]:
+        """Columns of zone ids: few different values in many rows."""
+        return tuple(c for c in (self.origin, self.destination) if c is not None)
+
+    @property
     def is_flows(self) -> bool:
         """Whether a row is a flow with a volume, not one trip."""
         return self.volume is not None

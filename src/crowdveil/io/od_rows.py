@@ -205,9 +205,8 @@ class OdReader:
     def _numbered(self) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield the chunks of the input, each with the number of rows before it."""
         start = 0
-        ids = [c for c in (self.columns.origin, self.columns.destination) if c is not None and self.columns.by_id]
         more = () if self.content is None else self.content.columns.values()
-        for batch in self.source.batches([*self.columns.used, *more], ids):
+        for batch in self.source.batches([*self.columns.used, *more], self.columns.zone_ids):
             if batch.num_rows:
                 yield start, batch
                 start += batch.num_rows

@@ -16,6 +16,7 @@ from crowdveil.model.arrays import (
     Mask,
     check_lengths,
     check_offsets,
+    count_distinct,
     frozen,
     require,
     row_slices,
@@ -189,7 +190,7 @@ class Flows(Tabular):
         """Return the distinct people, or trips, of all flows; an upper bound where person ids are unknown."""
         if self.distinct_people is not None:
             return self.distinct_people
-        return int(self.people.sum()) if self.person_ids is None else len(np.unique(self.person_ids))
+        return int(self.people.sum()) if self.person_ids is None else count_distinct(self.person_ids)
 
     @property
     def total_people_is_exact(self) -> bool:
@@ -218,7 +219,7 @@ class Flows(Tabular):
         """Return the people of the time steps from `first` to before `last`; an upper bound where person ids are unknown."""
         low, high = self.offsets[first], self.offsets[last]
         if self.person_ids is not None and self.person_offsets is not None:
-            return len(np.unique(self.person_ids[self.person_offsets[low] : self.person_offsets[high]]))
+            return count_distinct(self.person_ids[self.person_offsets[low] : self.person_offsets[high]])
         return int(self.people[low:high].sum())
 
     def where(self, keep: Mask) -> Flows:

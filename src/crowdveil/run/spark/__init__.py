@@ -20,8 +20,8 @@ A new kind of partition
 -----------------------
 1. A reader, as `TripReader`: a function from Arrow batches to packed rows with the key that partitions are made of, and notes as
    rows of their own. It is sent to executors whole, so it holds plain values and frozen models alone.
-2. A partition, as `FlowPartition`: a function from the table of a partition to a table in the schema `result_schema(...)`: rows
-   of the release (kind "row"), its areas ("area") and a summary as one line of JSON ("summary").
+2. A partition, as `FlowPartition`: a function from the table of a partition to a table in the schema `PACKED_RESULTS`: packed
+   rows of the release (kind "row"), its areas ("area") and a summary as one line of JSON ("summary").
 3. Totals, as `FlowTotals`: the summaries of all partitions merged to findings, costs, facts and tables.
 4. A backend, as `TrajectorySparkBackend`, and `partitioning=INDEPENDENT` in the records of methods that allow it.
 """

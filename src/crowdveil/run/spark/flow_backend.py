@@ -42,8 +42,8 @@ from crowdveil.run.spark.backend import (
     SparkBackend,
     partition_bins,
 )
-from crowdveil.run.spark.flow_partitions import FlowPartition
-from crowdveil.run.spark.part_files import write_zoned_files
+from crowdveil.run.spark.flow_partitions import PACKED_RESULTS, FlowPartition
+from crowdveil.run.spark.part_files import ParquetMaker, write_parquet_files
 from crowdveil.run.spark.release_verification import check_flows
 from crowdveil.run.spark.shared_partition import (
     SharedStage,
@@ -70,6 +70,8 @@ class FlowSparkBackend(SparkBackend):
     trips: SparkTrips
     totals: FlowTotals
     files: FileEntries
+    packed_rows: pa.Schema
+    """Columns of the packed rows of a release."""
 
     def read(self, notes: ReadNotes, progress: Progress) -> Flows:
         """Read trips or flows into packed rows by time step; return flows without rows."""
@@ -112,7 +114,8 @@ class FlowSparkBackend(SparkBackend):
             self._shared_boxes(reader, progress),
         )
         function = FlowPartition(solver, reader)
-        lines = self.solve_partitions(partitions, self._keyed, function, function.schema, progress)
+        self.packed_rows = solver.rows
+        lines = self.solve_partitions(partitions, self._keyed, function, PACKED_RESULTS, progress)
         self.totals = FlowTotals.of(lines)
         if not self.totals.partitions:
             refuse_tiny_weights(trips.reader.source.name)
@@ -178,10 +181,11 @@ class FlowSparkBackend(SparkBackend):
         """Write the rows of the release as part files, and its time steps and areas here."""
         bounds, intervals = self.spec.method.volume_bounds, self.totals.has_intervals
         schema = row_schema(self.counts, bounds=bounds, intervals=intervals)
-        rows = self.result.where(f"kind = '{ROW}'").select(*schema.names)
+        rows = self.result.where(f"kind = '{ROW}'").select("packed")
         files = max(self.engine.slots, -(-self.published_rows // FILE_ROWS))
         tz = self.trips.frame.tz if self.trips.step_s is not None else "UTC"
-        write_zoned_files(self.engine, rows.coalesce(files), with_zone(schema, tz), self.data, progress)
+        maker = ParquetMaker(self.packed_rows, with_zone(schema, tz))
+        write_parquet_files(self.engine, rows.coalesce(files), maker, self.data, progress)
         self._gather_areas()
         self.steps = self.totals.steps_table(tz)
         write_table(self.steps, self.here / STEPS_FILE)

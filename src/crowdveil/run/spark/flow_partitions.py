@@ -10,16 +10,19 @@ import pyarrow as pa
 
 from crowdveil import engine
 from crowdveil.engine import LocalEngine
+from crowdveil.engine.packing import packed
 from crowdveil.report.cost_summary import FlowCost
 from crowdveil.run.flow_partitions import PartitionSolver
 from crowdveil.run.merge_partitions import AREA, ROW, SUMMARY, result_table
 from crowdveil.run.spark.trip_rows import FlowPartitionReader
 
-
-def result_schema(rows: pa.Schema) -> pa.Schema:
-    """Return the columns of results: rows of the release, areas (name, tiles, whether to draw them), a summary; by kind."""
-    more = [("area", pa.string()), ("tiles", pa.binary()), ("drawn", pa.bool_()), (SUMMARY, pa.string())]
-    return pa.schema([("kind", pa.string()), *rows, *more])
+PACKED_RESULTS = pa.schema(
+    [("kind", pa.string()), ("packed", pa.binary()), ("area", pa.string()), ("tiles", pa.binary()),
+     ("drawn", pa.bool_()), (SUMMARY, pa.string())]
+)  # fmt: skip
+"""Columns of results, by kind: packed rows of the release, areas (name, tiles, whether to draw them), and a summary."""
+PACK_ROWS = 200_000
+"""Rows of a release that are packed together at most: Java holds each pack in one piece."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +32,6 @@ class FlowPartition:
     solver: PartitionSolver
     reader: FlowPartitionReader
 
-    @property
-    def schema(self) -> pa.Schema:
-        """Return the columns of results."""
-        return result_schema(self.solver.rows)
-
     def __call__(self, partition: pa.Table) -> pa.Table:
         """Return rows, areas and the summary of the partition."""
         # One task has one processor: the cluster decides how many run at a time.
@@ -42,14 +40,14 @@ class FlowPartition:
             if flows is None:
                 return self._summary({"cost": asdict(FlowCost(units=self.reader.weight(partition)))})
             solved = self.solver(flows)
-        rows = {name: solved.rows[name] for name in solved.rows.column_names}
+        packs = [packed(batch) for batch in solved.rows.combine_chunks().to_batches(max_chunksize=PACK_ROWS)]
         return pa.concat_tables(
             [
-                result_table(self.schema, ROW, len(solved.rows), rows),
-                result_table(self.schema, AREA, len(solved.areas["area"]), solved.areas),
+                result_table(PACKED_RESULTS, ROW, len(packs), {"packed": pa.array(packs, pa.binary())}),
+                result_table(PACKED_RESULTS, AREA, len(solved.areas["area"]), solved.areas),
                 self._summary(solved.summary),
             ]
         )
 
     def _summary(self, summary: dict[str, Any]) -> pa.Table:
-        return result_table(self.schema, SUMMARY, 1, {SUMMARY: pa.array([json.dumps(summary)])})
+        return result_table(PACKED_RESULTS, SUMMARY, 1, {SUMMARY: pa.array([json.dumps(summary)])})

@@ -31,33 +31,53 @@ class PieceReader:
         The columns that are read, with the types that Spark gives them.
     function
         What is done with the rows.
+    ids
+        Columns whose text is left as a dictionary: each value is looked up once, not each row.
     """
 
     name: str
     schema: pa.Schema
     function: BatchFunction
+    ids: tuple[str, ...] = ()
 
     def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield what the function makes of the rows."""
         return self.function(self._rows(pieces))
 
     def _rows(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        names = self.schema.names
+        text = [name for name in self.ids if pa.types.is_string(self.schema.field(name).type)]
         for chunk in pieces:
             for piece in chunk.to_pylist():
-                for rows in parquet_batches(self.name, piece["path"], self.schema.names, row_group=piece["row_group"]):
-                    yield from pa.Table.from_batches([rows]).select(self.schema.names).cast(self.schema).to_batches()
+                for rows in parquet_batches(
+                    self.name, piece["path"], names, read_dictionary=text, row_group=piece["row_group"]
+                ):
+                    columns = [rows[n] if n in text else rows[n].cast(self.schema.field(n).type) for n in names]
+                    yield pa.RecordBatch.from_arrays(columns, names=names)
 
 
 def map_source(
-    engine: SparkEngine, data: Any, source: Source, frame: Frame, columns: Sequence[str], function: BatchFunction, made: pa.Schema
-) -> Frame:  # fmt: skip
-    """Map a function over chunks of columns of the input; `frame` has them, for what only Spark can read."""
+    engine: SparkEngine,
+    data: Any,
+    source: Source,
+    frame: Frame,
+    function: BatchFunction,
+    made: pa.Schema,
+    *,
+    columns: Sequence[str],
+    ids: Sequence[str] = (),
+) -> Frame:
+    """Map a function over chunks of columns of the input; `frame` has them, for what only Spark can read.
+
+    The function gets the text of `ids` dictionary-encoded where that is faster.
+    """
     schema = pa.schema([source.schema.field(name) for name in columns])
     found = parquet_pieces(engine, data, schema) if source.delimiter is None else None
     if found is None:
         return engine.map_rows(frame, function, made)
     tasks = min(len(found), TASKS_A_SLOT * engine.slots)
-    return engine.map_rows(engine.table(found).repartition(tasks), PieceReader(source.name, schema, function), made)
+    reader = PieceReader(source.name, schema, function, tuple(ids))
+    return engine.map_rows(engine.table(found).repartition(tasks), reader, made)
 
 
 def parquet_pieces(engine: SparkEngine, data: Any, schema: pa.Schema) -> pa.Table | None:
@@ -84,4 +104,5 @@ def same_columns(file: pa.Schema, wanted: pa.Schema) -> bool:
 def _alike(own: pa.DataType, other: pa.DataType) -> bool:
     if pa.types.is_timestamp(own) and pa.types.is_timestamp(other):
         return own.unit in _UNITS and other.unit == "us" and (own.tz is None) == (other.tz is None)
-    return bool(own.equals(other))
+    # Spark knows no dictionaries: it reads the values.
+    return bool((own.value_type if pa.types.is_dictionary(own) else own).equals(other))

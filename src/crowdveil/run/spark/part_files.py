@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from crowdveil.engine.packing import unpacked
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.tables import COMPRESSION
@@ -21,11 +22,19 @@ PARQUET_END = b"PAR1"
 
 @dataclass(frozen=True)
 class ParquetMaker:
-    """Makes one Parquet file of the rows of a task, without its last bytes; sent to executors.
+    """Makes one Parquet file of the packed rows of a task, without its last bytes; sent to executors.
 
     Spark writes times as instants alone. Arrow also writes their zone, and the files are then as those of one machine.
+
+    Attributes
+    ----------
+    packed
+        Columns of the packed rows.
+    rows
+        Columns of the file.
     """
 
+    packed: pa.Schema
     rows: pa.Schema
     schema = pa.schema([("content", pa.binary())])
 
@@ -34,13 +43,15 @@ class ParquetMaker:
         held = pa.BufferOutputStream()
         with pq.ParquetWriter(held, self.rows, compression=COMPRESSION) as writer:
             for chunk in chunks:
-                writer.write_table(pa.Table.from_batches([chunk]).cast(self.rows))
+                writer.write_table(unpacked(chunk["packed"], self.packed).select(self.rows.names).cast(self.rows))
         yield record_batch([[held.getvalue().to_pybytes().removesuffix(PARQUET_END)]], self.schema)
 
 
-def write_zoned_files(engine: SparkEngine, rows: Frame, schema: pa.Schema, folder: str, progress: Progress) -> None:
-    """Write rows as a folder of Parquet files in an Arrow schema, in the order of the frame's partitions."""
-    made = engine.map_rows(rows, ParquetMaker(schema), ParquetMaker.schema)
+def write_parquet_files(
+    engine: SparkEngine, packs: Frame, maker: ParquetMaker, folder: str, progress: Progress
+) -> None:
+    """Write packed rows as a folder of Parquet files, in the order of the frame's partitions."""
+    made = engine.map_rows(packs, maker, ParquetMaker.schema)
     engine.write_contents(made, folder, PARQUET_END.decode(), progress)
     for name, size, _ in engine.files.listed(folder):
         if not size:  # a task without rows may write nothing at all
@@ -49,7 +60,7 @@ def write_zoned_files(engine: SparkEngine, rows: Frame, schema: pa.Schema, folde
     if not engine.files.names(folder):
         with scratch_folder() as here:
             empty = Path(here) / "part.parquet"
-            pq.write_table(schema.empty_table(), empty, compression=COMPRESSION)
+            pq.write_table(maker.rows.empty_table(), empty, compression=COMPRESSION)
             engine.files.put(empty, f"{folder}/part-00000.parquet")
 
 

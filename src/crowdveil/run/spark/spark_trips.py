@@ -127,7 +127,7 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
     steps = TimeSteps(seconds, reading.tz) if seconds and columns.time else None
     form, ids = learn_time_form(engine, used, source, columns.time, reading, notes), id_rules(reading)
     reader = TripReader(source, columns, zones, reading.tz, form, steps, given is None, ids)
-    rows = map_source(engine, data, source, used, names, reader, PACKED_TRIPS)
+    rows = map_source(engine, data, source, used, reader, PACKED_TRIPS, columns=names, ids=columns.zone_ids)
     none, made = np.zeros(0, np.int64), _frame(zones, reading, columns, notes)
     return SparkTrips(rows, reader, made.k_unit, none, none, 0, steps.seconds if steps else None, made)
 
