@@ -61,4 +61,6 @@ def test_one_trip_each_is_as_no_people(
         system = RegionSpace.trees(flows, extent=RegionExtent(tiles=min(min_tiles, tiles)))
         found.append(build_matrix_boxes(Matrix.of(flows, 0, system), k, origins_first=origins_first))
     for ours, theirs in zip(*found, strict=True):
-        assert [a.tolist() for a in ours] == [a.tolist() for a in theirs]
+        assert [np.asarray(a).tolist() for a in ours] == [np.asarray(a).tolist() for a in theirs]
+    (o, d, volume, _, _), _, cost = found[0]
+    assert cost.tolist() == ((system.origins.cost[o] + system.destinations.cost[d]) * volume).tolist()

@@ -25,7 +25,8 @@ def new_boxes(size: int) -> BoxArrays:
 @inner_kernel
 def new_splits(boxes: int, splits: int, links: int) -> Splits:
     """Allocate arrays for so many boxes, splits and links."""
-    offsets, link_offsets = np.zeros(boxes + 1, np.int64), np.zeros(splits + 1, np.int64)
+    offsets, link_offsets = np.empty(boxes + 1, np.int64), np.empty(splits + 1, np.int64)
+    offsets[0], link_offsets[0] = 0, 0
     kind, lost, link = np.empty(splits, np.int64), np.empty(splits, np.int64), np.empty(links, np.int64)
     return Splits(offsets, kind, lost, link_offsets, link)
 

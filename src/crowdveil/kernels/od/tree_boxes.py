@@ -50,9 +50,12 @@ def _join_nodes(
     offsets: Ints,
     origin_tree: OriginTree,
     destination_tree: DestinationTree,
+    o_cost: Ints,
+    d_cost: Ints,
     origins_first: bool,
     boxes: BoxArrays,
     splits: Splits,
+    cost: Ints,
     box_of: Ints,
 ) -> int:
     """Make the boxes of all nodes with a crowd and their splits; return the number of those of the whole map.
@@ -109,6 +112,7 @@ def _join_nodes(
                 continue
             boxes.origin[to], boxes.destination[to], boxes.volume[to] = a, node, here
             boxes.crowd[to], boxes.cells[to] = nodes.crowd[at], nodes.cells[at]
+            cost[to] = (o_cost[a] + d_cost[np.uintp(node)]) * here
             if by_origin:
                 splits.kind[np.uintp(split)], splits.lost[np.uintp(split)] = BY_ORIGIN, here - kept
                 split += 1
@@ -131,14 +135,17 @@ def build_boxes(
     pairs: PeoplePairs | None,
     origin_tree: OriginTree,
     destination_tree: DestinationTree,
+    o_cost: Ints,
+    d_cost: Ints,
     origins_first: bool,
     k: int,
-) -> tuple[BoxArrays, Splits]:
-    """Build all boxes of a matrix with a crowd of at least k.
+) -> tuple[BoxArrays, Splits, Ints]:
+    """Build all boxes of a matrix with a crowd of at least k, their splits, and what the nodes of each cost times its trips.
 
-    `pairs` are by leaf of origins; None where people are not known, and nothing that counts them is compiled then. With
-    `origins_first` an origin can only be split while its destinations are not; a box then stays with its origin even if all its
-    trips are from one child. Boxes that a box can be split into come before it; the last one has all trips.
+    `o_cost` and `d_cost` are by node. `pairs` are by leaf of origins; None where people are not known, and nothing that counts
+    them is compiled then. With `origins_first` an origin can only be split while its destinations are not; a box then stays with
+    its origin even if all its trips are from one child. Boxes that a box can be split into come before it; the last one has all
+    trips.
     """
     people = 0 if pairs is None else len(pairs.person)
     origins, leaves = len(origin_tree.large_enough), len(destination_tree.anchor)
@@ -153,7 +160,10 @@ def build_boxes(
             break
         nodes = _more_nodes(nodes, offsets[a] + 2 * leaves)
     count = offsets[origins]
-    boxes, box_of = new_boxes(count), np.empty(count, np.int64)
+    boxes, cost, box_of = new_boxes(count), np.empty(count, np.int64), np.empty(count, np.int64)
     splits = new_splits(count, 2 * count, _most_links(offsets, origin_tree.child_offsets))
-    found = _join_nodes(nodes, offsets, origin_tree, destination_tree, origins_first, boxes, splits, box_of)
-    return cut_boxes(boxes, splits, found)
+    found = _join_nodes(
+        nodes, offsets, origin_tree, destination_tree, o_cost, d_cost, origins_first, boxes, splits, cost, box_of
+    )
+    kept, kept_splits = cut_boxes(boxes, splits, found)
+    return kept, kept_splits, cost[:found]

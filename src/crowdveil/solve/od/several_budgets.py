@@ -60,7 +60,7 @@ def search_budgets(
     """
     different = sorted(set(budgets))
     # Boxes that may not be published, and budgets of nothing, have their own ways: to an infinite multiplier.
-    together = [b for b in different if b > 0] if np.all(boxes.allowed == ANY_CHOICE) else []
+    together = [b for b in different if b > 0] if boxes.allowed.min() == ANY_CHOICE else []
     at_once = min((MAX_BYTES // (8 * len(boxes)) - 2 * FIRST_SPAN) // (2 * ROUNDS), MAX_BUDGETS)
     alone = set(different)
     if min(len(together), at_once) > 1:
