@@ -138,7 +138,7 @@ class _Tried:
         self.suppressed: list[int] = []
         self._places: list[int] = []
         passes = _passes(len(first)) + (rounds - 1) * _passes(more)
-        self._keys = np.empty((passes, len(boxes), COLUMNS), np.int64)
+        self._keys = np.empty((passes, len(boxes) * COLUMNS), np.int64)
         self._passes = 0
         self.add(map(_in_parts, first))
 
@@ -153,7 +153,7 @@ class _Tried:
             p, keys = np.array([*tried, *tried[-1:] * (COLUMNS - len(tried))], np.int64), self._keys[self._passes]
             evaluate_keys(boxes.cost, boxes.splits, p, self.bits, keys)
             self.p += tried
-            self.suppressed += (keys[-1, : len(tried)] & ((1 << self.bits) - 1)).tolist()
+            self.suppressed += (keys[-COLUMNS:][: len(tried)] & ((1 << self.bits) - 1)).tolist()
             self._places += range(self._passes * keys.size, self._passes * keys.size + len(tried))
             self._passes += 1
 
