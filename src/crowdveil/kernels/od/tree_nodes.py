@@ -82,9 +82,9 @@ def _merge_people(person: Ints, leaf: Ints, low: int, middle: int, high: int, sp
 
 
 @inner_kernel
-def _merge_children(depth: int, children: int, search: NodeSearch) -> int:
+def _merge_children(depth: int, children: int, start: Ints, lists: LeafLists, spare: LeafLists) -> int:
     """Merge the last lists of the stack, from position `depth` on, in pairs and pairs of pairs; return where the list ends."""
-    start, left, end = search.list_start, depth, 0
+    left, end = depth, 0
     for c in range(children):
         start[left] = start[depth + c]
         left += 1
@@ -93,7 +93,7 @@ def _merge_children(depth: int, children: int, search: NodeSearch) -> int:
         while pairs & 1 == 0 and left > depth + 1:
             left -= 1
             pairs >>= 1
-            end = merge_lists(search.lists, start[left - 1], start[left], search.spare)
+            end = merge_lists(lists, start[left - 1], start[left], spare)
     return end
 
 
@@ -153,7 +153,7 @@ def find_nodes(
                     people_top += 1
         else:
             depth -= children
-            end = _merge_children(depth, children, search)
+            end = _merge_children(depth, children, search.list_start, search.lists, search.spare)
             if pairs is not None:
                 people_top = _merge_people_of_children(depth, children, people_top, search)
         low, people_low, top = search.list_start[depth], search.people_start[depth], end + 1
