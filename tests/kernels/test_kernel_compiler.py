@@ -6,8 +6,9 @@ import gc
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -71,6 +72,47 @@ def replaced_arrays(n: int) -> Ints:
         other[i] = kept[-1] + i
         kept = other if i % 3 else other[i:]
     return kept
+
+
+@kernel
+def rising(n: int) -> Ints:
+    """Return the numbers from 0 to n - 1."""
+    numbers = np.empty(n, np.int64)
+    for i in range(n):
+        numbers[i] = i
+    return numbers
+
+
+class Pair(NamedTuple):
+    """Two arrays that kernels take together."""
+
+    first: Ints
+    second: Ints
+
+
+@kernel
+def _either(pair: Pair, which: int) -> Ints:
+    """Return one of the given arrays."""
+    first, second = pair
+    return first if which else second
+
+
+@kernel
+def itself(values: Ints) -> Ints:
+    """Return what is given."""
+    return values
+
+
+@kernel
+def lent_arrays(pair: Pair, n: int) -> tuple[Ints, Pair, int]:
+    """Return arrays that were given, some of them by way of other kernels and variables."""
+    kept, total = pair.first, 0
+    for i in range(n):
+        second = itself(pair.second)
+        total += second[i % len(second)] + kept[0]
+        kept = _either(pair, i % 2) if i % 3 else second
+    same = pair
+    return kept, same, total
 
 
 @kernel
@@ -180,13 +222,46 @@ def test_allocated_arrays() -> None:
 
 def test_no_array_is_freed_too_early_or_never() -> None:
     _equal(replaced_arrays(7), _plain(replaced_arrays)(7))
+    _check_allocations(replaced_arrays)
+
+
+def test_given_arrays_are_neither_freed_nor_held() -> None:
+    given = [np.arange(1000), np.arange(2000)]
+    before = [sys.getrefcount(array) for array in given]
+    for n in range(7):
+        kept, same, total = lent_arrays(Pair(*given), n)
+        assert len(kept) == _kept_length(n) and total == sum(range(n))
+        assert kept.tolist() == list(range(len(kept)))
+        assert [array.tolist() for array in same] == [array.tolist() for array in given]
+        assert itself(given[0]).tolist() == given[0].tolist()
+        del kept, same
+        assert [sys.getrefcount(array) for array in given] == before
+
+
+def test_arrays_of_kernels_live_as_long_as_they_are_used() -> None:
+    found = [lent_arrays(Pair(rising(1000), rising(2000)), n) for n in range(30)]
+    for n, (kept, same, _) in enumerate(found):
+        assert kept.tolist() == list(range(_kept_length(n)))
+        assert [array.tolist() for array in same] == [list(range(1000)), list(range(2000))]
+    del found, kept, same
+    _check_allocations(lambda n: lent_arrays(Pair(rising(n + 1), rising(n + 2)), n))
+
+
+def _kept_length(n: int) -> int:
+    """Return the length of what `lent_arrays` keeps of arrays of 1000 and 2000 numbers."""
+    return 1000 if n == 0 or ((n - 1) % 2 and (n - 1) % 3) else 2000
+
+
+def _check_allocations(call: Callable[[int], Any]) -> None:
+    """Call a kernel, and check that all of its arrays are freed."""
+    call(1)
     _nrt_python.memsys_enable_stats()
     gc.collect()
     gc.disable()  # arrays of other tests would be freed in between
     try:
         before = rtsys.get_allocation_stats()
         for n in range(50):
-            replaced_arrays(n)
+            call(n)
         after = rtsys.get_allocation_stats()
     finally:
         gc.enable()

@@ -30,8 +30,8 @@ def test_keys_are_those_of_plain_python() -> None:
     lost = rng.integers(0, 100, len(links))
     splits = Splits(offsets, np.ones(len(links), np.int64), lost, link_offsets, np.concatenate(links))
     cost, p = rng.integers(0, 5000, n), np.array([0, 1, 700, 40_000])
-    keys = np.full((n, COLUMNS), -1, np.int64)
+    keys = np.full(n * COLUMNS, -1, np.int64)
     evaluate_keys(cost, splits, p, bits, keys)
     assert set(np.diff(link_offsets).tolist()) == {0, 1, 2, 3, 4} and len(p) == COLUMNS
     for column, multiplier in enumerate(p.tolist()):
-        assert keys[:, column].tolist() == _plain(cost, splits, multiplier, bits)
+        assert keys[column::COLUMNS].tolist() == _plain(cost, splits, multiplier, bits)

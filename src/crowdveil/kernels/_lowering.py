@@ -5,9 +5,10 @@ Writing, printing and parsing instructions takes longer than optimizing them.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
-from numba.core import types
+from numba.core import ir, types
 from numba.core.lowering import Lower
 from numba.np.arrayobj import fix_integer_index, load_item, store_item
 
@@ -44,7 +45,10 @@ class KernelLower(Lower):  # type: ignore[misc]
     def storevar(self, value: Any, name: str, argidx: Any = None) -> None:
         """Store a value in a variable. A number that was there before need not be read."""
         kind = self.typeof(name)
-        if argidx is None and name not in self._singly_assigned_vars and not self._is_counted(kind):
+        if name in self._borrowed:
+            self.decref(kind, value)  # next to where it was counted: the optimizer removes both
+        owned = self._is_counted(kind) and name not in self._borrowed
+        if argidx is None and name not in self._singly_assigned_vars and not owned:
             self._alloca_var(name, kind)
             self.builder.store(value, self.varmap[name])
         else:
@@ -53,8 +57,39 @@ class KernelLower(Lower):  # type: ignore[misc]
     def delvar(self, name: str) -> None:
         """Delete a variable. A number need not be replaced by zero."""
         known = name in self.varmap or name in self._blk_local_varmap
-        if not known or self._is_counted(self.typeof(name)):
+        if name in self._borrowed:
+            if not known:  # deleted where a loop begins, and assigned further down
+                self._singly_assigned_vars.discard(name)
+                self._alloca_var(name, self.typeof(name))
+        elif not known or self._is_counted(self.typeof(name)):
             super().delvar(name)
+
+    @cached_property
+    def _borrowed(self) -> frozenset[str]:
+        """Variables that are arguments or arrays of structures among them: the caller holds these to the end of the call.
+
+        A reference of their own would be counted at every call, by atomic instructions, which are slow.
+        """
+        values: dict[str, list[Any]] = {}
+        for block in self.blocks.values():
+            for assignment in block.find_insts(ir.Assign):
+                values.setdefault(assignment.target.name, []).append(assignment.value)
+        once = {name: given[0] for name, given in values.items() if len(given) == 1}
+        found: set[str] = set()
+        while more := {name for name, value in once.items() if name not in found and self._is_lent(name, value, found)}:
+            found |= more
+        return frozenset(found)
+
+    def _is_lent(self, name: str, value: Any, lent: set[str]) -> bool:
+        """Return whether a value is an argument or part of one, from the variables that are."""
+        if not isinstance(self.typeof(name), (types.Array, STRUCTURE)):
+            return False
+        if isinstance(value, ir.Arg):
+            return bool(self.typeof("arg." + value.name) == self.typeof(name))
+        if isinstance(value, ir.Var):
+            return value.name in lent and self.typeof(value.name) == self.typeof(name)
+        part = isinstance(value, ir.Expr) and value.op in ("getattr", "static_getitem", "exhaust_iter")
+        return part and value.value.name in lent and isinstance(self.typeof(value.value.name), STRUCTURE)
 
     def incref(self, typ: Any, val: Any) -> None:
         """Count one more reference to an array."""
@@ -72,6 +107,7 @@ class KernelLower(Lower):  # type: ignore[misc]
 
 
 NUMBERS = types.Integer, types.Float, types.Boolean
+STRUCTURE = types.BaseTuple  # type: ignore[attr-defined]
 
 
 def _is_element(array: Any, index: Any) -> bool:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from crowdveil.kernels._jit import inner_kernel
-from crowdveil.kernels.od.structures import BoxArrays, Splits
+from crowdveil.kernels.od.structures import BoxArrays, CrowdNodes, Splits
+
+
+@inner_kernel
+def new_nodes(size: int) -> CrowdNodes:
+    """Allocate arrays for `size` nodes with a crowd."""
+    node, volume, crowd = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+    return CrowdNodes(node, volume, crowd, np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64))
 
 
 @inner_kernel
@@ -16,10 +23,11 @@ def new_boxes(size: int) -> BoxArrays:
 
 
 @inner_kernel
-def new_splits(size: int) -> Splits:
-    """Allocate arrays for `size` boxes, splits and links."""
-    offsets, link_offsets = np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int64)
-    kind, lost, link = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+def new_splits(boxes: int, splits: int, links: int) -> Splits:
+    """Allocate arrays for so many boxes, splits and links."""
+    offsets, link_offsets = np.empty(boxes + 1, np.int64), np.empty(splits + 1, np.int64)
+    offsets[0], link_offsets[0] = 0, 0
+    kind, lost, link = np.empty(splits, np.int64), np.empty(splits, np.int64), np.empty(links, np.int64)
     return Splits(offsets, kind, lost, link_offsets, link)
 
 

@@ -64,7 +64,7 @@ def build_dyadic_boxes(
     ref_region, ref_box = np.empty(1024, np.int64), np.empty(1024, np.int64)
     pointer = np.zeros(4, np.int64)
     box_o, box_d, box_v, box_u, box_cells = new_boxes(1024)
-    split_offsets, split_kind, split_lost, link_offsets, link = new_splits(1024)
+    split_offsets, split_kind, split_lost, link_offsets, link = new_splits(1024, 1024, 1024)
     refs, made, split, links = 0, 0, 0, 0
 
     for a in range(regions):

@@ -7,7 +7,8 @@ import numpy as np
 from crowdveil.kernels._jit import end_if_stopped, kernel
 from crowdveil.kernels._types import Ints
 from crowdveil.kernels.growable import grow
-from crowdveil.kernels.od.leaf_sums import add, new_sums, take
+from crowdveil.kernels.od.box_arrays import new_nodes
+from crowdveil.kernels.od.leaf_sums import add, new_lists, new_sums, take
 from crowdveil.kernels.od.structures import DestinationTree, ForestBoxes, MatrixRows, OriginTree, PeoplePairs
 from crowdveil.kernels.od.tree_walk import count_people, walk_destinations
 
@@ -89,12 +90,11 @@ def build_forest(
     leaves, parts = len(destination_tree.anchor), len(origins)
     with_people = len(pair_offsets) > 1
     widest = min(leaves, len(row_tile))
-    leaf, volume = np.empty(widest, np.int64), np.empty(widest, np.int64)
-    crowd, cells = np.empty(widest, np.int64), np.empty(widest, np.int64)
+    lists = new_lists(widest + 1)
     sums, marks, words = new_sums(leaves)
     gain = np.zeros(len(d_cost), np.int64)
     stack = np.empty((destination_tree.depth + 2, 6), np.int64)
-    out = np.empty((2 * widest + 1, 6), np.int64)
+    nodes = new_nodes(2 * widest + 1)
     size = max(16, len(row_tile) // 2)
     box_part, box_node, box_volume = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
     box_crowd, box_lost, box_above = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
@@ -112,13 +112,13 @@ def build_forest(
                 add(sums, marks, words, d_tile_leaf[row_tile[row]], row_volume[row], row_crowd[row], 1)
                 total += row_volume[row]
         # Taken even if all flows are rounded to 0 trips: left in the sums, their crowd would be counted for the next origin.
-        n = take(sums, marks, words, leaf, volume, crowd, cells, 0)
+        n = take(sums, marks, words, lists, 0)
         if total == 0:
             continue
         if with_people:
             low, high = pair_offsets[part], pair_offsets[part + 1]
             count_people(pair_person, pair_leaf, low, high, destination_tree, gain)
-        found = walk_destinations(leaf, volume, crowd, cells, 0, n, gain, with_people, destination_tree, k, stack, out)
+        found = walk_destinations(lists, 0, n, gain, with_people, destination_tree, k, stack, nodes, 0)
         if found == 0:
             gone[part] = total
             continue
@@ -128,16 +128,16 @@ def build_forest(
             box_lost, box_above = grow(box_lost, boxes + found), grow(box_above, boxes + found)
             box_cost = grow(box_cost, boxes + found)
         for i in range(found):
-            node = out[i, 0]
+            node, here = nodes.node[i], nodes.volume[i]
             box_part[boxes + i], box_node[boxes + i] = part, node
-            box_volume[boxes + i], box_crowd[boxes + i] = out[i, 1], out[i, 2]
-            box_cost[boxes + i] = (o_cost[origin] + d_cost[node]) * out[i, 1] * scale
-            box_lost[boxes + i] = -1 if d_is_leaf[node] else out[i, 4]
+            box_volume[boxes + i], box_crowd[boxes + i] = here, nodes.crowd[i]
+            box_cost[boxes + i] = (o_cost[origin] + d_cost[node]) * here * scale
+            box_lost[boxes + i] = -1 if d_is_leaf[node] else nodes.lost[i]
             box_above[boxes + i] = -1
-            child, stop = i - 1, i - out[i, 5]
+            child, stop = i - 1, i - nodes.size[i]
             while child > stop:
                 box_above[boxes + child] = boxes + i
-                child -= out[child, 5]
+                child -= nodes.size[child]
         boxes += found
     return ForestBoxes(
         box_part[:boxes], box_node[:boxes], box_volume[:boxes], box_crowd[:boxes],

@@ -1,7 +1,11 @@
-"""Sums by leaf that come out in order of the leaves, without sorting: a bit for each leaf that has one.
+"""Lists of the leaves that the trips of an origin go to, with running sums: how they are made of rows, and merged.
 
-Leaves are marked in words of 64 bits, and words with a mark in words of a second row, so that a few leaves of a large tree are
-found as fast as many of a small one.
+A list has its leaves in rising order, and BEYOND after the last one. With each leaf is the sum over all leaves before it; with
+BEYOND is the sum over all. What goes to an interval of leaves is thus a difference of two entries.
+
+Sums of rows come out in order of the leaves without sorting: a bit for each leaf that has one. Leaves are marked in words of 64
+bits, and words with a mark in words of a second row, so that a few leaves of a large tree are found as fast as many of a small
+one.
 """
 
 from __future__ import annotations
@@ -10,6 +14,17 @@ import numpy as np
 
 from crowdveil.kernels._jit import kernel, lowest_bit
 from crowdveil.kernels._types import Ints
+from crowdveil.kernels.od.structures import LeafLists
+
+BEYOND = 2**62
+"""A leaf after all others."""
+
+
+@kernel
+def new_lists(size: int) -> LeafLists:
+    """Allocate lists of `size` entries in all; each takes one more than it has leaves."""
+    leaf, volume = np.empty(size, np.int64), np.empty(size, np.int64)
+    return LeafLists(leaf, volume, np.empty(size, np.int64), np.empty(size, np.int64))
 
 
 @kernel
@@ -31,9 +46,10 @@ def add(sums: Ints, marks: Ints, words: Ints, leaf: int, volume: int, crowd: int
 
 
 @kernel
-def take(sums: Ints, marks: Ints, words: Ints, leaf: Ints, volume: Ints, crowd: Ints, cells: Ints, low: int) -> int:
-    """Move all sums into lists, by rising leaf, from position `low` on; return where they end. The sums are zero again."""
-    at = low
+def take(sums: Ints, marks: Ints, words: Ints, lists: LeafLists, low: int) -> int:
+    """Move all sums into a list that begins at `low`; return where it ends, at its last entry. The sums are zero again."""
+    leaf, volume, crowd, cells = lists
+    at, all_volume, all_crowd, all_cells = low, 0, 0, 0
     for row in range(len(words)):
         some = words[row]
         words[row] = 0
@@ -45,8 +61,40 @@ def take(sums: Ints, marks: Ints, words: Ints, leaf: Ints, volume: Ints, crowd: 
             while left != 0:
                 here = 64 * word + lowest_bit(left)
                 left &= left - 1
-                leaf[at], volume[at] = here, sums[here, 0]
-                crowd[at], cells[at] = sums[here, 1], sums[here, 2]
+                leaf[at], volume[at], crowd[at], cells[at] = here, all_volume, all_crowd, all_cells
+                all_volume += sums[here, 0]
+                all_crowd += sums[here, 1]
+                all_cells += sums[here, 2]
                 sums[here, 0], sums[here, 1], sums[here, 2] = 0, 0, 0
                 at += 1
+    leaf[at], volume[at], crowd[at], cells[at] = BEYOND, all_volume, all_crowd, all_cells
     return at
+
+
+@kernel
+def merge_lists(lists: LeafLists, first: int, second: int, spare: LeafLists) -> int:
+    """Write the merged list of two over the first of them, which lies before the second; return where it ends.
+
+    There is nothing but the sums of both to add at each leaf of either, so that the loop needs no branch.
+    """
+    leaf, volume, crowd, cells = lists
+    to_leaf, to_volume, to_crowd, to_cells = spare
+    # Indices are unsigned: others would each be tested for being counted from the end.
+    i, j, at, one = np.uintp(first), np.uintp(second), np.uintp(0), np.uintp(1)
+    while True:
+        mine, other = leaf[i], leaf[j]
+        here = min(mine, other)
+        to_leaf[at] = here
+        to_volume[at] = volume[i] + volume[j]
+        to_crowd[at] = crowd[i] + crowd[j]
+        to_cells[at] = cells[i] + cells[j]
+        if here == BEYOND:
+            break
+        i += np.uintp(mine <= other)
+        j += np.uintp(other <= mine)
+        at += one
+    count = int(at)
+    for x in range(count + 1):
+        leaf[first + x], volume[first + x] = to_leaf[x], to_volume[x]
+        crowd[first + x], cells[first + x] = to_crowd[x], to_cells[x]
+    return first + count

@@ -63,6 +63,30 @@ class DestinationTree(NamedTuple):
     is_leaf: Ints
 
 
+class LeafLists(NamedTuple):
+    """Lists of leaves (see `leaf_sums`): leaves; and trips, crowd and cells with a trip of the leaves before each in its list."""
+
+    leaf: Ints
+    volume: Ints
+    crowd: Ints
+    cells: Ints
+
+
+class CrowdNodes(NamedTuple):
+    """Nodes of destinations that hold a crowd, in post-order by origin.
+
+    Number, trips, crowd and cells with a trip; the trips that a split by destination gives up, and the number of listed nodes in
+    the subtree, itself among them.
+    """
+
+    node: Ints
+    volume: Ints
+    crowd: Ints
+    cells: Ints
+    lost: Ints
+    size: Ints
+
+
 class DyadicArrays(NamedTuple):
     """Dyadic regions, smaller ones first: the tiles of each, its splits, and the two halves of each split."""
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from crowdveil.kernels._jit import inner_kernel
 from crowdveil.kernels._types import Indices, Ints
-from crowdveil.kernels.od.structures import DestinationTree
+from crowdveil.kernels.od.structures import CrowdNodes, DestinationTree, LeafLists
 
 
 @inner_kernel
@@ -44,10 +44,7 @@ def count_people(person: Ints, leaf: Ints, low: int, high: int, tree: Destinatio
 
 @inner_kernel
 def walk_destinations(
-    leaf: Ints,
-    volume: Ints,
-    crowd: Ints,
-    cells: Ints,
+    lists: LeafLists,
     low: int,
     high: int,
     gain: Ints,
@@ -55,22 +52,24 @@ def walk_destinations(
     tree: DestinationTree,
     k: int,
     stack: Ints,
-    out: Ints,
+    nodes: CrowdNodes,
+    first: int,
 ) -> int:
-    """Find the nodes above the leaves of one origin that hold a crowd, in post-order; return their number.
+    """Find the nodes above the leaves of one origin that hold a crowd; list them from `first` on, and return where they end.
 
-    Leaves rise. Each counts at its anchor: the leaf's own node, or the lowest node above it that is large enough to be
-    published. `stack` and `out` hold six numbers a node: its number, volume, crowd and cells; in `stack` the volume below that is
-    kept and where its subtree begins in `out`, in `out` the volume that a split gives up and the number of nodes in its subtree.
+    The list of its leaves begins at `low` and ends at `high`. Each leaf counts at its anchor: the leaf's own node, or the lowest
+    node above it that is large enough to be published. `stack` holds six numbers a node: its number, volume, crowd and cells, the
+    volume below that is kept, and where its subtree begins in the list of nodes.
     """
+    leaf, volume, crowd, cells = lists
     anchor, table, exponent = tree.anchor, tree.table, tree.exponent
-    depth, found = 0, 0
+    depth, found = 0, first
     beyond = len(gain)
     # The current node lies below the top of the stack; most are leaves that never get there.
     # Indices are unsigned: others would each be tested for being counted from the end.
     node = anchor[leaf[low]] if high > low else beyond
     last_leaf, at = 0, np.uintp(low)
-    sum_volume, sum_crowd, sum_cells, kept, begin = 0, 0, 0, 0, 0
+    sum_volume, sum_crowd, sum_cells, kept, begin = 0, 0, 0, 0, first
     for i in range(low, high + 1):
         here, meet = beyond, beyond  # after the last leaf, up to the root
         if i < high:
@@ -84,8 +83,9 @@ def walk_destinations(
                 sum_crowd += gain[node]
                 gain[node] = 0
             if sum_crowd >= k:
-                out[found, 0], out[found, 1], out[found, 2], out[found, 3] = node, sum_volume, sum_crowd, sum_cells
-                out[found, 4], out[found, 5] = sum_volume - kept, found + 1 - begin
+                to = np.uintp(found)
+                nodes.node[to], nodes.volume[to], nodes.crowd[to] = node, sum_volume, sum_crowd
+                nodes.cells[to], nodes.lost[to], nodes.size[to] = sum_cells, sum_volume - kept, found + 1 - begin
                 found += 1
                 kept = sum_volume
             else:
@@ -107,8 +107,9 @@ def walk_destinations(
             stack[depth, 3], stack[depth, 4], stack[depth, 5] = sum_cells, kept, begin
             depth += 1
             node, sum_volume, sum_crowd, sum_cells, kept, begin = here, 0, 0, 0, 0, found
-        sum_volume += volume[at]
+        after = np.uintp(i + 1)
+        sum_volume += volume[after] - volume[at]
         if not with_people:
-            sum_crowd += crowd[at]
-        sum_cells += cells[at]
+            sum_crowd += crowd[after] - crowd[at]
+        sum_cells += cells[after] - cells[at]
     return found

@@ -169,9 +169,9 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
 
         if refinement is not None:
             return partial(_refine_step, refinement, data, boxes_of, params)
-        budgets = {run: run.max_suppressed for run in alike}
+        budgets = {_budget(run): run.max_suppressed for run in alike}
         solved = kept.solutions.setdefault(_without_budget(params), {}) if kept else {}
-        steps = BudgetedSteps(boxes_of, budgets, params, params.aggregate_small, data.steps >= MANY, solved)
+        steps = BudgetedSteps(boxes_of, budgets, _budget(params), params.aggregate_small, data.steps >= MANY, solved)
         near = steps.begin(slice_sums(data.offsets, data.volume)) if data.steps > 1 else []
         return partial(steps.solve, near)
 
@@ -205,6 +205,11 @@ def _runs_alike(kept: KeptBoxes | None, params: JointParams) -> list[JointParams
 
 def _without_budget(params: JointParams) -> JointParams:
     return params.model_copy(update=dict.fromkeys(Budgeted.model_fields))
+
+
+def _budget(params: JointParams) -> tuple[float | None, int | None]:
+    """Return what runs that are solved together differ in, as a key that is compared fast."""
+    return params.suppress, params.suppress_trips
 
 
 def _regions(data: Flows, params: JointParams) -> RegionSpace:

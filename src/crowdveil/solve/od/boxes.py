@@ -67,6 +67,14 @@ class Improved(NamedTuple):
     published: Ints | None = None
 
 
+class BuiltBoxes(NamedTuple):
+    """All boxes of a matrix, how each can be split, and what its areas cost times its trips."""
+
+    boxes: BoxArrays
+    splits: Splits
+    cost: Ints
+
+
 @dataclass(frozen=True, eq=False)
 class BoxSpace:
     """All boxes of a matrix with a crowd of at least k, those that a box can be split into before it.
@@ -114,22 +122,18 @@ class BoxSpace:
         origins_first: bool = False,
     ) -> BoxSpace:
         """Build the boxes of a time step; with `origins_first`, an origin is only split while its destinations are not."""
-        matrix, (built, splits) = build_bounded_boxes(Matrix.of(data, step, system), k, origins_first=origins_first)
-        system = matrix.system
-        boxes = BoxArrays(*(frozen(a, np.int64) for a in built))
-        o, d, volume = boxes.origin, boxes.destination, boxes.volume
-        total, lost_cost = matrix.total, lost_cost_of(objective)
+        matrix, built = build_bounded_boxes(Matrix.of(data, step, system), k, origins_first=origins_first)
+        (o, d, volume, crowd, _), splits, cost = built
+        system, total, lost_cost = matrix.system, matrix.total, lost_cost_of(objective)
         check_exact(most_cost(system, lost_cost, total))
         if objective == "reconstruction":
-            cost = box_deviations(matrix, boxes)
-        else:
-            cost = (system.origins.cost.take(o) + system.destinations.cost.take(d)) * volume
+            cost = box_deviations(matrix, built.boxes)
         allowed = np.full(len(o), ANY_CHOICE, np.int8)
         if not (system.origins.all_small_enough and system.destinations.all_small_enough):
             allowed[~(system.origins.small_enough[o] & system.destinations.small_enough[d])] -= WHOLE
-        splits = Splits(*(frozen(a, np.int64) for a in splits))
-        figures = frozen(cost, np.int64), splits, frozen(allowed, np.int8)
-        return cls(system, o, d, volume, boxes.crowd, *figures, total, lost_cost)
+        for array in (*built.boxes, *splits, cost, allowed):
+            array.flags.writeable = False
+        return cls(system, o, d, volume, crowd, cost, splits, allowed, total, lost_cost)
 
     def __len__(self) -> int:
         return len(self.volume)
@@ -238,7 +242,7 @@ class BoxSpace:
         if kept is None or left:
             kept, split = published_boxes(choice, self.splits)
             not_published = self.left(split, choice)[:2] if left else NO_BOXES
-        columns = (self.origin[kept], self.destination[kept], self.volume[kept], self.crowd[kept])
+        columns = self.origin.take(kept), self.destination.take(kept), self.volume.take(kept), self.crowd.take(kept)
         return StepSolution(*columns, *not_published, np.array(facts))
 
     def left(self, split: Ints, choice: Ints) -> tuple[Ints, Ints, Ints]:
@@ -299,7 +303,8 @@ def _position_of_holder(regions: Regions, part: Ints, of_part: Ints, wanted: Int
 
 def gap_percent(cost: int, lower_bound: Fraction | int) -> float:
     """Return the gap between a cost and its lower bound, in per cent of the bound."""
-    return 100 * float((cost - lower_bound) / Fraction(lower_bound)) if lower_bound > 0 else 0.0
+    n, d = lower_bound.as_integer_ratio()
+    return 100 * ((int(cost) * d - n) / n) if n > 0 else 0.0  # whole numbers are divided exactly, then rounded
 
 
 def as_ratio(multiplier: Fraction | None) -> tuple[int, int]:
@@ -330,9 +335,7 @@ class TooManyBoxesError(InputError):
     """Boxes of dyadic regions would take too much memory."""
 
 
-def build_bounded_boxes(
-    matrix: Matrix, k: int, *, origins_first: bool = False
-) -> tuple[Matrix, tuple[BoxArrays, Splits]]:
+def build_bounded_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) -> tuple[Matrix, BuiltBoxes]:
     """Build all boxes of a matrix; return it with the regions that were used.
 
     Where all dyadic regions have too many boxes, regions of few tiles are halved in one direction only: first all, as in a
@@ -349,7 +352,7 @@ def build_bounded_boxes(
         block //= BLOCK_FACTOR
         finer = replace(matrix, system=whole.with_blocks(block))
         growth = (finer.system.origins.large_enough.sum() / best.system.origins.large_enough.sum()) ** 2
-        if GROWTH_MARGIN * growth * _words(*built) > MAX_WORDS:
+        if GROWTH_MARGIN * growth * _words(built) > MAX_WORDS:
             break
         try:
             best, built = finer, build_matrix_boxes(finer, k)
@@ -358,12 +361,12 @@ def build_bounded_boxes(
     return best, built
 
 
-def _words(boxes: BoxArrays, splits: Splits) -> int:
-    """Return the words of 64 bits that boxes take."""
-    return sum(len(array) for array in (*boxes, *splits))
+def _words(built: BuiltBoxes) -> int:
+    """Return the words of 64 bits that boxes and their splits take."""
+    return sum(len(array) for array in (*built.boxes, *built.splits))
 
 
-def build_matrix_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) -> tuple[BoxArrays, Splits]:
+def build_matrix_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) -> BuiltBoxes:
     """Build all boxes of a matrix that reach k, and how each can be split."""
     from crowdveil.kernels.od.dyadic import build_dyadic_boxes
     from crowdveil.kernels.od.tree_boxes import build_boxes
@@ -380,10 +383,11 @@ def build_matrix_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) -
                 f"dyadic splits of this map and these flows need more than {8 * MAX_WORDS >> 30} GiB of memory; use "
                 f"{Option('splits', 'tree')}."
             )
-        return boxes, splits
+        return BuiltBoxes(boxes, splits, (origins.cost[boxes.origin] + origins.cost[boxes.destination]) * boxes.volume)
     leaves = origins.tree.tiles
     pairs = matrix.pairs_by(np.arange(leaves, dtype=np.int32), leaves) if len(matrix.person) else None
-    return build_boxes(matrix.rows, pairs, origins.as_origins, destinations.as_destinations, origins_first, k)
+    trees, costs = (origins.as_origins, destinations.as_destinations), (origins.cost, destinations.cost)
+    return BuiltBoxes(*build_boxes(matrix.rows, pairs, *trees, *costs, origins_first, k))
 
 
 def box_deviations(matrix: Matrix, boxes: BoxArrays, steps: int = 1) -> Ints:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crowdveil.errors import InputError, Option
-from crowdveil.kernels.od.structures import PARTS, PUBLISH, SearchArrays
+from crowdveil.kernels.od.structures import PUBLISH, SearchArrays
 from crowdveil.model.arrays import Ints
 
 if TYPE_CHECKING:
@@ -65,8 +65,13 @@ class BoxSolution:
 
     def lower_bound(self, budget: int) -> Fraction:
         """Return a cost that no partition within the budget goes below, with what suppressed trips cost."""
-        over = Fraction(0) if self.multiplier is None else max(self.multiplier - self.lost_cost, Fraction(0))
-        return self.cost + self.lost_cost * self.suppressed - over * (budget - self.suppressed)
+        cost = self.cost + self.lost_cost * self.suppressed
+        if self.multiplier is None:
+            return Fraction(cost)
+        # In whole numbers, since each operation on fractions reduces them.
+        p, q = self.multiplier.as_integer_ratio()
+        over = max(p - q * self.lost_cost, 0)
+        return Fraction(q * cost - over * (budget - self.suppressed), q)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +84,7 @@ class _Piece:
     cost: int
     suppressed: int
     choice: Ints
+    published: Ints | None = None
 
     def solution(self, boxes: BoxSpace, budget: int) -> BoxSolution:
         """Return the partition for a budget; raise if none keeps it."""
@@ -88,34 +94,28 @@ class _Piece:
                 f"{self.suppressed:,} trips; allow more with {Option('suppress')}, "
                 f"or larger areas with {Option('max_area_km2')}."
             )
-        return BoxSolution.at_least(
-            boxes, Fraction(self.p, self.q) if self.q else None, self.cost, self.suppressed, self.choice
-        )
+        multiplier = Fraction(self.p, self.q) if self.q else None
+        return BoxSolution.at_least(boxes, multiplier, self.cost, self.suppressed, self.choice, self.published)
 
 
 def search_budget(boxes: BoxSpace, budget: int, near: Fraction | None = None) -> BoxSolution:
     """Find the best partition within a budget that a multiplier can reach; the search for it begins at `near`."""
     from crowdveil.kernels.od.partition import search
 
-    arrays, given = _arrays(boxes), (boxes.cost, boxes.volume, boxes.splits, boxes.allowed)
-    found = search(np.arange(len(boxes)), *given, budget, _begin(boxes, near), arrays)
+    n = len(boxes)
+    arrays = SearchArrays(np.empty(2 * n, np.int64), np.full(n, PUBLISH, np.int64), *np.empty((2, n), np.int64))
+    given = boxes.cost, boxes.volume, boxes.splits, boxes.allowed
+    found = search(np.arange(n), *given, budget, _begin(boxes, near), arrays)
     return _Piece(*found, arrays.choice).solution(boxes, budget)
 
 
 def search_budget_near(boxes: BoxSpace, budget: int, p: Sequence[int]) -> BoxSolution:
     """Find the same from several multipliers p / PARTS on; all boxes may do anything, and the budget is not 0."""
-    from crowdveil.kernels.od.multiplier_search import begin_search
     from crowdveil.kernels.od.near_search import search_near
 
-    arrays, given = _arrays(boxes), (boxes.cost, boxes.volume, boxes.splits, boxes.allowed)
-    notes: Ints = begin_search.py_func(p[0], PARTS)  # type: ignore[attr-defined]
-    found = search_near(*given, budget, np.array(p, np.int64), boxes.total.bit_length(), notes, arrays)
-    return _Piece(*found, arrays.choice).solution(boxes, budget)
-
-
-def _arrays(boxes: BoxSpace) -> SearchArrays:
-    n = len(boxes)
-    return SearchArrays(np.empty(2 * n, np.int64), np.full(n, PUBLISH, np.int64), *np.empty((2, n), np.int64))
+    given = boxes.cost, boxes.volume, boxes.splits, boxes.allowed
+    found = search_near(*given, budget, np.array(p, np.int64), boxes.total.bit_length())
+    return _Piece(*found).solution(boxes, budget)
 
 
 def _begin(boxes: BoxSpace, near: Fraction | None) -> Ints:

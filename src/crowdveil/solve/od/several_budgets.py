@@ -60,7 +60,7 @@ def search_budgets(
     """
     different = sorted(set(budgets))
     # Boxes that may not be published, and budgets of nothing, have their own ways: to an infinite multiplier.
-    together = [b for b in different if b > 0] if np.all(boxes.allowed == ANY_CHOICE) else []
+    together = [b for b in different if b > 0] if boxes.allowed.min() == ANY_CHOICE else []
     at_once = min((MAX_BYTES // (8 * len(boxes)) - 2 * FIRST_SPAN) // (2 * ROUNDS), MAX_BUDGETS)
     alone = set(different)
     if min(len(together), at_once) > 1:
@@ -138,7 +138,7 @@ class _Tried:
         self.suppressed: list[int] = []
         self._places: list[int] = []
         passes = _passes(len(first)) + (rounds - 1) * _passes(more)
-        self._keys = np.empty((passes, len(boxes), COLUMNS), np.int64)
+        self._keys = np.empty((passes, len(boxes) * COLUMNS), np.int64)
         self._passes = 0
         self.add(map(_in_parts, first))
 
@@ -153,7 +153,7 @@ class _Tried:
             p, keys = np.array([*tried, *tried[-1:] * (COLUMNS - len(tried))], np.int64), self._keys[self._passes]
             evaluate_keys(boxes.cost, boxes.splits, p, self.bits, keys)
             self.p += tried
-            self.suppressed += (keys[-1, : len(tried)] & ((1 << self.bits) - 1)).tolist()
+            self.suppressed += (keys[-COLUMNS:][: len(tried)] & ((1 << self.bits) - 1)).tolist()
             self._places += range(self._passes * keys.size, self._passes * keys.size + len(tried))
             self._passes += 1
 

@@ -101,7 +101,7 @@ class StableProblem:
             if self.data.people_in_step(step) < self.k:
                 continue
             matrix = Matrix.of(self.data, step, base.system)
-            boxes, _ = build_matrix_boxes(matrix, self.k)
+            boxes = build_matrix_boxes(matrix, self.k).boxes
             listed = order[np.searchsorted(keys, boxes.origin * regions + boxes.destination, sorter=order)]
             fill_step(frozen(listed, np.int64), boxes, base.splits, volume, cells)
             total += volume

@@ -71,7 +71,8 @@ class Matrix:
             order = np.argsort(origin, kind="stable")
             origin, destination = (frozen(a[order], np.int32) for a in (origin, destination))
             volume, crowd = (frozen(a[order], np.int64) for a in (volume, crowd))
-        offsets, leaving = (frozen(a, np.int64) for a in rows_by_origin(origin, volume, len(data.zones)))
+        offsets, leaving = rows_by_origin(origin, volume, len(data.zones))
+        offsets.flags.writeable = leaving.flags.writeable = False
         return cls(system, offsets, leaving, destination, volume, crowd, *people)
 
     @cached_property

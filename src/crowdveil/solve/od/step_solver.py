@@ -106,9 +106,10 @@ def solve_steps(data: Flows, steps: StepRange, progress: Progress) -> FlowReleas
         return _release(data, steps, [ALL_SUPPRESSED] * data.steps, None)
     system = steps.system()
     solve_step = steps.solver(system)
+    at_most = slice_sums(data.offsets, data.people)  # people of several flows count in each
 
     def solve(step: int) -> StepSolution:
-        if data.people_in_step(step) < steps.k:
+        if at_most[step] < steps.k or (data.person_ids is not None and data.people_in_step(step) < steps.k):
             return ALL_SUPPRESSED
         try:
             return solve_step(step)

@@ -124,7 +124,7 @@ class _Builder:
             self.nodes.append(self.nodes[trips[0]])
             return
         matrix = Matrix.over(problem.data, low, high, problem.system)
-        boxes, splits = build_matrix_boxes(matrix, problem.k)
+        boxes, splits, _ = build_matrix_boxes(matrix, problem.k)
         if len(boxes.volume) == 0:
             self.nodes.append(_EMPTY)
             return
