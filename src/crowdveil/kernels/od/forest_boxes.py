@@ -6,7 +6,6 @@ import numpy as np
 
 from crowdveil.kernels._jit import end_if_stopped, kernel
 from crowdveil.kernels._types import Ints
-from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.leaf_sums import add, new_sums, take
 from crowdveil.kernels.od.structures import DestinationTree, ForestBoxes, MatrixRows, OriginTree, PeoplePairs
 from crowdveil.kernels.od.tree_walk import count_people, walk_destinations
@@ -58,6 +57,16 @@ def best_origins(leaving: Ints, target: float, tree: OriginTree) -> Ints:
 
 
 @kernel
+def _longer_table(table: Ints, used: int, needed: int) -> Ints:
+    """Return a copy of the first `used` columns of a table with room for at least `needed`."""
+    longer = np.empty((len(table), max(needed, 2 * table.shape[1])), np.int64)
+    for row in range(len(table)):
+        for i in range(used):
+            longer[row, i] = table[row, i]
+    return longer
+
+
+@kernel
 def build_forest(
     rows: MatrixRows,
     pairs: PeoplePairs,
@@ -95,12 +104,8 @@ def build_forest(
     gain = np.zeros(len(d_cost), np.int64)
     stack = np.empty((destination_tree.depth + 2, 6), np.int64)
     out = np.empty((2 * widest + 1, 6), np.int64)
-    size = max(16, len(row_tile) // 2)
-    box_part, box_node, box_volume = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
-    box_crowd, box_lost, box_above = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
-    box_cost = np.empty(size, np.int64)
-    gone = np.zeros(parts, np.int64)
-    boxes = 0
+    table = np.empty((7, max(16, len(row_tile))), np.int64)
+    boxes, gone = 0, 0
     for part in range(parts):
         end_if_stopped()
         origin = origins[part]
@@ -108,9 +113,10 @@ def build_forest(
         end = o_first[origins[part + 1]] if part + 1 < parts else len(o_leaf_tile)
         for i in range(o_first[origin], end):
             tile = o_leaf_tile[i]
-            for row in range(row_offsets[tile], row_offsets[tile + 1]):
-                add(sums, marks, words, d_tile_leaf[row_tile[row]], row_volume[row], row_crowd[row], 1)
-                total += row_volume[row]
+            for row in range(np.uintp(row_offsets[tile]), np.uintp(row_offsets[tile + 1])):
+                trips = row_volume[row]
+                add(sums, marks, words, d_tile_leaf[np.uintp(row_tile[row])], trips, row_crowd[row], 1)
+                total += trips
         # Taken even if all flows are rounded to 0 trips: left in the sums, their crowd would be counted for the next origin.
         n = take(sums, marks, words, leaf, volume, crowd, cells, 0)
         if total == 0:
@@ -120,26 +126,21 @@ def build_forest(
             count_people(pair_person, pair_leaf, low, high, destination_tree, gain)
         found = walk_destinations(leaf, volume, crowd, cells, 0, n, gain, with_people, destination_tree, k, stack, out)
         if found == 0:
-            gone[part] = total
+            gone += total
             continue
-        if boxes + found > len(box_part):
-            box_part, box_node = grow(box_part, boxes + found), grow(box_node, boxes + found)
-            box_volume, box_crowd = grow(box_volume, boxes + found), grow(box_crowd, boxes + found)
-            box_lost, box_above = grow(box_lost, boxes + found), grow(box_above, boxes + found)
-            box_cost = grow(box_cost, boxes + found)
+        if boxes + found > table.shape[1]:
+            table = _longer_table(table, boxes, boxes + found)
         for i in range(found):
-            node = out[i, 0]
-            box_part[boxes + i], box_node[boxes + i] = part, node
-            box_volume[boxes + i], box_crowd[boxes + i] = out[i, 1], out[i, 2]
-            box_cost[boxes + i] = (o_cost[origin] + d_cost[node]) * out[i, 1] * scale
-            box_lost[boxes + i] = -1 if d_is_leaf[node] else out[i, 4]
-            box_above[boxes + i] = -1
-            child, stop = i - 1, i - out[i, 5]
+            # Indices are unsigned: others would each be tested for being counted from the end.
+            here, at = np.uintp(i), np.uintp(boxes + i)
+            node, trips = out[here, 0], out[here, 1]
+            table[0, at], table[1, at], table[2, at], table[3, at] = part, node, trips, out[here, 2]
+            table[4, at] = (o_cost[origin] + d_cost[np.uintp(node)]) * trips * scale
+            table[5, at] = -1 if d_is_leaf[np.uintp(node)] else out[here, 4]
+            table[6, at] = -1
+            child, stop = i - 1, i - out[here, 5]
             while child > stop:
-                box_above[boxes + child] = boxes + i
-                child -= out[child, 5]
+                table[6, np.uintp(boxes + child)] = boxes + i
+                child -= out[np.uintp(child), 5]
         boxes += found
-    return ForestBoxes(
-        box_part[:boxes], box_node[:boxes], box_volume[:boxes], box_crowd[:boxes],
-        box_cost[:boxes], box_lost[:boxes], box_above[:boxes], gone,
-    )  # fmt: skip
+    return ForestBoxes(table[:, :boxes], gone)
