@@ -12,7 +12,7 @@ from crowdveil.kernels.od.tree_walk import count_people, walk_destinations
 
 
 @kernel
-def best_origins(leaving: Ints, target: float, tree: OriginTree) -> Ints:
+def best_origins(tree: OriginTree, leaving: Ints, target: float) -> Ints:
     """Cut a tree into the nodes with the least sum of (target − outgoing)²; `leaving` has the trips from each tile.
 
     A node is split only if all its children are large enough to be published.
@@ -68,13 +68,13 @@ def _longer_table(table: Ints, used: int, needed: int) -> Ints:
 
 @kernel
 def build_forest(
-    rows: MatrixRows,
-    pairs: PeoplePairs,
-    origins: Ints,
     origin_tree: OriginTree,
     o_cost: Ints,
     destination_tree: DestinationTree,
     d_cost: Ints,
+    rows: MatrixRows,
+    pairs: PeoplePairs,
+    origins: Ints,
     scale: int,
     k: int,
 ) -> ForestBoxes:
@@ -82,12 +82,12 @@ def build_forest(
 
     Parameters
     ----------
+    o_cost, d_cost
+        What each node of origins and of destinations costs a trip.
     pairs
         People by origin, in the order of `origins`.
     origins
         The nodes that are origins, rising, which hold each tile once.
-    o_cost, d_cost
-        What each node of origins and of destinations costs a trip.
     scale
         What costs are multiplied with.
     """

@@ -299,7 +299,8 @@ def _position_of_holder(regions: Regions, part: Ints, of_part: Ints, wanted: Int
 
 def gap_percent(cost: int, lower_bound: Fraction | int) -> float:
     """Return the gap between a cost and its lower bound, in per cent of the bound."""
-    return 100 * float((cost - lower_bound) / Fraction(lower_bound)) if lower_bound > 0 else 0.0
+    bound, parts = lower_bound.as_integer_ratio()
+    return 100 * ((cost * parts - bound) / bound) if bound > 0 else 0.0
 
 
 def as_ratio(multiplier: Fraction | None) -> tuple[int, int]:

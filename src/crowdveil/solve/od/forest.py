@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 
@@ -44,7 +43,8 @@ class ForestSolution:
 
     def lower_bound(self, budget: int) -> Fraction:
         """Return a cost that no partition within the budget goes below."""
-        return Fraction(self.cost - (self.multiplier or 0) * (budget - self.suppressed))
+        p, q = (0, 1) if self.multiplier is None else self.multiplier.as_integer_ratio()
+        return Fraction(self.cost * q - p * (budget - self.suppressed), q)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,17 +92,13 @@ class Forest:
         `lost_cost` is what a suppressed trip costs in any case, in tiles; all costs are scaled to whole numbers. Where these
         would be too large it is rounded to whole tiles.
         """
-        from crowdveil.kernels.od.forest_boxes import build_forest
-
         system = matrix.system
         lost_cost = _exact_lost_cost(lost_cost, system.widest, matrix.total)
         of_leaf = _NO_PART
         if len(matrix.person):
             of_leaf = np.repeat(np.arange(len(origins), dtype=np.int32), system.origins.tree.size[origins])
-        table, gone = build_forest(
-            matrix.rows, matrix.pairs_by(of_leaf, len(origins)), origins, system.origins.as_origins, system.origins.cost,
-            system.destinations.as_destinations, system.destinations.cost, lost_cost.denominator, k,
-        )  # fmt: skip
+        pairs = matrix.pairs_by(of_leaf, len(origins))
+        table, gone = system.build_forest(matrix.rows, pairs, origins, lost_cost.denominator, k)
         table.flags.writeable = False
         part, node, volume, crowd, cost, lost, above = table
         return cls(matrix, origins, part, node, volume, crowd, cost, lost, above, int(gone), lost_cost.numerator)
@@ -112,7 +108,7 @@ class Forest:
         """Return the number of all trips."""
         return self.matrix.total
 
-    @cached_property
+    @property
     def costs(self) -> ForestCosts:
         """Return what kernels solve the forest by."""
         return ForestCosts(self.cost, self.lost, self.above, self.lost_cost, self.gone)
@@ -177,8 +173,9 @@ class Forest:
 
     def outcome(self, published: Mask, *facts: float, left: bool) -> StepSolution:
         """Return what a partition publishes and, if wanted, leaves out."""
-        kept = np.flatnonzero(published)
-        boxes = (self.origins[self.part[kept]], self.node[kept], self.volume[kept], self.crowd[kept])
+        kept = published.nonzero()[0]
+        origin = self.origins.take(self.part.take(kept))
+        boxes = (origin, self.node.take(kept), self.volume.take(kept), self.crowd.take(kept))
         return StepSolution(*boxes, *(self._left(published) if left else NO_BOXES), np.array(facts))
 
     def _left(self, published: Mask) -> tuple[Ints, Ints]:

@@ -59,9 +59,14 @@ class Matrix:
         """
         from crowdveil.kernels.od.step_rows import rows_by_origin
 
-        low, high = data.offsets[first], data.offsets[last]
-        origin, destination = data.origin[low:high], data.destination[low:high]
-        volume, crowd = data.volume[low:high], data.people[low:high]
+        low, high = int(data.offsets[first]), int(data.offsets[last])
+        rows = slice(low, high)
+        origin, destination, volume, crowd = (
+            data.origin[rows],
+            data.destination[rows],
+            data.volume[rows],
+            data.people[rows],
+        )
         people = (_NONE, _NO_TILE, _NO_TILE)
         if data.person_ids is not None and data.person_offsets is not None:
             members = data.person_offsets[low : high + 1]

@@ -151,9 +151,7 @@ class Targets:
 
 def origins_near(matrix: Matrix, volume: float) -> Ints:
     """Cut origins into the nodes whose outgoing trips are nearest to `volume`."""
-    from crowdveil.kernels.od.forest_boxes import best_origins
-
-    origins = best_origins(matrix.leaving, float(volume), matrix.system.origins.as_origins)
+    origins = matrix.system.cut_origins(matrix.leaving, float(volume))
     origins.flags.writeable = False
     return origins
 
