@@ -123,7 +123,8 @@ def _people_of_steps(data: Flows) -> Callable[[int], int]:
     """Return how the people of a time step are found: all at once where they add up, since each sum releases Python's lock."""
     if data.person_ids is not None:
         return data.people_in_step
-    return slice_sums(data.offsets, data.people).tolist().__getitem__
+    people: list[int] = slice_sums(data.offsets, data.people).tolist()
+    return people.__getitem__
 
 
 def check_person_ids(data: Flows) -> None:
