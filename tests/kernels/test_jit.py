@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 from crowdveil.kernels import _jit, cached
-from crowdveil.kernels._jit import kernel, lowest_bit
+from crowdveil.kernels._jit import bind, kernel, lowest_bit
 from crowdveil.kernels._types import Floats
 
 IMPORT = "from crowdveil.kernels._jit import kernel\n"
@@ -191,6 +192,28 @@ def test_nothing_is_compiled_for_what_means_nothing(reported: object) -> None:
     import crowdveil.kernels.ordering  # noqa: F401
 
     assert cached.understood(reported) == []
+
+
+@kernel
+def weighted_sum(pair: _Pair, values: Floats, add: float) -> float:
+    total = pair.by + add
+    for i in range(len(values)):
+        total += pair.values[i] * values[i]
+    return total
+
+
+def test_a_kernel_with_its_first_arguments_looks_at_the_others_at_every_call() -> None:
+    first = _Pair(np.array([2.0, 3.0]), 100.0)
+    whole, parts = np.array([5, 7]), np.array([0.5, 0.25])
+    alone = bind(weighted_sum, first)
+    bound = pickle.loads(pickle.dumps(alone))
+    assert isinstance(bound, _jit.BoundKernel) and len(alone._ready) == 0  # type: ignore[attr-defined]
+    for _ in range(2):
+        assert bound(whole, 1.0) == 132.0
+        assert bound(parts, 1.0) == 102.75
+        assert bound(np.array([5, 0, 7, 0])[::2], 1) == 132.0
+    assert len(bound._ready) == 3
+    assert bind(max, 3)(7) == 7  # plain Python, as kernels are where nothing is compiled
 
 
 @kernel

@@ -144,6 +144,17 @@ def checked_quotient(a: int, b: int) -> float:
     return a / b
 
 
+@kernel
+def _moved(values: Ints, by: int, last: bool) -> int:
+    found: int = values[0] + by if by > 0 else values[-1 if last else 0] - by
+    return found
+
+
+def moved_by_values_and_literals(values: Ints) -> tuple[int, int, int]:
+    """Call a kernel with literals and with numbers of the same types."""
+    return _moved(values, 3, True), _moved(values, -3, last=False), _moved(values, values[1], values[0] < 0)
+
+
 def _plain(compiled: Any) -> Any:
     return numba.njit(compiled.py_func)
 
@@ -212,6 +223,13 @@ def test_extremes_of_nan_depend_on_the_order_as_in_python() -> None:
 @pytest.mark.parametrize("x", [5, -5, np.int8(-9), np.uint8(250), np.int32(2**31 - 1), np.uint64(2**63), True])
 def test_operators_with_literals(x: Any) -> None:
     _equal(with_literals(x), _plain(with_literals)(x))
+
+
+def test_a_kernel_is_not_compiled_for_the_values_of_arguments() -> None:
+    _jit.compiler()
+    compiled = numba.njit(**_compiler._pipeline())(moved_by_values_and_literals)  # never from the disk
+    assert compiled(np.array([10, -5, 7])) == (13, 13, 15)
+    assert len(_moved.linked.overloads) == 1  # type: ignore[attr-defined]
 
 
 def test_allocated_arrays() -> None:

@@ -73,7 +73,9 @@ def register(kernel_class: type, intrinsic_class: type) -> None:
 
 def add_overload(function: Callable[..., Any], implementation: Callable[..., Any]) -> None:
     """Have kernels call an implementation where they name a function of Python."""
-    overload(function)(implementation)
+    overload(function, jit_options={"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **_pipeline()})(
+        implementation
+    )
 
 
 def description(kind: Any) -> Any:

@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache, cached_property, update_wrapper
+from functools import cache, cached_property, partial, update_wrapper
 from inspect import signature
 from pathlib import Path
 from threading import RLock
@@ -84,6 +84,10 @@ class Kernel:
         call = self._ready.get(quick) if quick is not None else None
         return (call or self._prepared(quick, given))(*given)
 
+    def code_for(self, given: tuple[Any, ...]) -> Callable[..., Any]:
+        """Return what runs the kernel for arguments like these, all of them given."""
+        return self._prepared(_stored.quick_key(given), given)
+
     def __getattr__(self, name: str) -> Any:
         """Return what numba's object of the kernel has: statistics, signatures, its file."""
         if name.startswith("__") or name in ("py_func", "options"):
@@ -141,6 +145,27 @@ class Kernel:
         bound = signature(self.py_func).bind(*given, **named)
         bound.apply_defaults()
         return bound.args
+
+
+class BoundKernel:
+    """A kernel with its first arguments: what they are is found out once, not at every call."""
+
+    def __init__(self, bound: Kernel, *first: Any) -> None:
+        self._bound, self._first = bound, first
+        self._ready: dict[_stored.Key, Callable[..., Any]] = {}
+
+    def __call__(self, *given: Any) -> Any:
+        """Run the kernel with its first arguments and these."""
+        quick = _stored.quick_key(given)
+        call = self._ready.get(quick) if quick is not None else None
+        if call is None:
+            call = self._bound.code_for((*self._first, *given))
+            if quick is not None:
+                self._ready[quick] = call
+        return call(*self._first, *given)
+
+    def __reduce__(self) -> Any:
+        return BoundKernel, (self._bound, *self._first)
 
 
 class Intrinsic:
@@ -202,6 +227,11 @@ def instead_of(function: Callable[..., Any]) -> Callable[[F], F]:
         return implementation
 
     return add
+
+
+def bind(function: Callable[..., Any], *first: Any) -> Callable[..., Any]:
+    """Return a kernel with its first arguments given, for many calls with the same."""
+    return BoundKernel(function, *first) if isinstance(function, Kernel) else partial(function, *first)
 
 
 def plain_if_small(compiled: F, rows: int) -> F:

@@ -84,23 +84,40 @@ _ARITHMETIC = frozenset(
     (
         operator.add, operator.sub, operator.mul, operator.floordiv, operator.truediv, operator.mod,
         operator.iadd, operator.isub, operator.imul, operator.lshift, operator.rshift, operator.and_, operator.or_,
-        operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
+        operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, bool,
     )
 )  # fmt: skip
 _signatures: dict[tuple[Any, ...], Any] = {}
-"""Operators on numbers, by their types, whatever the values of literals: numba tries dozens of functions for each use."""
+"""Operators on numbers and elements of arrays, by their types, whatever the values of literals: numba tries dozens of functions
+for each use."""
+
+
+def _is_kernel(function: Any) -> bool:
+    """Return whether a function is a kernel of ours."""
+    return isinstance(function, types.Dispatcher) and function.dispatcher._compiler.pipeline_class is KernelCompiler
+
+
+def _is_plain(function: Any, kinds: tuple[Any, ...]) -> bool:
+    """Return whether a function is an operator on numbers, or gives an element of an array."""
+    if function is operator.getitem:
+        return isinstance(kinds[0], types.Array) and isinstance(kinds[1], types.Integer)
+    return function in _ARITHMETIC and all(isinstance(kind, NUMBERS) for kind in kinds)
 
 
 @contextmanager
 def _remembered_operators(context: Any) -> Iterator[None]:
-    """Have numba look up each operator on numbers once. Only one thread compiles at a time."""
+    """Have numba look up each operator on numbers once, and compile no kernel for the value of an argument.
+
+    Numba would compile a kernel that is called with 0 once more for that 0, which the optimizer sees anyhow. Only one thread
+    compiles at a time.
+    """
     resolve = context.resolve_function_type
 
     def remembered(function: Any, arguments: tuple[Any, ...], named: Any) -> Any:
-        if getattr(function, "typing_key", None) not in _ARITHMETIC:
-            return resolve(function, arguments, named)
         kinds = tuple(unliteral(kind) for kind in arguments)
-        if not all(isinstance(kind, NUMBERS) for kind in kinds):
+        if _is_kernel(function):
+            return resolve(function, kinds, {name: unliteral(kind) for name, kind in named.items()})
+        if named or not _is_plain(getattr(function, "typing_key", function), kinds):
             return resolve(function, arguments, named)
         if (function, *kinds) not in _signatures:
             _signatures[function, *kinds] = resolve(function, kinds, named)

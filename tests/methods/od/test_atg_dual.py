@@ -83,6 +83,26 @@ def test_no_price_where_plain_suppression_keeps_the_budget() -> None:
     assert _within(boxes, 9) == (Fraction(0), 120, 8)
 
 
+def test_there_can_be_more_boxes_than_rows() -> None:
+    """Every node above two or more tiles is a box too, so that the table of boxes must grow, and keep those of other origins."""
+    tiles, volume = 12, np.random.default_rng(5).integers(1, 9, (12, 12))
+    zones = Zones(np.arange(tiles).astype(str), np.arange(tiles) ** 1.1, np.zeros(tiles), kind="centroids")
+    origin, destination = (side.ravel().astype(np.int32) for side in np.indices((tiles, tiles)))
+    flows = trees_of(Flows.from_rows(zones, np.zeros(144, np.int64), origin, destination, volume.ravel()), "ward")
+    matrix = Matrix.of(flows, 0, RegionSpace.trees(flows))
+    tree = matrix.system.origins.tree
+    found = Forest.of(matrix, frozen(np.sort(tree.leaf_node), np.int64), 1)
+    assert len(found.part) == tiles * (2 * tiles - 1) > len(flows)
+    below = np.zeros(len(found.part), np.int64)
+    np.add.at(below, found.above[found.above >= 0], found.volume[found.above >= 0])
+    single = tree.is_leaf[found.node]
+    assert (below[~single] == found.volume[~single]).all()
+    assert (found.part[found.above[found.above >= 0]] == found.part[found.above >= 0]).all()
+    from_tile = tree.leaf_tile[tree.first_leaf[found.origins[found.part[single]]]]
+    to_tile = tree.leaf_tile[tree.first_leaf[found.node[single]]]
+    assert (volume[from_tile, to_tile] == found.volume[single]).all()
+
+
 def _scattered(steps: int = 1) -> Flows:
     rng = np.random.default_rng(3)
     zones = Zones(np.arange(9).astype(str), rng.random(9), rng.random(9), kind="centroids")

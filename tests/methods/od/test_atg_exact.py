@@ -215,9 +215,9 @@ def test_random_forests_against_all_partitions(forest: Any, budget: int, lost_co
 def _forest(cost: list[int], lost: list[int], above: list[int], gone: int, lost_cost: int) -> Forest:
     """A forest of boxes that no matrix is behind."""
     nothing: Any = None
-    columns = [frozen(x, np.int64) for x in (cost, lost, above, [gone])]
+    columns = [frozen(x, np.int64) for x in (cost, lost, above)]
     zeros, ones = frozen(np.zeros(len(cost)), np.int64), frozen(np.ones(len(cost)), np.int64)
-    return Forest(nothing, zeros, zeros, zeros, ones, ones, *columns, lost_cost)
+    return Forest(nothing, zeros, zeros, zeros, ones, ones, *columns, gone, lost_cost)
 
 
 @examples(800)

@@ -11,6 +11,7 @@ from crowdveil.kernels._types import Ints, Mask, Small
 from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.exact_compare import sign_at
 from crowdveil.kernels.od.structures import PUBLISH, SUPPRESS, WHOLE, Splits
+from crowdveil.kernels.ordering import merge_sort
 
 TOO_MANY, FOUND, NONE_FOUND = 0, 1, 2
 """How a search ends: it needs too many states; a partition was found; there is none within the slack."""
@@ -69,20 +70,23 @@ def reach(best: Ints, cost: Ints, splits: Splits, allowed: Small, p: int, q: int
 def _undominated(state: Ints, low: int, high: int) -> int:
     """Keep the states from `low` to `high` that no other beats in cost and volume, by rising volume; return where they end."""
     count = high - low
-    a, s = np.empty(count, np.int64), np.empty(count, np.int64)
+    a, s, order = np.empty(count, np.int64), np.empty(count, np.int64), np.arange(count)
     rows = np.empty(4 * count, np.int64)
     for i in range(4 * count):
         rows[i] = state[4 * low + i]
     for i in range(count):
-        a[i], s[i] = rows[4 * i], rows[4 * i + 1]
-    by_cost = np.argsort(a, kind="mergesort")
-    order = by_cost[np.argsort(s[by_cost], kind="mergesort")]
+        a[i] = rows[4 * i]
+    # By volume and, of equal ones, by cost: the second sort keeps the order of the first.
+    merge_sort(a, order, 0, count)
+    for i in range(count):
+        s[i] = rows[4 * order[i] + 1]
+    merge_sort(s, order, 0, count)
     end = low
-    for i in order:
-        if end > low and state[4 * (end - 1)] <= a[i]:
+    for place in order:
+        if end > low and state[4 * (end - 1)] <= rows[4 * place]:
             continue
         for column in range(4):
-            state[4 * end + column] = rows[4 * i + column]
+            state[4 * end + column] = rows[4 * place + column]
         end += 1
     return end
 

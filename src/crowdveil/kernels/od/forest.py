@@ -37,7 +37,8 @@ def evaluate_forest(
     """
     total_a, total_s = 0, 0
     infinite = q == 0
-    for i in range(start, len(cost)):
+    # Indices are unsigned: others would each be tested for being counted from the end.
+    for i in range(np.uintp(start), np.uintp(len(cost))):
         a, s = sum_a[i] + split_a[i], sum_s[i] + split_s[i]
         sum_a[i], sum_s[i] = 0, 0
         # Without a branch: which of the two it is changes from box to box, so that it would be mispredicted.
@@ -45,9 +46,10 @@ def evaluate_forest(
         stays = dearer | (split_s[i] < 0)
         whole[i] = stays
         a, s = cost[i] if stays else a, 0 if stays else s
-        if above[i] >= 0:
-            sum_a[above[i]] += a
-            sum_s[above[i]] += s
+        over = above[i]
+        if over >= 0:
+            sum_a[np.uintp(over)] += a
+            sum_s[np.uintp(over)] += s
         else:
             total_a += a
             total_s += s
@@ -76,30 +78,32 @@ def _contract(
     """
     base_a, base_s = 0, 0
     end = len(cost)
-    for i in range(len(cost) - 1, start - 1, -1):
-        over = place[above[i]] if above[i] >= 0 else -1
+    for back in range(len(cost) - 1, start - 1, -1):
+        i = np.uintp(back)
+        over = place[np.uintp(above[i])] if above[i] >= 0 else -1
+        up = np.uintp(over)
         if over == -2:
             place[i] = -2
         elif known_whole and whole[i]:
             place[i] = -2
-            fate[number[i]] = True
+            fate[np.uintp(number[i])] = True
             if over >= 0:
-                split_a[over] += cost[i]
+                split_a[up] += cost[i]
             else:
                 base_a += cost[i]
         elif not known_whole and not whole[i]:
             place[i] = over
             if over >= 0:
-                split_a[over] += split_a[i]
-                split_s[over] += split_s[i]
+                split_a[up] += split_a[i]
+                split_s[up] += split_s[i]
             else:
                 base_a += split_a[i]
                 base_s += split_s[i]
         else:
             end -= 1
             place[i] = end
-            cost[end], split_a[end], split_s[end], above[end] = cost[i], split_a[i], split_s[i], over
-            number[end] = number[i]
+            to = np.uintp(end)
+            cost[to], split_a[to], split_s[to], above[to], number[to] = cost[i], split_a[i], split_s[i], over, number[i]
     return end, base_a, base_s
 
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from crowdveil.kernels._jit import end_if_stopped, kernel
 from crowdveil.kernels._types import Ints
-from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.box_arrays import new_nodes
 from crowdveil.kernels.od.leaf_sums import add, new_lists, new_sums, take
 from crowdveil.kernels.od.structures import DestinationTree, ForestBoxes, MatrixRows, OriginTree, PeoplePairs
@@ -14,7 +13,7 @@ from crowdveil.kernels.od.tree_walk import count_people, walk_destinations
 
 
 @kernel
-def best_origins(leaving: Ints, target: float, tree: OriginTree) -> Ints:
+def best_origins(tree: OriginTree, leaving: Ints, target: float) -> Ints:
     """Cut a tree into the nodes with the least sum of (target − outgoing)²; `leaving` has the trips from each tile.
 
     A node is split only if all its children are large enough to be published.
@@ -59,14 +58,24 @@ def best_origins(leaving: Ints, target: float, tree: OriginTree) -> Ints:
 
 
 @kernel
+def _longer_table(table: Ints, used: int, needed: int) -> Ints:
+    """Return a copy of the first `used` columns of a table with room for at least `needed`."""
+    longer = np.empty((len(table), max(needed, 2 * table.shape[1])), np.int64)
+    for row in range(len(table)):
+        for i in range(used):
+            longer[row, i] = table[row, i]
+    return longer
+
+
+@kernel
 def build_forest(
-    rows: MatrixRows,
-    pairs: PeoplePairs,
-    origins: Ints,
     origin_tree: OriginTree,
     o_cost: Ints,
     destination_tree: DestinationTree,
     d_cost: Ints,
+    rows: MatrixRows,
+    pairs: PeoplePairs,
+    origins: Ints,
     scale: int,
     k: int,
 ) -> ForestBoxes:
@@ -74,12 +83,12 @@ def build_forest(
 
     Parameters
     ----------
+    o_cost, d_cost
+        What each node of origins and of destinations costs a trip.
     pairs
         People by origin, in the order of `origins`.
     origins
         The nodes that are origins, rising, which hold each tile once.
-    o_cost, d_cost
-        What each node of origins and of destinations costs a trip.
     scale
         What costs are multiplied with.
     """
@@ -95,12 +104,8 @@ def build_forest(
     gain = np.zeros(len(d_cost), np.int64)
     stack = np.empty((destination_tree.depth + 2, 6), np.int64)
     nodes = new_nodes(2 * widest + 1)
-    size = max(16, len(row_tile) // 2)
-    box_part, box_node, box_volume = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
-    box_crowd, box_lost, box_above = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
-    box_cost = np.empty(size, np.int64)
-    gone = np.zeros(parts, np.int64)
-    boxes = 0
+    table = np.empty((7, max(16, len(row_tile))), np.int64)
+    boxes, gone = 0, 0
     for part in range(parts):
         end_if_stopped()
         origin = origins[part]
@@ -108,9 +113,10 @@ def build_forest(
         end = o_first[origins[part + 1]] if part + 1 < parts else len(o_leaf_tile)
         for i in range(o_first[origin], end):
             tile = o_leaf_tile[i]
-            for row in range(row_offsets[tile], row_offsets[tile + 1]):
-                add(sums, marks, words, d_tile_leaf[row_tile[row]], row_volume[row], row_crowd[row], 1)
-                total += row_volume[row]
+            for row in range(np.uintp(row_offsets[tile]), np.uintp(row_offsets[tile + 1])):
+                trips = row_volume[row]
+                add(sums, marks, words, d_tile_leaf[np.uintp(row_tile[row])], trips, row_crowd[row], 1)
+                total += trips
         # Taken even if all flows are rounded to 0 trips: left in the sums, their crowd would be counted for the next origin.
         n = take(sums, marks, words, lists, 0)
         if total == 0:
@@ -120,26 +126,21 @@ def build_forest(
             count_people(pair_person, pair_leaf, low, high, destination_tree, gain)
         found = walk_destinations(lists, 0, n, gain, with_people, destination_tree, k, stack, nodes, 0)
         if found == 0:
-            gone[part] = total
+            gone += total
             continue
-        if boxes + found > len(box_part):
-            box_part, box_node = grow(box_part, boxes + found), grow(box_node, boxes + found)
-            box_volume, box_crowd = grow(box_volume, boxes + found), grow(box_crowd, boxes + found)
-            box_lost, box_above = grow(box_lost, boxes + found), grow(box_above, boxes + found)
-            box_cost = grow(box_cost, boxes + found)
+        if boxes + found > table.shape[1]:
+            table = _longer_table(table, boxes, boxes + found)
         for i in range(found):
-            node, here = nodes.node[i], nodes.volume[i]
-            box_part[boxes + i], box_node[boxes + i] = part, node
-            box_volume[boxes + i], box_crowd[boxes + i] = here, nodes.crowd[i]
-            box_cost[boxes + i] = (o_cost[origin] + d_cost[node]) * here * scale
-            box_lost[boxes + i] = -1 if d_is_leaf[node] else nodes.lost[i]
-            box_above[boxes + i] = -1
-            child, stop = i - 1, i - nodes.size[i]
+            # Indices are unsigned: others would each be tested for being counted from the end.
+            here, at = np.uintp(i), np.uintp(boxes + i)
+            node, trips = nodes.node[here], nodes.volume[here]
+            table[0, at], table[1, at], table[2, at], table[3, at] = part, node, trips, nodes.crowd[here]
+            table[4, at] = (o_cost[origin] + d_cost[np.uintp(node)]) * trips * scale
+            table[5, at] = -1 if d_is_leaf[np.uintp(node)] else nodes.lost[here]
+            table[6, at] = -1
+            child, stop = i - 1, i - nodes.size[here]
             while child > stop:
-                box_above[boxes + child] = boxes + i
-                child -= nodes.size[child]
+                table[6, np.uintp(boxes + child)] = boxes + i
+                child -= nodes.size[np.uintp(child)]
         boxes += found
-    return ForestBoxes(
-        box_part[:boxes], box_node[:boxes], box_volume[:boxes], box_crowd[:boxes],
-        box_cost[:boxes], box_lost[:boxes], box_above[:boxes], gone,
-    )  # fmt: skip
+    return ForestBoxes(table[:, :boxes], gone)

@@ -37,12 +37,13 @@ def new_sums(leaves: int) -> tuple[Ints, Ints, Ints]:
 @kernel
 def add(sums: Ints, marks: Ints, words: Ints, leaf: int, volume: int, crowd: int, cells: int) -> None:
     """Add to the sums of a leaf."""
-    sums[leaf, 0] += volume
-    sums[leaf, 1] += crowd
-    sums[leaf, 2] += cells
-    word = leaf >> 6
-    marks[word] |= 1 << (leaf & 63)
-    words[word >> 6] |= 1 << (word & 63)
+    # Indices are unsigned: others would each be tested for being counted from the end.
+    here, word = np.uintp(leaf), leaf >> 6
+    sums[here, 0] += volume
+    sums[here, 1] += crowd
+    sums[here, 2] += cells
+    marks[np.uintp(word)] |= 1 << (leaf & 63)
+    words[np.uintp(word >> 6)] |= 1 << (word & 63)
 
 
 @kernel
@@ -61,11 +62,12 @@ def take(sums: Ints, marks: Ints, words: Ints, lists: LeafLists, low: int) -> in
             while left != 0:
                 here = 64 * word + lowest_bit(left)
                 left &= left - 1
-                leaf[at], volume[at], crowd[at], cells[at] = here, all_volume, all_crowd, all_cells
-                all_volume += sums[here, 0]
-                all_crowd += sums[here, 1]
-                all_cells += sums[here, 2]
-                sums[here, 0], sums[here, 1], sums[here, 2] = 0, 0, 0
+                place, found = np.uintp(at), np.uintp(here)
+                leaf[place], volume[place], crowd[place], cells[place] = here, all_volume, all_crowd, all_cells
+                all_volume += sums[found, 0]
+                all_crowd += sums[found, 1]
+                all_cells += sums[found, 2]
+                sums[found, 0], sums[found, 1], sums[found, 2] = 0, 0, 0
                 at += 1
     leaf[at], volume[at], crowd[at], cells[at] = BEYOND, all_volume, all_crowd, all_cells
     return at

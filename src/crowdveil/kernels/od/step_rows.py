@@ -9,10 +9,10 @@ from crowdveil.kernels._types import Indices, Ints
 
 
 @kernel
-def rows_by_origin(origin: Indices, volume: Ints, tiles: int) -> tuple[Ints, Ints]:
-    """Return the offsets by tile of rows in order of their origin, and the volume that leaves each tile."""
+def rows_by_origin(origin: Indices, volume: Ints, tiles: int) -> tuple[Ints, Ints, int]:
+    """Return the offsets by tile of rows in order of their origin, the volume that leaves each tile, and that of all."""
     offsets, leaving = np.empty(tiles + 1, np.int64), np.empty(tiles, np.int64)
-    row = 0
+    row, trips = 0, 0
     for tile in range(tiles):
         offsets[tile] = row
         total = 0
@@ -20,5 +20,6 @@ def rows_by_origin(origin: Indices, volume: Ints, tiles: int) -> tuple[Ints, Int
             total += volume[row]
             row += 1
         leaving[tile] = total
+        trips += total
     offsets[tiles] = row
-    return offsets, leaving
+    return offsets, leaving, trips

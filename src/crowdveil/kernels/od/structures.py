@@ -131,20 +131,14 @@ class SearchArrays(NamedTuple):
 
 
 class ForestBoxes(NamedTuple):
-    """Boxes of given origins, each after those below it.
+    """Boxes of given origins, each after those below it, and the volume that is in no box.
 
-    Origin (as a position), destination node, trips, crowd and cost of each box; the volume that splitting it gives up (-1: it
-    cannot be split); the box above it (-1: none); and, by origin, the volume that is in no box.
+    The rows of `table`: origin (as a position), destination node, trips, crowd and cost of each box; the volume that splitting
+    it gives up (-1: it cannot be split); the box above it (-1: none). One array, since Python takes over each by itself.
     """
 
-    part: Ints
-    node: Ints
-    volume: Ints
-    crowd: Ints
-    cost: Ints
-    lost: Ints
-    above: Ints
-    gone: Ints
+    table: Ints
+    gone: int
 
 
 class ForestCosts(NamedTuple):

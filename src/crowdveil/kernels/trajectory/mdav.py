@@ -49,8 +49,9 @@ class DistanceSource(Protocol):
 def mean_path(members: Ints, points: Points) -> tuple[Floats, Floats, Floats]:
     """Return x, y and t of the mean trajectory of some."""
     x, y, t, offsets = points
-    one = np.array([0, len(members)])
-    made = np.array([0, mean_lengths(members, one, offsets)[0]])
+    one, made = np.zeros(2, np.int64), np.zeros(2, np.int64)
+    one[1] = len(members)
+    made[1] = mean_lengths(members, one, offsets)[0]
     mean_x, mean_y, mean_t = mean_trajectories(members, one, x, y, t, offsets, made)
     return mean_x, mean_y, mean_t.astype(np.float64)
 
@@ -58,7 +59,9 @@ def mean_path(members: Ints, points: Points) -> tuple[Floats, Floats, Floats]:
 @kernel
 def _center_distances(alive: Ints, metric: Metric, far: Floats) -> None:
     mean_x, mean_y, mean_t = mean_path(alive, metric.points)
-    own_speed = mean_speeds(mean_x, mean_y, mean_t, np.array([0, len(mean_x)]))[0]
+    whole = np.zeros(2, np.int64)
+    whole[1] = len(mean_x)
+    own_speed = mean_speeds(mean_x, mean_y, mean_t, whole)[0]
     distances(mean_x, mean_y, mean_t, own_speed, alive, metric.points, metric.speed, metric.weight, far)
 
 
@@ -244,7 +247,10 @@ def group_parts(
         _group_part(here, metric, state, k, recenter)
         if len(here) <= most_exchanged and counts[GROUPS] > before + 1:
             _exchange_in(here, metric, state, before, k)
-    return group[members]
+    found = np.empty(len(members), np.int64)
+    for i in range(len(members)):
+        found[i] = group[members[i]]
+    return found
 
 
 @kernel

@@ -105,7 +105,7 @@ def summarize_diagnostics(params: AtgExactParams, facts: Floats) -> dict[str, An
 def by_origin(forest: Forest, budget: Budgeted, *, exact: bool) -> ForestSolution:
     """Solve each origin on its own, within its share of its volume."""
     published = np.zeros(len(forest.part), np.bool_)
-    cost, suppressed, at = 0, int(forest.gone.sum()), 0
+    cost, suppressed, at = 0, forest.gone, 0
     for tree in forest.trees():
         leaving = int(tree.volume[-1])
         near = tree.solve_for_budget(budget.max_suppressed(leaving))
@@ -114,7 +114,7 @@ def by_origin(forest: Forest, budget: Budgeted, *, exact: bool) -> ForestSolutio
         best = exactly(tree, budget.max_suppressed(leaving), near) if exact else near
         published[at : at + len(tree.part)] = best.published
         cost, suppressed, at = cost + best.cost, suppressed + best.suppressed, at + len(tree.part)
-    return ForestSolution(None, cost + forest.lost_cost * int(forest.gone.sum()), suppressed, published)
+    return ForestSolution(None, cost + forest.lost_cost * forest.gone, suppressed, published)
 
 
 def exactly(forest: Forest, budget: int, near: ForestSolution) -> ForestSolution:

@@ -303,8 +303,9 @@ def _position_of_holder(regions: Regions, part: Ints, of_part: Ints, wanted: Int
 
 def gap_percent(cost: int, lower_bound: Fraction | int) -> float:
     """Return the gap between a cost and its lower bound, in per cent of the bound."""
-    n, d = lower_bound.as_integer_ratio()
-    return 100 * ((int(cost) * d - n) / n) if n > 0 else 0.0  # whole numbers are divided exactly, then rounded
+    bound, parts = lower_bound.as_integer_ratio()
+    # Whole numbers are divided exactly, then rounded.
+    return 100 * ((int(cost) * parts - bound) / bound) if bound > 0 else 0.0
 
 
 def as_ratio(multiplier: Fraction | None) -> tuple[int, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 
@@ -44,7 +43,8 @@ class ForestSolution:
 
     def lower_bound(self, budget: int) -> Fraction:
         """Return a cost that no partition within the budget goes below."""
-        return Fraction(self.cost - (self.multiplier or 0) * (budget - self.suppressed))
+        p, q = (0, 1) if self.multiplier is None else self.multiplier.as_integer_ratio()
+        return Fraction(self.cost * q - p * (budget - self.suppressed), q)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Forest:
     above
         The box that it is a part of; -1 at the top.
     gone
-        Volume of each origin that has no box.
+        Volume of origins that have no box.
     lost_cost
         What each suppressed trip costs.
     """
@@ -82,7 +82,7 @@ class Forest:
     cost: Ints
     lost: Ints
     above: Ints
-    gone: Ints
+    gone: int
     lost_cost: int = 0
 
     @classmethod
@@ -92,29 +92,26 @@ class Forest:
         `lost_cost` is what a suppressed trip costs in any case, in tiles; all costs are scaled to whole numbers. Where these
         would be too large it is rounded to whole tiles.
         """
-        from crowdveil.kernels.od.forest_boxes import build_forest
-
         system = matrix.system
         lost_cost = _exact_lost_cost(lost_cost, system.widest, matrix.total)
         of_leaf = _NO_PART
         if len(matrix.person):
             of_leaf = np.repeat(np.arange(len(origins), dtype=np.int32), system.origins.tree.size[origins])
-        built = build_forest(
-            matrix.rows, matrix.pairs_by(of_leaf, len(origins)), origins, system.origins.as_origins, system.origins.cost,
-            system.destinations.as_destinations, system.destinations.cost, lost_cost.denominator, k,
-        )  # fmt: skip
-        part, node, volume, crowd, cost, lost, above, gone = (frozen(a, np.int64) for a in built)
-        return cls(matrix, origins, part, node, volume, crowd, cost, lost, above, gone, lost_cost.numerator)
+        pairs = matrix.pairs_by(of_leaf, len(origins))
+        table, gone = system.build_forest(matrix.rows, pairs, origins, lost_cost.denominator, k)
+        table.flags.writeable = False
+        part, node, volume, crowd, cost, lost, above = table
+        return cls(matrix, origins, part, node, volume, crowd, cost, lost, above, int(gone), lost_cost.numerator)
 
     @property
     def total(self) -> int:
         """Return the number of all trips."""
         return self.matrix.total
 
-    @cached_property
+    @property
     def costs(self) -> ForestCosts:
         """Return what kernels solve the forest by."""
-        return ForestCosts(self.cost, self.lost, self.above, self.lost_cost, int(self.gone.sum()))
+        return ForestCosts(self.cost, self.lost, self.above, self.lost_cost, self.gone)
 
     def solve_at(self, multiplier: Fraction | None) -> ForestSolution:
         """Find the best partition at a multiplier."""
@@ -166,19 +163,19 @@ class Forest:
         """Return a forest for each origin that has a box."""
         ends = np.flatnonzero(np.append(np.diff(self.part) != 0, True)) + 1 if len(self.part) else np.zeros(0, np.int64)
         starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
-        none = frozen(np.zeros(1), np.int64)
         found = []
         for low, high in zip(starts.tolist(), ends.tolist(), strict=True):
             above = self.above[low:high]
             columns = {name: getattr(self, name)[low:high] for name in _BY_BOX}
             up = frozen(np.where(above >= 0, above - low, -1), np.int64)
-            found.append(replace(self, **columns, above=up, gone=none))
+            found.append(replace(self, **columns, above=up, gone=0))
         return found
 
     def outcome(self, published: Mask, *facts: float, left: bool) -> StepSolution:
         """Return what a partition publishes and, if wanted, leaves out."""
-        kept = np.flatnonzero(published)
-        boxes = (self.origins[self.part[kept]], self.node[kept], self.volume[kept], self.crowd[kept])
+        kept = published.nonzero()[0]
+        origin = self.origins.take(self.part.take(kept))
+        boxes = (origin, self.node.take(kept), self.volume.take(kept), self.crowd.take(kept))
         return StepSolution(*boxes, *(self._left(published) if left else NO_BOXES), np.array(facts))
 
     def _left(self, published: Mask) -> tuple[Ints, Ints]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -9,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from crowdveil.errors import InputError, Option
-from crowdveil.kernels.od.structures import DestinationTree, OriginTree
+from crowdveil.kernels.od.structures import DestinationTree, ForestBoxes, OriginTree
 from crowdveil.model.arrays import Ints, Mask, frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
@@ -119,7 +120,24 @@ class RegionSpace:
     origins: RegionSide
     destinations: RegionSide
 
-    @property
+    @cached_property
+    def cut_origins(self) -> Callable[..., Ints]:
+        """Return the kernel that cuts the tree of origins."""
+        from crowdveil.kernels._jit import bind
+        from crowdveil.kernels.od.forest_boxes import best_origins
+
+        return bind(best_origins, self.origins.as_origins)
+
+    @cached_property
+    def build_forest(self) -> Callable[..., ForestBoxes]:
+        """Return the kernel that builds the boxes of given origins."""
+        from crowdveil.kernels._jit import bind
+        from crowdveil.kernels.od.forest_boxes import build_forest
+
+        origins, destinations = self.origins, self.destinations
+        return bind(build_forest, origins.as_origins, origins.cost, destinations.as_destinations, destinations.cost)
+
+    @cached_property
     def widest(self) -> int:
         """Return what a trip from the whole map to the whole map costs."""
         return int(self.origins.cost[-1]) + int(self.destinations.cost[-1])

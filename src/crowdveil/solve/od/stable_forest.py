@@ -65,7 +65,7 @@ class StableForest:
             volume=frozen(volume, np.int64),
             cost=frozen(sides * volume, np.int64),
             lost=frozen(np.where(base.lost >= 0, volume - below, -1), np.int64),
-            gone=frozen(np.array([trips - int(volume[~inner].sum())]), np.int64),
+            gone=trips - int(volume[~inner].sum()),
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -30,6 +29,8 @@ class Matrix:
         The destination tile of each row.
     volume, crowd
         Trips, and people (or trips) where they add up.
+    total
+        The number of all trips.
     person, person_origin, person_destination
         Who went from which tile to which; empty where people are not known.
     """
@@ -40,6 +41,7 @@ class Matrix:
     destination: Indices
     volume: Ints
     crowd: Ints
+    total: int
     person: Ints
     person_origin: Indices
     person_destination: Indices
@@ -57,9 +59,14 @@ class Matrix:
         """
         from crowdveil.kernels.od.step_rows import rows_by_origin
 
-        low, high = data.offsets[first], data.offsets[last]
-        origin, destination = data.origin[low:high], data.destination[low:high]
-        volume, crowd = data.volume[low:high], data.people[low:high]
+        low, high = int(data.offsets[first]), int(data.offsets[last])
+        rows = slice(low, high)
+        origin, destination, volume, crowd = (
+            data.origin[rows],
+            data.destination[rows],
+            data.volume[rows],
+            data.people[rows],
+        )
         people = (_NONE, _NO_TILE, _NO_TILE)
         if data.person_ids is not None and data.person_offsets is not None:
             members = data.person_offsets[low : high + 1]
@@ -71,14 +78,9 @@ class Matrix:
             order = np.argsort(origin, kind="stable")
             origin, destination = (frozen(a[order], np.int32) for a in (origin, destination))
             volume, crowd = (frozen(a[order], np.int64) for a in (volume, crowd))
-        offsets, leaving = rows_by_origin(origin, volume, len(data.zones))
+        offsets, leaving, total = rows_by_origin(origin, volume, len(data.zones))
         offsets.flags.writeable = leaving.flags.writeable = False
-        return cls(system, offsets, leaving, destination, volume, crowd, *people)
-
-    @cached_property
-    def total(self) -> int:
-        """Return the number of all trips."""
-        return int(self.leaving.sum())
+        return cls(system, offsets, leaving, destination, volume, crowd, int(total), *people)
 
     @property
     def rows(self) -> MatrixRows:

@@ -105,11 +105,10 @@ def solve_steps(data: Flows, steps: StepRange, progress: Progress) -> FlowReleas
     if len(data) == 0:
         return _release(data, steps, [ALL_SUPPRESSED] * data.steps, None)
     system = steps.system()
-    solve_step = steps.solver(system)
-    at_most = slice_sums(data.offsets, data.people)  # people of several flows count in each
+    solve_step, people_in = steps.solver(system), _people_of_steps(data)
 
     def solve(step: int) -> StepSolution:
-        if at_most[step] < steps.k or (data.person_ids is not None and data.people_in_step(step) < steps.k):
+        if people_in(step) < steps.k:
             return ALL_SUPPRESSED
         try:
             return solve_step(step)
@@ -118,6 +117,14 @@ def solve_steps(data: Flows, steps: StepRange, progress: Progress) -> FlowReleas
 
     done = engine.current().map(solve, data.steps, progress)
     return _release(data, steps, [StepSolution(*arrays) for arrays in done], system)
+
+
+def _people_of_steps(data: Flows) -> Callable[[int], int]:
+    """Return how the people of a time step are found: all at once where they add up, since each sum releases Python's lock."""
+    if data.person_ids is not None:
+        return data.people_in_step
+    people: list[int] = slice_sums(data.offsets, data.people).tolist()
+    return people.__getitem__
 
 
 def check_person_ids(data: Flows) -> None:

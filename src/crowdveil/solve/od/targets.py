@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from crowdveil.errors import InputError, Option
-from crowdveil.model.arrays import Floats, Ints, frozen
+from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress
@@ -151,9 +151,9 @@ class Targets:
 
 def origins_near(matrix: Matrix, volume: float) -> Ints:
     """Cut origins into the nodes whose outgoing trips are nearest to `volume`."""
-    from crowdveil.kernels.od.forest_boxes import best_origins
-
-    return frozen(best_origins(matrix.leaving, float(volume), matrix.system.origins.as_origins), np.int64)
+    origins = matrix.system.cut_origins(matrix.leaving, float(volume))
+    origins.flags.writeable = False
+    return origins
 
 
 def target_volumes(k: int, volume: int) -> list[float]:
