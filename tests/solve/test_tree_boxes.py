@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil.io.flows import trips_to_flows
+from crowdveil.kernels.od.structures import BY_ORIGIN
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.trips import Trips
@@ -62,5 +63,13 @@ def test_one_trip_each_is_as_no_people(
         found.append(build_matrix_boxes(Matrix.of(flows, 0, system), k, origins_first=origins_first))
     for ours, theirs in zip(*found, strict=True):
         assert [np.asarray(a).tolist() for a in ours] == [np.asarray(a).tolist() for a in theirs]
-    (o, d, volume, _, _), _, cost = found[0]
+    (o, d, volume, _, _), splits, cost = found[0]
     assert cost.tolist() == ((system.origins.cost[o] + system.destinations.cost[d]) * volume).tolist()
+    if origins_first:
+        child_offsets, children = system.origins.as_origins.child_offsets, system.origins.as_origins.children
+        box_of_split = np.repeat(np.arange(len(o)), np.diff(splits.offsets))
+        for split in np.flatnonzero(splits.kind[: len(box_of_split)] == BY_ORIGIN).tolist():
+            a = o[box_of_split[split]]
+            parts = o[splits.link[splits.link_offsets[split] : splits.link_offsets[split + 1]]]
+            with_crowd = set(children[child_offsets[a] : child_offsets[a + 1]].tolist()) & set(o.tolist())
+            assert sorted(parts.tolist()) == sorted(with_crowd), "each child with a crowd is a part"

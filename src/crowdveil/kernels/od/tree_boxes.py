@@ -77,7 +77,9 @@ def _join_nodes(
         children = child_offsets[a + 1] - child_offsets[a]
         for c in range(children):
             child = child_nodes[child_offsets[a] + c]
-            next_of[c], start_of[c], end_of[c] = offsets[child], offsets[child], offsets[child + 1]
+            start_of[c], end_of[c] = offsets[child], offsets[child + 1]
+            # With origins first the last node alone is split by origin, and all nodes of a child come before it.
+            next_of[c] = end_of[c] if origins_first else start_of[c]
         for i in range(first, last):
             at, to = np.uintp(i), np.uintp(made)
             node, here = nodes.node[at], nodes.volume[at]
