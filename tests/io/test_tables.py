@@ -106,15 +106,22 @@ def test_trajectories_come_back(name: str, counts: str, tmp_path: Path) -> None:
             assert getattr(back, column).tolist() == getattr(model, column).tolist(), column
 
 
+@pytest.mark.parametrize("encoded", [False, True])
 @pytest.mark.parametrize("rows", [0, 1, 6, 7, 20])
-def test_pieces_are_one_table(rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In Parquet each piece is a row group; the bytes are those of the table written whole."""
+def test_pieces_are_one_table(rows: int, encoded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In Parquet each piece is a row group; the bytes are those of the table written whole, also of text in dictionaries."""
     monkeypatch.setattr(tables, "CHUNK_ROWS", 6)
     whole = pa.table(
         {"n": pa.array(range(rows), pa.int64()), "text": pa.array([TRICKY[i % 8] for i in range(rows)], pa.string())}
     )
+
+    def piece(part: slice) -> pa.Table:
+        rows = whole.slice(part.start, part.stop - part.start).combine_chunks()
+        text = rows["text"].combine_chunks()
+        return rows.set_column(1, "text", text.dictionary_encode()) if encoded else rows
+
     for name in ("pieces.parquet", "pieces.csv"):
-        write_chunked_table(lambda part: whole.slice(part.start, part.stop - part.start), rows, tmp_path / name)
+        write_chunked_table(piece, rows, tmp_path / name)
     pq.write_table(whole, tmp_path / "whole.parquet", compression="zstd", row_group_size=6)
     write_table(whole, tmp_path / "whole.csv")
     for kind in ("parquet", "csv"):

@@ -102,8 +102,26 @@ def test_equal_distances_against_the_definition() -> None:
                     difference = np.abs(origin / origin.sum() - step.sum(axis=0) / step.sum()).sum() / 2
                     wanted, trips = wanted + origin.sum() * difference, trips + origin.sum()
         step, origin, tile = np.nonzero(held)
-        found = mean_variation(step, step * origins + origin, tile, held[step, origin, tile])
+        rows = step, step * origins + origin, tile, held[step, origin, tile].astype(np.int64)
+        found = mean_variation(*rows, np.arange(tiles + 1), np.arange(tiles))
         assert found == pytest.approx(wanted / trips if trips else 0.0)
+
+
+def test_many_rows_are_summed_as_few_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows to areas of several tiles, some of which overlap or have none, by compiled code and by numpy."""
+    rng = np.random.default_rng(5)
+    for _ in range(tries(60)):
+        n, areas, tiles = int(rng.integers(0, 40)), 6, 5
+        chosen = rng.random((areas, tiles)) < 0.4
+        offsets = np.append(0, np.cumsum(chosen.sum(axis=1)))
+        step, origin = np.sort(rng.integers(0, 3, n)), rng.integers(0, 3, n)
+        group = np.sort(step * 3 + origin)
+        rows = group // 3, group, rng.integers(0, areas, n), rng.integers(0, 3, n)
+        means = []
+        for few in (1 << 20, -1):
+            monkeypatch.setattr("crowdveil.measures.od.closeness.FEW", few)
+            means.append(mean_variation(*rows, offsets, np.nonzero(chosen)[1]))
+        assert means[1] == pytest.approx(means[0], abs=1e-12)
 
 
 def least_work(p: Floats, q: Floats, apart: Floats) -> float:

@@ -221,6 +221,34 @@ def test_the_same_release_gives_the_same_report(
     assert not [p.name for p in releases[kind].iterdir() if p.name.startswith(".")]
 
 
+def test_parts_made_side_by_side_are_the_same(releases: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(html, "MANY", 0)
+    monkeypatch.setattr("crowdveil.measures.od.closeness.FEW", 0)
+    for kind in KINDS:
+        before = _text(releases[kind])
+        crowdveil.write_report(releases[kind])
+        assert _text(releases[kind]) == before
+
+
+@given(
+    st.lists(st.tuples(*[st.integers(0, 3)] * 3, st.integers(1, 9)), max_size=20),
+    st.integers(4, 40),
+    st.integers(1, 12),
+)
+def test_equal_rows_are_summed_and_the_largest_are_kept(
+    rows: list[tuple[int, int, int, int]], areas: int, most: int
+) -> None:
+    columns = np.array(rows, np.int64).reshape(-1, 4).T
+    step, origin, destination, volume = flow_picture._sum_equal(*columns, areas)
+    sums: dict[tuple[int, ...], int] = {}
+    for *key, amount in rows:
+        sums[tuple(key)] = sums.get(tuple(key), 0) + amount
+    found = zip(zip(step.tolist(), origin.tolist(), destination.tolist(), strict=True), volume.tolist(), strict=True)
+    assert list(found) == sorted(sums.items())
+    kept = sorted(sorted(range(len(volume)), key=lambda i: (-volume[i], i))[:most])
+    assert flow_picture._largest(volume, most).tolist() == kept
+
+
 def test_it_can_be_made_from_the_release_alone() -> None:
     """The only function that writes the report takes no original data."""
     assert list(inspect.signature(html.public_report).parameters) == ["written", "manifest"]

@@ -48,8 +48,8 @@ def write_release(
 
 
 def flow_table(release: FlowRelease, table_format: TableFormat) -> Callable[[slice], pa.Table]:
-    """Return a function that makes the flow table of a slice of rows."""
-    return release.chunks(_step_times(release, table_format))
+    """Return a function that makes the flow table of a slice of rows; for Parquet, text in dictionaries."""
+    return release.chunks(_step_times(release, table_format), encoded=table_format == "parquet")
 
 
 def step_table(release: FlowRelease, table_format: TableFormat) -> pa.Table:

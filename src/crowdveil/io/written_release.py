@@ -240,6 +240,17 @@ class WrittenRelease:
         """Tile numbers of each area."""
         return [np.array([self._tile_number[t] for t in f["properties"]["tiles"]], np.int64) for f in self.features]
 
+    @cached_property
+    def area_sizes(self) -> Ints:
+        """Number of tiles of each area."""
+        return np.array([len(tiles) for tiles in self.area_tiles], np.int64)
+
+    @property
+    def tiles_by_area(self) -> tuple[Ints, Ints]:
+        """The tile numbers of all areas, one area after the other: the offset of each, and the tiles."""
+        none = np.zeros(1, np.int64)
+        return np.concatenate([none, np.cumsum(self.area_sizes)]), np.concatenate([none[:0], *self.area_tiles])
+
     @property
     def area_centers(self) -> list[tuple[float, float]]:
         """Longitude and latitude of the center of each area."""

@@ -110,7 +110,7 @@ def _guessed_destination(written: WrittenRelease, *, tiles_only: bool) -> float 
         return None
     *_, step = written.row_spans()
     destination, areas = written.area_numbers("destination_area"), max(len(written.features), 1)
-    sizes = np.array([len(tiles) for tiles in written.area_tiles], np.int64)
+    sizes = written.area_sizes
     counted = volume if not tiles_only else np.where(sizes[destination] == 1, volume, 0)
     pair, pairs = ranks(step * areas + destination)
     trips, most = np.bincount(pair, counted, pairs), np.zeros(int(step.max()) + 1)

@@ -117,7 +117,7 @@ def _charts(written: WrittenRelease, manifest: dict[str, Any], tz: str) -> list[
         text = f"Half of the flows have {half:,} {counts} or more; minimum {least:,}, maximum {most:,}."
         svg = svg_figures.bars(values, labels, "Distribution of group sizes", f"{counts} per flow", "flows")
         made.append(Figure("Group sizes", svg, text, []))
-    sizes = np.array([len(t) for t in written.area_tiles], np.int64)
+    sizes = written.area_sizes
     if len(written.data):
         origins, destinations = (written.area_numbers(column) for column in ("origin_area", "destination_area"))
         ends = np.bincount(origins, minlength=len(sizes)) + np.bincount(destinations, minlength=len(sizes))

@@ -134,8 +134,6 @@ def released(written: WrittenRelease, tz: str) -> tuple[FlowPicture, TileValues]
     """Return a written release as drawn, and its values of tiles."""
     features = written.features
     properties = [feature["properties"] for feature in features]
-    tiles = written.area_tiles
-    offsets = np.cumsum([0, *(len(t) for t in tiles)])
     origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
     volume = written.column("volume")
     if written.has_intervals:
@@ -148,7 +146,7 @@ def released(written: WrittenRelease, tz: str) -> tuple[FlowPicture, TileValues]
         np.array([p.get("area_km2") if p.get("area_km2") is not None else np.nan for p in properties], np.float64),
         np.array([p.get("lon", np.nan) for p in properties], np.float64),
         np.array([p.get("lat", np.nan) for p in properties], np.float64),
-        offsets, np.concatenate([np.zeros(0, np.int64), *tiles]), Rings.of_geometries([]),
+        *written.tiles_by_area, Rings.of_geometries([]),
         [], step, origin, destination, volume, ids=[str(p["area"]) for p in properties],
     )  # fmt: skip
     values = TileValues(*picture.by_tile(), _occurrence(picture, len(t)))
@@ -245,18 +243,26 @@ def _largest(values: Ints, most: int) -> Ints:
     """Return the indices of the `most` largest values, ascending; ties by index."""
     if len(values) <= most:
         return np.arange(len(values))
-    return np.sort(np.argsort(-values, kind="stable")[:most])
+    least = np.partition(values, -most)[-most]
+    chosen = values > least
+    chosen[np.flatnonzero(values == least)[: most - np.count_nonzero(chosen)]] = True
+    return np.flatnonzero(chosen)
 
 
 def _sum_equal(step: Ints, origin: Ints, destination: Ints, volume: Ints, areas: int) -> tuple[Ints, Ints, Ints, Ints]:
     """Sum the rows of equal step, origin and destination."""
-    key = (step * areas + origin) * areas + destination
-    order = np.argsort(key)
-    key = key[order]
-    first = np.flatnonzero(np.diff(key, prepend=-1))
-    sums = np.add.reduceat(volume[order], first) if len(first) else volume[:0]
-    step, pair = np.divmod(key[first], areas * areas)
-    return step, pair // areas, pair % areas, sums
+    pairs, pair = _numbered(origin * areas + destination, areas * areas)
+    cells, cell = _numbered(step * len(pairs) + pair, (int(step.max(initial=-1)) + 1) * len(pairs))
+    step, pair = np.divmod(cells, max(len(pairs), 1))
+    sums = np.bincount(cell, volume, len(cells)).astype(np.int64)
+    return step, pairs[pair] // areas, pairs[pair] % areas, sums
+
+
+def _numbered(values: Ints, below: int) -> tuple[Ints, Ints]:
+    """Return the distinct values, rising, and the rank of each value; where few are possible, without sorting."""
+    if below <= 4 * len(values):
+        return distinct(values, below)
+    return np.unique(values, return_inverse=True)
 
 
 def _label_steps(t: Ints, step: Ints, tz: str) -> tuple[list[str], Ints, str]:

@@ -16,16 +16,19 @@ from html import unescape
 from importlib.resources import files
 from typing import Any
 
+from crowdveil.io.parallel import run_parallel
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.report.attack_table import attack_rows
-from crowdveil.report.first_page import build_first_page
+from crowdveil.report.attack_table import AttackRow, attack_rows
+from crowdveil.report.first_page import FirstPage, build_first_page
 from crowdveil.report.first_page_html import first_page_html
 from crowdveil.report.markup import escape
 from crowdveil.report.page_html import PageContent, page_html
 from crowdveil.report.page_model import PageModel, PrivateContext
-from crowdveil.report.questions import answers
+from crowdveil.report.questions import Answer, answers
 
 REPORT_FILE = "report.html"
+MANY = 1_000_000
+"""Published flows from which parts of a report are made on several threads."""
 _PAGE = "crowdveil.report.page"
 _CONFIDENTIAL = "Confidential, do not publish: this report shows the original data"
 
@@ -55,11 +58,10 @@ def _page_model(written: WrittenRelease, manifest: dict[str, Any], private: Priv
 
 
 def _page(written: WrittenRelease, manifest: dict[str, Any], private: PrivateContext | None) -> str:
-    page = _page_model(written, manifest, private)
     script, style = asset("report.js"), asset("report.css")
     attacks = attack_rows(written, manifest)
-    first = build_first_page(written, manifest, attacks, private)
-    content = PageContent(page, manifest, attacks, answers(written, manifest, page.equal), private)
+    page, first, found = _parts(written, manifest, attacks, private)
+    content = PageContent(page, manifest, attacks, found, private)
     title = f"{'CONFIDENTIAL – ' if private else ''}{first.title}: report of a release"
     mark = f'<p class="mark" role="note">{_CONFIDENTIAL}</p>\n' if private else ""
     return f"""<!doctype html>
@@ -81,6 +83,23 @@ def _page(written: WrittenRelease, manifest: dict[str, Any], private: PrivateCon
 <script>{script}</script>
 </body>
 </html>"""
+
+
+def _parts(
+    written: WrittenRelease, manifest: dict[str, Any], attacks: list[AttackRow], private: PrivateContext | None
+) -> tuple[PageModel, FirstPage, list[Answer]]:
+    """Return the maps and tables, the first page and the answers to the regulators; of many flows side by side."""
+
+    def first() -> FirstPage:
+        return build_first_page(written, manifest, attacks, private)
+
+    if len(written.data) > MANY and written.is_flows:
+        page, found, summary = run_parallel(
+            lambda: _page_model(written, manifest, private), lambda: answers(written, manifest, None), first
+        )
+        return page, summary, found
+    page = _page_model(written, manifest, private)
+    return page, first(), answers(written, manifest, page.equal)
 
 
 def _policy(script: str, style: str) -> str:

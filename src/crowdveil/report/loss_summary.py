@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.io.written_release import WrittenRelease
+from crowdveil.model.arrays import Floats
 from crowdveil.report.attack_table import percent
 from crowdveil.report.interval_charts import mean_hours
 
@@ -29,18 +30,21 @@ def losses(written: WrittenRelease, manifest: Mapping[str, Any]) -> list[Loss]:
 
 
 def _of_flows(written: WrittenRelease, manifest: Mapping[str, Any]) -> list[Loss]:
-    volume = np.maximum(written.column("volume"), 0).astype(np.float64)
-    sizes = np.array([len(tiles) for tiles in written.area_tiles], np.float64)
-    ends = [written.area_numbers(column) for column in ("origin_area", "destination_area")]
+    volume = np.maximum(written.column("volume"), 0)
+    sizes = written.area_sizes
+    origin, destination = (written.area_numbers(column) for column in ("origin_area", "destination_area"))
+    ends = [np.bincount(end, volume, len(sizes)) for end in (origin, destination)]
+    both = np.asarray(ends[0] + ends[1], np.float64)
     trips = max(float(volume.sum()), 1.0)
-    mean = sum(float(np.sum(volume * sizes[end])) for end in ends) / (2 * trips)
-    exact = 100 * float(volume[(sizes[ends[0]] == 1) & (sizes[ends[1]] == 1)].sum()) / trips
+    mean = float(both @ sizes) / (2 * trips)
+    single = sizes == 1
+    exact = 100 * float(volume[single[origin] & single[destination]].sum()) / trips
     return [
         _suppressed_trips(manifest),
         Loss(
             f"{mean:,.1f} zones",
             "An origin or destination of a published trip is known as an area of this many zones on average"
-            f"{_extent(written, ends, volume)}; in the data it was 1 zone.{_length(written)}",
+            f"{_extent(written, both)}; in the data it was 1 zone.{_length(written)}",
         ),
         Loss(percent(exact), "Of the published trips, this share keeps both its zone of origin and its zone of destination."),
     ]  # fmt: skip
@@ -54,9 +58,11 @@ def _suppressed_trips(manifest: Mapping[str, Any]) -> Loss:
     return Loss(percent(share), "Of all trips in the data, this share is suppressed: it is in no published flow.")
 
 
-def _extent(written: WrittenRelease, ends: list[Any], volume: Any) -> str:
+def _extent(written: WrittenRelease, trips: Floats) -> str:
+    """Return the mean size of areas over the trips that leave or reach each, where it is known."""
     km2 = np.array([f["properties"].get("area_km2") or np.nan for f in written.features], np.float64)
-    mean = sum(float(np.sum(volume * km2[end])) for end in ends) / (2 * max(float(volume.sum()), 1.0))
+    used = trips > 0
+    mean = float(trips[used] @ km2[used]) / max(float(trips.sum()), 1.0)
     return f", {mean:,.3g} km²" if np.isfinite(mean) else ""
 
 

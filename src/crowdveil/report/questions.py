@@ -16,7 +16,7 @@ from crowdveil.attacks.od.homogeneity import AREA, TILE, KnownEnds
 from crowdveil.errors import counted
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.measures.od.closeness import mean_variation
-from crowdveil.model.arrays import Ints, take_slices
+from crowdveil.model.arrays import Ints
 
 NOISY = "differential-privacy"
 
@@ -122,7 +122,7 @@ def _inference(written: WrittenRelease, noise: dict[str, Any] | None) -> list[st
     when = "interval" if written.has_intervals else "time step"
     origin, volume = written.area_numbers("origin_area"), np.maximum(written.column("volume"), 0)
     destination = written.area_numbers("destination_area")
-    sizes = np.array([len(tiles) for tiles in written.area_tiles], np.int64)
+    sizes = written.area_sizes
     group, _ = ranks(step * max(len(written.features), 1) + origin)
     known, largest = KnownEnds.of(group, destination, sizes, volume), np.zeros(int(group.max()) + 1, np.int64)
     np.maximum.at(largest, group, volume)
@@ -140,11 +140,7 @@ def _inference(written: WrittenRelease, noise: dict[str, Any] | None) -> list[st
         f"A destination area has {sized:,.1f} tiles on average over trips.",
     ]
     if float(np.sum(sizes[destination])) <= MAX_ENTRIES:
-        entries, offsets = take_slices(_tile_offsets(sizes), destination)
-        spread = np.repeat(volume / np.maximum(sizes[destination], 1), np.diff(offsets))
-        tiles = np.concatenate([np.zeros(0, np.int64), *written.area_tiles])[entries]
-        rows = np.repeat(np.arange(len(destination)), np.diff(offsets))
-        far = mean_variation(step[rows], group[rows], tiles, spread)
+        far = mean_variation(*_in_order(step, group, destination, volume), *written.tiles_by_area)
         lines.append(
             f"The destinations of an origin differ from those of all trips of the {when} by {far:.2f} on average over trips "
             "(t-closeness with equal distances: 0 the same tiles, 1 no tile in common). No method guarantees it."
@@ -154,13 +150,16 @@ def _inference(written: WrittenRelease, noise: dict[str, Any] | None) -> list[st
     return lines
 
 
-MAX_ENTRIES = 20_000_000
+MAX_ENTRIES = 100_000_000
 """Tiles of the destinations of all rows up to which t-closeness is computed for a report."""
 
 
-def _tile_offsets(sizes: Ints) -> Ints:
-    """Return the offsets of the tiles of areas, from their numbers."""
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+def _in_order(step: Ints, group: Ints, destination: Ints, volume: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return rows sorted by step and group; those of our own files already are."""
+    if np.all((step[1:] > step[:-1]) | ((step[1:] == step[:-1]) & (group[1:] >= group[:-1]))):
+        return step, group, destination, volume
+    order = np.lexsort((group, step))
+    return step[order], group[order], destination[order], volume[order]
 
 
 def _of_trajectories(

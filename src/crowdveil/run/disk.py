@@ -23,7 +23,7 @@ from crowdveil.io.geojson import write_features
 from crowdveil.io.memory import return_unused
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_writer import area_features
-from crowdveil.io.tables import CHUNK_ROWS, COMPRESSION, write_table
+from crowdveil.io.tables import CHUNK_ROWS, open_parquet, write_table
 from crowdveil.io.time_windows import TimeUnits
 from crowdveil.io.written_release import AREAS_FILE, read_features, read_release
 from crowdveil.model.arrays import Ints
@@ -224,7 +224,7 @@ def _write_rows(tables: Iterator[pa.Table], schema: pa.Schema, path: Path) -> No
     if first is None:
         write_table(held, path)
         return
-    with pq.ParquetWriter(path, schema, compression=COMPRESSION) as writer:
+    with open_parquet(path, schema) as writer:
         for table in chain([first], tables, [None]):
             held = held if table is None else pa.concat_tables([held, table])
             while len(held) >= CHUNK_ROWS or (table is None and len(held)):

@@ -29,7 +29,7 @@ from crowdveil.attacks.adversary_view import ranks
 from crowdveil.attacks.base import Attack, Exposure, FlowAttackParams
 from crowdveil.attacks.od.published import Published
 from crowdveil.errors import counted
-from crowdveil.model.arrays import Indices, Ints, Mask
+from crowdveil.model.arrays import Indices, Ints, Mask, sorted_distinct
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 
@@ -118,13 +118,7 @@ def _known_ends(published: Published, area: Indices, end: Indices) -> KnownEnds:
 
 def _different(number: Ints, area: Indices | Ints, areas: int) -> Ints:
     """Count the distinct areas of each group of rows."""
-    from crowdveil.kernels.ordering import rows_by_two
-
-    groups = int(number.max(initial=-1)) + 1
-    order = rows_by_two(number, area.astype(np.int64), groups, areas)
-    group, end = number[order], area[order]
-    new = (np.diff(group, prepend=-1) != 0) | (np.diff(end, prepend=-1) != 0)
-    return np.bincount(group[new], minlength=groups)
+    return np.bincount(sorted_distinct(number * areas + area) // areas, minlength=int(number.max(initial=-1)) + 1)
 
 
 def _percent(part: float, whole: float) -> float | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from crowdveil.kernels.ordering import FEW
 from crowdveil.measures.base import Measure, ratio
 from crowdveil.measures.od.comparison import OdComparison
-from crowdveil.model.arrays import Floats, Ints, take_slices
+from crowdveil.model.arrays import Floats, Ints, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.trees import kd
@@ -46,23 +47,36 @@ def tree_distances(tree: Hierarchy, shares: Floats, of_all: Floats) -> Floats:
     return distances
 
 
-def mean_variation(step: Ints, origin: Ints, tile: Ints, volume: Floats) -> float:
+def mean_variation(step: Ints, origin: Ints, destination: Ints, volume: Ints, offsets: Ints, tiles: Ints) -> float:
     """Return the mean over trips of the distance between an origin's destinations and all of its step, with tiles equally far.
 
-    With equal distances the earth mover's distance is half the sum of differences (Li et al. 2007). A row of the input is the
-    volume that goes from an origin (numbered over all steps) to a tile.
+    With equal distances the earth mover's distance is half the sum of differences (Li et al. 2007). Rows are sorted by step and
+    origin; origins are numbered over all steps. The volume of a row is spread evenly over the tiles of its destination, which
+    are tiles[offsets[d]:offsets[d + 1]].
     """
+    if len(volume) > FEW:
+        from crowdveil.kernels.od.destination_shares import distance_sums
+
+        far, trips = distance_sums(step, origin, destination, volume, offsets, tiles, int(tiles.max(initial=-1)) + 1)
+        return far / trips if trips else 0.0
+    entries, rows = take_slices(offsets, destination)
+    row = row_slices(rows)
+    return _variation_of_tiles(step[row], origin[row], tiles[entries], volume[row] / np.diff(rows)[row])
+
+
+def _variation_of_tiles(step: Ints, origin: Ints, tile: Ints, volume: Floats) -> float:
+    """Return the mean distance, where a row is what goes from an origin to a tile."""
     if not len(volume) or not volume.sum():
         return 0.0
-    tiles = int(tile.max()) + 1
-    key, number = np.unique(origin * tiles + tile, return_inverse=True)
+    count = int(tile.max()) + 1
+    key, number = np.unique(origin * count + tile, return_inverse=True)
     held = np.bincount(number, volume)
-    of, to = key // tiles, key % tiles
+    of, to = key // count, key % count
     step_of = np.zeros(int(origin.max()) + 1, np.int64)
     step_of[origin] = step
     trips = np.bincount(of, held)
-    all_key, place = np.unique(step_of[of] * tiles + to, return_inverse=True)
-    of_all = np.bincount(place, held) / np.bincount(all_key // tiles, np.bincount(place, held))[all_key // tiles]
+    all_key, place = np.unique(step_of[of] * count + to, return_inverse=True)
+    of_all = np.bincount(place, held) / np.bincount(all_key // count, np.bincount(place, held))[all_key // count]
     own, whole = held / np.maximum(trips[of], 1e-300), of_all[place]
     # Tiles that an origin has no trips to differ by their whole share.
     distance = (np.bincount(of, np.abs(own - whole) - whole) + 1) / 2
