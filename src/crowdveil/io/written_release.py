@@ -74,6 +74,8 @@ class WrittenRelease:
     steps_table: pa.Table | None
     features: list[dict[str, Any]]
     _lock: Any = field(default_factory=RLock, init=False, repr=False, compare=False)
+    _cache: dict[str, tuple[Any, list[Any]]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """A lock and, once it is known, the value, by key."""
 
     @property
     def is_flows(self) -> bool:
@@ -181,16 +183,14 @@ class WrittenRelease:
         given = values.is_valid().to_numpy(zero_copy_only=False)
         return values.fill_null(0).to_numpy(zero_copy_only=False), given
 
-    @cached_property
-    def _cache(self) -> dict[str, Any]:
-        return {}
-
     def cached(self, key: str, compute: Callable[[], Any]) -> Any:
-        """Return a value that several checkers need, computed once; parallel checkers wait for it."""
+        """Return a value that several checkers need, computed once; parallel checkers wait for it, but not for other values."""
         with self._lock:
-            if key not in self._cache:
-                self._cache[key] = compute()
-            return self._cache[key]
+            lock, found = self._cache.setdefault(key, (RLock(), []))
+        with lock:
+            if not found:
+                found.append(compute())
+            return found[0]
 
     def number_points(self, original: Trajectories) -> tuple[Indices | Ints, Indices | Ints]:
         """Return a number for each written and each original point, equal for points of one location and time."""

@@ -131,7 +131,12 @@ class TileValues:
 
 
 def released(written: WrittenRelease, tz: str) -> tuple[FlowPicture, TileValues]:
-    """Return a written release as drawn, and its values of tiles."""
+    """Return a written release as drawn, and its values of tiles; made once for a release."""
+    drawn: tuple[FlowPicture, TileValues] = written.cached(f"picture, {tz}", lambda: _released(written, tz))
+    return drawn
+
+
+def _released(written: WrittenRelease, tz: str) -> tuple[FlowPicture, TileValues]:
     features = written.features
     properties = [feature["properties"] for feature in features]
     origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")

@@ -23,12 +23,10 @@ from crowdveil.report.first_page import FirstPage, build_first_page
 from crowdveil.report.first_page_html import first_page_html
 from crowdveil.report.markup import escape
 from crowdveil.report.page_html import PageContent, page_html
-from crowdveil.report.page_model import PageModel, PrivateContext
+from crowdveil.report.page_model import MANY, PageModel, PrivateContext
 from crowdveil.report.questions import Answer, answers
 
 REPORT_FILE = "report.html"
-MANY = 1_000_000
-"""Published flows from which parts of a report are made on several threads."""
 _PAGE = "crowdveil.report.page"
 _CONFIDENTIAL = "Confidential, do not publish: this report shows the original data"
 

@@ -7,6 +7,9 @@ from typing import Any
 
 from crowdveil.model.arrays import Floats, Ints
 
+MANY = 1_000_000
+"""Published flows from which parts of a report are made on several threads, and while the files are verified."""
+
 
 @dataclass(frozen=True, eq=False)
 class PrivateContext:

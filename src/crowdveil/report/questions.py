@@ -116,34 +116,67 @@ def several_releases(manifest: dict[str, Any]) -> str:
     )
 
 
-def _inference(written: WrittenRelease, noise: dict[str, Any] | None) -> list[str]:
-    """Return what an adversary who knows origin and time step of a trip learns about its destination."""
+@dataclass(frozen=True)
+class DestinationFigures:
+    """What origin and time step of a trip say about its destination.
+
+    Attributes
+    ----------
+    area, tile
+        The share of trips whose destination is known as one area, and as one tile.
+    guessed
+        The share of trips to the most frequent destination area of their origin.
+    sized
+        Tiles of a destination area, on average over trips.
+    far
+        The mean distance of an origin's destinations from those of all trips; None where there are too many to compare.
+    """
+
+    area: float
+    tile: float
+    guessed: float
+    sized: float
+    far: float | None
+
+
+def destination_figures(written: WrittenRelease) -> DestinationFigures:
+    """Return what origin and time step of trips say about their destination, computed once for a release."""
+    figures: DestinationFigures = written.cached("destination figures", lambda: _destination_figures(written))
+    return figures
+
+
+def _destination_figures(written: WrittenRelease) -> DestinationFigures:
     *_, step = written.row_spans()
-    when = "interval" if written.has_intervals else "time step"
     origin, volume = written.area_numbers("origin_area"), np.maximum(written.column("volume"), 0)
-    destination = written.area_numbers("destination_area")
-    sizes = written.area_sizes
-    group, _ = ranks(step * max(len(written.features), 1) + origin)
-    known, largest = KnownEnds.of(group, destination, sizes, volume), np.zeros(int(group.max()) + 1, np.int64)
+    destination, sizes = written.area_numbers("destination_area"), written.area_sizes
+    group, groups = ranks(step * max(len(written.features), 1) + origin)
+    known, largest = KnownEnds.of(group, destination, sizes, volume), np.zeros(groups, np.int64)
     np.maximum.at(largest, group, volume)
     trips = max(float(volume.sum()), 1.0)
-    area, tile, guessed = (
-        _percent(float(part.sum()) / trips) for part in (known.volume[known.area], known.volume[known.tile], largest)
-    )
-    sized = float(np.sum(volume * sizes[destination])) / trips
-    lines = [
-        f"Background knowledge: the adversary knows origin area and {when} of a trip, and that it is in the file.",
-        f"Destination area revealed ({AREA}): {area} of the trips. All published flows of their origin and {when} have one "
-        "destination area.",
-        f"Destination tile revealed ({TILE}): {tile} of the trips. That area is a single tile, the smallest unit of the map.",
-        f"Guessing the most frequent destination area is correct for {guessed} of the trips.",
-        f"A destination area has {sized:,.1f} tiles on average over trips.",
-    ]
+    far = None
     if float(np.sum(sizes[destination])) <= MAX_ENTRIES:
         far = mean_variation(*_in_order(step, group, destination, volume), *written.tiles_by_area)
+    parts = known.volume[known.area], known.volume[known.tile], largest, volume * sizes[destination]
+    area, tile, guessed, sized = (float(part.sum()) / trips for part in parts)
+    return DestinationFigures(area, tile, guessed, sized, far)
+
+
+def _inference(written: WrittenRelease, noise: dict[str, Any] | None) -> list[str]:
+    """Return what an adversary who knows origin and time step of a trip learns about its destination."""
+    when, figures = "interval" if written.has_intervals else "time step", destination_figures(written)
+    lines = [
+        f"Background knowledge: the adversary knows origin area and {when} of a trip, and that it is in the file.",
+        f"Destination area revealed ({AREA}): {_percent(figures.area)} of the trips. All published flows of their origin and "
+        f"{when} have one destination area.",
+        f"Destination tile revealed ({TILE}): {_percent(figures.tile)} of the trips. That area is a single tile, the smallest "
+        "unit of the map.",
+        f"Guessing the most frequent destination area is correct for {_percent(figures.guessed)} of the trips.",
+        f"A destination area has {figures.sized:,.1f} tiles on average over trips.",
+    ]
+    if figures.far is not None:
         lines.append(
-            f"The destinations of an origin differ from those of all trips of the {when} by {far:.2f} on average over trips "
-            "(t-closeness with equal distances: 0 the same tiles, 1 no tile in common). No method guarantees it."
+            f"The destinations of an origin differ from those of all trips of the {when} by {figures.far:.2f} on average over "
+            "trips (t-closeness with equal distances: 0 the same tiles, 1 no tile in common). No method guarantees it."
         )
     if noise is not None:
         lines.append("These are shares of noisy volumes, not of real trips.")
