@@ -10,7 +10,7 @@ from crowdveil.model.release import Release
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
-from crowdveil.report.cost_summary import TrajectoryCost, cost_lines, cost_numbers
+from crowdveil.report.cost_summary import TrajectoryCost, cost_lines, cost_of
 
 
 def _release(method: Method, data: Flows) -> Release:
@@ -22,12 +22,12 @@ def test_costs_of_flows() -> None:
     rows = (np.array(c, np.int64) for c in ([0, 0, 3600], [0, 1, 0], [1, 0, 1], [90, 9, 1]))
     data = Flows.from_rows(zones, *rows, step_s=3600)
     release = _release(find_method("suppression"), data)
-    assert cost_lines(data, release) == [
+    assert cost_lines(data, release, cost_of(data, release)) == [
         "trips published        90 of 100 (90.0 %)",
         "flows published        1 of 3 (33.3 %)",
         "time steps with flows  1 of 2",
     ]
-    assert cost_numbers(data, release, 10) == {
+    assert cost_of(data, release).numbers(10) == {
         "published_flows": 1,
         "published_volume": 90,
         "suppressed_volume_percent": 10,
@@ -37,7 +37,7 @@ def test_costs_of_flows() -> None:
 
 def test_kinds_must_fit() -> None:
     with pytest.raises(TypeError):
-        cost_lines("data", "release")  # type: ignore[arg-type]
+        cost_of("data", "release")  # type: ignore[arg-type]
 
 
 def test_costs_of_trajectories_name_what_they_count() -> None:

@@ -123,7 +123,7 @@ class TrajectoryCost:
         }
 
 
-def _cost(data: Flows | Trajectories, release: Release) -> FlowCost | TrajectoryCost:
+def cost_of(data: Flows | Trajectories, release: Release) -> FlowCost | TrajectoryCost:
     """Return the cost of a release of the data."""
     if isinstance(release, FlowRelease) and isinstance(data, Flows):
         return FlowCost.of(data, release)
@@ -132,17 +132,12 @@ def _cost(data: Flows | Trajectories, release: Release) -> FlowCost | Trajectory
     raise TypeError("release and original must be of one kind")
 
 
-def cost_lines(data: Flows | Trajectories, release: Release) -> list[str]:
+def cost_lines(data: Flows | Trajectories, release: Release, cost: FlowCost | TrajectoryCost) -> list[str]:
     """Return lines for the operator. They hold exact totals and are confidential."""
-    lines = _cost(data, release).lines()
+    lines = cost.lines()
     if isinstance(release, TrajectoryRelease) and isinstance(data, Trajectories):
         lines.append(f"distinct locations     {_count_locations(release):,} of {_count_locations(data):,}")
     return lines
-
-
-def cost_numbers(data: Flows | Trajectories, release: Release, k: int | None) -> dict[str, Any]:
-    """Return the cost for the manifest. Shares are rounded: an exact suppressed total may reveal a person."""
-    return _cost(data, release).numbers(k)
 
 
 def _count_locations(data: Trajectories | TrajectoryRelease) -> int:

@@ -16,7 +16,7 @@ from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.report.cost_summary import cost_lines
+from crowdveil.report.cost_summary import cost_lines, cost_of
 from crowdveil.report.measurement import measured
 from crowdveil.report.page_model import PrivateContext
 
@@ -28,10 +28,15 @@ def build_private_context(data: Flows | Trajectories, release: Release | None, g
     """
     source = _source(data, given)
     if isinstance(data, Flows) and isinstance(release, FlowRelease):
-        cost, lost = cost_lines(data, release), _lost(data, release)
+        cost, lost = cost_lines(data, release, cost_of(data, release)), _lost(data, release)
         return PrivateContext(data, cost, _measures(data, release), lost=lost, source=source)
     if isinstance(data, Trajectories) and isinstance(release, TrajectoryRelease):
-        return PrivateContext(data, cost_lines(data, release), displaced_m=_displaced(data, release), source=source)
+        return PrivateContext(
+            data,
+            cost_lines(data, release, cost_of(data, release)),
+            displaced_m=_displaced(data, release),
+            source=source,
+        )
     return PrivateContext(data, source=source)
 
 

@@ -29,7 +29,7 @@ from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
 from crowdveil.reading import read
-from crowdveil.report.cost_summary import cost_lines, cost_numbers
+from crowdveil.report.cost_summary import cost_lines, cost_of
 from crowdveil.report.page_model import MANY
 from crowdveil.run.backend import Backend, FileEntries, Findings, Guarantees, LedgerAudit, RunSpec, Solution
 from crowdveil.run.manifest import file_entry, write_manifest
@@ -106,14 +106,15 @@ class LocalBackend(Backend):
             notes.append(f"{method.name} does all time steps in one go, so nothing was kept to resume from.")
         if isinstance(data, Trajectories):
             self.keep_pairing(data, self._source)
+        cost = cost_of(data, self.release)
         lines = [
             *repair_lines,
-            *cost_lines(data, self.release),
+            *cost_lines(data, self.release, cost),
             *measured_lines(self.release.facts),
             *continuity_lines(self.release.facts),
         ]
         k = getattr(self.spec.params, "k", None)
-        numbers = cost_numbers(data, self.release, k)
+        numbers = cost.numbers(k)
         distortion = None
         if isinstance(data, Trajectories) and isinstance(self.release, TrajectoryRelease):
             distortion = measure_distortion(data, self.release, k)
