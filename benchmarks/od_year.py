@@ -1,4 +1,4 @@
-"""A year of hourly matrices like `nyc` (7,242 of about 3,000 flows), from a Parquet file of flows to a verified release.
+"""A year of hourly matrices like `nyc` (7,242 of about 3,000 flows), from a Parquet file to a verified release with report.
 
 `joint`, by time step and with intervals of time in windows of a day, and `atg-dual` (target volume 100, as published, and the
 best of the grid), each in a process of its own, with all checks against the original; also the seconds of each stage, by the
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from crowdveil.model.flows import Flows
 
 MATRICES, DISTINCT = 7242, 400
-STAGES = ("reading", "anonymizing", "writing", "verifying")
+STAGES = ("reading", "anonymizing", "writing", "verifying", "reporting")
 QUADTREE_MATRICES, QUADTREE_DISTINCT = 2616, 40
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "atg-dual": ("atg-dual", {"v_target": 100}),
@@ -77,7 +77,7 @@ def year(label: str, data: str, zones: str, rows_in: str = "memory") -> dict[str
     with tempfile.TemporaryDirectory() as folder:
         request = Request(
             method, data, Path(folder) / "out", {"k": 10, **parameters},
-            {"zones": zones, "step": "1h", "hierarchy": "ward"}, options={"attack": False, "report": False, "rows_in": rows_in},
+            {"zones": zones, "step": "1h", "hierarchy": "ward"}, options={"attack": False, "rows_in": rows_in},
         )  # fmt: skip
         result = run(request, stage=lambda _: begun.append((time.perf_counter(), time.process_time())))
         begun.append((time.perf_counter(), time.process_time()))

@@ -38,7 +38,8 @@ def write_release(
     else:
         files = {"data": data_name or f"trajectories.{table_format}"}
         points = partial(trajectory_table, release, table_format)
-        jobs.append(lambda: write_chunked_table(points, release.points, folder / files["data"]))
+        rising = ("timestamp", "published_id")
+        jobs.append(lambda: write_chunked_table(points, release.points, folder / files["data"], rising=rising))
     areas = release.areas
     if areas is not None:
         files["areas"] = AREAS_FILE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -59,10 +59,12 @@ def write_table(table: pa.Table, path: Path, *, as_input: bool = False) -> None:
         pq.write_table(table, path, compression=COMPRESSION)
 
 
-def write_chunked_table(chunk: Callable[[slice], pa.Table], rows: int, path: Path) -> None:
+def write_chunked_table(
+    chunk: Callable[[slice], pa.Table], rows: int, path: Path, *, rising: Sequence[str] = ()
+) -> None:
     """Write a table of `rows` rows; `chunk` returns the table of a slice. Parquet chunks are made while others are written.
 
-    Columns of text may be dictionaries; they are text in the file.
+    Columns of text may be dictionaries; they are text in the file. Those of `rising` numbers have none in Parquet.
     """
     check_ending(path)
     if path.suffix.lower() == ".csv" or rows == 0:
@@ -72,20 +74,21 @@ def write_chunked_table(chunk: Callable[[slice], pa.Table], rows: int, path: Pat
     bounds = range(0, rows, CHUNK_ROWS)
     chunks = run_ordered(partial(chunk, slice(low, min(low + CHUNK_ROWS, rows))) for low in bounds)
     first = next(chunks)
-    with open_parquet(path, first.schema) as writer:
+    with open_parquet(path, first.schema, rising=rising) as writer:
         for table in chain([first], chunks):
             writer.write_table(table)
 
 
-def open_parquet(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+def open_parquet(path: Path, schema: pa.Schema, *, rising: Sequence[str] = ()) -> pq.ParquetWriter:
     """Return what writes a Parquet file; columns that are dictionaries of text are read as text.
 
     Parquet holds the different values of a row group in the order of their appearance. Dictionaries in that order are written
-    to the same bytes in half the time.
+    to the same bytes in half the time. Numbers that rise, in columns of these names, are smaller without.
     """
     writer = pq.ParquetWriter(
-        path, schema, compression=COMPRESSION, store_schema=False, write_batch_size=_WRITTEN_AT_ONCE
-    )
+        path, schema, compression=COMPRESSION, store_schema=False, write_batch_size=_WRITTEN_AT_ONCE,
+        use_dictionary=[name for name in schema.names if name not in rising] if rising else True,
+    )  # fmt: skip
     writer.add_key_value_metadata({"ARROW:schema": b64encode(_with_text(schema).serialize())})
     return writer
 
