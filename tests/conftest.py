@@ -11,9 +11,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
+from _pytest.runner import runtestprotocol
 from examples import tries
 from hypothesis import HealthCheck, settings
 
@@ -52,8 +54,9 @@ def pytest_xdist_auto_num_workers() -> int:
     return 3 if there >= 7 << 30 else 2
 
 
-def _is_of_service(item: pytest.Item) -> bool:
-    return item.path.relative_to(PROJECT / "tests").parts[0] in SERVICES
+@cache
+def _is_of_service(path: Path) -> bool:
+    return path.relative_to(PROJECT / "tests").parts[0] in SERVICES
 
 
 @pytest.hookimpl(trylast=True)  # when those that are not wanted are gone
@@ -62,12 +65,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     The last of two or three workers begins before them; others take tests from the end of its queue when theirs is empty.
     """
-    items.sort(key=_is_of_service)
-    others = sum(not _is_of_service(item) for item in items)
+    items.sort(key=lambda item: _is_of_service(item.path))
+    others = sum(not _is_of_service(item.path) for item in items)
     place = min(len(items) * 3 // 4, others)
     items[place:] = items[others:] + items[place:others]
     gc.freeze()  # a million objects of modules and tests, which the collector would go through again and again
     gc.set_threshold(20_000, 20, 20)  # rarely: the collector took 3 % of the time
+
+
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Report of a test in a worker only what is counted or shown: to send and receive a report takes a millisecond.
+
+    Every test has three reports, of which those of its preparation and its end matter where they did not pass.
+    """
+    options = item.config.option
+    if not hasattr(item.config, "workerinput") or options.verbose > 0 or options.durations is not None:
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
 
 
 @pytest.fixture(scope="session")
