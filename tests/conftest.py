@@ -33,6 +33,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background of a shell, from which commands that tests interrupt would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Modules and tests are made once, and stay: to look for garbage among them takes a second.
+gc.disable()
+
 pytest_plugins = ("bad_input", "serving_fixtures", "spark_runs")
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -71,6 +74,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[place:] = items[others:] + items[place:others]
     gc.freeze()  # a million objects of modules and tests, which the collector would go through again and again
     gc.set_threshold(20_000, 20, 20)  # rarely: the collector took 3 % of the time
+    gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """Leave what there is to the system when the process ends."""
+    gc.freeze()
 
 
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
