@@ -104,6 +104,16 @@ def realdata() -> Path:
     return REAL_DATA
 
 
+@pytest.fixture(scope="module")
+def grouped_in_place() -> Iterator[None]:
+    """Let DuckDB group Parquet files of any size themselves, as it does large ones; for tests of how they are read."""
+    from crowdveil.io import duckdb_reader
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(duckdb_reader, "SMALL_FILE_ROWS", 0)
+        yield
+
+
 @dataclass(frozen=True)
 class Ran:
     """What a command came to."""
