@@ -11,9 +11,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
+from _pytest.runner import runtestprotocol
 from examples import tries
 from hypothesis import HealthCheck, settings
 
@@ -30,6 +32,9 @@ os.environ["CROWDVEIL_COMPILE_NOTE"] = "0"
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background of a shell, from which commands that tests interrupt would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Modules and tests are made once, and stay: to look for garbage among them takes a second.
+gc.disable()
 
 pytest_plugins = ("bad_input", "serving_fixtures", "spark_runs")
 
@@ -52,8 +57,9 @@ def pytest_xdist_auto_num_workers() -> int:
     return 3 if there >= 7 << 30 else 2
 
 
-def _is_of_service(item: pytest.Item) -> bool:
-    return item.path.relative_to(PROJECT / "tests").parts[0] in SERVICES
+@cache
+def _is_of_service(path: Path) -> bool:
+    return path.relative_to(PROJECT / "tests").parts[0] in SERVICES
 
 
 @pytest.hookimpl(trylast=True)  # when those that are not wanted are gone
@@ -62,12 +68,32 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     The last of two or three workers begins before them; others take tests from the end of its queue when theirs is empty.
     """
-    items.sort(key=_is_of_service)
-    others = sum(not _is_of_service(item) for item in items)
+    items.sort(key=lambda item: _is_of_service(item.path))
+    others = sum(not _is_of_service(item.path) for item in items)
     place = min(len(items) * 3 // 4, others)
     items[place:] = items[others:] + items[place:others]
     gc.freeze()  # a million objects of modules and tests, which the collector would go through again and again
     gc.set_threshold(20_000, 20, 20)  # rarely: the collector took 3 % of the time
+    gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """Leave what there is to the system when the process ends."""
+    gc.freeze()
+
+
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Report of a test in a worker only what is counted or shown: to send and receive a report takes a millisecond.
+
+    Every test has three reports, of which those of its preparation and its end matter where they did not pass.
+    """
+    options = item.config.option
+    if not hasattr(item.config, "workerinput") or options.verbose > 0 or options.durations is not None:
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
 
 
 @pytest.fixture(scope="session")
@@ -76,6 +102,16 @@ def realdata() -> Path:
     if not REAL_DATA.is_dir():
         pytest.skip(f"the public data sets are not at {REAL_DATA}")
     return REAL_DATA
+
+
+@pytest.fixture(scope="module")
+def grouped_in_place() -> Iterator[None]:
+    """Let DuckDB group Parquet files of any size themselves, as it does large ones; for tests of how they are read."""
+    from crowdveil.io import duckdb_reader
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(duckdb_reader, "SMALL_FILE_ROWS", 0)
+        yield
 
 
 @dataclass(frozen=True)

@@ -120,11 +120,12 @@ main()
 """
 HALF_GROUPED = """
 from crowdveil.cli.main import main
-from crowdveil.io import duckdb_groups
+from crowdveil.io import duckdb_groups, duckdb_reader
 def endless(*given):
     print("half way", flush=True)
     return "SELECT max(hash(range)) AS step, 'a' AS o, 'b' AS d, 1 AS trips, 0 AS bad FROM range(1000000000000)"
 duckdb_groups.group_sql = endless
+duckdb_reader.SMALL_FILE_ROWS = 0
 main()
 """
 

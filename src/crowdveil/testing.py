@@ -32,10 +32,10 @@ _BASE = 1_767_225_600  # 2026-01-01
 def zones(draw: st.DrawFn, min_tiles: int = 1, max_tiles: int = 12) -> Zones:
     """Draw zones with ids and centroids; several may have one position."""
     n = draw(st.integers(min_tiles, max_tiles))
-    lon = draw(st.lists(st.integers(0, 8), min_size=n, max_size=n))
-    lat = draw(st.lists(st.integers(0, 8), min_size=n, max_size=n))
+    place = st.integers(0, 9 * 9 - 1)  # one number for both coordinates: to draw numbers takes most of the time
+    lat, lon = np.divmod([draw(place) for _ in range(n)], 9)
     ids = [f"z{i}" for i in draw(st.permutations(range(n)))]
-    return Zones(np.array(ids, dtype=object), 2.0 + np.array(lon) / 100, 48.0 + np.array(lat) / 100, kind="centroids")
+    return Zones(np.array(ids, dtype=object), 2.0 + lon / 100, 48.0 + lat / 100, kind="centroids")
 
 
 @st.composite
@@ -43,10 +43,10 @@ def flows(draw: st.DrawFn, max_tiles: int = 6, max_steps: int = 3, empty: bool =
     """Draw flows of a few steps, with person ids or without; volumes are around the usual k."""
     tiles = draw(zones(max_tiles=max_tiles))
     n, with_people = len(tiles), draw(st.booleans())
-    cells = st.tuples(st.integers(0, max_steps - 1), st.integers(0, n - 1), st.integers(0, n - 1))
-    keys = sorted(draw(st.lists(cells, min_size=0 if empty else 1, max_size=24, unique=True)))
+    cell = st.integers(0, max_steps * n * n - 1)
+    keys = sorted(draw(st.lists(cell, min_size=0 if empty else 1, max_size=24, unique=True)))
     volume = draw(st.lists(st.integers(1, 25), min_size=len(keys), max_size=len(keys)))
-    step, origin, destination = (np.array([k[i] for k in keys], np.int64) for i in range(3))
+    step, origin, destination = np.unravel_index(np.array(keys, np.int64), (max_steps, n, n))
     columns = (_BASE + step * _HOUR, origin.astype(np.int32), destination.astype(np.int32), np.array(volume, np.int64))
     if not with_people:
         return Flows.from_rows(tiles, *columns, step_s=_HOUR)
@@ -67,12 +67,12 @@ def trajectories(draw: st.DrawFn, max_trajectories: int = 8, max_points: int = 8
     person = [draw(st.integers(0, max(0, m - 1))) for _ in range(m)]
     known = draw(st.booleans())
     people = sorted(set(person)) if known else list(range(m))
-    position = st.tuples(st.integers(0, 20), st.integers(0, 20))
-    points = [draw(position) for _ in range(sum(lengths))]
-    times = [sorted(draw(st.lists(st.integers(0, 900), min_size=n, max_size=n))) for n in lengths]
+    position, moment = st.integers(0, 21 * 21 - 1), st.integers(0, 900)
+    lat, lon = np.divmod(np.array([draw(position) for _ in range(sum(lengths))], np.int64), 21)
+    times = [sorted(draw(moment) for _ in range(n)) for n in lengths]
     return Trajectories(
-        lon=2.3 + np.array([p[0] for p in points], np.float64) / 500,
-        lat=48.8 + np.array([p[1] for p in points], np.float64) / 500,
+        lon=2.3 + lon / 500,
+        lat=48.8 + lat / 500,
         t=_BASE + np.array([t for row in times for t in row], np.int64),
         offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)]),
         ids=np.arange(1000, 1000 + m),
@@ -87,11 +87,11 @@ def paths(draw: st.DrawFn, min_paths: int = 1, max_paths: int = 8, max_points: i
     """Draw trajectories on a plane: few positions and times, so that many distances are equal; one-point ones, equal times."""
     n = draw(st.integers(min_paths, max_paths))
     lengths = draw(st.lists(st.integers(1, max_points), min_size=n, max_size=n))
-    coordinate, moment = st.integers(0, 4), st.integers(0, 6)
-    x, y = (draw(st.lists(coordinate, min_size=sum(lengths), max_size=sum(lengths))) for _ in range(2))
-    t = [when for size in lengths for when in sorted(draw(st.lists(moment, min_size=size, max_size=size)))]
+    position, moment = st.integers(0, 5 * 5 - 1), st.integers(0, 6)
+    y, x = np.divmod(np.array([draw(position) for _ in range(sum(lengths))], np.int64), 5)
+    t = [when for size in lengths for when in sorted(draw(moment) for _ in range(size))]
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
-    return Paths(np.array(x, np.float64), np.array(y, np.float64), np.array(t, np.float64), offsets)
+    return Paths(x.astype(np.float64), y.astype(np.float64), np.array(t, np.float64), offsets)
 
 
 @st.composite

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 from examples import slow_param
-from scipy.stats import poisson
 
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
@@ -76,6 +75,8 @@ def _chance(person: np.ndarray) -> float:
 
 def _by_luck(chance: float, n: int) -> float:
     """The largest share that the best of two thousand random orders comes to; more happens once in 500,000 times."""
+    from scipy.stats import poisson  # slow to import, and few processes run these tests
+
     return float(poisson.isf(1e-9, chance * (n - 1)) / (n - 1))
 
 

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
-from scipy.stats import entropy
 
 import crowdveil
 from crowdveil.attacks.trajectory.linked_aggregates import assign, entropy_gain, link_days, match_people
@@ -35,6 +34,8 @@ def test_equal_locations_first_is_a_best_assignment(first: list[Any], second: li
 
 
 def test_entropy_that_is_gained() -> None:
+    from scipy.stats import entropy  # slow to import
+
     rng = np.random.default_rng(0)
     first, second = (rng.dirichlet(np.ones(5), 4) * (rng.random((4, 5)) < 0.6) for _ in range(2))
     first, second = (side / np.maximum(side.sum(axis=1, keepdims=True), 1e-9) for side in (first, second))

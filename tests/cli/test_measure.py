@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,23 +21,30 @@ from crowdveil.io.written_release import read_release
 ZONES = "id,lon,lat\n1,2.0,48.0\n2,2.1,48.0\n3,2.2,48.1\n"
 
 
-@pytest.fixture
-def made(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Trips of two hours between three zones, and a release that suppresses those of few people."""
+    folder = tmp_path_factory.mktemp("once")
     groups = ((1, 2, 12, 8), (2, 3, 11, 8), (1, 1, 2, 8), (3, 1, 15, 9), (3, 2, 5, 9), (2, 2, 3, 11))
     lines = [f"{o},{d},2026-03-02T{h:02d}:10:00,u{i}" for o, d, n, h in groups for i in range(n)]
-    (tmp_path / "trips.csv").write_text("origin,destination,time,user\n" + "\n".join(lines) + "\n")
-    (tmp_path / "zones.csv").write_text(ZONES)
+    (folder / "trips.csv").write_text("origin,destination,time,user\n" + "\n".join(lines) + "\n")
+    (folder / "zones.csv").write_text(ZONES)
     crowdveil.anonymize(
         "suppression",
-        tmp_path / "trips.csv",
-        tmp_path / "out",
-        zones=tmp_path / "zones.csv",
+        folder / "trips.csv",
+        folder / "out",
+        zones=folder / "zones.csv",
         tz="Europe/Paris",
         k=10,
         format="parquet",
     )
-    return tmp_path
+    return folder
+
+
+@pytest.fixture
+def made(once: Path, tmp_path: Path) -> Path:
+    """Return a copy of the data and its release, which a test may change."""
+    return shutil.copytree(once, tmp_path, dirs_exist_ok=True)
 
 
 def test_prints_a_line_for_each_measure(command: Any, made: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -37,21 +38,28 @@ PEER = {
 }
 
 
-@pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Trajectories, a release of them with its pairing, and a plain file with two thirds of them under their own ids."""
+    folder = tmp_path_factory.mktemp("once")
     lines = ["lat,lon,timestamp,trajectory_id,user_id"]
     for i in range(30):
         for e in range(2 + i % 5):
             lat, lon = 48 + (i % 6) / 200 + e / 900, 2 + (i // 6) / 200 + e * (i % 3) / 900
             lines.append(f"{lat:.5f},{lon:.5f},2026/03/02 08:{(i + 3 * e) % 60:02d}:00,{100 + i},{i // 2}")
-    (tmp_path / "cabs.csv").write_text("\n".join(lines) + "\n")
+    (folder / "cabs.csv").write_text("\n".join(lines) + "\n")
     kept = [line for line in lines if line == lines[0] or int(line.split(",")[3]) % 3]
-    (tmp_path / "anonymized.csv").write_text("\n".join(kept) + "\n")
+    (folder / "anonymized.csv").write_text("\n".join(kept) + "\n")
+    options = {"time_weight": 0.5, "pairing": folder / "kept.csv", "attack": False, "report": False}
+    crowdveil.anonymize("microaggregation", folder / "cabs.csv", folder / "out", k=3, **options)
+    return folder
+
+
+@pytest.fixture
+def made(once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a copy of the data and its release, which a test may change, as the current folder."""
     monkeypatch.chdir(tmp_path)
-    options = {"time_weight": 0.5, "pairing": "kept.csv", "attack": False, "report": False}
-    crowdveil.anonymize("microaggregation", "cabs.csv", "out", k=3, **options)
-    return tmp_path
+    return shutil.copytree(once, tmp_path, dirs_exist_ok=True)
 
 
 def test_a_line_for_each_measure_and_part(command: Any, made: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +14,25 @@ from crowdveil.errors import GuaranteeViolatedError, InputError, ParameterError
 from crowdveil.io.written_release import file_hash
 
 ZONES = "id,lon,lat\n1,2.0,48.0\n2,2.1,48.0\n3,2.2,48.1\n"
-SMALL = ("--k", "4", "--tz", "Europe/Paris", "--format", "csv")
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Trips of two hours between three zones by a few people, and a release of them."""
+    folder = tmp_path_factory.mktemp("once")
+    groups = ((1, 2, 12, 8), (2, 3, 11, 8), (1, 1, 2, 8), (3, 1, 15, 9), (3, 2, 5, 9), (2, 2, 3, 11))
+    lines = [f"{o},{d},2026-03-02T{h:02d}:10:00,u{i % 7}" for o, d, n, h in groups for i in range(n)]
+    (folder / "trips.csv").write_text("origin,destination,time,user\n" + "\n".join(lines) + "\n")
+    (folder / "zones.csv").write_text(ZONES)
+    options = {"zones": folder / "zones.csv", "k": 4, "tz": "Europe/Paris", "format": "csv"}
+    crowdveil.anonymize("suppression", folder / "trips.csv", folder / "out", **options)
+    return folder
 
 
 @pytest.fixture
-def made(tmp_path: Path, command: Any) -> Path:
-    """Trips of two hours between three zones by a few people, and a release of them."""
-    groups = ((1, 2, 12, 8), (2, 3, 11, 8), (1, 1, 2, 8), (3, 1, 15, 9), (3, 2, 5, 9), (2, 2, 3, 11))
-    lines = [f"{o},{d},2026-03-02T{h:02d}:10:00,u{i % 7}" for o, d, n, h in groups for i in range(n)]
-    (tmp_path / "trips.csv").write_text("origin,destination,time,user\n" + "\n".join(lines) + "\n")
-    (tmp_path / "zones.csv").write_text(ZONES)
-    arguments = ("--zones", tmp_path / "zones.csv", *SMALL, "-o", tmp_path / "out")
-    assert command("anonymize", "suppression", tmp_path / "trips.csv", *arguments).code == 0
-    return tmp_path
+def made(once: Path, tmp_path: Path) -> Path:
+    """Return a copy of the data and its release, which a test may change."""
+    return shutil.copytree(once, tmp_path, dirs_exist_ok=True)
 
 
 def _again(made: Path) -> tuple[Any, ...]:

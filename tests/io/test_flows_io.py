@@ -23,11 +23,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crowdveil.errors import InputError, ParameterError
+from crowdveil.io import duckdb_reader
+from crowdveil.io import flows as flows_module
 from crowdveil.io.flows import read_flows, read_trips, trips_to_flows
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.model.tessellation import locate
 from crowdveil.model.zones import Zones
+
+pytestmark = pytest.mark.usefixtures("grouped_in_place")
 
 unhurried = settings(
     deadline=None,
@@ -437,6 +441,24 @@ def test_a_file_of_several_pieces_is_read_as_one(tmp_path: Path) -> None:
 
 
 # Real data.
+
+
+@pytest.mark.parametrize(("most", "in_place"), [(2, True), (3, False)])
+def test_small_files_are_not_grouped_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, in_place: bool
+) -> None:
+    columns = {"origin": ["a", "7", "a"], "destination": ["7", "7", "7"], "user": [1, 2, 3]}
+    pq.write_table(pa.table({**columns, "time": pa.array([0, 1, 2], pa.timestamp("s"))}), tmp_path / "trips.parquet")
+    asked: list[bool] = []
+
+    def choose(*given: Any) -> bool:
+        asked.append(duckdb_reader.can_read_in_duckdb(*given))
+        return asked[-1]
+
+    monkeypatch.setattr(flows_module, "can_read_in_duckdb", choose)
+    monkeypatch.setattr(duckdb_reader, "SMALL_FILE_ROWS", most)
+    flows = read_flows(tmp_path / "trips.parquet", zones=ZONES)
+    assert asked == [in_place] and as_dict(flows) == {(0, "a", "7"): (2, 2), (0, "7", "7"): (1, 1)}
 
 
 @pytest.mark.realdata

@@ -17,6 +17,8 @@ from crowdveil.io.source import open_source
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 
+pytestmark = pytest.mark.usefixtures("grouped_in_place")
+
 ZONES = Zones.from_ids(["a", "b", "c", "d"])
 
 

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_measures import dense, overlapping_releases, rebuilt, releases, rows_of, tiles
 from scipy.spatial.distance import cosine, jensenshannon
-from scipy.stats import wasserstein_distance
 
 from crowdveil.measures.base import Measure, MeasureRequest, scores
 from crowdveil.measures.od.comparison import Baseline, OdComparison
@@ -55,6 +54,8 @@ def _by_definition(name: str, v: np.ndarray, w: np.ndarray, apart: np.ndarray) -
         case "destination-margin":
             return float(np.abs(v.sum(axis=-2) - w.sum(axis=-2)).sum() / v.sum())
         case "trip-length":
+            from scipy.stats import wasserstein_distance  # slow to import
+
             lengths = np.broadcast_to(apart, v.shape).ravel()
             return float(wasserstein_distance(lengths, lengths, p.ravel(), q.ravel())) / 1000 if w.any() else NAN
         case "suppressed":

@@ -13,7 +13,6 @@ import pytest
 from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import wasserstein_distance
 
 from crowdveil.comparison.requested_measures import named_measures
 from crowdveil.errors import InputError, MissingExtraError, ParameterError
@@ -148,6 +147,8 @@ def test_mobility_is_that_of_the_plain_twin(compared: TrajectoryComparison, peop
         values = [{tile: of_tile(counts) for tile, counts in side.items()} for side in tiles]
         moved = sum(abs(values[0].get(t, 0) - values[1].get(t, 0)) for t in values[0].keys() | values[1].keys())
         _same(_value(name, compared, tile_m=tile_m), *(list(v.values()) for v in values), moved / len(values[0]))
+    from scipy.stats import wasserstein_distance  # slow to import
+
     lengths = [[plain.straight_line(walk) for walk in side] for side in walks]
     _same(_value("straight-line-distance", compared), *lengths, wasserstein_distance(*lengths))
     squares = [[plain.square_displacement(walk, 300) for walk in side] for side in walks]

@@ -46,6 +46,16 @@ def test_without_tokens_what_is_forwarded_is_refused(tmp_path: Path) -> None:
         assert Within(app).get("/jobs").status_code == 401
 
 
+def test_services_of_one_process_have_their_own_tokens(tmp_path: Path) -> None:
+    with Settings(tmp_path / "a").open() as first, Settings(tmp_path / "b").open() as second:
+        tokens = first.tokens.create("anna"), second.tokens.create("anna")
+        for service, answers in ((first, [200, 401]), (second, [401, 200])):
+            app = make_app(service)
+            for path in ("/jobs", "/methods"):
+                clients = [Within(app, Authorization=f"Bearer {token}") for token in tokens]
+                assert [client.get(path).status_code for client in clients] == answers
+
+
 def test_tokens_that_are_lost_open_nothing(tmp_path: Path) -> None:
     with Settings(tmp_path).open() as service:
         service.tokens.create("anna")

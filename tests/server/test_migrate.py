@@ -6,12 +6,10 @@ import sqlite3
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import sqlalchemy as sa
-from alembic.config import Config
-from alembic.script import ScriptDirectory
 
 from crowdveil.errors import ParameterError
 from crowdveil.server.queue import migrate
@@ -19,6 +17,9 @@ from crowdveil.server.queue.database import Database, open_database
 from crowdveil.server.queue.schema import FIRST, REVISION
 from crowdveil.server.queue.store import Store
 from crowdveil.server.tokens import Tokens
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 ANNA = "aaaaaaaaaaaaaaaa"
 SECRET = "cv_annas-secret-of-the-fixture"
@@ -66,9 +67,18 @@ def backups(database: Database) -> list[Path]:
     return sorted(path.parent.glob(f"{path.name}.*.backup"))
 
 
-def test_the_newest_revision_is_the_one_that_the_program_knows() -> None:
+def _config() -> Config:
+    from alembic.config import Config  # slow to import
+
     config = Config()
     config.set_main_option("script_location", str(Path(migrate.__file__).with_name("migrations")))
+    return config
+
+
+def test_the_newest_revision_is_the_one_that_the_program_knows() -> None:
+    from alembic.script import ScriptDirectory
+
+    config = _config()
     assert ScriptDirectory.from_config(config).get_current_head() == REVISION
 
 
@@ -108,8 +118,7 @@ def test_the_first_revision_is_the_schema_before_revisions(older: Database, tmp_
             for table in ("jobs", "tokens", "log"):
                 do(f"DROP TABLE {table}")
     made = open_database(f"sqlite:///{tmp_path / 'made.sqlite'}") if older.is_sqlite else older
-    config = Config()
-    config.set_main_option("script_location", str(Path(migrate.__file__).with_name("migrations")))
+    config = _config()
     from alembic import command
 
     with made.engine.begin() as connection:

@@ -15,7 +15,7 @@ from crowdveil import engine
 from crowdveil.errors import InputError
 from crowdveil.kernels.trajectory import path_tree as kernel
 from crowdveil.solve.trajectory.distances import Paths
-from crowdveil.solve.trajectory.path_tree import BLOCK, PathTree, RangeQueries
+from crowdveil.solve.trajectory.path_tree import BLOCK, PathTree, RangeQueries, _curve
 from crowdveil.testing import paths
 
 Query = tuple[float, float, float, float, float]
@@ -32,6 +32,14 @@ def as_paths(each: list[list[tuple[float, float, float]]]) -> Paths:
 
 def as_queries(each: list[Query]) -> RangeQueries:
     return RangeQueries(*(np.array([q[i] for q in each], np.float64) for i in range(5)))
+
+
+def test_bits_of_three_coordinates_are_interleaved() -> None:
+    rng = np.random.default_rng(1)
+    points = np.concatenate([rng.uniform(0, 1, (200, 3)), [[0, 0, 0], [1, 1, 1]]])
+    cells = (points * (2**21 - 1)).astype(np.int64) >> [0, 0, 3]
+    plain = [sum((int(c) >> bit & 1) << (3 * bit + i) for i, c in enumerate(row) for bit in range(21)) for row in cells]
+    assert _curve(points).tolist() == plain
 
 
 def counted(data: Paths, queries: list[Query]) -> list[tuple[int, int]]:

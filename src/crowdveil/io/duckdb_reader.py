@@ -29,6 +29,8 @@ from crowdveil.io.zone_ids import refuse_other_spelling
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 
+SMALL_FILE_ROWS = 100_000
+"""Rows of files that are not grouped in place: to open an engine that may read a file takes longer than to read them."""
 _MAX_UNKNOWN_IDS = 100_000
 """Unknown zone ids that are compared with the known ones."""
 _SINCE_YEAR_1 = 62_135_596_800
@@ -37,7 +39,9 @@ _FILE_NAME = "crowdveil_file_name"
 
 
 def can_read_in_duckdb(source: Source, columns: OdColumns, zones: Zones) -> bool:
-    """Return whether DuckDB can group the files themselves: unweighted trips with zone ids and native times."""
+    """Return whether DuckDB should group the files themselves: many unweighted trips with zone ids and native times."""
+    if (source.rows or 0) <= SMALL_FILE_ROWS:
+        return False
     if not source.is_parquet or not columns.by_id or columns.is_flows or columns.weight is not None:
         return False
     if _is_ambiguous(source):

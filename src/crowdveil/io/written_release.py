@@ -349,8 +349,8 @@ def _read_table(path: Path) -> pa.Table:
         # Area names repeat in many rows: dictionary-encoded, each is looked up once. The reader of single files imports less.
         read = pq.read_table if path.is_dir() else _read_file
         return _one_chunk(read(path, read_dictionary=["origin_area", "destination_area", "state"]))
-    names = pacsv.read_csv(path, read_options=pacsv.ReadOptions(use_threads=False)).column_names
-    types = {name: _NUMBERS.get(name, pa.string()) for name in names}
+    with pacsv.open_csv(path) as head:
+        types = {name: _NUMBERS.get(name, pa.string()) for name in head.schema.names}
     # An area may be called "NA": only an empty field is a missing value.
     options = pacsv.ConvertOptions(
         column_types=types, strings_can_be_null=True, null_values=[""], quoted_strings_can_be_null=False

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Request
 from starlette.concurrency import run_in_threadpool
+from starlette.routing import BaseRoute
 
 from crowdveil import __version__
 from crowdveil.server import openapi
@@ -45,14 +47,22 @@ def make_app(service: Service, extra: Sequence[AddRoutes] = ()) -> FastAPI:
     metrics = app.state.metrics = Metrics(service)
     app.add_middleware(CheckAddress)
     app.add_middleware(Observe, service=service, metrics=metrics)
+    app.router.routes.extend(_job_routes(tuple(extra)))
+    add_operations(app, metrics)
+    openapi.describe(app)
+    return app
+
+
+@cache
+def _job_routes(extra: tuple[AddRoutes, ...]) -> tuple[BaseRoute, ...]:
+    """Return the routes of jobs and of `extra`; they find the service in the request, so that apps of a process share them."""
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     for kind in KINDS.values():
         _add_kind(app, kind)
     add_job_routes(app)
     for add in (*extra, add_pages, add_parts, add_preview, add_uploads, add_review):
         add(app)
-    add_operations(app, metrics)
-    openapi.describe(app)
-    return app
+    return tuple(app.routes)
 
 
 def _add_kind(app: FastAPI, kind: Kind) -> None:

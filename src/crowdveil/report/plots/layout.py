@@ -82,8 +82,7 @@ def lay_out(
     top = 0.1 + 0.3 * confidential + 0.21 * len(head)
     bottom = 0.12 + 0.15 * len(lines)
     height = top + rows * (above + high + margins.below) + bottom
-    figure = new_figure(width, height)
-    figure.set_layout_engine("none")
+    figure = new_figure(width, height, arranged=False)
     if confidential:
         _mark(figure, width, height)
     for i, line in enumerate(head):

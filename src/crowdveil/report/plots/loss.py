@@ -124,8 +124,7 @@ def draw_loss(axes: Sequence[LossAxis], heading: str, notes: Sequence[str], *, c
     lines = [line for note in notes for line in textwrap.wrap(note, int(18 * (width - 0.3)))]
     top = 0.45 + 0.3 * confidential
     height = top + max(used) + 0.15 + 0.15 * len(lines)
-    figure = new_figure(width, height)
-    figure.set_layout_engine("none")
+    figure = new_figure(width, height, arranged=False)
     if confidential:
         figure.text(
             0.15 / width,

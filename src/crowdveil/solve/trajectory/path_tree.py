@@ -15,6 +15,10 @@ BLOCK = 2048
 """Questions that one thread takes at a time."""
 _BITS = 21
 """Of each coordinate in the number by which legs are put in order."""
+_HALVES = (
+    (32, 0x1F00000000FFFF), (16, 0x1F0000FF0000FF), (8, 0x100F00F00F00F00F), (4, 0x10C30C30C30C30C3), (2, 0x1249249249249249),
+)  # fmt: skip
+"""Shifts that move the upper half of each group of bits away from the lower one, and the bits that are then in place."""
 _COARSER = 3
 """Bits that time has fewer: leaves are small places for a long time, since most questions are of that kind."""
 
@@ -113,6 +117,12 @@ def _curve(points: Floats) -> Ints:
         cell = ((column - column.min(initial=np.inf)) / (wide or 1.0) * (2**_BITS - 1)).astype(np.int64)
         if place == 2:
             cell >>= _COARSER
-        for bit in range(_BITS):
-            number |= ((cell >> bit) & 1) << (3 * bit + place)
+        number |= _spread(cell) << place
     return number
+
+
+def _spread(cells: Ints) -> Ints:
+    """Return numbers of 21 bits with two zeros after each bit: halves of them are moved apart, then halves of those."""
+    for shift, kept in _HALVES:
+        cells = (cells | (cells << shift)) & kept
+    return cells
