@@ -16,6 +16,7 @@ from crowdveil.model.arrays import (
     Floats,
     Indices,
     Ints,
+    all_present,
     check_coordinates,
     check_lengths,
     check_offsets,
@@ -233,6 +234,8 @@ class FlowRelease(Tabular):
 
     def without_unused_areas(self) -> FlowRelease:
         """Return the release without areas that no row names: their presence would reveal a visit."""
+        if all_present(len(self.areas), self.origin, self.destination):
+            return self
         used, number = distinct(np.concatenate([self.origin, self.destination]), len(self.areas))
         n = len(self)
         origin, destination = number[:n].astype(np.int32), number[n:].astype(np.int32)
