@@ -38,8 +38,10 @@ FIRST_SPAN = 5
 """The first multipliers, where none are known, are from 2⁻⁵ to 2⁵ times the first guess."""
 NOT_TRIED = (-1, 0)
 """In the place of the keys and the multiplier of an end that is not known."""
-OUTSIDE = 0.15
-"""How far outside known multipliers two more are tried."""
+OUTSIDE = 0.1
+"""How far above the largest known multiplier one is tried; the known ones are rather too small."""
+AROUND_ALIKE, FAR = 0.012, 64
+"""As `AROUND`, for multipliers that are guessed from a known curve; and how far beyond its ends it is taken to be straight."""
 NEAREST = (0.94, 1.01, 1.07, 1.16)
 """The first multipliers of a budget that is searched alone, as parts of a known one; the budget of a time step lies between the
 first and the last of them in nearly all data, mostly in the middle.
@@ -104,8 +106,13 @@ def _search_together(
 ) -> Iterator[tuple[int, BoxSolution]]:
     """Find the partitions of budgets from multipliers that are tried for all of them."""
     tried = _Tried(boxes, near, 2 * len(budgets))
-    tried.add(p for budget in budgets for p in tried.guesses(budget))
-    for budget in budgets if tried.p else ():
+    if not tried.p:
+        return  # all keys would be too large
+    if len(near) == len(budgets):
+        tried.add(tried.guesses_alike(budgets, near))
+    else:
+        tried.add(p for budget in budgets for p in tried.guesses(budget))
+    for budget in budgets:
         yield budget, search_budget_between(boxes, budget, tried.keys.ravel(), tried.ends(budget))
 
 
@@ -113,13 +120,15 @@ class _Tried:
     """Multipliers that were tried, in parts of a whole one, with what the map suppresses and the keys of all boxes."""
 
     def __init__(self, boxes: BoxSpace, near: Sequence[float], more: int) -> None:
-        """Try the multipliers to begin with: known ones and two outside of them, or powers of two around a guess.
+        """Try the multipliers to begin with: from the least of known ones to the largest, or powers of two around a guess.
 
         There is room for so many more.
         """
         first = [_guess(boxes) * 2.0**power for power in range(-FIRST_SPAN, FIRST_SPAN + 1)]
         if near:
-            first = [min(near) * (1 - OUTSIDE), *near, max(near) * (1 + OUTSIDE)]
+            least = max(min(near), 1 / PARTS)
+            ratio = max(near) / least * (1 + OUTSIDE)
+            first = [least * ratio ** (at / (COLUMNS - 1)) for at in range(COLUMNS)]
         self.boxes, self.bits = boxes, boxes.total.bit_length()
         self.p: list[int] = []
         self.suppressed: list[int] = []
@@ -175,6 +184,24 @@ class _Tried:
         around = min(AROUND + STEP / budget + AROUND * math.log(high / max(low, 1)), 0.5)
         both = math.floor(guess * (1 - around)), math.ceil(guess * (1 + around))
         return [p for p in both if low < p < high]
+
+    def guesses_alike(self, budgets: Sequence[int], near: Sequence[float]) -> list[int]:
+        """Return two multipliers around the one that each budget has if the volume falls as it does for similar boxes.
+
+        `near` has the multipliers of the same budgets there, or a like share of them. On a logarithmic scale the two curves
+        differ by what they differ by at the multipliers that were tried.
+        """
+        rising = sorted(zip(self.p, self.suppressed, strict=True))
+        p, volume = np.log([(p / PARTS, max(volume, 0.5)) for p, volume in rising]).T
+        falling = [max(multiplier, 1 / PARTS) for multiplier in near]
+        known = np.log([falling[0] * FAR, *falling, falling[-1] / FAR])
+        wanted = np.log([budgets[0] / FAR, *budgets, budgets[-1] * FAR])
+        curve = wanted + np.interp(known, p, volume - np.interp(p, known[::-1], wanted[::-1]))
+        found: list[int] = []
+        for guess, budget in zip(np.exp(np.interp(wanted[1:-1], curve, known)).tolist(), budgets, strict=True):
+            around = min(AROUND_ALIKE + STEP / budget, 0.5)
+            found += math.floor(PARTS * guess * (1 - around)), math.ceil(PARTS * guess * (1 + around))
+        return found
 
 
 def _passes(multipliers: int) -> int:
