@@ -106,9 +106,11 @@ def test_where_the_search_begins_does_not_matter(problem: Any, k: int, budgets: 
     boxes = BoxSpace.of(flows, 0, RegionSpace.trees(flows), k)
     if len(boxes) == 0:
         return
+    from_nothing = dict(search_budgets(boxes, budgets))
     for budget, found in search_budgets(boxes, budgets, near):
-        alone = boxes.solve_for_budget(budget)
-        assert isinstance(found, BoxSolution)
+        alone, other = boxes.solve_for_budget(budget), from_nothing[budget]
+        assert isinstance(found, BoxSolution) and isinstance(other, BoxSolution)
+        assert found.multiplier == other.multiplier or len(from_nothing) == 1
         assert (found.cost, found.suppressed) == (alone.cost, alone.suppressed)
         published = [published_boxes(x.choice, boxes.splits)[0] for x in (found, alone)]
         assert len({int(boxes.cost[kept].sum()) for kept in published} | {found.cost}) == 1

@@ -124,7 +124,7 @@ def distinct(values: AnyArray, below: int) -> tuple[Ints, Ints]:
 
 
 def all_present(below: int, *lists: AnyArray) -> bool:
-    """Return whether each whole number from 0 to `below` - 1 is in one of the lists; mostly a part of them is enough to see it."""
+    """Return whether each whole number from 0 to `below` - 1 is in a list; mostly a part of the lists is enough to see it."""
     present = np.zeros(below, np.bool_)
     for values in lists:
         for low in range(0, len(values), CHUNK):

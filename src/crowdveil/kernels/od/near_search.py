@@ -12,7 +12,18 @@ import numpy as np
 
 from crowdveil.kernels._jit import inner_kernel, kernel, lowest_bit
 from crowdveil.kernels._types import Ints
-from crowdveil.kernels.od.multiplier_search import FOUND, GO_ON, MAX_GUESSES, TRIED, TRIES, P, Q, begin_search, judge
+from crowdveil.kernels.od.multiplier_search import (
+    FOUND,
+    GO_ON,
+    MAX_GUESSES,
+    TO_CORNER,
+    TRIED,
+    TRIES,
+    P,
+    Q,
+    begin_search,
+    judge,
+)
 from crowdveil.kernels.od.partition import search
 from crowdveil.kernels.od.several_multipliers import evaluate_keys, read_key
 from crowdveil.kernels.od.structures import ANY_CHOICE, COLUMNS, PARTS, PUBLISH, SearchArrays, Splits
@@ -183,11 +194,12 @@ def _add_settled_choices(cost: Ints, splits: Splits, keys: Ints, ends: Ends, cho
 
 @inner_kernel
 def _search_between(
-    cost: Ints, splits: Splits, budget: int, keys: Ints, ends: Ends
+    cost: Ints, splits: Splits, budget: int, keys: Ints, ends: Ends, to_corner: bool
 ) -> tuple[bool, int, int, int, int, Ints, Ints]:
     """Find the multiplier of a budget between two that were tried; or beyond all, where one of them is not known."""
     n = len(cost)
     notes, verdict, a, s = begin_search(ends.left_p, int(np.int64(PARTS))), GO_ON, 0, 0
+    notes[TO_CORNER] = to_corner
     if ends.left >= 0 and ends.right >= 0:
         notes[TRIES] = MAX_GUESSES  # where the lines of both meet is nearer to the answer than a guess
     for column, p in ((ends.left, ends.left_p), (ends.right, ends.right_p)):
@@ -218,9 +230,10 @@ def search_between(
     """Find the multiplier whose best partition suppresses at most `budget` trips, as `partition.search` does.
 
     It lies between two that were tried, whose keys are given; one of them may not be known. Boxes may all be published and split
-    in any way. Returned are also what becomes of each box, and those published.
+    in any way. The multiplier is that at which the piece begins, so that it does not depend on those tried. Returned are also
+    what becomes of each box, and those published.
     """
-    return _search_between(cost, splits, budget, keys, ends)
+    return _search_between(cost, splits, budget, keys, ends, True)
 
 
 @kernel
@@ -237,4 +250,4 @@ def search_near(
     left = right - 1
     right_p = p[right] if right < COLUMNS else 0
     ends = Ends(left, p[left] if left >= 0 else p[0], right if right < COLUMNS else -1, right_p, bits)
-    return _search_between(cost, splits, budget, keys, ends)
+    return _search_between(cost, splits, budget, keys, ends, False)
