@@ -123,6 +123,17 @@ def distinct(values: AnyArray, below: int) -> tuple[Ints, Ints]:
     return np.flatnonzero(present), gather(np.cumsum(present) - 1, values)
 
 
+def all_present(below: int, *lists: AnyArray) -> bool:
+    """Return whether each whole number from 0 to `below` - 1 is in a list; mostly a part of the lists is enough to see it."""
+    present = np.zeros(below, np.bool_)
+    for values in lists:
+        for low in range(0, len(values), CHUNK):
+            present[values[low : low + CHUNK].astype(np.intp, copy=False)] = True
+            if present.all():
+                return True
+    return bool(present.all())
+
+
 def sorted_distinct(values: Ints) -> Ints:
     """Return the different values, rising. Sorting takes a tenth of the time of numpy's hash table, which `np.unique` uses."""
     rising = np.sort(values) if (values[1:] < values[:-1]).any() else values

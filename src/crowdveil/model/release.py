@@ -16,11 +16,12 @@ from crowdveil.model.arrays import (
     Floats,
     Indices,
     Ints,
+    all_present,
     check_coordinates,
     check_lengths,
     check_offsets,
+    distinct,
     frozen,
-    gather,
     require,
     row_slices,
     slice_sums,
@@ -244,14 +245,12 @@ class FlowRelease(Tabular):
 
     def without_unused_areas(self) -> FlowRelease:
         """Return the release without areas that no row names: their presence would reveal a visit."""
-        used = np.zeros(len(self.areas), np.bool_)
-        for ends in (self.origin, self.destination):
-            used[ends.astype(np.intp)] = True
-        if used.all():
+        if all_present(len(self.areas), self.origin, self.destination):
             return self
-        number = np.cumsum(used, dtype=np.int32) - 1
-        origin, destination = gather(number, self.origin), gather(number, self.destination)
-        return replace(self, areas=self.areas.only(np.flatnonzero(used)), origin=origin, destination=destination)
+        used, number = distinct(np.concatenate([self.origin, self.destination]), len(self.areas))
+        n = len(self)
+        origin, destination = number[:n].astype(np.int32), number[n:].astype(np.int32)
+        return replace(self, areas=self.areas.only(used), origin=origin, destination=destination)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

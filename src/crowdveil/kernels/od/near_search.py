@@ -1,122 +1,253 @@
-"""Search for the multiplier that keeps a budget where similar boxes tell about what it is.
+"""Search for the multiplier that keeps a budget, from multipliers that were tried for all boxes.
 
 One pass over all boxes tries several multipliers (`several_multipliers`). Few boxes then differ between the two nearest to the
-budget, and only these are evaluated at the multipliers that follow (`partition.search`).
+budget: these alone are copied into arrays of their own, and evaluated at the multipliers that follow (`partition.search`).
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from crowdveil.kernels._jit import kernel
-from crowdveil.kernels._types import Ints, Small
-from crowdveil.kernels.od.multiplier_search import FOUND, GO_ON, MAX_GUESSES, TRIED, TRIES, P, Q, begin_search, judge
+from crowdveil.kernels._jit import inner_kernel, kernel, lowest_bit
+from crowdveil.kernels._types import Ints
+from crowdveil.kernels.od.multiplier_search import (
+    FOUND,
+    GO_ON,
+    MAX_GUESSES,
+    TO_CORNER,
+    TRIED,
+    TRIES,
+    P,
+    Q,
+    begin_search,
+    judge,
+)
 from crowdveil.kernels.od.partition import search
 from crowdveil.kernels.od.several_multipliers import evaluate_keys, read_key
-from crowdveil.kernels.od.structures import COLUMNS, PARTS, PUBLISH, SearchArrays, Splits
+from crowdveil.kernels.od.structures import ANY_CHOICE, COLUMNS, PARTS, PUBLISH, SearchArrays, Splits
+
+MARGIN = 1 + 1e-9
+"""Factor by which a split must cost more than the best one to be left out: sums in floating point are much more exact."""
 
 
-@kernel
+class Ends(NamedTuple):
+    """The multipliers that a budget lies between, in PARTS, and where the keys of the first box at them are; -1: not known.
+
+    Those of another box are COLUMNS further for each box before it. `bits` are those of a suppressed volume in a key.
+    """
+
+    left: int
+    left_p: int
+    right: int
+    right_p: int
+    bits: int
+
+
+class OpenBoxes(NamedTuple):
+    """The boxes that may change between two multipliers, and those that they are split into, each after those.
+
+    They are at the end of arrays that have room for all. Number and cost of each, its splits, the number of each split; and those
+    that are open.
+    """
+
+    box: Ints
+    cost: Ints
+    splits: Splits
+    split: Ints
+    opened: Ints
+
+
+@inner_kernel
+def _slopes(keys: Ints, ends: Ends, i: int) -> tuple[int, int]:
+    """Return the suppressed volume of a box at both ends; a box is open if they differ.
+
+    Its best cost is a concave function of the multiplier with this slope: with the same one at both ends it has the same
+    partition in between. Beyond all multipliers nothing is suppressed, and before all of them every box is open.
+    """
+    mask = (1 << ends.bits) - 1
+    right = keys[np.uintp(ends.right + COLUMNS * i)] & mask if ends.right >= 0 else 0
+    left = keys[np.uintp(ends.left + COLUMNS * i)] & mask if ends.left >= 0 else right + 1
+    return left, right
+
+
+@inner_kernel
+def _is_used(
+    split: int, splits: Splits, keys: Ints, ends: Ends, low: int, high: int, meet: float, share: float
+) -> bool:
+    """Return whether a split may be the best one somewhere between both ends.
+
+    It costs no less than the chord between its costs there. The best one costs no more than `low` and `high` there and, where
+    the tangents at both ends meet at a `share` of the way, no more than `meet`.
+    """
+    split_low, split_high = ends.left_p * splits.lost[np.uintp(split)], ends.right_p * splits.lost[np.uintp(split)]
+    for e in range(np.uintp(splits.link_offsets[np.uintp(split)]), np.uintp(splits.link_offsets[np.uintp(split + 1)])):
+        part = COLUMNS * splits.link[e]
+        split_low += keys[np.uintp(ends.left + part)] >> ends.bits
+        split_high += keys[np.uintp(ends.right + part)] >> ends.bits
+    above = split_low > MARGIN * low and split_high > MARGIN * high
+    return not (above and split_low + (split_high - split_low) * share > MARGIN * meet)
+
+
+@inner_kernel
+def _reach(reached: Ints, last: int, box: int) -> None:
+    """Mark a box. Marks are by distance from the last one: those above a box come before it."""
+    place = last - box
+    reached[np.uintp(place >> 6)] |= 1 << (place & 63)
+
+
+@inner_kernel
+def _open_boxes(cost: Ints, splits: Splits, keys: Ints, ends: Ends, arrays: SearchArrays) -> OpenBoxes:
+    """Copy the boxes that may change between both ends, of those that a partition may need, and those that they consist of.
+
+    What the others cost goes into `arrays.best`.
+    """
+    best, on_left, on_right = arrays.best, arrays.left, arrays.right
+    n, bits, both = len(cost), ends.bits, ends.left >= 0 and ends.right >= 0
+    known, known_p = (ends.right, ends.right_p) if ends.right >= 0 else (ends.left, ends.left_p)
+    box, place, own_cost = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    opened, at_open, at = np.empty(n, np.int64), n, n
+    at_split, at_link = len(splits.lost), len(splits.link)
+    number, kind, own_lost = np.empty(at_split, np.int64), np.empty(at_split, np.int64), np.empty(at_split, np.int64)
+    offsets, link_offsets = np.empty(n + 1, np.int64), np.empty(at_split + 1, np.int64)
+    offsets[n], link_offsets[at_split], link = at_split, at_link, np.empty(at_link, np.int64)
+    reached = np.zeros((n >> 6) + 1, np.int64)
+    reached[0] = 1
+    for word in range(len(reached)):
+        while reached[word] != 0:
+            i = n - 1 - 64 * word - lowest_bit(reached[word])
+            reached[word] &= reached[word] - 1
+            at -= 1
+            to, of = np.uintp(at), np.uintp(i)
+            left_s, right_s = _slopes(keys, ends, i)
+            box[to], place[of], offsets[to] = i, at, at_split
+            on_left[to], on_right[to], own_cost[to] = left_s, right_s, cost[of]
+            if left_s == right_s:
+                best[2 * to], best[2 * to + np.uintp(1)] = read_key(keys[known + COLUMNS * i], known_p, bits)
+                continue
+            at_open -= 1
+            opened[np.uintp(at_open)] = at
+            low, high, meet, share = 0, 0, 0.0, 0.0
+            if both:
+                low, high = keys[ends.left + COLUMNS * i] >> bits, keys[ends.right + COLUMNS * i] >> bits
+                wide = ends.right_p - ends.left_p
+                to_meet = (high - low - wide * right_s) / (left_s - right_s)
+                share, meet = min(max(to_meet / wide, 0.0), 1.0), low + to_meet * left_s
+            for split in range(splits.offsets[of + np.uintp(1)] - 1, splits.offsets[of] - 1, -1):
+                if both and not _is_used(split, splits, keys, ends, low, high, meet, share):
+                    continue
+                at_split -= 1
+                number[np.uintp(at_split)], own_lost[np.uintp(at_split)] = split, splits.lost[np.uintp(split)]
+                kind[np.uintp(at_split)] = splits.kind[np.uintp(split)]
+                for e in range(splits.link_offsets[np.uintp(split)], splits.link_offsets[np.uintp(split + 1)]):
+                    part = splits.link[np.uintp(e)]
+                    _reach(reached, n - 1, part)
+                    at_link -= 1
+                    link[np.uintp(at_link)] = part
+                link_offsets[np.uintp(at_split)] = at_link
+            offsets[to] = at_split
+    for e in range(at_link, len(link)):
+        link[e] = place[link[e]]
+    return OpenBoxes(box, own_cost, Splits(offsets, kind, own_lost, link_offsets, link), number, opened[at_open:])
+
+
+@inner_kernel
 def _settled_choice(i: int, cost: Ints, splits: Splits, keys: Ints, column: int, p: int, bits: int) -> int:
     """Return what becomes of a box at a multiplier: the first choice with the best key; staying whole comes before splits."""
-    key = keys[COLUMNS * i + column]
-    if key == cost[i] * (PARTS << bits):
+    key = keys[np.uintp(column + COLUMNS * i)]
+    if key == cost[np.uintp(i)] * (PARTS << bits):
         return PUBLISH
-    for split in range(splits.offsets[i], splits.offsets[i + 1] - 1):
-        option = splits.lost[split] * ((p << bits) + 1)
-        for e in range(splits.link_offsets[split], splits.link_offsets[split + 1]):
-            option += keys[COLUMNS * splits.link[e] + column]
+    last: int = splits.offsets[np.uintp(i + 1)] - 1
+    for split in range(splits.offsets[np.uintp(i)], last):
+        option = splits.lost[np.uintp(split)] * ((p << bits) + 1)
+        for e in range(splits.link_offsets[np.uintp(split)], splits.link_offsets[np.uintp(split + 1)]):
+            option += keys[np.uintp(column + COLUMNS * splits.link[np.uintp(e)])]
         if option == key:
             return split
-    last: int = splits.offsets[i + 1] - 1
     return last
 
 
-@kernel
-def _open_boxes(splits: Splits, keys: Ints, p: Ints, bits: int, left: int, right: int, arrays: SearchArrays) -> Ints:
-    """Return the boxes that may change between the multipliers of two columns, of those that a partition may need.
-
-    Others have the same suppressed volume at both, thus the same partition in between: what it costs goes into `arrays.best`. No
-    column is before the first: then all boxes are open; beyond the last nothing is suppressed.
-    """
-    best, on_left, on_right = arrays.best, arrays.left, arrays.right
-    n, mask = len(splits.offsets) - 1, (1 << bits) - 1
-    known = min(right, COLUMNS - 1)
-    reached = np.zeros(n, np.bool_)
-    opened, at = np.empty(n, np.int64), n
-    reached[n - 1] = True
-    for i in range(n - 1, -1, -1):
-        if not reached[i]:
-            continue
-        on_right[i] = keys[COLUMNS * i + right] & mask if right < COLUMNS else 0
-        on_left[i] = keys[COLUMNS * i + left] & mask if left >= 0 else on_right[i] + 1
-        if on_left[i] == on_right[i]:
-            best[2 * i], best[2 * i + 1] = read_key(keys[COLUMNS * i + known], p[known], bits)
-            continue
-        at -= 1
-        opened[at] = i
-        for e in range(splits.link_offsets[splits.offsets[i]], splits.link_offsets[splits.offsets[i + 1]]):
-            reached[splits.link[e]] = True
-    return opened[at:]
-
-
-@kernel
-def _add_settled_choices(
-    cost: Ints, splits: Splits, keys: Ints, column: int, p: int, bits: int, opened: Ints, choice: Ints
-) -> Ints:
-    """Add the choices of all boxes of a partition that were not open, those at the multiplier of a column; return the boxes that
-    it publishes, rising.
-    """
+@inner_kernel
+def _add_settled_choices(cost: Ints, splits: Splits, keys: Ints, ends: Ends, choice: Ints) -> Ints:
+    """Add the choices of all boxes of a partition that were not open; return the boxes that it publishes, rising."""
     n = len(cost)
-    reached, settled = np.zeros(n, np.bool_), np.ones(n, np.bool_)
-    for i in opened:
-        settled[i] = False
+    column, p = (ends.right, ends.right_p) if ends.right >= 0 else (ends.left, ends.left_p)
+    reached = np.zeros((n >> 6) + 1, np.int64)
     published, at = np.empty(n, np.int64), n
-    reached[n - 1] = True
-    for i in range(n - 1, -1, -1):
-        if not reached[i]:
-            continue
-        if settled[i]:
-            choice[i] = _settled_choice(i, cost, splits, keys, column, p, bits)
-        if choice[i] == PUBLISH:
-            at -= 1
-            published[at] = i
-        else:
-            for e in range(splits.link_offsets[choice[i]], splits.link_offsets[choice[i] + 1]):
-                reached[splits.link[e]] = True
+    reached[0] = 1
+    for word in range(len(reached)):
+        while reached[word] != 0:
+            i = n - 1 - 64 * word - lowest_bit(reached[word])
+            reached[word] &= reached[word] - 1
+            left_s, right_s = _slopes(keys, ends, i)
+            if left_s == right_s:
+                choice[i] = _settled_choice(i, cost, splits, keys, column, p, ends.bits)
+            if choice[i] == PUBLISH:
+                at -= 1
+                published[np.uintp(at)] = i
+            else:
+                for e in range(splits.link_offsets[choice[i]], splits.link_offsets[choice[i] + 1]):
+                    _reach(reached, n - 1, splits.link[e])
     return published[at:].copy()
+
+
+@inner_kernel
+def _search_between(
+    cost: Ints, splits: Splits, budget: int, keys: Ints, ends: Ends, to_corner: bool
+) -> tuple[bool, int, int, int, int, Ints, Ints]:
+    """Find the multiplier of a budget between two that were tried; or beyond all, where one of them is not known."""
+    n = len(cost)
+    notes, verdict, a, s = begin_search(ends.left_p, int(np.int64(PARTS))), GO_ON, 0, 0
+    notes[TO_CORNER] = to_corner
+    if ends.left >= 0 and ends.right >= 0:
+        notes[TRIES] = MAX_GUESSES  # where the lines of both meet is nearer to the answer than a guess
+    for column, p in ((ends.left, ends.left_p), (ends.right, ends.right_p)):
+        if column >= 0 and verdict != FOUND:
+            notes[TRIED + P], notes[TRIED + Q] = p, PARTS
+            a, s = read_key(keys[column + COLUMNS * (n - 1)], p, ends.bits)
+            verdict = judge(notes, a, s, budget)
+    choice = np.full(n, PUBLISH, np.int64)
+    if verdict == FOUND:
+        at_right = Ends(ends.right, ends.right_p, ends.right, ends.right_p, ends.bits)
+        return True, ends.right_p, PARTS, a, s, choice, _add_settled_choices(cost, splits, keys, at_right, choice)
+    arrays = SearchArrays(
+        np.empty(2 * n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    )
+    part = _open_boxes(cost, splits, keys, ends, arrays)
+    allowed = np.full(n, ANY_CHOICE, np.int8)
+    found, p, q, a, s = search(part.opened, part.cost, part.cost, part.splits, allowed, budget, notes, arrays)
+    for at in part.opened:
+        how = arrays.choice[at]
+        choice[part.box[at]] = PUBLISH if how == PUBLISH else part.split[how]
+    return found, p, q, a, s, choice, _add_settled_choices(cost, splits, keys, ends, choice)
+
+
+@kernel
+def search_between(
+    cost: Ints, splits: Splits, budget: int, keys: Ints, ends: Ends
+) -> tuple[bool, int, int, int, int, Ints, Ints]:
+    """Find the multiplier whose best partition suppresses at most `budget` trips, as `partition.search` does.
+
+    It lies between two that were tried, whose keys are given; one of them may not be known. Boxes may all be published and split
+    in any way. The multiplier is that at which the piece begins, so that it does not depend on those tried. Returned are also
+    what becomes of each box, and those published.
+    """
+    return _search_between(cost, splits, budget, keys, ends, True)
 
 
 @kernel
 def search_near(
-    cost: Ints, volume: Ints, splits: Splits, allowed: Small, budget: int, p: Ints, bits: int
+    cost: Ints, splits: Splits, budget: int, p: Ints, bits: int
 ) -> tuple[bool, int, int, int, int, Ints, Ints]:
-    """Find the multiplier whose best partition suppresses at most `budget` trips, as `partition.search` does.
-
-    The multipliers p / PARTS, COLUMNS of them, are tried first, in one pass; they rise. Boxes may all be published and split in
-    any way, and keys have `bits` for a suppressed volume. Returned are also what becomes of each box, and those published.
-    """
-    n = len(cost)
-    keys, notes = np.empty(COLUMNS * n, np.int64), begin_search(p[0], int(np.int64(PARTS)))
-    arrays = SearchArrays(
-        np.empty(2 * n, np.int64), np.full(n, PUBLISH, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    )
+    """Find the same from the multipliers p / PARTS, COLUMNS of them, which rise and are tried first, in one pass."""
+    last = COLUMNS * (len(cost) - 1)
+    keys = np.empty(last + COLUMNS, np.int64)
     evaluate_keys(cost, splits, p, bits, keys)
-    left = int(np.int64(-1))  # typed, since kernels that are called with a literal are compiled once more for it
-    for column in range(COLUMNS):
-        if read_key(keys[COLUMNS * (n - 1) + column], p[column], bits)[1] > budget:
-            left = column
-    right, verdict, a, s = left + 1, GO_ON, 0, 0
-    if 0 < right < COLUMNS:
-        notes[TRIES] = MAX_GUESSES  # where the lines of both meet is nearer to the answer than a guess
-    for column in range(max(left, 0), min(right + 1, COLUMNS)):
-        notes[TRIED + P], notes[TRIED + Q] = p[column], PARTS
-        a, s = read_key(keys[COLUMNS * (n - 1) + column], p[column], bits)
-        verdict = judge(notes, a, s, budget)
-    known = min(right, COLUMNS - 1)
-    found, opened = (True, p[known], PARTS, a, s), np.empty(0, np.int64)
-    if verdict != FOUND:
-        opened = _open_boxes(splits, keys, p, bits, left, right, arrays)
-        found = search(opened, cost, volume, splits, allowed, budget, notes, arrays)
-    published = _add_settled_choices(cost, splits, keys, known, p[known], bits, opened, arrays.choice)
-    return found[0], found[1], found[2], found[3], found[4], arrays.choice, published
+    right = 0
+    while right < COLUMNS and read_key(keys[last + right], p[right], bits)[1] > budget:
+        right += 1
+    left = right - 1
+    right_p = p[right] if right < COLUMNS else 0
+    ends = Ends(left, p[left] if left >= 0 else p[0], right if right < COLUMNS else -1, right_p, bits)
+    return _search_between(cost, splits, budget, keys, ends, False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crowdveil.kernels._jit import end_if_stopped, kernel
-from crowdveil.kernels._types import Floats, Ints, Small
+from crowdveil.kernels._types import Floats, Ints, Mask, Small
 from crowdveil.kernels.od.exact_compare import sign_at
 from crowdveil.kernels.od.multiplier_search import FOUND, GO_ON, KNOWN, LEFT, RIGHT, TRIED, P, Q, judge
 from crowdveil.kernels.od.structures import ANY_CHOICE, PUBLISH, SUPPRESS, WHOLE, SearchArrays, Splits
@@ -193,14 +193,22 @@ def _worth(i: int, split: int, cost: Ints, splits: Splits, allowed: Small, lost_
 
 @kernel
 def spend_slack(
-    choice: Ints, whole: Ints, cost: Ints, splits: Splits, allowed: Small, lost_cost: int, rest: int, worth: Floats
+    choice: Ints,
+    whole: Ints,
+    cost: Ints,
+    splits: Splits,
+    allowed: Small,
+    lost_cost: int,
+    rest: int,
+    worth: Floats,
+    known: Mask,
 ) -> tuple[Ints, int, int]:
     """Split published boxes once more, best gain for a suppressed trip first, as long as `rest` trips last.
 
     Of each box the split into whole boxes counts that saves most cost for a suppressed trip. Boxes that come of it are split
     again, until nothing more is suppressed. `whole` has the published boxes, and `choice` is changed. Returns the boxes that are
     then published, those of `whole` first; and how many trips were spent and how much cost was saved before the last round.
-    `worth` has what splits save that were looked at before, for other budgets; NaN where it is not known yet.
+    `worth` has what splits save that were looked at before, for other budgets; `known` says which these are.
     """
     offsets, lost, link_offsets, link = splits.offsets, splits.lost, splits.link_offsets, splits.link
     # Entries of the list of boxes; few of them are used, and memory is taken for those alone.
@@ -219,8 +227,8 @@ def spend_slack(
                 for split in range(offsets[i], offsets[i + 1]):
                     if lost[split] > rest:
                         continue
-                    if np.isnan(worth[split]):
-                        worth[split] = _worth(i, split, cost, splits, allowed, lost_cost)
+                    if not known[split]:
+                        worth[split], known[split] = _worth(i, split, cost, splits, allowed, lost_cost), True
                     if worth[split] > gain[entry]:
                         gain[entry], best[entry] = worth[split], split
             if gain[entry] > 0:

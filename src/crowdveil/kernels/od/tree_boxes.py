@@ -153,7 +153,8 @@ def build_boxes(
     origins, leaves = len(origin_tree.large_enough), len(destination_tree.anchor)
     search = begin_nodes(len(rows.tile), people, origin_tree, destination_tree)
     offsets = np.zeros(origins + 1, np.int64)
-    nodes = new_nodes(4 * len(rows.tile) + 2 * leaves)
+    # Room for nearly all matrices: what is not written takes no memory, and copies for more room take time.
+    nodes = new_nodes(8 * len(rows.tile) + 2 * leaves)
     # Typed, since a function that is called with a literal is compiled once more for it.
     a = int(np.int64(0))
     while True:

@@ -111,11 +111,11 @@ def scan_destinations(
     found, last_node, last_leaves = first, -1, 0
     for at in range(_meet(lists, low, high, tree, k, scan), len(scan.node)):
         node, begin, end = scan.node[np.uintp(at)], scan.begin[np.uintp(at)], scan.end[np.uintp(at)]
-        if last_leaves == end - begin and last_node > scan.before[np.uintp(node)]:
-            continue
+        same = (last_leaves == end - begin) & (last_node > scan.before[np.uintp(node)])
         last_node, last_leaves = node, end - begin
+        # Without a branch, which could not be predicted: a node that is not taken is written over by the next.
         to, lower, upper = np.uintp(found), np.uintp(begin), np.uintp(end)
         nodes.node[to], nodes.volume[to] = node, volume[upper] - volume[lower]
         nodes.crowd[to], nodes.cells[to] = crowd[upper] - crowd[lower], cells[upper] - cells[lower]
-        found += 1
+        found += not same
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from crowdveil.kernels.od.structures import (
     BoxArrays,
     Splits,
 )
-from crowdveil.model.arrays import Floats, Ints, Small, frozen, row_slices, take_slices
+from crowdveil.model.arrays import Floats, Ints, Mask, Small, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.solve.od.budget_search import BoxSolution, search_budget
@@ -42,6 +42,18 @@ MAX_STATES = 100_000
 """States of costs and volumes up to which partitions between those of two multipliers are searched."""
 SMALL_GAP_PERCENT = 0.1
 """A certified gap up to which nothing is searched: large matrices are below it, and have little to gain."""
+
+
+@lru_cache(maxsize=4)
+def _any_choices(size: int) -> Small:
+    choices = np.full(size, ANY_CHOICE, np.int8)
+    choices.flags.writeable = False
+    return choices
+
+
+def _any_choice(boxes: int) -> Small:
+    """Return that so many boxes may do anything: a part of an array that all matrices of about the same size share."""
+    return _any_choices(1 << boxes.bit_length())[:boxes]
 
 
 class SpentSlack(NamedTuple):
@@ -128,15 +140,22 @@ class BoxSpace:
         check_exact(most_cost(system, lost_cost, total))
         if objective == "reconstruction":
             cost = box_deviations(matrix, built.boxes)
-        allowed = np.full(len(o), ANY_CHOICE, np.int8)
+        allowed = _any_choice(len(o))
         if not (system.origins.all_small_enough and system.destinations.all_small_enough):
-            allowed[~(system.origins.small_enough[o] & system.destinations.small_enough[d])] -= WHOLE
-        for array in (*built.boxes, *splits, cost, allowed):
+            small_enough = system.origins.small_enough[o] & system.destinations.small_enough[d]
+            allowed = frozen(np.where(small_enough, allowed, allowed - WHOLE), np.int8)
+        for array in (*built.boxes, *splits, cost):
             array.flags.writeable = False
         return cls(system, o, d, volume, crowd, cost, splits, allowed, total, lost_cost)
 
     def __len__(self) -> int:
         return len(self.volume)
+
+    @property
+    def all_allowed(self) -> bool:
+        """Return whether every box may stay whole, and be split in any way."""
+        known = self.allowed.base is _any_choice(len(self)).base
+        return known or bool(self.allowed.min(initial=ANY_CHOICE) == ANY_CHOICE)
 
     @property
     def most_cost(self) -> int:
@@ -166,14 +185,15 @@ class BoxSpace:
 
         whole = published_boxes(best.choice, self.splits)[0] if best.published is None else best.published
         given = self.cost, self.splits, self.allowed, self.lost_cost
-        published, spent, saved = spend_slack(best.choice, whole, *given, rest, self._worth)
+        published, spent, saved = spend_slack(best.choice, whole, *given, rest, *self._worth)
         # A sort by merging, since nearly all of it is in order.
         return SpentSlack(np.sort(published, kind="stable"), spent, saved)
 
     @cached_property
-    def _worth(self) -> Floats:
-        """What splits save that were looked at so far; NaN for others."""
-        return np.full(len(self.splits.lost), np.nan)
+    def _worth(self) -> tuple[Floats, Mask]:
+        """What splits save, and which were looked at so far: those of others are not filled in."""
+        splits = len(self.splits.lost)
+        return np.empty(splits), np.zeros(splits, np.bool_)
 
     def solve_exactly(self, best: BoxSolution, choice: Ints, budget: int) -> tuple[Ints, bool]:
         """Return the cheapest partition within a budget, from the best that a multiplier found, and whether it is known to be.

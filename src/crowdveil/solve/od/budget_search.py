@@ -14,6 +14,7 @@ from crowdveil.kernels.od.structures import PUBLISH, SearchArrays
 from crowdveil.model.arrays import Ints
 
 if TYPE_CHECKING:
+    from crowdveil.kernels.od.near_search import Ends
     from crowdveil.solve.od.boxes import BoxSpace
 
 FIRST_GUESS, GUESS_PARTS = Fraction(1, 25), 16
@@ -59,7 +60,7 @@ class BoxSolution:
         for, so that less is suppressed than may be.
         """
         lost_cost = boxes.lost_cost
-        if multiplier is not None and multiplier < lost_cost:
+        if lost_cost and multiplier is not None and multiplier < lost_cost:
             return cls(Fraction(lost_cost), *boxes.solve_at(Fraction(lost_cost)), lost_cost)
         return cls(multiplier, cost, suppressed, choice, lost_cost, published)
 
@@ -113,9 +114,15 @@ def search_budget_near(boxes: BoxSpace, budget: int, p: Sequence[int]) -> BoxSol
     """Find the same from several multipliers p / PARTS on; all boxes may do anything, and the budget is not 0."""
     from crowdveil.kernels.od.near_search import search_near
 
-    given = boxes.cost, boxes.volume, boxes.splits, boxes.allowed
-    found = search_near(*given, budget, np.array(p, np.int64), boxes.total.bit_length())
+    found = search_near(boxes.cost, boxes.splits, budget, np.array(p, np.int64), boxes.total.bit_length())
     return _Piece(*found).solution(boxes, budget)
+
+
+def search_budget_between(boxes: BoxSpace, budget: int, keys: Ints, ends: Ends) -> BoxSolution:
+    """Find the same between two multipliers that were tried."""
+    from crowdveil.kernels.od.near_search import search_between
+
+    return _Piece(*search_between(boxes.cost, boxes.splits, budget, keys, ends)).solution(boxes, budget)
 
 
 def _begin(boxes: BoxSpace, near: Fraction | None) -> Ints:

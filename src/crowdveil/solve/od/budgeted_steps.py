@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -68,11 +67,11 @@ class BudgetedSteps:
         if all((step, self.own) in self.solved for step in chosen):
             return []
         found: dict[int, list[float]] = {}
-        near: list[Fraction] = []
+        near: list[float] = []
         for step in dict.fromkeys(chosen):
             with suppress(InputError):  # its own turn raises the error
                 near = self._solve(step, near) or near
-                found[int(volumes[step])] = [float(multiplier) for multiplier in near]
+                found[int(volumes[step])] = near
         # Small steps may have the same budget several times.
         most = max(map(len, found.values()), default=0)
         rising = sorted(volume for volume, multipliers in found.items() if len(multipliers) == most)
@@ -82,13 +81,13 @@ class BudgetedSteps:
     def solve(self, near: Multipliers, step: int) -> StepSolution:
         """Return what becomes of a step; `near` has the multipliers of each step where its search begins."""
         if (step, self.own) not in self.solved:
-            self._solve(step, [Fraction(float(of_budget[step])) for of_budget in near])
+            self._solve(step, [float(of_budget[step]) for of_budget in near])
         found = self.solved[step, self.own]
         if isinstance(found, InputError):
             raise found
         return found
 
-    def _solve(self, step: int, near: Sequence[Fraction]) -> list[Fraction]:
+    def _solve(self, step: int, near: Sequence[float]) -> list[float]:
         """Solve a step for every budget; return their multipliers, by rising budget."""
         boxes = self.boxes_of(step)
         if len(boxes) == 0:
@@ -97,12 +96,12 @@ class BudgetedSteps:
         wanted: dict[int, list[Hashable]] = {}
         for key, max_suppressed in self.budgets.items():
             wanted.setdefault(max_suppressed(boxes.total), []).append(key)
-        multipliers: dict[int, Fraction] = {}
+        multipliers: dict[int, float] = {}
         for budget, found in search_budgets(boxes, wanted, near, many=self.many):
             outcome = found if isinstance(found, InputError) else self._outcome(boxes, found, budget)
             self.solved.update({(step, key): outcome for key in wanted[budget]})
             if isinstance(found, BoxSolution) and found.multiplier is not None:
-                multipliers[budget] = found.multiplier
+                multipliers[budget] = float(found.multiplier)
         return [multipliers[budget] for budget in sorted(multipliers)]
 
     def _outcome(self, boxes: BoxSpace, best: BoxSolution, budget: int) -> StepSolution:
