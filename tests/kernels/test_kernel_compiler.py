@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import pytest
+from llvmlite.binding import ffi
 from numba.core.runtime import _nrt_python, rtsys
 
-from crowdveil.kernels import _compiler, _jit
+from crowdveil.kernels import _compiler, _jit, _pipeline
 from crowdveil.kernels._jit import dividing_kernel, kernel
 from crowdveil.kernels._types import Floats, Ints
 
@@ -263,6 +264,45 @@ def test_arrays_of_kernels_live_as_long_as_they_are_used() -> None:
         assert [array.tolist() for array in same] == [list(range(1000)), list(range(2000))]
     del found, kept, same
     _check_allocations(lambda n: lent_arrays(Pair(rising(n + 1), rising(n + 2)), n))
+
+
+class Nested(NamedTuple):
+    """A number between arrays, one of them further inside, next to two of another type."""
+
+    first: Ints
+    count: int
+    pair: tuple[Floats, Ints]
+    more: tuple[Floats, Floats]
+
+
+@kernel
+def nested_arrays(n: int) -> Any:
+    """Make a structure of structures anew several times, and return parts of the last two."""
+    made = Nested(np.zeros(n + 1, np.int64), 0, (np.ones(2), np.zeros(3, np.int64)), (np.ones(4), np.ones(5)))
+    kept = made.pair[0]
+    for i in range(n):
+        kept = made.pair[0]
+        floats = np.empty(i + 1, np.float64)
+        floats[:] = i
+        made = Nested(made.first, made.count + 1, (floats, made.first), (kept, made.more[0]))
+    return made, kept
+
+
+def test_arrays_of_nested_structures_are_freed_once() -> None:
+    made, kept = nested_arrays(4)
+    assert made.count == 4 and made.first.tolist() == [0] * 5 == made.pair[1].tolist()
+    assert made.pair[0].tolist() == [3.0] * 4 and kept.tolist() == [2.0] * 3 == made.more[0].tolist()
+    _check_allocations(nested_arrays)
+
+
+def test_compiling_leaves_other_libraries_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "scipy.linalg.cython_blas"
+    monkeypatch.delitem(sys.modules, "numba.np.arraymath")
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    told = ffi.lib._lock._cblist
+    with _pipeline._no_linear_algebra(), _pipeline._unreported_locks():
+        assert sys.modules[name].__spec__ is None and ffi.lib._lock._cblist == []
+    assert name not in sys.modules and ffi.lib._lock._cblist is told and told
 
 
 def _kept_length(n: int) -> int:
