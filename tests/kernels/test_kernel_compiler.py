@@ -44,7 +44,8 @@ def take_elements(values: Any, at: Any) -> Any:
 @kernel
 def extremes(a: Any, b: Any) -> Any:
     """Return the smaller and the larger number, and whole numbers of both."""
-    return min(a, b), max(a, b), min(b, a), max(b, a), int(a), int(b)
+    three = min(a, b, 3), max(b, a, 3), min(3, b, a), max(a, 3, b)
+    return min(a, b), max(a, b), min(b, a), max(b, a), int(a), int(b), three
 
 
 @kernel
@@ -62,6 +63,15 @@ def allocations(n: int) -> Any:
     flags[n - 1] = True
     table[0, 1] = n
     return table, flags, other, np.zeros(n), np.full(n, 7)
+
+
+@kernel
+def filled(n: int, value: Any) -> Any:
+    """Allocate arrays with a number in every place, of its own type and of others, and with those of the places."""
+    return (
+        np.full(n, value), np.full((2, n), value, np.float32), np.full(n, -1, np.int32), np.full(n, True, np.bool_),
+        np.ones(n), np.ones((n, 1), np.int8), np.ones(n, np.bool_), np.arange(n), np.arange(n - 3), np.zeros((n, 2)),
+    )  # fmt: skip
 
 
 @kernel
@@ -237,6 +247,14 @@ def test_allocated_arrays() -> None:
     _equal(allocations(3), _plain(allocations)(3))
     with pytest.raises(ValueError, match="negative"):
         allocations(-1)
+
+
+@pytest.mark.parametrize("value", [5, -2.5, np.int16(-3), np.uint8(200), False])
+def test_filled_arrays(value: Any) -> None:
+    for n in (0, 1, 5):
+        _equal(filled(n, value), _plain(filled)(n, value))
+    with pytest.raises(ValueError, match="negative"):
+        filled(-1, value)
 
 
 def test_no_array_is_freed_too_early_or_never() -> None:
