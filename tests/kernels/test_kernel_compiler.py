@@ -16,7 +16,7 @@ import pytest
 from llvmlite.binding import ffi
 from numba.core.runtime import _nrt_python, rtsys
 
-from crowdveil.kernels import _compiler, _jit, _pipeline
+from crowdveil.kernels import _compiler, _jit, _shortcuts
 from crowdveil.kernels._jit import dividing_kernel, kernel
 from crowdveil.kernels._types import Floats, Ints
 
@@ -318,7 +318,7 @@ def test_compiling_leaves_other_libraries_as_they_were(monkeypatch: pytest.Monke
     monkeypatch.delitem(sys.modules, "numba.np.arraymath")
     monkeypatch.delitem(sys.modules, name, raising=False)
     told = ffi.lib._lock._cblist
-    with _pipeline._no_linear_algebra(), _pipeline._unreported_locks():
+    with _shortcuts.no_linear_algebra(), _shortcuts.unreported_locks():
         assert sys.modules[name].__spec__ is None and ffi.lib._lock._cblist == []
     assert name not in sys.modules and ffi.lib._lock._cblist is told and told
 

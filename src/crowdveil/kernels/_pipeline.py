@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import gc
 import operator
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
-from types import CodeType, ModuleType
+from types import CodeType
 from typing import Any
 
-from llvmlite.binding import ffi
 from numba import _dynfunc
 from numba.core import ir, types
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
@@ -29,6 +26,7 @@ from numba.core.untyped_passes import InlineClosureLikes, IRProcessing
 from crowdveil.kernels._direct_calls import DirectCalls
 from crowdveil.kernels._libraries import InnerLibrary, KernelLibrary
 from crowdveil.kernels._lowering import ARITHMETIC, NUMBERS, KernelLower
+from crowdveil.kernels._shortcuts import no_block_entries, no_linear_algebra, unreported_locks
 
 _ENVIRONMENT = "_ZN08NumbaEnv"
 """How names of numba's environments begin: what code takes from Python."""
@@ -164,7 +162,7 @@ class KernelCompiler(CompilerBase):  # type: ignore[misc]
     """Numba's compiler with the passes above."""
 
     def __init__(self, *given: Any) -> None:
-        with _no_linear_algebra():
+        with no_linear_algebra():
             super().__init__(*given)
 
     def define_pipelines(self) -> list[Any]:
@@ -180,40 +178,8 @@ class KernelCompiler(CompilerBase):  # type: ignore[misc]
         collecting = gc.isenabled()
         gc.disable()
         try:
-            with _unreported_locks():
+            with unreported_locks(), no_block_entries():
                 return super().compile_extra(func)
         finally:
             if collecting:
                 gc.enable()
-
-
-@contextmanager
-def _no_linear_algebra() -> Iterator[None]:
-    """Have numba declare its functions without importing SciPy's linear algebra, which takes longer than all else there.
-
-    Numba only finds out whether it is there; a function that needs it imports it.
-    """
-    name = "scipy.linalg.cython_blas"
-    if "numba.np.arraymath" in sys.modules or name in sys.modules or find_spec("scipy") is None:
-        yield
-        return
-    sys.modules[name] = ModuleType(name)
-    try:
-        yield
-    finally:
-        del sys.modules[name]
-
-
-@contextmanager
-def _unreported_locks() -> Iterator[None]:
-    """Have LLVM's lock taken without telling numba's clocks, of which each kernel that is being compiled has one."""
-    lock: Any = getattr(ffi.lib, "_lock", None)
-    told = getattr(lock, "_cblist", [])
-    if not told:
-        yield
-        return
-    lock._cblist = []
-    try:
-        yield
-    finally:
-        lock._cblist = told
