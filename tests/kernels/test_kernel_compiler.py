@@ -75,6 +75,27 @@ def filled(n: int, value: Any) -> Any:
 
 
 @kernel
+def over_blocks(values: Ints, n: int) -> Any:
+    """Use variables in other blocks than they are assigned in: further inside, after a loop, or in its next turn."""
+    size, total, late = len(values), 0, 0
+    for i in range(n):
+        here = values[i % size]
+        if i % 3 == 1:
+            inside = here * 2
+            for j in range(i):
+                total += inside + values[j % size] * here
+        if i % 3 == 1 and total > 0:
+            late += inside
+        while here > 2:
+            here //= 2
+            last = here - i
+            if last < 0:
+                break
+        total += here
+    return size, total, late, last if n > 2 else -1
+
+
+@kernel
 def replaced_arrays(n: int) -> Ints:
     """Replace arrays in a loop, and return one."""
     kept = np.zeros(1, np.int64)
@@ -255,6 +276,12 @@ def test_filled_arrays(value: Any) -> None:
         _equal(filled(n, value), _plain(filled)(n, value))
     with pytest.raises(ValueError, match="negative"):
         filled(-1, value)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 20])
+def test_variables_of_several_blocks(n: int) -> None:
+    values = np.array([7, 1, 12, 3, -5])
+    assert over_blocks(values, n) == over_blocks.py_func(values, n)  # type: ignore[attr-defined]
 
 
 def test_no_array_is_freed_too_early_or_never() -> None:

@@ -6,6 +6,7 @@ Writing, printing and parsing instructions takes longer than optimizing them.
 from __future__ import annotations
 
 import operator
+from collections import defaultdict
 from functools import cache, cached_property
 from typing import Any
 
@@ -81,6 +82,37 @@ class KernelLower(Lower):  # type: ignore[misc]
         elif not known or self._is_counted(self.typeof(name)):
             super().delvar(name)
 
+    def _find_singly_assigned_variable(self) -> None:
+        """Find variables that need no place in memory: of one block, as numba does; and numbers and lent arrays of several, if
+        one of these comes before all others.
+        """
+        if self.func_ir.is_generator:
+            super()._find_singly_assigned_variable()
+            return
+        lifetime = self.func_ir.variable_lifetime
+        before, used = lifetime.cfg.dominators(), defaultdict(list)
+        for label, names in lifetime.usedefs.usemap.items():
+            for name in names:
+                used[name].append(label)
+        found = set()
+        for name, given in self._assigned.items():
+            first = given[0][0]
+            lasting = name in self._borrowed or not self._is_counted(self.typeof(name))
+            # Instructions are written in the order of labels.
+            if len(given) == 1 and all(lasting and label > first and first in before[label] for label in used[name]):
+                found.add(name)
+        self._singly_assigned_vars = found
+        self._blk_local_varmap: dict[str, Any] = {}
+
+    @cached_property
+    def _assigned(self) -> dict[str, list[tuple[int, Any]]]:
+        """What variables are assigned, each with the label of the block."""
+        found = defaultdict(list)
+        for label, block in self.blocks.items():
+            for assignment in block.find_insts(ir.Assign):
+                found[assignment.target.name].append((label, assignment.value))
+        return found
+
     def alloca_lltype(self, name: str, lltype: Any, datamodel: Any = None) -> Any:
         """Return a place for a variable, of which no debugger is told."""
         return cgutils.alloca_once(self.builder, lltype, name=name, zfill=False)
@@ -91,11 +123,7 @@ class KernelLower(Lower):  # type: ignore[misc]
 
         A reference of their own would be counted at every call, by atomic instructions, which are slow.
         """
-        values: dict[str, list[Any]] = {}
-        for block in self.blocks.values():
-            for assignment in block.find_insts(ir.Assign):
-                values.setdefault(assignment.target.name, []).append(assignment.value)
-        once = {name: given[0] for name, given in values.items() if len(given) == 1}
+        once = {name: given[0][1] for name, given in self._assigned.items() if len(given) == 1}
         found: set[str] = set()
         while more := {name for name, value in once.items() if name not in found and self._is_lent(name, value, found)}:
             found |= more
