@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import pytest
+from llvmlite.binding import ffi
 from numba.core.runtime import _nrt_python, rtsys
 
-from crowdveil.kernels import _compiler, _jit
+from crowdveil.kernels import _compiler, _jit, _shortcuts
 from crowdveil.kernels._jit import dividing_kernel, kernel
 from crowdveil.kernels._types import Floats, Ints
 
@@ -43,7 +44,8 @@ def take_elements(values: Any, at: Any) -> Any:
 @kernel
 def extremes(a: Any, b: Any) -> Any:
     """Return the smaller and the larger number, and whole numbers of both."""
-    return min(a, b), max(a, b), min(b, a), max(b, a), int(a), int(b)
+    three = min(a, b, 3), max(b, a, 3), min(3, b, a), max(a, 3, b)
+    return min(a, b), max(a, b), min(b, a), max(b, a), int(a), int(b), three
 
 
 @kernel
@@ -61,6 +63,36 @@ def allocations(n: int) -> Any:
     flags[n - 1] = True
     table[0, 1] = n
     return table, flags, other, np.zeros(n), np.full(n, 7)
+
+
+@kernel
+def filled(n: int, value: Any) -> Any:
+    """Allocate arrays with a number in every place, of its own type and of others, and with those of the places."""
+    return (
+        np.full(n, value), np.full((2, n), value, np.float32), np.full(n, -1, np.int32), np.full(n, True, np.bool_),
+        np.ones(n), np.ones((n, 1), np.int8), np.ones(n, np.bool_), np.arange(n), np.arange(n - 3), np.zeros((n, 2)),
+    )  # fmt: skip
+
+
+@kernel
+def over_blocks(values: Ints, n: int) -> Any:
+    """Use variables in other blocks than they are assigned in: further inside, after a loop, or in its next turn."""
+    size, total, late = len(values), 0, 0
+    for i in range(n):
+        here = values[i % size]
+        if i % 3 == 1:
+            inside = here * 2
+            for j in range(i):
+                total += inside + values[j % size] * here
+        if i % 3 == 1 and total > 0:
+            late += inside
+        while here > 2:
+            here //= 2
+            last = here - i
+            if last < 0:
+                break
+        total += here
+    return size, total, late, last if n > 2 else -1
 
 
 @kernel
@@ -238,6 +270,20 @@ def test_allocated_arrays() -> None:
         allocations(-1)
 
 
+@pytest.mark.parametrize("value", [5, -2.5, np.int16(-3), np.uint8(200), False])
+def test_filled_arrays(value: Any) -> None:
+    for n in (0, 1, 5):
+        _equal(filled(n, value), _plain(filled)(n, value))
+    with pytest.raises(ValueError, match="negative"):
+        filled(-1, value)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 20])
+def test_variables_of_several_blocks(n: int) -> None:
+    values = np.array([7, 1, 12, 3, -5])
+    assert over_blocks(values, n) == over_blocks.py_func(values, n)  # type: ignore[attr-defined]
+
+
 def test_no_array_is_freed_too_early_or_never() -> None:
     _equal(replaced_arrays(7), _plain(replaced_arrays)(7))
     _check_allocations(replaced_arrays)
@@ -263,6 +309,45 @@ def test_arrays_of_kernels_live_as_long_as_they_are_used() -> None:
         assert [array.tolist() for array in same] == [list(range(1000)), list(range(2000))]
     del found, kept, same
     _check_allocations(lambda n: lent_arrays(Pair(rising(n + 1), rising(n + 2)), n))
+
+
+class Nested(NamedTuple):
+    """A number between arrays, one of them further inside, next to two of another type."""
+
+    first: Ints
+    count: int
+    pair: tuple[Floats, Ints]
+    more: tuple[Floats, Floats]
+
+
+@kernel
+def nested_arrays(n: int) -> Any:
+    """Make a structure of structures anew several times, and return parts of the last two."""
+    made = Nested(np.zeros(n + 1, np.int64), 0, (np.ones(2), np.zeros(3, np.int64)), (np.ones(4), np.ones(5)))
+    kept = made.pair[0]
+    for i in range(n):
+        kept = made.pair[0]
+        floats = np.empty(i + 1, np.float64)
+        floats[:] = i
+        made = Nested(made.first, made.count + 1, (floats, made.first), (kept, made.more[0]))
+    return made, kept
+
+
+def test_arrays_of_nested_structures_are_freed_once() -> None:
+    made, kept = nested_arrays(4)
+    assert made.count == 4 and made.first.tolist() == [0] * 5 == made.pair[1].tolist()
+    assert made.pair[0].tolist() == [3.0] * 4 and kept.tolist() == [2.0] * 3 == made.more[0].tolist()
+    _check_allocations(nested_arrays)
+
+
+def test_compiling_leaves_other_libraries_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "scipy.linalg.cython_blas"
+    monkeypatch.delitem(sys.modules, "numba.np.arraymath")
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    told = ffi.lib._lock._cblist
+    with _shortcuts.no_linear_algebra(), _shortcuts.unreported_locks():
+        assert sys.modules[name].__spec__ is None and ffi.lib._lock._cblist == []
+    assert name not in sys.modules and ffi.lib._lock._cblist is told and told
 
 
 def _kept_length(n: int) -> int:

@@ -5,10 +5,12 @@ Writing, printing and parsing instructions takes longer than optimizing them.
 
 from __future__ import annotations
 
-from functools import cached_property
+import operator
+from collections import defaultdict
+from functools import cache, cached_property
 from typing import Any
 
-from numba.core import ir, types
+from numba.core import cgutils, ir, types
 from numba.core.lowering import Lower
 from numba.np.arrayobj import fix_integer_index, load_item, store_item
 
@@ -22,6 +24,22 @@ class KernelLower(Lower):  # type: ignore[misc]
             return super().lower_getitem(resty, expr, value, index, signature)
         place = self._place(value, index, signature)
         found = load_item(self.context, self.builder, signature.args[0], place)
+        return self.context.cast(self.builder, found, signature.return_type, resty)
+
+    def lower_binop(self, resty: Any, expr: Any, op: Any) -> Any:
+        """Return what an operator gives. One on numbers is looked up once, and not again for values that are known."""
+        signature = self.fndesc.calltypes[expr]
+        if op not in ARITHMETIC or not all(isinstance(kind, NUMBERS) for kind in signature.args):
+            return super().lower_binop(resty, expr, op)
+        left, right = (
+            self._cast_var(var, kind) for var, kind in zip((expr.lhs, expr.rhs), signature.args, strict=True)
+        )
+        typing = self.context.typing_context
+        function = typing.resolve_value_type(op)
+        if (op, *signature.args) not in _operators:
+            _operators[op, *signature.args] = function.get_call_type(typing, signature.args, {})
+        implementation = self.context.get_function(function, _operators[op, *signature.args])
+        found = implementation(self.builder, (left, right))
         return self.context.cast(self.builder, found, signature.return_type, resty)
 
     def lower_setitem(self, target_var: Any, index_var: Any, value_var: Any, signature: Any) -> Any:
@@ -64,17 +82,48 @@ class KernelLower(Lower):  # type: ignore[misc]
         elif not known or self._is_counted(self.typeof(name)):
             super().delvar(name)
 
+    def _find_singly_assigned_variable(self) -> None:
+        """Find variables that need no place in memory: of one block, as numba does; and numbers and lent arrays of several, if
+        one of these comes before all others.
+        """
+        if self.func_ir.is_generator:
+            super()._find_singly_assigned_variable()
+            return
+        lifetime = self.func_ir.variable_lifetime
+        before, used = lifetime.cfg.dominators(), defaultdict(list)
+        for label, names in lifetime.usedefs.usemap.items():
+            for name in names:
+                used[name].append(label)
+        found = set()
+        for name, given in self._assigned.items():
+            first = given[0][0]
+            lasting = name in self._borrowed or not self._is_counted(self.typeof(name))
+            # Instructions are written in the order of labels.
+            if len(given) == 1 and all(lasting and label > first and first in before[label] for label in used[name]):
+                found.add(name)
+        self._singly_assigned_vars = found
+        self._blk_local_varmap: dict[str, Any] = {}
+
+    @cached_property
+    def _assigned(self) -> dict[str, list[tuple[int, Any]]]:
+        """What variables are assigned, each with the label of the block."""
+        found = defaultdict(list)
+        for label, block in self.blocks.items():
+            for assignment in block.find_insts(ir.Assign):
+                found[assignment.target.name].append((label, assignment.value))
+        return found
+
+    def alloca_lltype(self, name: str, lltype: Any, datamodel: Any = None) -> Any:
+        """Return a place for a variable, of which no debugger is told."""
+        return cgutils.alloca_once(self.builder, lltype, name=name, zfill=False)
+
     @cached_property
     def _borrowed(self) -> frozenset[str]:
         """Variables that are arguments or arrays of structures among them: the caller holds these to the end of the call.
 
         A reference of their own would be counted at every call, by atomic instructions, which are slow.
         """
-        values: dict[str, list[Any]] = {}
-        for block in self.blocks.values():
-            for assignment in block.find_insts(ir.Assign):
-                values.setdefault(assignment.target.name, []).append(assignment.value)
-        once = {name: given[0] for name, given in values.items() if len(given) == 1}
+        once = {name: given[0][1] for name, given in self._assigned.items() if len(given) == 1}
         found: set[str] = set()
         while more := {name for name, value in once.items() if name not in found and self._is_lent(name, value, found)}:
             found |= more
@@ -93,20 +142,60 @@ class KernelLower(Lower):  # type: ignore[misc]
 
     def incref(self, typ: Any, val: Any) -> None:
         """Count one more reference to an array."""
-        if self._is_counted(typ):
+        if self._is_counted(typ) and not self._call_for_arrays("NRT_incref", typ, val):
             super().incref(typ, val)
 
     def decref(self, typ: Any, val: Any) -> None:
         """Count one reference to an array less."""
-        if self._is_counted(typ):
+        if self._is_counted(typ) and not self._call_for_arrays("NRT_decref", typ, val):
             super().decref(typ, val)
+
+    def _call_for_arrays(self, name: str, kind: Any, value: Any) -> bool:
+        """Call a function of numba's runtime for all arrays of a value; return whether that was possible.
+
+        It is not before numba itself has declared the function, nor for values of other types.
+        """
+        function, places = self.module.globals.get(name), _arrays_of(kind)
+        if function is None or places is None or len(function.args) != 1:
+            return False
+        for place in places:
+            field = self.context.data_model_manager[place[-1]].get_field_position("meminfo")
+            self.builder.call(function, [self.builder.extract_value(value, [*place[:-1], field])])
+        return True
 
     def _is_counted(self, kind: Any) -> bool:
         """Return whether references to values of a type are counted: to arrays, and structures of them."""
         return not isinstance(kind, NUMBERS)
 
 
+@cache
+def _arrays_of(kind: Any) -> list[tuple[Any, ...]] | None:
+    """Return where a structure has arrays, positions and then the type of each; None if it holds more than these and numbers."""
+    if isinstance(kind, NUMBERS):
+        return []
+    if isinstance(kind, types.Array):
+        return [(kind,)]
+    if not isinstance(kind, STRUCTURE):
+        return None
+    found: list[tuple[Any, ...]] = []
+    for position, part in enumerate(kind):
+        places = _arrays_of(part)
+        if places is None:
+            return None
+        found += [(position, *place) for place in places]
+    return found
+
+
 NUMBERS = types.Integer, types.Float, types.Boolean
+ARITHMETIC = frozenset(
+    (
+        operator.add, operator.sub, operator.mul, operator.floordiv, operator.truediv, operator.mod,
+        operator.iadd, operator.isub, operator.imul, operator.lshift, operator.rshift, operator.and_, operator.or_,
+        operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, bool,
+    )
+)  # fmt: skip
+_operators: dict[tuple[Any, ...], Any] = {}
+"""Signatures of operators, by the types of their arguments."""
 STRUCTURE = types.BaseTuple  # type: ignore[attr-defined]
 
 

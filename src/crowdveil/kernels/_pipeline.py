@@ -1,8 +1,8 @@
-"""Numba's compiler as kernels need it: the same machine code in less time.
+"""Numba's compiler as kernels need it: code that does the same, in less time.
 
 A kernel that others call is part of their code, so no machine code of its own is made where it is compiled for them. Passes that
-would change nothing are left out, and an operator is looked up once for the same types. All else is numba's: `_lowering` and
-`_direct_calls` say what is written in another way.
+would change nothing are left out, and an operator is looked up once for the same types. All else is numba's: `_lowering`,
+`_direct_calls` and `_libraries` say what is done in another way.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Any
 
 from numba import _dynfunc
 from numba.core import ir, types
-from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.environment import lookup_environment
@@ -25,21 +24,12 @@ from numba.core.types import unliteral  # type: ignore[attr-defined]
 from numba.core.untyped_passes import InlineClosureLikes, IRProcessing
 
 from crowdveil.kernels._direct_calls import DirectCalls
-from crowdveil.kernels._lowering import NUMBERS, KernelLower
+from crowdveil.kernels._libraries import InnerLibrary, KernelLibrary
+from crowdveil.kernels._lowering import ARITHMETIC, NUMBERS, KernelLower
+from crowdveil.kernels._shortcuts import no_block_entries, no_linear_algebra, unreported_locks
 
 _ENVIRONMENT = "_ZN08NumbaEnv"
 """How names of numba's environments begin: what code takes from Python."""
-
-
-class _InnerLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """The code of a kernel that becomes part of others: no machine code is made of it."""
-
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
-        self._verify_declare_only_symbols()
-        self._finalized = True
-
-    serialize_using_object_code = JITCodeLibrary.serialize_using_bitcode
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -54,7 +44,7 @@ class _Lowering(NativeLowering):  # type: ignore[misc]
     def run_pass(self, state: Any) -> bool:
         """Write and optimize the code of a kernel, and make it ready to be called from Python or to be part of others."""
         inner = state.flags.no_cpython_wrapper
-        library = (_InnerLibrary if inner else JITCodeLibrary)(state.targetctx.codegen(), state.func_id.func_qualname)
+        library = (InnerLibrary if inner else KernelLibrary)(state.targetctx.codegen(), state.func_id.func_qualname)
         library.enable_object_caching()
         state.library = library
         state.flags.no_compile = inner
@@ -80,13 +70,6 @@ class _Lowering(NativeLowering):  # type: ignore[misc]
         state["cr"] = made._replace(cfunc=known)
 
 
-_ARITHMETIC = frozenset(
-    (
-        operator.add, operator.sub, operator.mul, operator.floordiv, operator.truediv, operator.mod,
-        operator.iadd, operator.isub, operator.imul, operator.lshift, operator.rshift, operator.and_, operator.or_,
-        operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, bool,
-    )
-)  # fmt: skip
 _signatures: dict[tuple[Any, ...], Any] = {}
 """Operators on numbers and elements of arrays, by their types, whatever the values of literals: numba tries dozens of functions
 for each use."""
@@ -101,7 +84,7 @@ def _is_plain(function: Any, kinds: tuple[Any, ...]) -> bool:
     """Return whether a function is an operator on numbers, or gives an element of an array."""
     if function is operator.getitem:
         return isinstance(kinds[0], types.Array) and isinstance(kinds[1], types.Integer)
-    return function in _ARITHMETIC and all(isinstance(kind, NUMBERS) for kind in kinds)
+    return function in ARITHMETIC and all(isinstance(kind, NUMBERS) for kind in kinds)
 
 
 @contextmanager
@@ -178,6 +161,10 @@ _PASSES = {
 class KernelCompiler(CompilerBase):  # type: ignore[misc]
     """Numba's compiler with the passes above."""
 
+    def __init__(self, *given: Any) -> None:
+        with no_linear_algebra():
+            super().__init__(*given)
+
     def define_pipelines(self) -> list[Any]:
         """Return numba's list of passes, with ours in their places."""
         manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
@@ -191,7 +178,8 @@ class KernelCompiler(CompilerBase):  # type: ignore[misc]
         collecting = gc.isenabled()
         gc.disable()
         try:
-            return super().compile_extra(func)
+            with unreported_locks(), no_block_entries():
+                return super().compile_extra(func)
         finally:
             if collecting:
                 gc.enable()

@@ -82,7 +82,7 @@ def _look_up(
             area = row_origin[row]
             if area_row[area] != row:
                 continue  # the last row of an origin area stands for all of them
-            _write_table(row, next_row, row_destination, area_offsets, area_tiles, row_at)
+            _set_table(row, True, next_row, row_destination, area_offsets, area_tiles, row_at)
             for place in range(area_offsets[area], area_offsets[area + 1]):
                 tile = area_tiles[place]
                 if tile_step[tile] != step:
@@ -101,34 +101,30 @@ def _look_up(
                     found = row_at[np.uintp(destination[at])]
                     row_of[at] = max(row_of[at], found)
                     met += found != NONE
-            _empty_table(row, next_row, row_destination, area_offsets, area_tiles, row_at)
+            _set_table(row, False, next_row, row_destination, area_offsets, area_tiles, row_at)
     return twice if one_by_one else met
 
 
 @kernel
-def _write_table(
-    last: int, next_row: Ints, row_destination: Indices, area_offsets: Ints, area_tiles: Indices, row_at: Ints
+def _set_table(
+    last: int,
+    there: bool,
+    next_row: Ints,
+    row_destination: Indices,
+    area_offsets: Ints,
+    area_tiles: Indices,
+    row_at: Ints,
 ) -> None:
-    """Write the rows of one origin area under the tiles of their destinations; SEVERAL where two rows hold a tile."""
+    """Write the rows of an origin area under the tiles of their destinations, SEVERAL where two hold a tile; or remove them."""
     row = last
     while row >= 0:
         area = row_destination[row]
         for place in range(area_offsets[area], area_offsets[area + 1]):
             tile = area_tiles[place]
-            row_at[tile] = row if row_at[tile] == NONE or row_at[tile] == row else SEVERAL
-        row = next_row[row]
-
-
-@kernel
-def _empty_table(
-    last: int, next_row: Ints, row_destination: Indices, area_offsets: Ints, area_tiles: Indices, row_at: Ints
-) -> None:
-    """Remove the rows of one origin area from the table."""
-    row = last
-    while row >= 0:
-        area = row_destination[row]
-        for place in range(area_offsets[area], area_offsets[area + 1]):
-            row_at[area_tiles[place]] = NONE
+            if not there:
+                row_at[tile] = NONE
+            else:
+                row_at[tile] = row if row_at[tile] == NONE or row_at[tile] == row else SEVERAL
         row = next_row[row]
 
 
