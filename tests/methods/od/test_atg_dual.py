@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from fractions import Fraction
 from typing import Any
 
@@ -14,7 +15,7 @@ from plain_boxes import PlainOriginsFirst, on_hull, problems, pruning, sums, wit
 from crowdveil.errors import InputError
 from crowdveil.io.flows import with_trees as trees_of
 from crowdveil.methods.od.atg_dual import AtgDualParams, run
-from crowdveil.model.arrays import frozen
+from crowdveil.model.arrays import frozen, refreeze
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.zones import Zones
@@ -166,3 +167,13 @@ def test_a_matrix_of_real_size_is_the_recursive_twins(target: float) -> None:
     assert isinstance(found, ForestSolution)
     twin = plain_atg.solve(flows, 0, root, plain_atg.leaves(root), 10, budget, target)
     assert (found.cost, found.suppressed) == twin
+
+
+def test_regions_are_sent_without_kernels() -> None:
+    """A compiled kernel refers to itself: arrays of what another process sends are looked for in all that comes."""
+    flows = make_profile("nyc", np.random.default_rng(1), 1)
+    space = RegionSpace.trees(flows)
+    before = space.build_forest, space.cut_origins
+    sent = refreeze(pickle.loads(pickle.dumps(space)))
+    assert all(callable(kernel) for kernel in before) and set(vars(sent)) == {"origins", "destinations"}
+    assert not sent.origins.cost.flags.writeable and sent.origins.cost.tolist() == space.origins.cost.tolist()

@@ -120,6 +120,10 @@ class RegionSpace:
     origins: RegionSide
     destinations: RegionSide
 
+    def __getstate__(self) -> dict[str, RegionSide]:
+        """Leave out kernels, which other processes load on their own."""
+        return {"origins": self.origins, "destinations": self.destinations}
+
     @cached_property
     def cut_origins(self) -> Callable[..., Ints]:
         """Return the kernel that cuts the tree of origins."""
