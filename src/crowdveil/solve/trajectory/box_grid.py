@@ -38,7 +38,8 @@ class BoxGrid(NamedTuple):
         up = _steps(self.meters, np.zeros(1))
         south, north = _down(box.lat_min, up, 90), -_down(-box.lat_max, up, 90)
         along = _steps(self.meters, np.maximum(np.abs(south), np.abs(north)))
-        west, east = _down(box.lon_min, along, HALF), -_down(-box.lon_max, along, HALF)
+        until = np.where(box.lon_max == -HALF, HALF, box.lon_max)  # a box that ends at the date line ends on a line
+        west, east = _down(box.lon_min, along, HALF), -_down(-until, along, HALF)
         begin, end = box.t_min // self.seconds * self.seconds, -(-box.t_max // self.seconds) * self.seconds
         bounds = BoxBounds(west, rounded(east, DECIMALS), south, north, begin, end)
         lon, lat, t = bounds.centers(DECIMALS)
