@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdveil.kernels._jit import inner_kernel, kernel, lowest_bit
-from crowdveil.kernels._types import Ints, Small
+from crowdveil.kernels._types import Ints
 from crowdveil.kernels.od.multiplier_search import (
     FOUND,
     GO_ON,
@@ -26,7 +26,7 @@ from crowdveil.kernels.od.multiplier_search import (
 )
 from crowdveil.kernels.od.partition import search
 from crowdveil.kernels.od.several_multipliers import evaluate_keys, read_key
-from crowdveil.kernels.od.structures import COLUMNS, PARTS, PUBLISH, SearchArrays, Splits
+from crowdveil.kernels.od.structures import ANY_CHOICE, COLUMNS, PARTS, PUBLISH, SearchArrays, Splits
 
 MARGIN = 1 + 1e-9
 """Factor by which a split must cost more than the best one to be left out: sums in floating point are much more exact."""
@@ -67,8 +67,8 @@ def _slopes(keys: Ints, ends: Ends, i: int) -> tuple[int, int]:
     partition in between. Beyond all multipliers nothing is suppressed, and before all of them every box is open.
     """
     mask = (1 << ends.bits) - 1
-    right = keys[ends.right + COLUMNS * i] & mask if ends.right >= 0 else 0
-    left = keys[ends.left + COLUMNS * i] & mask if ends.left >= 0 else right + 1
+    right = keys[np.uintp(ends.right + COLUMNS * i)] & mask if ends.right >= 0 else 0
+    left = keys[np.uintp(ends.left + COLUMNS * i)] & mask if ends.left >= 0 else right + 1
     return left, right
 
 
@@ -81,11 +81,11 @@ def _is_used(
     It costs no less than the chord between its costs there. The best one costs no more than `low` and `high` there and, where
     the tangents at both ends meet at a `share` of the way, no more than `meet`.
     """
-    split_low, split_high = ends.left_p * splits.lost[split], ends.right_p * splits.lost[split]
-    for e in range(splits.link_offsets[split], splits.link_offsets[split + 1]):
+    split_low, split_high = ends.left_p * splits.lost[np.uintp(split)], ends.right_p * splits.lost[np.uintp(split)]
+    for e in range(np.uintp(splits.link_offsets[np.uintp(split)]), np.uintp(splits.link_offsets[np.uintp(split + 1)])):
         part = COLUMNS * splits.link[e]
-        split_low += keys[ends.left + part] >> ends.bits
-        split_high += keys[ends.right + part] >> ends.bits
+        split_low += keys[np.uintp(ends.left + part)] >> ends.bits
+        split_high += keys[np.uintp(ends.right + part)] >> ends.bits
     above = split_low > MARGIN * low and split_high > MARGIN * high
     return not (above and split_low + (split_high - split_low) * share > MARGIN * meet)
 
@@ -94,7 +94,7 @@ def _is_used(
 def _reach(reached: Ints, last: int, box: int) -> None:
     """Mark a box. Marks are by distance from the last one: those above a box come before it."""
     place = last - box
-    reached[place >> 6] |= 1 << (place & 63)
+    reached[np.uintp(place >> 6)] |= 1 << (place & 63)
 
 
 @inner_kernel
@@ -109,7 +109,7 @@ def _open_boxes(cost: Ints, splits: Splits, keys: Ints, ends: Ends, arrays: Sear
     box, place, own_cost = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     opened, at_open, at = np.empty(n, np.int64), n, n
     at_split, at_link = len(splits.lost), len(splits.link)
-    number, own_lost = np.empty(at_split, np.int64), np.empty(at_split, np.int64)
+    number, kind, own_lost = np.empty(at_split, np.int64), np.empty(at_split, np.int64), np.empty(at_split, np.int64)
     offsets, link_offsets = np.empty(n + 1, np.int64), np.empty(at_split + 1, np.int64)
     offsets[n], link_offsets[at_split], link = at_split, at_link, np.empty(at_link, np.int64)
     reached = np.zeros((n >> 6) + 1, np.int64)
@@ -119,51 +119,50 @@ def _open_boxes(cost: Ints, splits: Splits, keys: Ints, ends: Ends, arrays: Sear
             i = n - 1 - 64 * word - lowest_bit(reached[word])
             reached[word] &= reached[word] - 1
             at -= 1
+            to, of = np.uintp(at), np.uintp(i)
             left_s, right_s = _slopes(keys, ends, i)
-            box[at], place[i], offsets[at] = i, at, at_split
-            on_left[at], on_right[at], own_cost[at] = left_s, right_s, cost[i]
+            box[to], place[of], offsets[to] = i, at, at_split
+            on_left[to], on_right[to], own_cost[to] = left_s, right_s, cost[of]
             if left_s == right_s:
-                best[2 * at], best[2 * at + 1] = read_key(keys[known + COLUMNS * i], known_p, bits)
+                best[2 * to], best[2 * to + np.uintp(1)] = read_key(keys[known + COLUMNS * i], known_p, bits)
                 continue
             at_open -= 1
-            opened[at_open] = at
+            opened[np.uintp(at_open)] = at
             low, high, meet, share = 0, 0, 0.0, 0.0
             if both:
                 low, high = keys[ends.left + COLUMNS * i] >> bits, keys[ends.right + COLUMNS * i] >> bits
                 wide = ends.right_p - ends.left_p
                 to_meet = (high - low - wide * right_s) / (left_s - right_s)
                 share, meet = min(max(to_meet / wide, 0.0), 1.0), low + to_meet * left_s
-            for split in range(splits.offsets[i + 1] - 1, splits.offsets[i] - 1, -1):
+            for split in range(splits.offsets[of + np.uintp(1)] - 1, splits.offsets[of] - 1, -1):
                 if both and not _is_used(split, splits, keys, ends, low, high, meet, share):
                     continue
                 at_split -= 1
-                number[at_split], own_lost[at_split] = split, splits.lost[split]
-                for e in range(splits.link_offsets[split], splits.link_offsets[split + 1]):
-                    part = splits.link[e]
+                number[np.uintp(at_split)], own_lost[np.uintp(at_split)] = split, splits.lost[np.uintp(split)]
+                kind[np.uintp(at_split)] = splits.kind[np.uintp(split)]
+                for e in range(splits.link_offsets[np.uintp(split)], splits.link_offsets[np.uintp(split + 1)]):
+                    part = splits.link[np.uintp(e)]
                     _reach(reached, n - 1, part)
                     at_link -= 1
-                    link[at_link] = part
-                link_offsets[at_split] = at_link
-            offsets[at] = at_split
+                    link[np.uintp(at_link)] = part
+                link_offsets[np.uintp(at_split)] = at_link
+            offsets[to] = at_split
     for e in range(at_link, len(link)):
         link[e] = place[link[e]]
-    # Kinds are those of other splits: all of them are allowed.
-    return OpenBoxes(
-        box, own_cost, Splits(offsets, splits.kind, own_lost, link_offsets, link), number, opened[at_open:]
-    )
+    return OpenBoxes(box, own_cost, Splits(offsets, kind, own_lost, link_offsets, link), number, opened[at_open:])
 
 
 @inner_kernel
 def _settled_choice(i: int, cost: Ints, splits: Splits, keys: Ints, column: int, p: int, bits: int) -> int:
     """Return what becomes of a box at a multiplier: the first choice with the best key; staying whole comes before splits."""
-    key = keys[column + COLUMNS * i]
-    if key == cost[i] * (PARTS << bits):
+    key = keys[np.uintp(column + COLUMNS * i)]
+    if key == cost[np.uintp(i)] * (PARTS << bits):
         return PUBLISH
-    last: int = splits.offsets[i + 1] - 1
-    for split in range(splits.offsets[i], last):
-        option = splits.lost[split] * ((p << bits) + 1)
-        for e in range(splits.link_offsets[split], splits.link_offsets[split + 1]):
-            option += keys[column + COLUMNS * splits.link[e]]
+    last: int = splits.offsets[np.uintp(i + 1)] - 1
+    for split in range(splits.offsets[np.uintp(i)], last):
+        option = splits.lost[np.uintp(split)] * ((p << bits) + 1)
+        for e in range(splits.link_offsets[np.uintp(split)], splits.link_offsets[np.uintp(split + 1)]):
+            option += keys[np.uintp(column + COLUMNS * splits.link[np.uintp(e)])]
         if option == key:
             return split
     return last
@@ -186,7 +185,7 @@ def _add_settled_choices(cost: Ints, splits: Splits, keys: Ints, ends: Ends, cho
                 choice[i] = _settled_choice(i, cost, splits, keys, column, p, ends.bits)
             if choice[i] == PUBLISH:
                 at -= 1
-                published[at] = i
+                published[np.uintp(at)] = i
             else:
                 for e in range(splits.link_offsets[choice[i]], splits.link_offsets[choice[i] + 1]):
                     _reach(reached, n - 1, splits.link[e])
@@ -195,7 +194,7 @@ def _add_settled_choices(cost: Ints, splits: Splits, keys: Ints, ends: Ends, cho
 
 @inner_kernel
 def _search_between(
-    cost: Ints, splits: Splits, allowed: Small, budget: int, keys: Ints, ends: Ends, to_corner: bool
+    cost: Ints, splits: Splits, budget: int, keys: Ints, ends: Ends, to_corner: bool
 ) -> tuple[bool, int, int, int, int, Ints, Ints]:
     """Find the multiplier of a budget between two that were tried; or beyond all, where one of them is not known."""
     n = len(cost)
@@ -203,45 +202,43 @@ def _search_between(
     notes[TO_CORNER] = to_corner
     if ends.left >= 0 and ends.right >= 0:
         notes[TRIES] = MAX_GUESSES  # where the lines of both meet is nearer to the answer than a guess
-    for end in range(2):
-        column, p = (ends.right, ends.right_p) if end else (ends.left, ends.left_p)
+    for column, p in ((ends.left, ends.left_p), (ends.right, ends.right_p)):
         if column >= 0 and verdict != FOUND:
             notes[TRIED + P], notes[TRIED + Q] = p, PARTS
             a, s = read_key(keys[column + COLUMNS * (n - 1)], p, ends.bits)
             verdict = judge(notes, a, s, budget)
     choice = np.full(n, PUBLISH, np.int64)
-    found, p, q = True, ends.right_p, PARTS
     if verdict == FOUND:
-        ends = Ends(ends.right, p, ends.right, p, ends.bits)
-    else:
-        arrays = SearchArrays(
-            np.empty(2 * n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-        )
-        part = _open_boxes(cost, splits, keys, ends, arrays)
-        found, p, q, a, s = search(part.opened, part.cost, part.cost, part.splits, allowed, budget, notes, arrays)
-        for at in part.opened:
-            how = arrays.choice[at]
-            choice[part.box[at]] = PUBLISH if how == PUBLISH else part.split[how]
-    # Called in one place: it is compiled into each.
+        at_right = Ends(ends.right, ends.right_p, ends.right, ends.right_p, ends.bits)
+        return True, ends.right_p, PARTS, a, s, choice, _add_settled_choices(cost, splits, keys, at_right, choice)
+    arrays = SearchArrays(
+        np.empty(2 * n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    )
+    part = _open_boxes(cost, splits, keys, ends, arrays)
+    allowed = np.full(n, ANY_CHOICE, np.int8)
+    found, p, q, a, s = search(part.opened, part.cost, part.cost, part.splits, allowed, budget, notes, arrays)
+    for at in part.opened:
+        how = arrays.choice[at]
+        choice[part.box[at]] = PUBLISH if how == PUBLISH else part.split[how]
     return found, p, q, a, s, choice, _add_settled_choices(cost, splits, keys, ends, choice)
 
 
 @kernel
 def search_between(
-    cost: Ints, splits: Splits, allowed: Small, budget: int, keys: Ints, ends: Ends
+    cost: Ints, splits: Splits, budget: int, keys: Ints, ends: Ends
 ) -> tuple[bool, int, int, int, int, Ints, Ints]:
     """Find the multiplier whose best partition suppresses at most `budget` trips, as `partition.search` does.
 
     It lies between two that were tried, whose keys are given; one of them may not be known. Boxes may all be published and split
-    in any way, as `allowed` says. The multiplier is that at which the piece begins, so that it does not depend on those tried.
-    Returned are also what becomes of each box, and those published.
+    in any way. The multiplier is that at which the piece begins, so that it does not depend on those tried. Returned are also
+    what becomes of each box, and those published.
     """
-    return _search_between(cost, splits, allowed, budget, keys, ends, True)
+    return _search_between(cost, splits, budget, keys, ends, True)
 
 
 @kernel
 def search_near(
-    cost: Ints, splits: Splits, allowed: Small, budget: int, p: Ints, bits: int
+    cost: Ints, splits: Splits, budget: int, p: Ints, bits: int
 ) -> tuple[bool, int, int, int, int, Ints, Ints]:
     """Find the same from the multipliers p / PARTS, COLUMNS of them, which rise and are tried first, in one pass."""
     last = COLUMNS * (len(cost) - 1)
@@ -253,4 +250,4 @@ def search_near(
     left = right - 1
     right_p = p[right] if right < COLUMNS else 0
     ends = Ends(left, p[left] if left >= 0 else p[0], right if right < COLUMNS else -1, right_p, bits)
-    return _search_between(cost, splits, allowed, budget, keys, ends, False)
+    return _search_between(cost, splits, budget, keys, ends, False)

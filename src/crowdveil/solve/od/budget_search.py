@@ -114,9 +114,7 @@ def search_budget_near(boxes: BoxSpace, budget: int, p: Sequence[int]) -> BoxSol
     """Find the same from several multipliers p / PARTS on; all boxes may do anything, and the budget is not 0."""
     from crowdveil.kernels.od.near_search import search_near
 
-    found = search_near(
-        boxes.cost, boxes.splits, boxes.allowed, budget, np.array(p, np.int64), boxes.total.bit_length()
-    )
+    found = search_near(boxes.cost, boxes.splits, budget, np.array(p, np.int64), boxes.total.bit_length())
     return _Piece(*found).solution(boxes, budget)
 
 
@@ -124,7 +122,7 @@ def search_budget_between(boxes: BoxSpace, budget: int, keys: Ints, ends: Ends) 
     """Find the same between two multipliers that were tried."""
     from crowdveil.kernels.od.near_search import search_between
 
-    return _Piece(*search_between(boxes.cost, boxes.splits, boxes.allowed, budget, keys, ends)).solution(boxes, budget)
+    return _Piece(*search_between(boxes.cost, boxes.splits, budget, keys, ends)).solution(boxes, budget)
 
 
 def _begin(boxes: BoxSpace, near: Fraction | None) -> Ints:
