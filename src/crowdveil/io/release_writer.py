@@ -13,7 +13,7 @@ import pyarrow as pa
 from crowdveil.io.geojson import COORDINATE_DECIMALS, snap_to_grid, write_features
 from crowdveil.io.outlines import TileFaces
 from crowdveil.io.parallel import run_parallel
-from crowdveil.io.tables import write_chunked_table, write_table
+from crowdveil.io.tables import CHUNK_ROWS, write_chunked_table, write_table
 from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import AREAS_FILE
 from crowdveil.model.area_labels import area_labels
@@ -38,8 +38,7 @@ def write_release(
     else:
         files = {"data": data_name or f"trajectories.{table_format}"}
         points = partial(trajectory_table, release, table_format)
-        rising = ("timestamp", "published_id")
-        jobs.append(lambda: write_chunked_table(points, release.points, folder / files["data"], rising=rising))
+        jobs.append(lambda: write_chunked_table(points, release.points, folder / files["data"]))
     areas = release.areas
     if areas is not None:
         files["areas"] = AREAS_FILE
@@ -49,8 +48,9 @@ def write_release(
 
 
 def flow_table(release: FlowRelease, table_format: TableFormat) -> Callable[[slice], pa.Table]:
-    """Return a function that makes the flow table of a slice of rows; for Parquet, text in dictionaries."""
-    return release.chunks(_step_times(release, table_format), encoded=table_format == "parquet")
+    """Return a function that makes the flow table of a slice of rows; in Parquet of several chunks, text is in dictionaries."""
+    encoded = table_format == "parquet" and len(release) > CHUNK_ROWS
+    return release.chunks(_step_times(release, table_format), encoded=encoded)
 
 
 def step_table(release: FlowRelease, table_format: TableFormat) -> pa.Table:

@@ -23,7 +23,7 @@ from crowdveil.io.geojson import write_features
 from crowdveil.io.memory import return_unused
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_writer import area_features
-from crowdveil.io.tables import CHUNK_ROWS, open_parquet, write_table
+from crowdveil.io.tables import CHUNK_ROWS, in_dictionaries, open_parquet, write_table
 from crowdveil.io.time_windows import TimeUnits
 from crowdveil.io.written_release import AREAS_FILE, read_features, read_release
 from crowdveil.model.arrays import Ints
@@ -155,7 +155,7 @@ class DiskBackend(LocalBackend):
         schema = with_zone(pa.schema([self.rows.field(name) for name in names]), tz)
         self.files = {"data": self.spec.data_name or "flows.parquet", "steps": "steps.parquet", "areas": AREAS_FILE}
         parts = (self._rows_of(file, schema) for file in sorted(self.parts_folder.iterdir()))
-        _write_rows(parts, schema, folder / self.files["data"])
+        _write_rows(parts, schema, folder / self.files["data"], self.totals.cost.flows)
         shutil.rmtree(self.parts_folder)
         write_table(self.totals.steps_table(tz), folder / self.files["steps"])
         areas, drawn = areas_of(self.areas_found.table(), data.zones)
@@ -217,16 +217,17 @@ def _shifted(progress: Progress, before: int, count: int, done: int, total: int)
     progress(before + done, count)
 
 
-def _write_rows(tables: Iterator[pa.Table], schema: pa.Schema, path: Path) -> None:
-    """Write tables as one, in the row groups that a table in memory would have."""
+def _write_rows(tables: Iterator[pa.Table], schema: pa.Schema, path: Path, rows: int) -> None:
+    """Write tables of so many rows as one: the bytes are those of a table in memory."""
     first = next((table for table in tables if len(table)), None)
     held = schema.empty_table()
     if first is None:
         write_table(held, path)
         return
-    with open_parquet(path, schema) as writer:
+    written = in_dictionaries if rows > CHUNK_ROWS else pa.Table.combine_chunks
+    with open_parquet(path, written(schema.empty_table()).schema) as writer:
         for table in chain([first], tables, [None]):
             held = held if table is None else pa.concat_tables([held, table])
             while len(held) >= CHUNK_ROWS or (table is None and len(held)):
-                writer.write_table(held.slice(0, CHUNK_ROWS).combine_chunks())
+                writer.write_table(written(held.slice(0, CHUNK_ROWS)))
                 held = held.slice(CHUNK_ROWS)
