@@ -322,7 +322,7 @@ class Nested(NamedTuple):
 
 @kernel
 def nested_arrays(n: int) -> Any:
-    """Make a structure of structures anew several times, and return parts of the last two."""
+    """Make a structure of structures several times, and return parts of the last two."""
     made = Nested(np.zeros(n + 1, np.int64), 0, (np.ones(2), np.zeros(3, np.int64)), (np.ones(4), np.ones(5)))
     kept = made.pair[0]
     for i in range(n):

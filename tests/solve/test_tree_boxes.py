@@ -15,7 +15,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Zones
-from crowdveil.solve.od.boxes import build_matrix_boxes
+from crowdveil.solve.od.box_building import build_matrix_boxes
 from crowdveil.solve.od.region_space import RegionExtent, RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
 

@@ -1,7 +1,7 @@
 """The code of kernels on its way to the processor: which of it LLVM optimizes, how far, and how often.
 
 What kernels consist of is optimized once, where all parts of one that Python calls are together. Numba's own compiler does it in
-each kernel anew, for all that it calls.
+each kernel again, for all that it calls.
 """
 
 from __future__ import annotations

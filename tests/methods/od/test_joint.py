@@ -333,7 +333,7 @@ def test_too_many_dyadic_boxes_fall_back_to_blocks(monkeypatch: pytest.MonkeyPat
     whole = BoxSpace.of(flows, 0, system, 10)
     params = {how: JointParams(k=10, splits="dyadic", time_partition=how) for how in ("steps", "stable")}
     words = 6 * len(whole) + 3 * len(whole.splits.kind) + len(whole.splits.link)
-    monkeypatch.setattr("crowdveil.solve.od.boxes.MAX_WORDS", words)  # which leaves nothing for looking boxes up
+    monkeypatch.setattr("crowdveil.solve.od.box_building.MAX_WORDS", words)  # which leaves nothing for looking boxes up
     bounded = BoxSpace.of(flows, 0, system, 10)
     assert 0 < len(bounded) < len(whole)
     assert 6 * len(bounded) + 3 * len(bounded.splits.kind) + len(bounded.splits.link) < words
@@ -346,7 +346,7 @@ def test_too_many_dyadic_boxes_fall_back_to_blocks(monkeypatch: pytest.MonkeyPat
         held = row >= 0
         assert np.bincount(row[held], flows.volume[held], len(release)).tolist() == release.volume.tolist()
         assert flows.total - release.volume.sum() <= flows.total // 10
-    monkeypatch.setattr("crowdveil.solve.od.boxes.MAX_WORDS", 100)
+    monkeypatch.setattr("crowdveil.solve.od.box_building.MAX_WORDS", 100)
     with pytest.raises(InputError, match="splits"):
         BoxSpace.of(flows, 0, system, 10)
 

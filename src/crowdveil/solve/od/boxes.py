@@ -1,43 +1,34 @@
-"""Boxes of an OD matrix: pairs of regions that hold a crowd, and the best partition of the map into them."""
+"""The best partition of a map into boxes, pairs of regions that hold a crowd."""
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import InputError
 from crowdveil.kernels.od.structures import (
     ANY_CHOICE,
     BY_DESTINATION,
     BY_ORIGIN,
     SUPPRESS,
     WHOLE,
-    BoxArrays,
     Splits,
 )
 from crowdveil.model.arrays import Floats, Ints, Mask, Small, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
+from crowdveil.solve.od.box_building import box_deviations, build_bounded_boxes, lost_cost_of
 from crowdveil.solve.od.budget_search import BoxSolution, search_budget
-from crowdveil.solve.od.dyadic_regions import DyadicRegions
-from crowdveil.solve.od.region_space import Objective, Regions, RegionSpace, large_enough_map
+from crowdveil.solve.od.region_space import Objective, Regions, RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.step_solver import NO_BOXES, StepSolution
 
 MAX_COST = 2**60
 """Costs of a matrix stay below it: sums and differences of a few of them fit into 64 bits."""
-MAX_WORDS = 2**27
-"""Words of 64 bits that dyadic boxes of a matrix may take while they are built: 1 GiB."""
-BLOCK_FACTOR, GROWTH_MARGIN = 4, 2
-"""How the size of regions with one split falls, and how much faster boxes may grow than pairs of regions before it is tried."""
-DEVIATION_SCALE = 1000
-"""Deviations are fractions; they count in thousandths of a trip, so that costs stay whole numbers."""
-
 MAX_STATES = 100_000
 """States of costs and volumes up to which partitions between those of two multipliers are searched."""
 SMALL_GAP_PERCENT = 0.1
@@ -77,14 +68,6 @@ class Improved(NamedTuple):
     choice: Ints
     gaps: tuple[float, float]
     published: Ints | None = None
-
-
-class BuiltBoxes(NamedTuple):
-    """All boxes of a matrix, how each can be split, and what its areas cost times its trips."""
-
-    boxes: BoxArrays
-    splits: Splits
-    cost: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,11 +316,6 @@ def as_ratio(multiplier: Fraction | None) -> tuple[int, int]:
     return (1, 0) if multiplier is None else multiplier.as_integer_ratio()
 
 
-def lost_cost_of(objective: Objective) -> int:
-    """Return what a suppressed trip costs."""
-    return DEVIATION_SCALE if objective == "reconstruction" else 0
-
-
 def most_cost(system: RegionSpace, lost_cost: int, total: int) -> int:
     """Return a cost that no partition of a matrix exceeds: all of its trips at the largest cost that one can have."""
     return (3 * lost_cost or system.widest) * total
@@ -350,71 +328,3 @@ def check_exact(cost: int) -> None:
             f"the trips of a time step times the tiles (or hectares) of the map must be below {MAX_COST:.1e} to be added "
             "exactly; use larger zones, shorter time steps or another objective."
         )
-
-
-class TooManyBoxesError(InputError):
-    """Boxes of dyadic regions would take too much memory."""
-
-
-def build_bounded_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) -> tuple[Matrix, BuiltBoxes]:
-    """Build all boxes of a matrix; return it with the regions that were used.
-
-    Where all dyadic regions have too many boxes, regions of few tiles are halved in one direction only: first all, as in a
-    tree, then smaller and smaller ones while their boxes are few enough. That depends on this matrix alone, so that a time step
-    has the same boxes alone and among others.
-    """
-    with suppress(TooManyBoxesError):
-        return matrix, build_matrix_boxes(matrix, k, origins_first=origins_first)
-    whole = matrix.system
-    block = int(whole.origins.regions.size[-1])
-    best = replace(matrix, system=whole.with_blocks(block))
-    built = build_matrix_boxes(best, k)
-    while block > BLOCK_FACTOR:
-        block //= BLOCK_FACTOR
-        finer = replace(matrix, system=whole.with_blocks(block))
-        growth = (finer.system.origins.large_enough.sum() / best.system.origins.large_enough.sum()) ** 2
-        if GROWTH_MARGIN * growth * _words(built) > MAX_WORDS:
-            break
-        try:
-            best, built = finer, build_matrix_boxes(finer, k)
-        except TooManyBoxesError:
-            break
-    return best, built
-
-
-def _words(built: BuiltBoxes) -> int:
-    """Return the words of 64 bits that boxes and their splits take."""
-    return sum(len(array) for array in (*built.boxes, *built.splits))
-
-
-def build_matrix_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) -> BuiltBoxes:
-    """Build all boxes of a matrix that reach k, and how each can be split."""
-    from crowdveil.kernels.od.dyadic import build_dyadic_boxes
-    from crowdveil.kernels.od.tree_boxes import build_boxes
-
-    system = large_enough_map(matrix.system)
-    origins, destinations = system.origins, system.destinations
-    if isinstance(origins.regions, DyadicRegions):
-        large = frozen(origins.large_enough, np.int64)
-        enough, boxes, splits = build_dyadic_boxes(
-            matrix.rows, *matrix.pairs_by_person(), origins.regions.arrays, large, large, k, MAX_WORDS
-        )
-        if not enough:
-            raise TooManyBoxesError(
-                f"dyadic splits of this map and these flows need more than {8 * MAX_WORDS >> 30} GiB of memory; use "
-                f"{Option('splits', 'tree')}."
-            )
-        return BuiltBoxes(boxes, splits, (origins.cost[boxes.origin] + origins.cost[boxes.destination]) * boxes.volume)
-    leaves = origins.tree.tiles
-    pairs = matrix.pairs_by(np.arange(leaves, dtype=np.int32), leaves) if len(matrix.person) else None
-    trees, costs = (origins.as_origins, destinations.as_destinations), (origins.cost, destinations.cost)
-    return BuiltBoxes(*build_boxes(matrix.rows, pairs, *trees, *costs, origins_first, k))
-
-
-def box_deviations(matrix: Matrix, boxes: BoxArrays, steps: int = 1) -> Ints:
-    """Return what each box loses when its volume is spread evenly over its cells, pairs of tiles in `steps` time steps."""
-    from crowdveil.kernels.od.deviation import deviations
-
-    regions = (side.regions for side in (matrix.system.origins, matrix.system.destinations))
-    tiles = (frozen(a, np.int64) for r in regions for a in r.tiles_of(np.arange(len(r.size))))
-    return frozen(deviations(boxes, matrix.rows, steps, DEVIATION_SCALE, *tiles), np.int64)

@@ -15,7 +15,8 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.partition import BoxPartition, StepClass
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress
-from crowdveil.solve.od.boxes import BoxSpace, box_deviations, build_matrix_boxes, check_exact, lost_cost_of
+from crowdveil.solve.od.box_building import box_deviations, build_matrix_boxes, lost_cost_of
+from crowdveil.solve.od.boxes import BoxSpace, check_exact
 from crowdveil.solve.od.fixed_boxes import release_fixed_boxes
 from crowdveil.solve.od.refinement import ChosenBoxes, CutRows, Refinement
 from crowdveil.solve.od.region_space import Objective, RegionSpace

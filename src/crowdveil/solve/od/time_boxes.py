@@ -10,7 +10,8 @@ import numpy as np
 from crowdveil.kernels.od.structures import ANY_CHOICE, BY_TIME, WHOLE, BoxArrays, Splits
 from crowdveil.model.arrays import Floats, Ints, frozen, take_slices
 from crowdveil.model.flows import Flows
-from crowdveil.solve.od.boxes import BoxSpace, box_deviations, build_matrix_boxes, check_exact, lost_cost_of
+from crowdveil.solve.od.box_building import box_deviations, build_matrix_boxes, lost_cost_of
+from crowdveil.solve.od.boxes import BoxSpace, check_exact
 from crowdveil.solve.od.region_space import Objective, RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.time_tree import TimeTree, TimeWindows
