@@ -105,6 +105,7 @@ from crowdveil.solve.od.adaptive import AdaptiveRelease, as_steps, solve_adaptiv
 from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.solve.od.budgeted_steps import MANY, BudgetedSteps
 from crowdveil.solve.od.kept_boxes import KeptBoxes, kept_boxes
+from crowdveil.solve.od.matrix_solver import MatrixSolver
 from crowdveil.solve.od.refinement import Refinement
 from crowdveil.solve.od.region_space import Objective, RegionExtent, RegionSpace, mean_hectares
 from crowdveil.solve.od.requirements import check_outlines, check_pois, check_positions, check_tree
@@ -171,7 +172,10 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
             return partial(_refine_step, refinement, data, boxes_of, params)
         budgets = {_budget(run): run.max_suppressed for run in alike}
         solved = kept.solutions.setdefault(_without_budget(params), {}) if kept else {}
-        steps = BudgetedSteps(boxes_of, budgets, _budget(params), params.aggregate_small, data.steps >= MANY, solved)
+        many = data.steps >= MANY
+        alone = many and len(budgets) == 1 and not used_again
+        at_once = MatrixSolver.of(data, system, params.k, params.objective) if alone else None
+        steps = BudgetedSteps(boxes_of, budgets, _budget(params), params.aggregate_small, many, at_once, solved)
         near = steps.begin(slice_sums(data.offsets, data.volume)) if data.steps > 1 else []
         return partial(steps.solve, near)
 

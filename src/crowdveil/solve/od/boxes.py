@@ -21,7 +21,7 @@ from crowdveil.kernels.od.structures import (
 from crowdveil.model.arrays import Floats, Ints, Mask, Small, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
-from crowdveil.solve.od.box_building import box_deviations, build_bounded_boxes, lost_cost_of
+from crowdveil.solve.od.box_building import BuiltBoxes, box_deviations, build_bounded_boxes, lost_cost_of
 from crowdveil.solve.od.budget_search import BoxSolution, search_budget
 from crowdveil.solve.od.region_space import Objective, Regions, RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
@@ -56,6 +56,11 @@ class SpentSlack(NamedTuple):
     published: Ints
     spent: int
     saved: int
+
+    @classmethod
+    def of(cls, published: Ints, spent: int, saved: int) -> SpentSlack:
+        """Put the published boxes into order, by merging, since nearly all of them are."""
+        return cls(np.sort(published, kind="stable"), spent, saved)
 
 
 class Improved(NamedTuple):
@@ -118,11 +123,16 @@ class BoxSpace:
     ) -> BoxSpace:
         """Build the boxes of a time step; with `origins_first`, an origin is only split while its destinations are not."""
         matrix, built = build_bounded_boxes(Matrix.of(data, step, system), k, origins_first=origins_first)
-        (o, d, volume, crowd, _), splits, cost = built
-        system, total, lost_cost = matrix.system, matrix.total, lost_cost_of(objective)
-        check_exact(most_cost(system, lost_cost, total))
+        lost_cost = lost_cost_of(objective)
+        check_exact(most_cost(matrix.system, lost_cost, matrix.total))
         if objective == "reconstruction":
-            cost = box_deviations(matrix, built.boxes)
+            built = built._replace(cost=box_deviations(matrix, built.boxes))
+        return cls.of_built(matrix.system, built, matrix.total, lost_cost)
+
+    @classmethod
+    def of_built(cls, system: RegionSpace, built: BuiltBoxes, total: int, lost_cost: int = 0) -> BoxSpace:
+        """Take boxes of a matrix of so many trips, and find which of them may be published."""
+        (o, d, volume, crowd, _), splits, cost = built
         allowed = _any_choice(len(o))
         if not (system.origins.all_small_enough and system.destinations.all_small_enough):
             small_enough = system.origins.small_enough[o] & system.destinations.small_enough[d]
@@ -168,9 +178,7 @@ class BoxSpace:
 
         whole = published_boxes(best.choice, self.splits)[0] if best.published is None else best.published
         given = self.cost, self.splits, self.allowed, self.lost_cost
-        published, spent, saved = spend_slack(best.choice, whole, *given, rest, *self._worth)
-        # A sort by merging, since nearly all of it is in order.
-        return SpentSlack(np.sort(published, kind="stable"), spent, saved)
+        return SpentSlack.of(*spend_slack(best.choice, whole, *given, rest, *self._worth))
 
     @cached_property
     def _worth(self) -> tuple[Floats, Mask]:
@@ -227,7 +235,10 @@ class BoxSpace:
 
     def improve(self, best: BoxSolution, budget: int) -> Improved:
         """Spend what the best partition of a multiplier left of the budget, and search between multipliers."""
-        slack = self.spend_slack(best, budget - best.suppressed)
+        return self.improve_further(best, self.spend_slack(best, budget - best.suppressed), budget)
+
+    def improve_further(self, best: BoxSolution, slack: SpentSlack, budget: int) -> Improved:
+        """Search between multipliers, after the rest of the budget was spent."""
         cost = best.cost - slack.saved + self.lost_cost * (best.suppressed + slack.spent)
         bound = best.lower_bound(budget)
         before = gap_percent(cost, bound)

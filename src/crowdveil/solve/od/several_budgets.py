@@ -88,7 +88,7 @@ def _first_tried(boxes: BoxSpace, near: float | None) -> list[int] | None:
     """Return the first multipliers for one budget, in parts of a whole one; None where keys would be too large."""
     middle, parts = (_guess(boxes), WIDELY) if near is None else (near, NEAREST)
     p = [_in_parts(middle * part) for part in parts]
-    return p if p[-1] <= _largest(boxes) else None
+    return p if p[-1] <= largest_multiplier(boxes.most_cost, boxes.total) else None
 
 
 def _guess(boxes: BoxSpace) -> float:
@@ -96,9 +96,9 @@ def _guess(boxes: BoxSpace) -> float:
     return float(FIRST_GUESS) * int(boxes.cost[-1]) / max(int(boxes.volume[-1]), 1)
 
 
-def _largest(boxes: BoxSpace) -> int:
-    """Return the largest multiplier, in parts of a whole one, whose keys are not too large."""
-    return ((MAX_KEY >> boxes.total.bit_length()) - PARTS * boxes.most_cost) // max(boxes.total, 1)
+def largest_multiplier(most_cost: int, total: int) -> int:
+    """Return the largest multiplier, in parts of a whole one, whose keys are not too large; from the largest cost of a matrix."""
+    return ((MAX_KEY >> total.bit_length()) - PARTS * most_cost) // max(total, 1)
 
 
 def _search_together(
@@ -142,7 +142,7 @@ class _Tried:
         """Try multipliers, other than those that were tried and those whose keys would be too large."""
         from crowdveil.kernels.od.several_multipliers import evaluate_keys
 
-        boxes, most = self.boxes, _largest(self.boxes)
+        boxes, most = self.boxes, largest_multiplier(self.boxes.most_cost, self.boxes.total)
         new = sorted({p for p in wanted if p <= most}.difference(self.p))
         for begin in range(0, len(new), COLUMNS):
             tried = new[begin : begin + COLUMNS]
