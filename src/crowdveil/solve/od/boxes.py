@@ -57,11 +57,6 @@ class SpentSlack(NamedTuple):
     spent: int
     saved: int
 
-    @classmethod
-    def of(cls, published: Ints, spent: int, saved: int) -> SpentSlack:
-        """Put the published boxes into order, by merging, since nearly all of them are."""
-        return cls(np.sort(published, kind="stable"), spent, saved)
-
 
 class Improved(NamedTuple):
     """A partition within a budget: what becomes of each box.
@@ -178,7 +173,9 @@ class BoxSpace:
 
         whole = published_boxes(best.choice, self.splits)[0] if best.published is None else best.published
         given = self.cost, self.splits, self.allowed, self.lost_cost
-        return SpentSlack.of(*spend_slack(best.choice, whole, *given, rest, *self._worth))
+        published, spent, saved = spend_slack(best.choice, whole, *given, rest, *self._worth)
+        # A sort by merging, since nearly all of it is in order.
+        return SpentSlack(np.sort(published, kind="stable"), spent, saved)
 
     @cached_property
     def _worth(self) -> tuple[Floats, Mask]:
@@ -235,18 +232,17 @@ class BoxSpace:
 
     def improve(self, best: BoxSolution, budget: int) -> Improved:
         """Spend what the best partition of a multiplier left of the budget, and search between multipliers."""
-        return self.improve_further(best, self.spend_slack(best, budget - best.suppressed), budget)
+        slack = self.spend_slack(best, budget - best.suppressed)
+        gap = gap_after(best, budget, slack.spent, slack.saved)
+        if is_small(gap):
+            return Improved(best.choice, (gap, gap), slack.published)
+        return self.search_between(best, budget, gap)
 
-    def improve_further(self, best: BoxSolution, slack: SpentSlack, budget: int) -> Improved:
-        """Search between multipliers, after the rest of the budget was spent."""
-        cost = best.cost - slack.saved + self.lost_cost * (best.suppressed + slack.spent)
-        bound = best.lower_bound(budget)
-        before = gap_percent(cost, bound)
-        if before <= SMALL_GAP_PERCENT:
-            return Improved(best.choice, (before, before), slack.published)
+    def search_between(self, best: BoxSolution, budget: int, gap: float) -> Improved:
+        """Search between multipliers, after the rest of the budget was spent and left so large a gap."""
         choice, exact = self.solve_exactly(best, best.choice, budget)
-        after = 0.0 if exact else gap_percent(self.cost_of(choice), bound)
-        return Improved(choice, (after, before))
+        after = 0.0 if exact else gap_percent(self.cost_of(choice), best.lower_bound(budget))
+        return Improved(choice, (after, gap))
 
     def outcome(self, choice: Ints, *facts: float, left: bool, published: Ints | None = None) -> StepSolution:
         """Return what a partition publishes and, if wanted, leaves out; `published` has the boxes where they are known."""
@@ -313,6 +309,17 @@ def _position_of_holder(regions: Regions, part: Ints, of_part: Ints, wanted: Int
         return found
     first_half = 2 * of_wanted  # of two halves, which hold no tile in common
     return first_half + ~regions.holds(part[first_half], regions.tiles[regions.tile_offsets[wanted]])
+
+
+def gap_after(best: BoxSolution, budget: int, spent: int, saved: int) -> float:
+    """Return the certified gap of the best partition of a multiplier, after more trips were spent and cost was saved."""
+    cost = best.cost - saved + best.lost_cost * (best.suppressed + spent)
+    return gap_percent(cost, best.lower_bound(budget))
+
+
+def is_small(gap: float) -> bool:
+    """Return whether nothing is searched between multipliers."""
+    return gap <= SMALL_GAP_PERCENT
 
 
 def gap_percent(cost: int, lower_bound: Fraction | int) -> float:

@@ -76,7 +76,7 @@ class BoxSolution:
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class _Piece:
     """The best partition at a multiplier p/q: cost, suppressed volume, what becomes of each box; does it keep a budget?"""
 
     kept: bool
@@ -107,7 +107,7 @@ def search_budget(boxes: BoxSpace, budget: int, near: Fraction | None = None) ->
     arrays = SearchArrays(np.empty(2 * n, np.int64), np.full(n, PUBLISH, np.int64), *np.empty((2, n), np.int64))
     given = boxes.cost, boxes.volume, boxes.splits, boxes.allowed
     found = search(np.arange(n), *given, budget, _begin(boxes, near), arrays)
-    return Piece(*found, arrays.choice).solution(boxes, budget)
+    return _Piece(*found, arrays.choice).solution(boxes, budget)
 
 
 def search_budget_near(boxes: BoxSpace, budget: int, p: Sequence[int]) -> BoxSolution:
@@ -115,14 +115,14 @@ def search_budget_near(boxes: BoxSpace, budget: int, p: Sequence[int]) -> BoxSol
     from crowdveil.kernels.od.near_search import search_near
 
     found = search_near(boxes.cost, boxes.splits, budget, np.array(p, np.int64), boxes.total.bit_length())
-    return Piece(*found).solution(boxes, budget)
+    return _Piece(*found).solution(boxes, budget)
 
 
 def search_budget_between(boxes: BoxSpace, budget: int, keys: Ints, ends: Ends) -> BoxSolution:
     """Find the same between two multipliers that were tried."""
     from crowdveil.kernels.od.near_search import search_between
 
-    return Piece(*search_between(boxes.cost, boxes.splits, budget, keys, ends)).solution(boxes, budget)
+    return _Piece(*search_between(boxes.cost, boxes.splits, budget, keys, ends)).solution(boxes, budget)
 
 
 def _begin(boxes: BoxSpace, near: Fraction | None) -> Ints:

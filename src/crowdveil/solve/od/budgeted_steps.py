@@ -11,7 +11,7 @@ import numpy as np
 
 from crowdveil.errors import InputError
 from crowdveil.model.arrays import Floats, Ints
-from crowdveil.solve.od.boxes import BoxSpace, Improved
+from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.solve.od.budget_search import BoxSolution
 from crowdveil.solve.od.matrix_solver import MatrixSolver
 from crowdveil.solve.od.several_budgets import search_budgets
@@ -93,8 +93,12 @@ class BudgetedSteps:
 
     def _solve(self, step: int, near: Sequence[float]) -> list[float]:
         """Solve a step for every budget; return their multipliers, by rising budget."""
-        if self.at_once is not None and (solved := self._solve_at_once(self.at_once, step, near)) is not None:
-            return solved
+        if self.at_once is not None:
+            max_suppressed, begin = self.budgets[self.own], near[0] if near else None
+            solved = self.at_once.solve(step, max_suppressed, begin, left=self.left)
+            if solved is not None:
+                self.solved[step, self.own] = solved
+                return [float(solved.facts[-1])]
         boxes = self.boxes_of(step)
         if len(boxes) == 0:
             self.solved.update({(step, key): ALL_SUPPRESSED for key in self.budgets})
@@ -104,26 +108,12 @@ class BudgetedSteps:
             wanted.setdefault(max_suppressed(boxes.total), []).append(key)
         multipliers: dict[int, float] = {}
         for budget, found in search_budgets(boxes, wanted, near, many=self.many):
-            outcome: StepSolution | InputError
-            if isinstance(found, InputError):
-                outcome = found
-            else:
-                outcome = self._outcome(boxes, found, boxes.improve(found, budget))
+            outcome = found if isinstance(found, InputError) else self._outcome(boxes, found, budget)
             self.solved.update({(step, key): outcome for key in wanted[budget]})
             if isinstance(found, BoxSolution) and found.multiplier is not None:
                 multipliers[budget] = float(found.multiplier)
         return [multipliers[budget] for budget in sorted(multipliers)]
 
-    def _solve_at_once(self, solver: MatrixSolver, step: int, near: Sequence[float]) -> list[float] | None:
-        """Solve a step for the only budget in one call; return its multiplier, or None where that is not possible."""
-        budget = self.budgets[self.own](solver.totals[step])
-        solved = solver.solve(step, budget, near[0] if near else None)
-        if solved is None:
-            return None
-        boxes, best, slack = solved
-        self.solved[step, self.own] = self._outcome(boxes, best, boxes.improve_further(best, slack, budget))
-        return [as_figure(best.multiplier)]
-
-    def _outcome(self, boxes: BoxSpace, best: BoxSolution, improved: Improved) -> StepSolution:
-        choice, gaps, published = improved
+    def _outcome(self, boxes: BoxSpace, best: BoxSolution, budget: int) -> StepSolution:
+        choice, gaps, published = boxes.improve(best, budget)
         return boxes.outcome(choice, *gaps, as_figure(best.multiplier), left=self.left, published=published)

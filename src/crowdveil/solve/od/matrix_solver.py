@@ -4,32 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdveil.model.arrays import Ints, frozen, slice_sums
+from crowdveil.model.arrays import frozen, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.solve.od.box_building import BuiltBoxes
-from crowdveil.solve.od.boxes import BoxSpace, SpentSlack, check_exact, most_cost
-from crowdveil.solve.od.budget_search import FIRST_GUESS, BoxSolution, Piece
+from crowdveil.solve.od.boxes import BoxSpace, Improved, check_exact, gap_after, is_small, most_cost
+from crowdveil.solve.od.budget_search import FIRST_GUESS, BoxSolution
 from crowdveil.solve.od.region_space import Objective, RegionSpace, large_enough_map
 from crowdveil.solve.od.several_budgets import NEAREST, WIDELY, largest_multiplier
+from crowdveil.solve.od.step_solver import NO_BOXES, StepSolution
+from crowdveil.solve.od.targets import as_figure
 
 if TYPE_CHECKING:
     from crowdveil.kernels.od.solve_matrix import SolvedMatrix
 
 _NEAREST, _WIDELY = (frozen(np.array(parts), np.float64) for parts in (NEAREST, WIDELY))
-
-
-class SolvedStep(NamedTuple):
-    """The boxes of a time step, the best partition of a multiplier, and what spending the rest of the budget has changed."""
-
-    boxes: BoxSpace
-    best: BoxSolution
-    slack: SpentSlack
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,36 +54,40 @@ class MatrixSolver:
             return None
         return cls(data, large_enough_map(system), k)
 
-    @cached_property
-    def totals(self) -> list[int]:
-        """Return the trips of each time step."""
-        found: list[int] = slice_sums(self.data.offsets, self.data.volume).tolist()
-        return found
+    def solve(
+        self, step: int, max_suppressed: Callable[[int], int], near: float | None, *, left: bool
+    ) -> StepSolution | None:
+        """Find the best partition of a time step within its budget; None where another way must be taken.
 
-    def solve(self, step: int, budget: int, near: float | None) -> SolvedStep | None:
-        """Find the best partition of a time step within a budget; None where there are no boxes, or other ways are to be taken.
-
-        The search begins around the multiplier `near`.
+        The search begins around the multiplier `near`, and the partition is what `BoxSpace.improve` would find. With `left` the
+        boxes that are not published are wanted as well.
         """
+        total = self._totals[step]
+        most, budget = most_cost(self.system, 0, total), max_suppressed(total)
+        check_exact(most)
         if budget == 0:
             return None
-        total = self.totals[step]
-        most = most_cost(self.system, 0, total)
-        check_exact(most)
         rows = slice(self._offsets[step], self._offsets[step + 1])
-        flows = tuple(column[rows] for column in self._columns)
+        flows = [column[rows] for column in self._columns]
         begin = (0.0, float(FIRST_GUESS), _WIDELY) if near is None else (near, 0.0, _NEAREST)
-        solved = self._solve(*flows, budget, total.bit_length(), *begin, largest_multiplier(most, total))
-        return self._as_step(solved, budget, total) if solved.tried else None
+        solved = self._kernel(*flows, budget, total.bit_length(), *begin, largest_multiplier(most, total))
+        if not solved.found:
+            return None
+        multiplier = Fraction(solved.p, solved.q) if solved.q else None
+        best = BoxSolution(multiplier, solved.cost_found, solved.suppressed, solved.choice)
+        gap = gap_after(best, budget, solved.spent, solved.saved)
+        if is_small(gap) and not left:
+            origin, destination, volume, crowd = solved.columns
+            facts = np.array((gap, gap, as_figure(multiplier)))
+            return StepSolution(origin, destination, volume, crowd, *NO_BOXES, facts)
+        boxes = BoxSpace.of_built(self.system, BuiltBoxes(solved.boxes, solved.splits, solved.cost), total)
+        improved = Improved(best.choice, (gap, gap)) if is_small(gap) else boxes.search_between(best, budget, gap)
+        return boxes.outcome(improved.choice, *improved.gaps, as_figure(multiplier), left=left)
 
-    def _as_step(self, solved: SolvedMatrix, budget: int, total: int) -> SolvedStep:
-        boxes = BoxSpace.of_built(self.system, BuiltBoxes(*solved[:3]), total)
-        piece = Piece(
-            solved.found, solved.p, solved.q, solved.partition_cost, solved.suppressed, solved.choice, solved.published
-        )
-        return SolvedStep(
-            boxes, piece.solution(boxes, budget), SpentSlack.of(solved.published, solved.spent, solved.saved)
-        )
+    @cached_property
+    def _totals(self) -> list[int]:
+        found: list[int] = slice_sums(self.data.offsets, self.data.volume).tolist()
+        return found
 
     @cached_property
     def _offsets(self) -> list[int]:
@@ -96,12 +95,11 @@ class MatrixSolver:
         return found
 
     @cached_property
-    def _columns(self) -> tuple[Ints, ...]:
-        data = self.data
-        return data.origin, data.destination, data.volume, data.people  # type: ignore[return-value]
+    def _columns(self) -> tuple[Any, ...]:
+        return self.data.origin, self.data.destination, self.data.volume, self.data.people
 
     @cached_property
-    def _solve(self) -> Callable[..., SolvedMatrix]:
+    def _kernel(self) -> Callable[..., SolvedMatrix]:
         """Return the kernel, with the trees."""
         from crowdveil.kernels._jit import bind
         from crowdveil.kernels.od.solve_matrix import solve_matrix
