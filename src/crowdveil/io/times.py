@@ -361,8 +361,11 @@ def odd_times(times: Seconds, clock: Clock, lengths: Ints | None = None) -> tupl
     """Return how many local times did not exist, and how many existed twice; `lengths` are run lengths of the times."""
     if times.instants:
         return 0, 0
-    skipped, twice = ((mask & ~times.bad).astype(np.int64) for mask in clock.odd_times(times.values))
-    return (int(skipped.sum()), int(twice.sum())) if lengths is None else (int(skipped @ lengths), int(twice @ lengths))
+    counts = []
+    for mask in clock.odd_times(times.values):
+        mask &= ~times.bad
+        counts.append(int(np.count_nonzero(mask) if lengths is None else lengths[mask].sum()))
+    return counts[0], counts[1]
 
 
 def far_years(times: Seconds, form: TimeForm) -> Mask | None:

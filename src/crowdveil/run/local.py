@@ -99,6 +99,7 @@ class LocalBackend(Backend):
         method, data = self.spec.method, self.data
         self.release = method.run(data, self.spec.params, np.random.default_rng(self.seed), progress)
         if isinstance(self.release, TrajectoryRelease):
+            return_unused()  # before what is as large as the data is made again
             self.release = numbered(self.release)
         repair_lines = [*self._keep_unchanged(), *self._repair()]
         notes = []
