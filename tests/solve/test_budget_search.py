@@ -166,5 +166,6 @@ def test_runs_that_are_solved_together_release_the_same(given: dict[str, Any]) -
     alone = [run(flows, params, np.random.default_rng(0), no_progress) for params in runs]
     with keep_boxes(flows, runs):
         together = [run(flows, params, np.random.default_rng(0), no_progress) for params in runs]
-    assert all(map(_same, alone, together))
+    # Runs that share their areas leave out none of them.
+    assert all(map(_same, alone, (release.without_unused_areas() for release in together)))
     assert not _same(alone[1], alone[3])

@@ -23,7 +23,7 @@ from crowdveil.comparison.candidates import (
     numbers_or_null,
     reason_of,
 )
-from crowdveil.comparison.requested_measures import Column, Names, figures_of, flow_columns
+from crowdveil.comparison.requested_measures import Column, Names, figures_of, flow_columns, usual_columns
 from crowdveil.engine import timed_tasks
 from crowdveil.errors import InputError, Option, counted, reason_as
 from crowdveil.guarantees import SuppressionBudget
@@ -299,7 +299,7 @@ def run_candidate(
         seconds, release = candidate.run(flows, seed, progress)
     compared = OdComparison.between(flows, release, baseline)
     by_step = {}
-    for column in (*flow_columns(None), *columns):
+    for column in (*usual_columns(), *columns):
         if column.asked is None:
             names = candidate.method.figure_names
             by_step[column.key] = figures_of(column.key, names, release.figures, flows.steps)
