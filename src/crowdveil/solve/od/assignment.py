@@ -8,7 +8,7 @@ import numpy as np
 
 from crowdveil.errors import InputError, Option, counted
 from crowdveil.model.areas import Areas
-from crowdveil.model.arrays import Ints, frozen, require, row_slices, slice_sums
+from crowdveil.model.arrays import Ints, frozen, require, row_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 
@@ -111,7 +111,7 @@ def windows_of_steps(flows: Flows, release: FlowRelease) -> Ints:
 
 def trips_in_windows(flows: Flows, release: FlowRelease) -> Ints:
     """Return the trips of the original in each time step of the release, or in each window."""
-    return sums_in_windows(windows_of_steps(flows, release), slice_sums(flows.offsets, flows.volume), len(release.t))
+    return sums_in_windows(windows_of_steps(flows, release), flows.trips_by_step, len(release.t))
 
 
 def sums_in_windows(window: Ints, values: Ints, windows: int) -> Ints:

@@ -124,7 +124,7 @@ def _people_of_steps(data: Flows) -> Callable[[int], int]:
     """Return how the people of a time step are found: all at once where they add up, since each sum releases Python's lock."""
     if data.person_ids is not None:
         return data.people_in_step
-    people: list[int] = slice_sums(data.offsets, data.people).tolist()
+    people: list[int] = data.people_by_step.tolist()
     return people.__getitem__
 
 
@@ -212,7 +212,7 @@ def suppressed_volumes(data: Flows, release: FlowRelease, k: int) -> Ints:
     volume = trips_in_windows(data, release) - slice_sums(release.offsets, release.volume)
     if data.k_unit == "people":
         return data.suppressed_totals(row_of_flows(data, release) < 0, volume, k, NOT_GIVEN, window)
-    people = sums_in_windows(window, slice_sums(data.offsets, data.people), len(release.t))
+    people = sums_in_windows(window, data.people_by_step, len(release.t))
     crowd = people - slice_sums(release.offsets, release.people)
     return np.where((volume == 0) | (np.minimum(volume, crowd) >= k), volume, NOT_GIVEN)
 
