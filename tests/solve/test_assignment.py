@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -9,12 +10,18 @@ from hypothesis import strategies as st
 from plain_measures import releases, row_by_search
 
 from crowdveil.errors import InputError
+from crowdveil.kernels.od import assign
+from crowdveil.methods.od import joint
+from crowdveil.methods.od.joint import JointParams
 from crowdveil.methods.od.suppression import SuppressionParams, run
 from crowdveil.model.areas import Areas
 from crowdveil.model.flows import Flows
+from crowdveil.model.release import FlowRelease
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
-from crowdveil.solve.od.assignment import row_of_flows
+from crowdveil.solve.od.assignment import Assignments, row_of_flows, rows_met
+from crowdveil.solve.od.kept_boxes import keep_boxes
+from crowdveil.synth.profiles import make_profile
 from crowdveil.testing import flows
 
 
@@ -32,6 +39,47 @@ def test_rows_hold_the_volume_that_they_publish(draw: st.DataObject) -> None:
     row = row_of_flows(data, release)
     held = np.bincount(row[row >= 0], data.volume[row >= 0], len(release))
     assert held.tolist() == release.volume.tolist()
+
+
+@given(st.data())
+def test_rows_are_the_same_after_those_of_another_release(draw: st.DataObject) -> None:
+    data = draw.draw(flows())
+    first = draw.draw(releases(data))
+    assignments = Assignments(data)
+    for release in (first, _with_other_rows(draw, first), _with_other_rows(draw, first), first):
+        (row, twice), (alone, twice_alone) = assignments.rows_met(release), rows_met(data, release)
+        assert (row.tolist(), twice) == (alone.tolist(), twice_alone)
+
+
+def _with_other_rows(draw: st.DataObject, release: FlowRelease) -> FlowRelease:
+    """Some rows of a release in any order, and others of the same areas, which may be the same or overlap."""
+    kept = [
+        row for row in zip(release.step, release.origin, release.destination, strict=True) if draw.draw(st.booleans())
+    ]
+    area = st.integers(0, max(len(release.areas) - 1, 0))
+    step = st.integers(0, max(len(release.t) - 1, 0))
+    more = draw.draw(st.lists(st.tuples(step, area, area), max_size=3)) if len(release) else []
+    rows = sorted(draw.draw(st.permutations([*kept, *more])), key=lambda row: row[0])
+    steps, origin, destination = np.array(rows, np.int64).reshape(-1, 3).T
+    ones = np.ones(len(rows), np.int64)
+    offsets = np.searchsorted(steps, np.arange(len(release.t) + 1))
+    columns = {"origin": origin.astype(np.int32), "destination": destination.astype(np.int32), "state": ones - 1}
+    return replace(release, offsets=offsets, volume=ones, people=ones, **columns)
+
+
+def test_only_other_rows_are_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    flows = make_profile("nyc", np.random.default_rng(5), 3)
+    runs = [JointParams(suppress=share) for share in (0.05, 0.1, 0.3)]
+    with keep_boxes(flows, runs):
+        made = [joint.run(flows, params, np.random.default_rng(0), no_progress) for params in runs]
+    assignments = Assignments(flows)
+    alone = [rows_met(flows, release) for release in made]
+    every = Mock(wraps=assign.assign_rows)
+    monkeypatch.setattr(assign, "assign_rows", every)
+    for release, (row, _) in zip(made, alone, strict=True):
+        found, twice = assignments.rows_met(release)
+        assert np.array_equal(found, row) and twice == 0
+    assert every.call_count == 1
 
 
 def _example() -> tuple[Flows, object]:

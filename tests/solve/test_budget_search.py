@@ -15,7 +15,7 @@ from plain_boxes import Plain, on_hull, problems
 
 from crowdveil.errors import InputError
 from crowdveil.kernels.od.partition import published_boxes
-from crowdveil.kernels.od.structures import WHOLE
+from crowdveil.kernels.od.structures import COLUMNS, PARTS, WHOLE
 from crowdveil.methods.od.joint import JointParams, run
 from crowdveil.model.arrays import frozen
 from crowdveil.model.flows import Flows
@@ -166,5 +166,25 @@ def test_runs_that_are_solved_together_release_the_same(given: dict[str, Any]) -
     alone = [run(flows, params, np.random.default_rng(0), no_progress) for params in runs]
     with keep_boxes(flows, runs):
         together = [run(flows, params, np.random.default_rng(0), no_progress) for params in runs]
-    assert all(map(_same, alone, together))
+    # Runs that share their areas leave out none of them.
+    assert all(map(_same, alone, (release.without_unused_areas() for release in together)))
     assert not _same(alone[1], alone[3])
+
+
+@pytest.mark.parametrize("begin", ["nothing", "similar boxes"])
+def test_multipliers_are_tried_on_both_sides_of_each_budget(begin: str) -> None:
+    flows = make_profile("senegal", np.random.default_rng(4), 2)
+    one, other = (BoxSpace.of(flows, step, RegionSpace.trees(flows), 10) for step in range(2))
+    shares = (2, 4, 6, 8, 10, 12, 14, 16, 18, 20)
+    near = [float(other.solve_for_budget(other.total * share // 100).multiplier or 0) for share in shares]
+    budgets = [one.total * share // 100 for share in shares]
+    tried = several_budgets._Tried(one, near if begin == "similar boxes" else (), 2 * len(budgets))
+    tried.narrow(budgets, near if begin == "similar boxes" else ())
+    wide = 0
+    for budget in budgets:
+        ends, found = tried.ends(budget), one.solve_for_budget(budget)
+        assert found.multiplier is not None and min(ends.left, ends.right) >= 0
+        assert ends.left_p <= PARTS * found.multiplier <= ends.right_p
+        wide += ends.right_p > 1.06 * ends.left_p
+    assert wide <= 2  # otherwise many boxes are open between them
+    assert len(tried.tries) <= COLUMNS + 2 * len(budgets)

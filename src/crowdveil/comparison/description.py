@@ -78,7 +78,7 @@ class Description(Tabular):
     def by_step(self) -> dict[str, Floats]:
         """Return the figures of each time step: flows, trips, density, and shares of flows and trips at or above each k."""
         flows = self.flows
-        rows, trips = np.diff(flows.offsets), slice_sums(flows.offsets, flows.volume)
+        rows, trips = np.diff(flows.offsets), flows.trips_by_step
         found: dict[str, Floats] = {
             "flows": rows.astype(np.float64),
             "trips": trips.astype(np.float64),

@@ -6,7 +6,7 @@ All is done in memory and nothing is published. The numbers are exact and theref
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -23,14 +23,14 @@ from crowdveil.comparison.candidates import (
     numbers_or_null,
     reason_of,
 )
-from crowdveil.comparison.requested_measures import Column, Names, figures_of, flow_columns
+from crowdveil.comparison.requested_measures import Column, Names, figures_of, flow_columns, usual_columns
 from crowdveil.engine import timed_tasks
 from crowdveil.errors import InputError, Option, counted, reason_as
 from crowdveil.guarantees import SuppressionBudget
 from crowdveil.io.flows import with_trees
 from crowdveil.io.times import time_column
 from crowdveil.measures.od.comparison import Baseline, OdComparison
-from crowdveil.model.arrays import Floats, Ints, slice_sums
+from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.tabular import Tabular
 from crowdveil.params import Budgeted, Params
@@ -221,10 +221,10 @@ def sample_matrices(
     if len(flows) == 0:
         raise InputError("input", "there is no flow; wanted at least one.")
     shared = FlowComparisonParams() if shared is None else shared
-    enough = slice_sums(flows.offsets, flows.volume) >= shared.min_trips
+    enough = flows.trips_by_step >= shared.min_trips
     if not enough.any():
         raise InputError(Option("min_trips"), "no matrix has so many trips; wanted a smaller number.")
-    held = np.flatnonzero(enough & (slice_sums(flows.offsets, flows.people) >= k))
+    held = np.flatnonzero(enough & (flows.people_by_step >= k))
     if any(getattr(candidate.params, "time_partition", None) == "adaptive" for candidate in chosen):
         steps = _consecutive(flows, MAX_CONSECUTIVE if wanted is None else wanted)
     elif len(held) == 0:
@@ -241,7 +241,7 @@ def sample_matrices(
 def _consecutive(flows: Flows, wanted: int) -> Ints:
     """Return the numbers of time steps that follow one another and have most trips together."""
     number = min(flows.steps, wanted)
-    trips = np.concatenate([np.zeros(1, np.int64), np.cumsum(slice_sums(flows.offsets, flows.volume))])
+    trips = np.concatenate([np.zeros(1, np.int64), np.cumsum(flows.trips_by_step)])
     first = int(np.argmax(trips[number:] - trips[: flows.steps - number + 1]))
     return np.arange(first, first + number)
 
@@ -261,7 +261,7 @@ def compare_flow_methods(
     left_out: dict[str, str] = {}
     columns = flow_columns(shared.measures)
     cost: dict[str, float] = {}
-    largest = flows.at_steps(np.argmax(slice_sums(flows.offsets, flows.volume), keepdims=True))
+    largest = flows.at_steps(np.argmax(flows.trips_by_step, keepdims=True))
     for candidate in chosen:
         stage(f"warming up {candidate.label}")
         try:
@@ -274,7 +274,8 @@ def compare_flow_methods(
             continue
         stage(f"{candidate.label}{remaining.shown()}")
         try:
-            outcomes.append(run_candidate(candidate, flows, shared.seed, progress, columns, baseline))
+            outcome = run_candidate(candidate, flows, shared.seed, progress, columns, baseline)
+            outcomes.append(replace(outcome, remark=remark_on(candidate, flows)))
         except REFUSALS as error:
             left_out[candidate.label] = reason_of(error)
         remaining.add(cost[candidate.label])
@@ -299,7 +300,7 @@ def run_candidate(
         seconds, release = candidate.run(flows, seed, progress)
     compared = OdComparison.between(flows, release, baseline)
     by_step = {}
-    for column in (*flow_columns(None), *columns):
+    for column in (*usual_columns(), *columns):
         if column.asked is None:
             names = candidate.method.figure_names
             by_step[column.key] = figures_of(column.key, names, release.figures, flows.steps)
@@ -312,9 +313,8 @@ def run_candidate(
         candidate.label,
         by_step,
         seconds / flows.steps,
-        remark_on(candidate, flows),
-        candidate.k,
-        _seconds_by_step(seconds, tasks, flows.steps),
+        k=candidate.k,
+        seconds_by_step=_seconds_by_step(seconds, tasks, flows.steps),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any
 
 import numpy as np
@@ -82,11 +83,19 @@ def columns_of(requests: Sequence[MeasureRequest]) -> list[Column]:
     return made
 
 
+@cache
+def usual_columns() -> tuple[Column, ...]:
+    """Return the columns of every comparison of flows."""
+    return tuple(columns_of(named_measures(SYMBOLS)))
+
+
 def flow_columns(names: str | None) -> list[Column]:
     """Return the columns of a comparison of flows; the usual ones where no names are given, and every measure for `all`."""
-    if names is not None and names.strip() == "all":
+    if names is None:
+        return [*usual_columns()]
+    if names.strip() == "all":
         return columns_of(named_measures(None))
-    texts = SYMBOLS if names is None else [text.strip() for text in names.split(",") if text.strip()]
+    texts = [text.strip() for text in names.split(",") if text.strip()]
     made: dict[str, Column] = {}
     for text in texts or [""]:
         figure = next((name for name, symbol in FIGURES.items() if text in (name, symbol)), None)

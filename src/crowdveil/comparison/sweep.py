@@ -23,7 +23,6 @@ from crowdveil.comparison.flows import MethodResult, run_candidate, shown
 from crowdveil.comparison.requested_measures import Column, flow_columns
 from crowdveil.errors import InputError, Option, ParameterError, reason_as
 from crowdveil.measures.od.comparison import Baseline
-from crowdveil.model.arrays import slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.tabular import Tabular
 from crowdveil.params import Budgeted
@@ -330,9 +329,8 @@ def _with_shared_seconds(trials: Mapping[int, SweepPoint]) -> dict[int, SweepPoi
 
 def _warm_up(candidate: Candidate, flows: Flows, seed: int) -> None:
     """Compile the kernels of a method on the smallest matrix, so that it is not measured; a failure shows in the trials."""
-    trips = slice_sums(flows.offsets, flows.volume)
     try:
-        candidate.run(flows.at_steps(np.argmin(trips, keepdims=True)), seed)
+        candidate.run(flows.at_steps(np.argmin(flows.trips_by_step, keepdims=True)), seed)
     except REFUSALS:
         return
 

@@ -99,9 +99,9 @@ class Areas(Tabular):
         of_area = np.repeat(np.arange(len(kept)) * len(zones), size[kept])
         flat = (np.sort(of_area + tiles[rows]) - of_area).astype(np.int32)
         prefix = _free_prefix(zones, "area")
-        tree_of = np.searchsorted(begin, key[kept], "right") - 1
+        tree_of, first_of = np.searchsorted(begin, key[kept], "right") - 1, begin.tolist()
         names = [
-            zones.ids[number] if tree < 0 else f"{prefix}{'-to' if tree else ''}-{number - begin[tree]}"
+            zones.ids[number] if tree < 0 else f"{prefix}{'-to' if tree else ''}-{number - first_of[tree]}"
             for number, tree in zip(key[kept].tolist(), tree_of.tolist(), strict=True)
         ]
         parts = np.split(area, np.cumsum([len(wanted) for _, wanted in nodes])[:-1])

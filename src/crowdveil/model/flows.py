@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -20,6 +20,7 @@ from crowdveil.model.arrays import (
     frozen,
     require,
     row_slices,
+    slice_sums,
     take_slices,
 )
 from crowdveil.model.intervals import TimeLevels
@@ -205,6 +206,16 @@ class Flows(Tabular):
         visited = np.zeros(len(self.zones), np.bool_)
         visited[self.origin] = visited[self.destination] = True
         return visited
+
+    @cached_property
+    def trips_by_step(self) -> Ints:
+        """Return the volume of each time step."""
+        return slice_sums(self.offsets, self.volume)
+
+    @cached_property
+    def people_by_step(self) -> Ints:
+        """Return the sum of the people of the flows of each time step."""
+        return slice_sums(self.offsets, self.people)
 
     @property
     def step(self) -> Ints:

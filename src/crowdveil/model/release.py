@@ -6,6 +6,7 @@ A release holds no original id. A flow that is not in it is suppressed: fewer th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -231,7 +232,10 @@ class FlowRelease(Tabular):
 
     def with_suppressed(self, suppressed: Ints) -> FlowRelease:
         """Return the release with the volume suppressed in each time step."""
-        return replace(self, suppressed=suppressed)
+        made = copy(self)  # all other columns are checked
+        object.__setattr__(made, "suppressed", frozen(suppressed, np.int64))
+        check_lengths("release", len(self.t), suppressed=made.suppressed)
+        return made
 
     def without_empty_rows(self) -> FlowRelease:
         """Return the release without rows whose weights round to nothing: a flow of 0 trips is none."""

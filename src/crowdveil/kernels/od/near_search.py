@@ -122,12 +122,12 @@ def _open_boxes(cost: Ints, splits: Splits, keys: Ints, ends: Ends, arrays: Sear
             to, of = np.uintp(at), np.uintp(i)
             left_s, right_s = _slopes(keys, ends, i)
             box[to], place[of], offsets[to] = i, at, at_split
-            on_left[to], on_right[to], own_cost[to] = left_s, right_s, cost[of]
+            on_left[to], on_right[to] = left_s, right_s
             if left_s == right_s:
                 best[2 * to], best[2 * to + np.uintp(1)] = read_key(keys[known + COLUMNS * i], known_p, bits)
                 continue
             at_open -= 1
-            opened[np.uintp(at_open)] = at
+            opened[np.uintp(at_open)], own_cost[to] = at, cost[of]
             low, high, meet, share = 0, 0, 0.0, 0.0
             if both:
                 low, high = keys[ends.left + COLUMNS * i] >> bits, keys[ends.right + COLUMNS * i] >> bits
@@ -139,7 +139,7 @@ def _open_boxes(cost: Ints, splits: Splits, keys: Ints, ends: Ends, arrays: Sear
                     continue
                 at_split -= 1
                 number[np.uintp(at_split)], own_lost[np.uintp(at_split)] = split, splits.lost[np.uintp(split)]
-                kind[np.uintp(at_split)] = splits.kind[np.uintp(split)]
+                kind[np.uintp(at_split)] = ANY_CHOICE  # each box may be split in any way
                 for e in range(splits.link_offsets[np.uintp(split)], splits.link_offsets[np.uintp(split + 1)]):
                     part = splits.link[np.uintp(e)]
                     _reach(reached, n - 1, part)
@@ -156,7 +156,8 @@ def _open_boxes(cost: Ints, splits: Splits, keys: Ints, ends: Ends, arrays: Sear
 def _settled_choice(i: int, cost: Ints, splits: Splits, keys: Ints, column: int, p: int, bits: int) -> int:
     """Return what becomes of a box at a multiplier: the first choice with the best key; staying whole comes before splits."""
     key = keys[np.uintp(column + COLUMNS * i)]
-    if key == cost[np.uintp(i)] * (PARTS << bits):
+    # Where something is suppressed it is split: its cost need not be read.
+    if key & ((1 << bits) - 1) == 0 and key == cost[np.uintp(i)] * (PARTS << bits):
         return PUBLISH
     last: int = splits.offsets[np.uintp(i + 1)] - 1
     for split in range(splits.offsets[np.uintp(i)], last):
@@ -207,7 +208,7 @@ def _search_between(
             notes[TRIED + P], notes[TRIED + Q] = p, PARTS
             a, s = read_key(keys[column + COLUMNS * (n - 1)], p, ends.bits)
             verdict = judge(notes, a, s, budget)
-    choice = np.full(n, PUBLISH, np.int64)
+    choice = np.empty(n, np.int64)  # those of boxes outside the partition are not filled in
     if verdict == FOUND:
         at_right = Ends(ends.right, ends.right_p, ends.right, ends.right_p, ends.bits)
         return True, ends.right_p, PARTS, a, s, choice, _add_settled_choices(cost, splits, keys, at_right, choice)

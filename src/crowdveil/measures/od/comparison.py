@@ -14,7 +14,7 @@ from crowdveil.measures.od.overlapping import summed
 from crowdveil.model.arrays import Floats, Ints, frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.solve.od.assignment import check_windows, rows_met, steps_of_release
+from crowdveil.solve.od.assignment import Assignments, check_windows, steps_of_release
 
 T = TypeVar("T")
 _Values = TypeVar("_Values", Floats, Ints)
@@ -41,7 +41,7 @@ class Baseline:
     """What measures need of the original alone, by time step: made once for all releases that are compared with it."""
 
     def __init__(self, flows: Flows) -> None:
-        self.flows = flows
+        self.flows, self.assignments = flows, Assignments(flows)
 
     @cached_property
     def step(self) -> Ints:
@@ -101,7 +101,7 @@ class OdComparison:
             given = original.t
             original = original.with_steps(release.intervals.start)
             listed, baseline = np.searchsorted(original.t, given), None
-        row, twice = rows_met(original, release)
+        row, twice = (Assignments(original) if baseline is None else baseline.assignments).rows_met(release)
         return cls(original, release, None if twice else row, listed=listed, _baseline=baseline)
 
     def all_steps(self) -> OdComparison:

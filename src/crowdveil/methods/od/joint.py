@@ -96,7 +96,7 @@ from crowdveil.io.step_classes import step_classes
 from crowdveil.io.time_windows import checked_step, time_windows
 from crowdveil.method import INDEPENDENT, Method, SharedPartition, WindowedRun
 from crowdveil.methods.guarantee_sets import flow_guarantees
-from crowdveil.model.arrays import Floats, Ints, slice_sums
+from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import AdaptiveInTime, Budgeted, SizedAreas
@@ -176,7 +176,7 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
         alone = many and len(budgets) == 1 and not used_again
         at_once = MatrixSolver.of(data, system, params.k, params.objective) if alone else None
         steps = BudgetedSteps(boxes_of, budgets, _budget(params), params.aggregate_small, many, at_once, solved)
-        near = steps.begin(slice_sums(data.offsets, data.volume)) if data.steps > 1 else []
+        near = steps.begin(data.trips_by_step) if data.steps > 1 else []
         return partial(steps.solve, near)
 
     def areas(system: RegionSpace) -> AreasOfRegions:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from crowdveil.errors import InputError, Option, counted
-from crowdveil.model.arrays import Ints, frozen, require, row_slices, slice_sums
+from crowdveil.model.areas import Areas
+from crowdveil.model.arrays import Ints, frozen, require, row_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
+
+if TYPE_CHECKING:
+    from crowdveil.kernels.od.assign import Rows
 
 
 def row_of_flows(flows: Flows, release: FlowRelease) -> Ints:
@@ -29,16 +33,46 @@ def row_of_flows(flows: Flows, release: FlowRelease) -> Ints:
 
 def rows_met(flows: Flows, release: FlowRelease) -> tuple[Ints, int]:
     """Return a row of the release that each original flow lies in, -1 where there is none; and how many flows lie in more."""
-    from crowdveil.kernels.od.assign import assign_rows
+    return Assignments(flows).rows_met(release)
 
-    check_same_zones(flows, release)
-    areas, rows = release.areas, rows_of_steps(flows, release)
-    found, twice = assign_rows(
-        flows.offsets, flows.origin, flows.destination, frozen(rows.first, np.int64), frozen(rows.last, np.int64),
-        frozen(release.origin[rows.row], np.int32), frozen(release.destination[rows.row], np.int32), areas.offsets,
-        areas.tiles, len(flows.zones),
-    )  # fmt: skip
-    return (found if release.intervals is None else np.append(rows.row, -1)[found]), twice
+
+class Assignments:
+    """The rows that flows lie in, of one release after the other: rows that a release shares with the one before are known.
+
+    They are where both have the same areas, one and the same object, as trials of a sweep have.
+    """
+
+    def __init__(self, flows: Flows) -> None:
+        self.flows = flows
+        self._before: tuple[Areas, Rows, Ints] | None = None
+
+    def rows_met(self, release: FlowRelease) -> tuple[Ints, int]:
+        """Return what the function of this name does."""
+        from crowdveil.kernels.od.assign import assign_changed_rows, assign_rows
+
+        flows, areas = self.flows, release.areas
+        check_same_zones(flows, release)
+        by_step, rows = _rows(flows, release)
+        given = flows.offsets, flows.origin, flows.destination
+        made_of = areas.offsets, areas.tiles, len(flows.zones)
+        found, twice = None, 0
+        if self._before is not None and self._before[0] is areas:
+            known, apart = assign_changed_rows(*given, rows, *made_of, *self._before[1:])
+            found = known if apart else None
+        if found is None:
+            found, twice = assign_rows(*given, rows.first, rows.last, rows.origin, rows.destination, *made_of)
+        self._before = None if twice else (areas, rows, found)
+        return (found if release.intervals is None else np.append(by_step.row, -1)[found]), twice
+
+
+def _rows(flows: Flows, release: FlowRelease) -> tuple[StepRows, Rows]:
+    """Return the rows that each time step of the original is in, and these rows as kernels take them."""
+    from crowdveil.kernels.od.assign import Rows
+
+    by_step = rows_of_steps(flows, release)
+    bounds = frozen(by_step.first, np.int64), frozen(by_step.last, np.int64)
+    areas = frozen(release.origin[by_step.row], np.int32), frozen(release.destination[by_step.row], np.int32)
+    return by_step, Rows(*bounds, *areas)
 
 
 class StepRows(NamedTuple):
@@ -77,7 +111,7 @@ def windows_of_steps(flows: Flows, release: FlowRelease) -> Ints:
 
 def trips_in_windows(flows: Flows, release: FlowRelease) -> Ints:
     """Return the trips of the original in each time step of the release, or in each window."""
-    return sums_in_windows(windows_of_steps(flows, release), slice_sums(flows.offsets, flows.volume), len(release.t))
+    return sums_in_windows(windows_of_steps(flows, release), flows.trips_by_step, len(release.t))
 
 
 def sums_in_windows(window: Ints, values: Ints, windows: int) -> Ints:
@@ -96,6 +130,8 @@ def check_windows(flows: Flows, release: FlowRelease) -> None:
 def steps_of_release(flows: Flows, release: FlowRelease) -> Ints:
     """Return the time step of the original that each step of the release is. A release may have fewer of them."""
     require(release.intervals is None, "release: wanted rows of one time step each, but rows have intervals of time.")
+    if release.t is flows.t:
+        return np.arange(flows.steps)
     place = np.searchsorted(flows.t, release.t)
     known = (place < flows.steps) & (flows.t[np.minimum(place, flows.steps - 1)] == release.t if flows.steps else False)
     check_steps(int(len(release.t) - np.count_nonzero(known)))

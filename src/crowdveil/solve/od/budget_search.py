@@ -32,7 +32,7 @@ class BoxSolution:
     cost, suppressed
         What the published boxes cost, and the volume that it suppresses.
     choice
-        What becomes of each box.
+        What becomes of each box of the partition, and of those that it is split from.
     lost_cost
         What a suppressed trip costs.
     published

@@ -93,7 +93,7 @@ def release_clusters(
     if reporting.wanted:
         rows = rows.and_more(_reported(data, label, len(rows.step), k, reporting.include_empty))
     release = _release(data, rows, label)
-    volume = slice_sums(data.offsets, data.volume) - slice_sums(release.offsets, release.volume)
+    volume = data.trips_by_step - slice_sums(release.offsets, release.volume)
     release = release.with_suppressed(data.suppressed_totals(label < 0, volume, k, NOT_GIVEN))
     return release if release.volume.all() else release.without_empty_rows().without_unused_areas()
 
@@ -162,7 +162,7 @@ def _release(data: Flows, rows: _Rows, label: Ints) -> FlowRelease:
         offsets,
         number[:n][order].astype(np.int32),
         number[n:][order].astype(np.int32),
-        rounded_up(volume, chosen[order], offsets, slice_sums(data.offsets, data.volume)),
+        rounded_up(volume, chosen[order], offsets, data.trips_by_step),
         crowd[order],
         rows.state[order].astype(np.uint8),
         np.full(data.steps, NOT_GIVEN),

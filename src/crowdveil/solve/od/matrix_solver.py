@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdveil.model.arrays import frozen, slice_sums
+from crowdveil.model.arrays import frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.solve.od.box_building import BuiltBoxes
@@ -86,7 +86,7 @@ class MatrixSolver:
 
     @cached_property
     def _totals(self) -> list[int]:
-        found: list[int] = slice_sums(self.data.offsets, self.data.volume).tolist()
+        found: list[int] = self.data.trips_by_step.tolist()
         return found
 
     @cached_property

@@ -8,9 +8,11 @@ is the piece of the curve of costs that suppresses most within the budget, as if
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -28,20 +30,20 @@ if TYPE_CHECKING:
     from crowdveil.kernels.od.near_search import Ends
     from crowdveil.solve.od.boxes import BoxSpace
 
-NEAR = 25
-"""Part of a budget within which the ends must suppress the same, for few boxes to differ between them."""
-AROUND, STEP = 0.008, 12
-"""How far below and above the guess for a budget multipliers are tried, as a share of it: more where the known ones are far
-apart, and where a usual step of the curve, of so many trips, is a large part of the budget.
+CLOSE = 0.04
+"""How far from the guess for a budget, as a share of it, a multiplier may be for none to be tried at the guess itself."""
+BEYOND, STEP = 0.012, 6
+"""How far beyond the guess one is tried, as a share of it, where the nearest lies before it: more where a usual step of the
+curve, of so many trips, is a large part of the budget.
 """
-FIRST_SPAN = 5
-"""The first multipliers, where none are known, are from 2⁻⁵ to 2⁵ times the first guess."""
+FIRST = (0.2, 0.6, 1.8, 5.4)
+"""The first multipliers, where none are known, as parts of the first guess."""
 NOT_TRIED = (-1, 0)
 """In the place of the keys and the multiplier of an end that is not known."""
 OUTSIDE = 0.1
 """How far above the largest known multiplier one is tried; the known ones are rather too small."""
-AROUND_ALIKE, FAR = 0.012, 64
-"""As `AROUND`, for multipliers that are guessed from a known curve; and how far beyond its ends it is taken to be straight."""
+OUTWARD, FAR_OUTWARD = 1.03, 4.0
+"""How far beyond the guess the first and the second multiplier are tried where none is known on that side of the budget."""
 NEAREST = (0.94, 1.01, 1.07, 1.16)
 """The first multipliers of a budget that is searched alone, as parts of a known one; the budget of a time step lies between the
 first and the last of them in nearly all data, mostly in the middle.
@@ -66,7 +68,7 @@ def search_budgets(
     # Boxes that may not be published, and budgets of nothing, have their own ways: to an infinite multiplier.
     together = [b for b in different if b > 0] if boxes.all_allowed else []
     # Room for the multipliers to begin with, and for two more of each budget.
-    at_once = (MAX_BYTES // (8 * len(boxes)) - 2 * FIRST_SPAN) // 3
+    at_once = (MAX_BYTES // (8 * len(boxes)) - 2 * COLUMNS) // 3
     alone = set(different)
     if min(len(together), at_once) > 1:
         for begin in range(0, len(together), at_once):
@@ -106,33 +108,36 @@ def _search_together(
 ) -> Iterator[tuple[int, BoxSolution]]:
     """Find the partitions of budgets from multipliers that are tried for all of them."""
     tried = _Tried(boxes, near, 2 * len(budgets))
-    if not tried.p:
+    if not tried.tries:
         return  # all keys would be too large
-    if len(near) == len(budgets):
-        tried.add(tried.guesses_alike(budgets, near))
-    else:
-        tried.add(p for budget in budgets for p in tried.guesses(budget))
+    tried.narrow(budgets, near if len(near) == len(budgets) else ())
     for budget in budgets:
         yield budget, search_budget_between(boxes, budget, tried.keys.ravel(), tried.ends(budget))
 
 
+class _Try(NamedTuple):
+    """A multiplier that was tried, in parts of a whole one, what the map suppresses, and where the key of the first box is."""
+
+    p: int
+    suppressed: int
+    place: int
+
+
 class _Tried:
-    """Multipliers that were tried, in parts of a whole one, with what the map suppresses and the keys of all boxes."""
+    """Multipliers that were tried, rising, with the keys of all boxes."""
 
     def __init__(self, boxes: BoxSpace, near: Sequence[float], more: int) -> None:
-        """Try the multipliers to begin with: from the least of known ones to the largest, or powers of two around a guess.
+        """Try the multipliers to begin with: from the least of known ones to the largest, or around a guess.
 
         There is room for so many more.
         """
-        first = [_guess(boxes) * 2.0**power for power in range(-FIRST_SPAN, FIRST_SPAN + 1)]
+        first = [_guess(boxes) * part for part in FIRST]
         if near:
             least = max(min(near), 1 / PARTS)
             ratio = max(near) / least * (1 + OUTSIDE)
             first = [least * ratio ** (at / (COLUMNS - 1)) for at in range(COLUMNS)]
         self.boxes, self.bits = boxes, boxes.total.bit_length()
-        self.p: list[int] = []
-        self.suppressed: list[int] = []
-        self._places: list[int] = []
+        self.tries: list[_Try] = []
         passes = _passes(len(first)) + _passes(more)
         self.keys = np.empty((passes, len(boxes) * COLUMNS), np.int64)
         self._passes = 0
@@ -143,65 +148,100 @@ class _Tried:
         from crowdveil.kernels.od.several_multipliers import evaluate_keys
 
         boxes, most = self.boxes, largest_multiplier(self.boxes.most_cost, self.boxes.total)
-        new = sorted({p for p in wanted if p <= most}.difference(self.p))
+        new = sorted({p for p in wanted if p <= most}.difference(known.p for known in self.tries))
         for begin in range(0, len(new), COLUMNS):
             tried = new[begin : begin + COLUMNS]
             p, keys = np.array([*tried, *tried[-1:] * (COLUMNS - len(tried))], np.int64), self.keys[self._passes]
             evaluate_keys(boxes.cost, boxes.splits, p, self.bits, keys)
-            self.p += tried
-            self.suppressed += (keys[-COLUMNS:][: len(tried)] & ((1 << self.bits) - 1)).tolist()
-            self._places += range(self._passes * keys.size, self._passes * keys.size + len(tried))
+            suppressed = (keys[-COLUMNS:] & ((1 << self.bits) - 1)).tolist()
+            first = self._passes * keys.size
+            self.tries += map(_Try, tried, suppressed, range(first, first + COLUMNS))
             self._passes += 1
+        self.tries.sort()
 
-    def _around(self, budget: int) -> tuple[int | None, int | None]:
+    def _around(self, budget: int) -> tuple[_Try | None, _Try | None]:
         """Return the nearest multipliers of which the left one exceeds the budget and the right one keeps it."""
-        over = [at for at, volume in enumerate(self.suppressed) if volume > budget]
-        within = [at for at, volume in enumerate(self.suppressed) if volume <= budget]
-        return max(over, key=self.p.__getitem__, default=None), min(within, key=self.p.__getitem__, default=None)
+        place = bisect_left(self.tries, -budget, key=lambda known: -known.suppressed)
+        return self.tries[place - 1] if place else None, self.tries[place] if place < len(self.tries) else None
 
     def ends(self, budget: int) -> Ends:
         """Return the multipliers that a budget lies between."""
         from crowdveil.kernels.od.near_search import Ends
 
-        left, right = (NOT_TRIED if at is None else (self._places[at], self.p[at]) for at in self._around(budget))
+        left, right = (NOT_TRIED if known is None else (known.place, known.p) for known in self._around(budget))
         return Ends(*left, *right, self.bits)
 
-    def guesses(self, budget: int) -> list[int]:
-        """Return multipliers that about suppress the budget; none where those around it are near each other."""
-        left, right = self._around(budget)
-        if left is None or right is None:
-            only = right if left is None else left
-            if only is None or self.p[only] == 0:
-                return []
-            # The volume falls about as steeply as the multiplier rises; beyond 0 there is nothing.
-            guess = self.p[only] * self.suppressed[only] / budget
-            return [math.ceil(1.1 * guess), math.ceil(4 * guess)] if right is None else [math.ceil(0.9 * guess), 0]
-        most, least, low, high = self.suppressed[left], self.suppressed[right], self.p[left], self.p[right]
-        if most - least <= budget // NEAR:
-            return []
-        share = math.log(most / budget) / math.log(most / max(least, 0.5))
-        guess = low * (high / low) ** share if low else high * share
-        around = min(AROUND + STEP / budget + AROUND * math.log(high / max(low, 1)), 0.5)
-        both = math.floor(guess * (1 - around)), math.ceil(guess * (1 + around))
-        return [p for p in both if low < p < high]
+    def narrow(self, budgets: Sequence[int], near: Sequence[float]) -> None:
+        """Try two multipliers for each budget: one that about suppresses it, then one on the other side of it.
 
-    def guesses_alike(self, budgets: Sequence[int], near: Sequence[float]) -> list[int]:
-        """Return two multipliers around the one that each budget has if the volume falls as it does for similar boxes.
-
-        `near` has the multipliers of the same budgets there, or a like share of them. On a logarithmic scale the two curves
-        differ by what they differ by at the multipliers that were tried.
+        `near` has the multipliers of the same budgets, or of a like share of the trips, for similar boxes; or none. Each pass
+        begins with what the ones before it have shown.
         """
-        rising = sorted(zip(self.p, self.suppressed, strict=True))
-        p, volume = np.log([(p / PARTS, max(volume, 0.5)) for p, volume in rising]).T
-        falling = [max(multiplier, 1 / PARTS) for multiplier in near]
-        known = np.log([falling[0] * FAR, *falling, falling[-1] / FAR])
-        wanted = np.log([budgets[0] / FAR, *budgets, budgets[-1] * FAR])
-        curve = wanted + np.interp(known, p, volume - np.interp(p, known[::-1], wanted[::-1]))
-        found: list[int] = []
-        for guess, budget in zip(np.exp(np.interp(wanted[1:-1], curve, known)).tolist(), budgets, strict=True):
-            around = min(AROUND_ALIKE + STEP / budget, 0.5)
-            found += math.floor(PARTS * guess * (1 - around)), math.ceil(PARTS * guess * (1 + around))
-        return found
+        curve = _Curve(budgets, near)
+        found = (self._next(curve, budget, again) for again in (False, True) for budget in budgets)
+        while chosen := [*islice((p for p in found if p is not None), COLUMNS)]:
+            self.add(chosen)
+
+    def _next(self, curve: _Curve, budget: int, again: bool) -> int | None:
+        """Return the multiplier to try for a budget, in parts, for the first time or again; None where known ones are near.
+
+        Costs are whole numbers, and so are most multipliers at which the volume changes: of those between which it does not, the
+        one nearest to the budget's is tried.
+        """
+        left, right = self._around(budget)
+        if left is None:  # all keep the budget; a multiplier of 0 suppresses most
+            return 0 if again or right is None else math.floor(right.p * right.suppressed / budget / OUTWARD)
+        if right is None:
+            return math.ceil(left.p * left.suppressed / budget * (FAR_OUTWARD if again else OUTWARD))
+        low, high, beyond = left.p, right.p, BEYOND + STEP / budget
+        if high <= low * (1 + beyond):
+            return None
+        guess = curve.guess(left, right, budget)
+        to_low, to_high = guess / max(low, 1), high / guess
+        if min(to_low, to_high) > 1 + CLOSE:
+            p = PARTS * round(guess / PARTS)
+        elif to_low < to_high:
+            p = PARTS * math.floor(max(guess * (1 + beyond), low + PARTS) / PARTS)
+        else:
+            p = PARTS * math.ceil(min(guess * (1 - beyond), high) / PARTS) - 1
+        return p if low < p < high else math.floor(math.sqrt(max(low, 1) * high))
+
+
+class _Curve:
+    """The volume that is suppressed at a multiplier, on logarithmic scales: known for similar boxes, or a plain guess."""
+
+    def __init__(self, budgets: Sequence[int], multipliers: Sequence[float]) -> None:
+        """Make the curve of rising budgets and their multipliers, which fall, if there are any."""
+        self.x = [math.log(max(PARTS * multiplier, 1.0)) for multiplier in reversed(multipliers)]
+        self.y = [math.log(budget) for budget in reversed(budgets)] if self.x else []
+
+    def _at(self, x: float) -> float:
+        """Return the volume at a multiplier; beyond all that are known it falls as steeply as the multiplier rises."""
+        place = bisect_left(self.x, x)
+        if 0 < place < len(self.x):
+            return _between(x, self.x[place - 1], self.y[place - 1], self.x[place], self.y[place])
+        end = min(place, len(self.x) - 1)
+        return self.y[end] + self.x[end] - x if self.x else -x
+
+    def guess(self, left: _Try, right: _Try, budget: int) -> float:
+        """Return the multiplier of a budget, in parts, that lies between two.
+
+        The curve of these boxes differs from this one by what it differs by at both, and by a mean of it between them.
+        """
+        low, high, wanted = math.log(max(left.p, 0.5)), math.log(right.p), math.log(budget)
+        x, y = low, math.log(left.suppressed)
+        first, last = y - self._at(low), math.log(max(right.suppressed, 0.5)) - self._at(high)
+        for next_x in (*self.x[bisect_right(self.x, low) : bisect_left(self.x, high)], high):
+            next_y = self._at(next_x) + _between(next_x, low, first, high, last)
+            if next_y <= wanted:
+                return math.exp(_between(wanted, y, x, next_y, next_x))
+            x, y = next_x, next_y
+        return math.exp(high)
+
+
+def _between(x: float, low: float, at_low: float, high: float, at_high: float) -> float:
+    """Return the value of a straight line at x."""
+    return at_low if high == low else at_low + (at_high - at_low) * (x - low) / (high - low)
 
 
 def _passes(multipliers: int) -> int:

@@ -73,7 +73,8 @@ class StepRange:
     summarize
         From the facts of all steps that have any, one row each, what the manifest says of them.
     areas
-        Makes the areas of all regions, where several runs share them; otherwise those that are published are made.
+        Makes the areas of all regions, where several runs share them and nothing is published: all of them stay in the release.
+        Otherwise those that are published are made.
     """
 
     k: int
@@ -123,7 +124,7 @@ def _people_of_steps(data: Flows) -> Callable[[int], int]:
     """Return how the people of a time step are found: all at once where they add up, since each sum releases Python's lock."""
     if data.person_ids is not None:
         return data.people_in_step
-    people: list[int] = slice_sums(data.offsets, data.people).tolist()
+    people: list[int] = data.people_by_step.tolist()
     return people.__getitem__
 
 
@@ -166,7 +167,8 @@ def _release(data: Flows, steps: StepRange, done: list[StepSolution], system: Re
         figures=figures,
     )
     left = Left(np.cumsum([0, *(len(outcome.left_origin) for outcome in done)]), left_origin, left_destination)
-    return finish_release(data, release, left, steps.k, steps.reporting)
+    finish = finish_release if steps.areas is None else _finish_with_all_areas
+    return finish(data, release, left, steps.k, steps.reporting)
 
 
 def _figures(done: list[StepSolution]) -> Floats | None:
@@ -191,10 +193,17 @@ def summarize_figures(figures: Floats | None, summarize: Callable[[Floats], dict
 
 def finish_release(data: Flows, release: FlowRelease, left: Left | None, k: int, reporting: Reporting) -> FlowRelease:
     """Complete a release: aggregate small flows if wanted and not done, and count what is suppressed in each step."""
+    return _finish_with_all_areas(data, release, left, k, reporting).without_unused_areas()
+
+
+def _finish_with_all_areas(
+    data: Flows, release: FlowRelease, left: Left | None, k: int, reporting: Reporting
+) -> FlowRelease:
+    """Do the same for a release that is not published: areas that no row names stay."""
     if reporting.wanted and left is not None:
         release = aggregate_small(release, data, left, k, reporting)
     release = with_exact_volumes(data, release).without_empty_rows()
-    return release.with_suppressed(suppressed_volumes(data, release, k)).without_unused_areas()
+    return release.with_suppressed(suppressed_volumes(data, release, k))
 
 
 def suppressed_volumes(data: Flows, release: FlowRelease, k: int) -> Ints:
@@ -203,7 +212,7 @@ def suppressed_volumes(data: Flows, release: FlowRelease, k: int) -> Ints:
     volume = trips_in_windows(data, release) - slice_sums(release.offsets, release.volume)
     if data.k_unit == "people":
         return data.suppressed_totals(row_of_flows(data, release) < 0, volume, k, NOT_GIVEN, window)
-    people = sums_in_windows(window, slice_sums(data.offsets, data.people), len(release.t))
+    people = sums_in_windows(window, data.people_by_step, len(release.t))
     crowd = people - slice_sums(release.offsets, release.people)
     return np.where((volume == 0) | (np.minimum(volume, crowd) >= k), volume, NOT_GIVEN)
 
