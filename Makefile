@@ -67,14 +67,15 @@ test-oldest:
 	NUMBA_CACHE_DIR=$(CURDIR)/.venv-oldest/kernels .venv-oldest/bin/python -m pytest -n 2 --dist worksteal -m "not slow" \
 		-W ignore::DeprecationWarning --deselect tests/test_docs.py::test_no_generated_page_is_stale
 
-# Compiled kernels cannot be traced: their own tests run again as plain Python, except those of the compiler itself and of the bits of a
-# word, which only compiled code has. Hashes overflow by design, of which numpy warns there.
+# Compiled kernels cannot be traced: their own tests run again as plain Python, except those of the compiler itself, of the bits of a
+# word and of kernels that can be stopped, which only compiled code has. Hashes overflow by design, of which numpy warns there.
 coverage: $(STAMP)
 	rm -f .coverage .coverage.*
 	$(BIN)/python -m coverage run -p -m pytest -n 0 -m "not slow"
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run -p -m pytest -n 0 -m "not slow" -W "ignore:overflow encountered:RuntimeWarning" tests/kernels \
 		--ignore=tests/kernels/test_jit.py --ignore=tests/kernels/test_leaf_sums.py --ignore=tests/kernels/test_stored.py \
-		--ignore=tests/kernels/test_stopped.py
+		--ignore=tests/kernels/test_stopped.py --ignore=tests/kernels/test_kernel_compiler.py \
+		--ignore=tests/kernels/test_several_multipliers.py
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --skip-covered --sort=cover
 

@@ -26,9 +26,17 @@ from crowdveil.solve.od.budget_search import BoxSolution
 from crowdveil.solve.od.kept_boxes import keep_boxes
 from crowdveil.solve.od.region_space import Objective, RegionSpace
 from crowdveil.solve.od.several_budgets import search_budgets
+from crowdveil.solve.od.solved_budget import SolvedBudget
+from crowdveil.solve.od.step_solver import StepSolution
 from crowdveil.synth.profiles import make_profile
 
 MANY = [0, 1, 2, 3, 5, 8, 13, 21, 34]
+
+
+def _best(found: BoxSolution | SolvedBudget | InputError) -> BoxSolution:
+    """The partition of a multiplier; where budgets were solved together, its choices are those after the rest was spent."""
+    assert not isinstance(found, InputError)
+    return found.best if isinstance(found, SolvedBudget) else found
 
 
 @examples(200)
@@ -45,8 +53,8 @@ def test_every_budget_has_its_corner_of_the_curve(problem: Any, k: int, budgets:
         if min(s for _, s in everything) > budget:
             assert isinstance(solution, InputError) and f"at most {budget}" in solution.text
         else:
-            assert isinstance(solution, BoxSolution)
-            assert (solution.cost, solution.suppressed) == min(
+            best = _best(solution)
+            assert (best.cost, best.suppressed) == min(
                 (a, s) for a, s in everything if s <= budget and on_hull((a, s), everything)
             )
 
@@ -64,17 +72,24 @@ def test_partitions_are_those_of_one_search_for_each(objective: Objective, split
     for near in ([], [float(boxes.solve_for_budget(budgets[2]).multiplier or 1)]):
         for budget, found in search_budgets(boxes, budgets, near):
             alone = boxes.solve_for_budget(budget)
-            assert isinstance(found, BoxSolution)
-            assert (found.cost, found.suppressed) == (alone.cost, alone.suppressed)
-            for one, other in zip(*(published_boxes(x.choice, boxes.splits) for x in (found, alone)), strict=True):
-                assert np.array_equal(one, other)
-            if found.published is not None:
-                assert np.array_equal(found.published, published_boxes(found.choice, boxes.splits)[0])
-            chosen, gaps, published = boxes.improve(found, budget)
-            alone_chosen, alone_gaps, _ = boxes.improve(alone, budget)
-            assert gaps == alone_gaps and boxes.cost_of(chosen) == boxes.cost_of(alone_chosen)
+            assert (_best(found).cost, _best(found).suppressed) == (alone.cost, alone.suppressed)
+            chosen, gaps, _ = boxes.improve(alone, budget)
+            if isinstance(found, SolvedBudget):
+                for left in (False, True):
+                    _assert_same(
+                        found.outcome(budget, lambda: boxes, left=left), boxes.outcome(chosen, *gaps, 0.0, left=left)
+                    )
+                continue
+            found_chosen, found_gaps, published = boxes.improve(_best(found), budget)
+            assert found_gaps == gaps and boxes.cost_of(found_chosen) == boxes.cost_of(chosen)
             if published is not None:
-                assert np.array_equal(published, published_boxes(chosen, boxes.splits)[0])
+                assert np.array_equal(published, published_boxes(found_chosen, boxes.splits)[0])
+
+
+def _assert_same(one: StepSolution, other: StepSolution) -> None:
+    """The same boxes, and the same gaps; multipliers may differ."""
+    for first, second in zip(one._replace(facts=one.facts[:2]), other._replace(facts=other.facts[:2]), strict=True):
+        assert np.array_equal(first, second)
 
 
 @pytest.mark.parametrize("part", [0.1, 0.88, 0.97, 1, 1.05, 1.5, 20])
@@ -108,14 +123,18 @@ def test_where_the_search_begins_does_not_matter(problem: Any, k: int, budgets: 
         return
     from_nothing = dict(search_budgets(boxes, budgets))
     for budget, found in search_budgets(boxes, budgets, near):
-        alone, other = boxes.solve_for_budget(budget), from_nothing[budget]
-        assert isinstance(found, BoxSolution) and isinstance(other, BoxSolution)
-        assert found.multiplier == other.multiplier or len(from_nothing) == 1
-        assert (found.cost, found.suppressed) == (alone.cost, alone.suppressed)
-        published = [published_boxes(x.choice, boxes.splits)[0] for x in (found, alone)]
-        assert len({int(boxes.cost[kept].sum()) for kept in published} | {found.cost}) == 1
-        assert len({boxes.total - int(boxes.volume[kept].sum()) for kept in published} | {found.suppressed}) == 1
-        assert found.lower_bound(budget) == alone.lower_bound(budget)
+        alone, best = boxes.solve_for_budget(budget), _best(found)
+        assert best.multiplier == _best(from_nothing[budget]).multiplier or len(from_nothing) == 1
+        assert (best.cost, best.suppressed) == (alone.cost, alone.suppressed)
+        assert best.lower_bound(budget) == alone.lower_bound(budget)
+        kept = published_boxes(best.choice, boxes.splits)[0]
+        cost, suppressed = int(boxes.cost[kept].sum()), boxes.total - int(boxes.volume[kept].sum())
+        if isinstance(found, SolvedBudget):
+            columns = [column[kept] for column in (boxes.origin, boxes.destination, boxes.volume, boxes.crowd)]
+            assert np.array_equal(found.columns, columns)
+            assert cost <= best.cost - found.saved and best.suppressed + found.spent <= suppressed <= budget
+        else:
+            assert (cost, suppressed) == (best.cost, best.suppressed)
 
 
 @pytest.mark.parametrize("many", [True, False])
@@ -138,7 +157,8 @@ def test_budgets_that_need_another_way_have_the_same_partitions(
     for name, value in limit.items():
         monkeypatch.setattr(several_budgets, name, value)
     found = dict(search_budgets(boxes, budgets, many=many))
-    assert [found[b].suppressed for b in budgets] == [boxes.solve_for_budget(b).suppressed for b in budgets]  # type: ignore[union-attr]
+    wanted = [boxes.solve_for_budget(b).suppressed for b in budgets]
+    assert [_best(found[b]).suppressed for b in budgets] == wanted
     assert len(searched) == (len(budgets) if "MAX_KEY" in limit else 0)
 
 
@@ -148,7 +168,7 @@ def test_a_budget_that_nothing_keeps_fails_alone() -> None:
     large = every.volume > 40
     boxes = replace(every, allowed=frozen(np.where(large, every.allowed - WHOLE, every.allowed), np.int8))
     found = dict(search_budgets(boxes, [0, boxes.total]))
-    assert isinstance(found[0], InputError) and isinstance(found[boxes.total], BoxSolution)
+    assert isinstance(found[0], InputError) and _best(found[boxes.total])
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -182,9 +202,9 @@ def test_multipliers_are_tried_on_both_sides_of_each_budget(begin: str) -> None:
     tried.narrow(budgets, near if begin == "similar boxes" else ())
     wide = 0
     for budget in budgets:
-        ends, found = tried.ends(budget), one.solve_for_budget(budget)
-        assert found.multiplier is not None and min(ends.left, ends.right) >= 0
-        assert ends.left_p <= PARTS * found.multiplier <= ends.right_p
-        wide += ends.right_p > 1.06 * ends.left_p
+        (left, left_p, right, right_p), found = tried.ends(budget), one.solve_for_budget(budget)
+        assert found.multiplier is not None and min(left, right) >= 0
+        assert left_p <= PARTS * found.multiplier <= right_p
+        wide += right_p > 1.06 * left_p
     assert wide <= 2  # otherwise many boxes are open between them
     assert len(tried.tries) <= COLUMNS + 2 * len(budgets)

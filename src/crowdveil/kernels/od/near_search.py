@@ -194,10 +194,15 @@ def _add_settled_choices(cost: Ints, splits: Splits, keys: Ints, ends: Ends, cho
 
 
 @inner_kernel
-def _search_between(
-    cost: Ints, splits: Splits, budget: int, keys: Ints, ends: Ends, to_corner: bool
+def search_between(
+    cost: Ints, splits: Splits, budget: int, keys: Ints, ends: Ends, to_corner: bool, choice: Ints
 ) -> tuple[bool, int, int, int, int, Ints, Ints]:
-    """Find the multiplier of a budget between two that were tried; or beyond all, where one of them is not known."""
+    """Find the multiplier whose best partition suppresses at most `budget` trips, as `partition.search` does.
+
+    It lies between two that were tried, whose keys are given; one of them may not be known. Boxes may all be published and split
+    in any way. With `to_corner` the multiplier is that at which the piece begins, so that it does not depend on those tried.
+    Returned are also what becomes of each box of the partition, in `choice`, and those published.
+    """
     n = len(cost)
     notes, verdict, a, s = begin_search(ends.left_p, int(np.int64(PARTS))), GO_ON, 0, 0
     notes[TO_CORNER] = to_corner
@@ -208,7 +213,6 @@ def _search_between(
             notes[TRIED + P], notes[TRIED + Q] = p, PARTS
             a, s = read_key(keys[column + COLUMNS * (n - 1)], p, ends.bits)
             verdict = judge(notes, a, s, budget)
-    choice = np.empty(n, np.int64)  # those of boxes outside the partition are not filled in
     if verdict == FOUND:
         at_right = Ends(ends.right, ends.right_p, ends.right, ends.right_p, ends.bits)
         return True, ends.right_p, PARTS, a, s, choice, _add_settled_choices(cost, splits, keys, at_right, choice)
@@ -225,19 +229,6 @@ def _search_between(
 
 
 @kernel
-def search_between(
-    cost: Ints, splits: Splits, budget: int, keys: Ints, ends: Ends
-) -> tuple[bool, int, int, int, int, Ints, Ints]:
-    """Find the multiplier whose best partition suppresses at most `budget` trips, as `partition.search` does.
-
-    It lies between two that were tried, whose keys are given; one of them may not be known. Boxes may all be published and split
-    in any way. The multiplier is that at which the piece begins, so that it does not depend on those tried. Returned are also
-    what becomes of each box, and those published.
-    """
-    return _search_between(cost, splits, budget, keys, ends, True)
-
-
-@kernel
 def search_near(
     cost: Ints, splits: Splits, budget: int, p: Ints, bits: int
 ) -> tuple[bool, int, int, int, int, Ints, Ints]:
@@ -251,4 +242,4 @@ def search_near(
     left = right - 1
     right_p = p[right] if right < COLUMNS else 0
     ends = Ends(left, p[left] if left >= 0 else p[0], right if right < COLUMNS else -1, right_p, bits)
-    return _search_between(cost, splits, budget, keys, ends, False)
+    return search_between(cost, splits, budget, keys, ends, False, np.empty(len(cost), np.int64))

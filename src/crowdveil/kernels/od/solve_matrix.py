@@ -1,4 +1,4 @@
-"""One matrix over two trees, from its rows to its best partition within a budget, in one call.
+"""One matrix over two trees, from its rows to its best partition within a budget, in one call; or within several budgets.
 
 A data set has thousands of matrices that each take a millisecond: between calls Python would take a quarter of that, and hold its
 lock. The steps are those of `boxes.BoxSpace`, which goes on from here where the partition is not good enough yet.
@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdveil.kernels._jit import inner_kernel, kernel, lowest_bit
-from crowdveil.kernels._types import Floats, Indices, Ints
-from crowdveil.kernels.od.near_search import search_near
+from crowdveil.kernels._types import Floats, Indices, Ints, Mask
+from crowdveil.kernels.od.near_search import Ends, search_between, search_near
 from crowdveil.kernels.od.partition import spend_slack
 from crowdveil.kernels.od.step_rows import rows_by_origin
 from crowdveil.kernels.od.structures import (
@@ -27,25 +27,45 @@ from crowdveil.kernels.od.structures import (
 from crowdveil.kernels.od.tree_boxes import build_boxes
 
 
-class SolvedMatrix(NamedTuple):
-    """The boxes of a matrix, and the partition that was found, if any; see `near_search` and `partition.spend_slack`.
+class Partition(NamedTuple):
+    """The best partition of a multiplier p/q, if one was found; see `near_search` and `partition.spend_slack`.
 
-    `columns` has origin, destination, volume and crowd of the boxes that are published then, in the order of all boxes: one
-    array, since Python takes over each by itself.
+    Its cost and suppressed volume; how many trips of the rest of the budget were spent, and the cost that this saved; then what
+    becomes of each box. `columns` has origin, destination, volume and crowd of the boxes that are published then, in the order of
+    all boxes: one array, since Python takes over each by itself.
     """
 
-    boxes: BoxArrays
-    splits: Splits
-    cost: Ints
     found: bool
     p: int
     q: int
-    cost_found: int
+    cost: int
     suppressed: int
-    choice: Ints
-    columns: Ints
     spent: int
     saved: int
+    choice: Ints
+    columns: Ints
+
+
+@inner_kernel
+def _spend(
+    boxes: BoxArrays,
+    splits: Splits,
+    cost: Ints,
+    lost_cost: int,
+    budget: int,
+    found: tuple[bool, int, int, int, int, Ints, Ints],
+    worth: Floats,
+    known: Mask,
+) -> Partition:
+    """Spend what the partition of a multiplier leaves of a budget."""
+    kept, p, q, a, s, choice, published = found
+    spent, saved = 0, 0
+    if kept:
+        allowed = np.full(len(cost), ANY_CHOICE, np.int8)
+        published, spent, saved = spend_slack(
+            choice, published, cost, splits, allowed, lost_cost, budget - s, worth, known
+        )
+    return Partition(kept, p, q, a, s, spent, saved, choice, _columns(boxes, published))
 
 
 @inner_kernel
@@ -82,7 +102,7 @@ def solve_matrix(
     share: float,
     parts: Floats,
     largest: int,
-) -> SolvedMatrix:
+) -> tuple[BoxArrays, Splits, Ints, Partition]:
     """Build the boxes of a matrix, find the best partition within a budget above 0, and spend what it leaves.
 
     The multipliers that are tried first are `parts` of `near`, or where `share` is not 0 of that share of what a trip costs if
@@ -99,13 +119,36 @@ def solve_matrix(
         for at in range(len(parts)):
             p[at] = max(int(round(middle * parts[at] * PARTS)), 1)
     if n == 0 or p[-1] > largest:
-        nothing = np.empty((4, 0), np.int64)
-        return SolvedMatrix(boxes, splits, cost, False, 0, 0, 0, 0, np.empty(0, np.int64), nothing, 0, 0)
-    found, p_found, q, a, s, choice, published = search_near(cost, splits, budget, p, bits)
-    spent, saved = 0, 0
-    if found:
-        worth, known = np.empty(len(splits.lost), np.float64), np.zeros(len(splits.lost), np.bool_)
-        allowed = np.full(n, ANY_CHOICE, np.int8)
-        published, spent, saved = spend_slack(choice, published, cost, splits, allowed, 0, budget - s, worth, known)
-    columns = _columns(boxes, published)
-    return SolvedMatrix(boxes, splits, cost, found, p_found, q, a, s, choice, columns, spent, saved)
+        nothing = Partition(False, 0, 0, 0, 0, 0, 0, np.empty(0, np.int64), np.empty((4, 0), np.int64))
+        return boxes, splits, cost, nothing
+    worth, known = np.empty(len(splits.lost), np.float64), np.zeros(len(splits.lost), np.bool_)
+    # Typed, since a function that is called with a literal is compiled once more for it.
+    found, no_cost = search_near(cost, splits, budget, p, bits), int(np.int64(0))
+    return boxes, splits, cost, _spend(boxes, splits, cost, no_cost, budget, found, worth, known)
+
+
+@kernel
+def solve_budgets(
+    boxes: BoxArrays, splits: Splits, cost: Ints, lost_cost: int, budgets: Ints, keys: Ints, ends: Ints, bits: int
+) -> tuple[Ints, Ints, Ints]:
+    """Find the best partition within each of several budgets, and spend what it leaves.
+
+    A row of `ends` has what `near_search.Ends` has of the multipliers that a budget lies between. Returned are a table with a row
+    for each budget, the numbers of its `Partition` and where its columns end; choices of the boxes of each partition; and the
+    columns of all, one after the other.
+    """
+    n = len(cost)
+    table, choices = np.empty((len(budgets), 8), np.int64), np.empty((len(budgets), n), np.int64)
+    worth, known = np.empty(len(splits.lost), np.float64), np.zeros(len(splits.lost), np.bool_)
+    # What is not written takes no memory.
+    columns, end = np.empty((4, len(budgets) * n), np.int64), 0
+    for at in range(len(budgets)):
+        between = Ends(ends[at, 0], ends[at, 1], ends[at, 2], ends[at, 3], bits)
+        found = search_between(cost, splits, budgets[at], keys, between, True, choices[at])
+        made = _spend(boxes, splits, cost, lost_cost, budgets[at], found, worth, known)
+        more = made.columns.shape[1]
+        columns[:, end : end + more] = made.columns
+        end += more
+        table[at, 0], table[at, 1], table[at, 2], table[at, 3] = made.found, made.p, made.q, made.cost
+        table[at, 4], table[at, 5], table[at, 6], table[at, 7] = made.suppressed, made.spent, made.saved, end
+    return table, choices, columns[:, :end].copy()

@@ -14,7 +14,6 @@ from crowdveil.kernels.od.structures import PUBLISH, SearchArrays
 from crowdveil.model.arrays import Ints
 
 if TYPE_CHECKING:
-    from crowdveil.kernels.od.near_search import Ends
     from crowdveil.solve.od.boxes import BoxSpace
 
 FIRST_GUESS, GUESS_PARTS = Fraction(1, 25), 16
@@ -60,9 +59,14 @@ class BoxSolution:
         for, so that less is suppressed than may be.
         """
         lost_cost = boxes.lost_cost
-        if lost_cost and multiplier is not None and multiplier < lost_cost:
-            return cls(Fraction(lost_cost), *boxes.solve_at(Fraction(lost_cost)), lost_cost)
+        if multiplier is not None and multiplier < lost_cost:
+            return cls.at(boxes, Fraction(lost_cost))
         return cls(multiplier, cost, suppressed, choice, lost_cost, published)
+
+    @classmethod
+    def at(cls, boxes: BoxSpace, multiplier: Fraction) -> BoxSolution:
+        """Return the best partition at a multiplier."""
+        return cls(multiplier, *boxes.solve_at(multiplier), boxes.lost_cost)
 
     def lower_bound(self, budget: int) -> Fraction:
         """Return a cost that no partition within the budget goes below, with what suppressed trips cost."""
@@ -116,13 +120,6 @@ def search_budget_near(boxes: BoxSpace, budget: int, p: Sequence[int]) -> BoxSol
 
     found = search_near(boxes.cost, boxes.splits, budget, np.array(p, np.int64), boxes.total.bit_length())
     return _Piece(*found).solution(boxes, budget)
-
-
-def search_budget_between(boxes: BoxSpace, budget: int, keys: Ints, ends: Ends) -> BoxSolution:
-    """Find the same between two multipliers that were tried."""
-    from crowdveil.kernels.od.near_search import search_between
-
-    return _Piece(*search_between(boxes.cost, boxes.splits, budget, keys, ends)).solution(boxes, budget)
 
 
 def _begin(boxes: BoxSpace, near: Fraction | None) -> Ints:

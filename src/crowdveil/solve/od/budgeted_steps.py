@@ -15,6 +15,7 @@ from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.solve.od.budget_search import BoxSolution
 from crowdveil.solve.od.matrix_solver import MatrixSolver
 from crowdveil.solve.od.several_budgets import search_budgets
+from crowdveil.solve.od.solved_budget import SolvedBudget
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepSolution
 from crowdveil.solve.od.targets import as_figure
 
@@ -108,10 +109,17 @@ class BudgetedSteps:
             wanted.setdefault(max_suppressed(boxes.total), []).append(key)
         multipliers: dict[int, float] = {}
         for budget, found in search_budgets(boxes, wanted, near, many=self.many):
-            outcome = found if isinstance(found, InputError) else self._outcome(boxes, found, budget)
+            outcome: StepSolution | InputError
+            if isinstance(found, InputError):
+                outcome = found
+            elif isinstance(found, SolvedBudget):
+                outcome = found.outcome(budget, lambda: boxes, left=self.left)
+            else:
+                outcome = self._outcome(boxes, found, budget)
             self.solved.update({(step, key): outcome for key in wanted[budget]})
-            if isinstance(found, BoxSolution) and found.multiplier is not None:
-                multipliers[budget] = float(found.multiplier)
+            best = found.best if isinstance(found, SolvedBudget) else found
+            if isinstance(best, BoxSolution) and best.multiplier is not None:
+                multipliers[budget] = float(best.multiplier)
         return [multipliers[budget] for budget in sorted(multipliers)]
 
     def _outcome(self, boxes: BoxSpace, best: BoxSolution, budget: int) -> StepSolution:

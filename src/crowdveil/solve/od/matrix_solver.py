@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -14,15 +14,12 @@ from crowdveil.model.arrays import frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.solve.od.box_building import BuiltBoxes
-from crowdveil.solve.od.boxes import BoxSpace, Improved, check_exact, gap_after, is_small, most_cost
+from crowdveil.solve.od.boxes import BoxSpace, check_exact, most_cost
 from crowdveil.solve.od.budget_search import FIRST_GUESS, BoxSolution
 from crowdveil.solve.od.region_space import Objective, RegionSpace, large_enough_map
 from crowdveil.solve.od.several_budgets import NEAREST, WIDELY, largest_multiplier
-from crowdveil.solve.od.step_solver import NO_BOXES, StepSolution
-from crowdveil.solve.od.targets import as_figure
-
-if TYPE_CHECKING:
-    from crowdveil.kernels.od.solve_matrix import SolvedMatrix
+from crowdveil.solve.od.solved_budget import SolvedBudget
+from crowdveil.solve.od.step_solver import StepSolution
 
 _NEAREST, _WIDELY = (frozen(np.array(parts), np.float64) for parts in (NEAREST, WIDELY))
 
@@ -70,19 +67,13 @@ class MatrixSolver:
         rows = slice(self._offsets[step], self._offsets[step + 1])
         flows = [column[rows] for column in self._columns]
         begin = (0.0, float(FIRST_GUESS), _WIDELY) if near is None else (near, 0.0, _NEAREST)
-        solved = self._kernel(*flows, budget, total.bit_length(), *begin, largest_multiplier(most, total))
-        if not solved.found:
+        *built, partition = self._kernel(*flows, budget, total.bit_length(), *begin, largest_multiplier(most, total))
+        if not partition.found:
             return None
-        multiplier = Fraction(solved.p, solved.q) if solved.q else None
-        best = BoxSolution(multiplier, solved.cost_found, solved.suppressed, solved.choice)
-        gap = gap_after(best, budget, solved.spent, solved.saved)
-        if is_small(gap) and not left:
-            origin, destination, volume, crowd = solved.columns
-            facts = np.array((gap, gap, as_figure(multiplier)))
-            return StepSolution(origin, destination, volume, crowd, *NO_BOXES, facts)
-        boxes = BoxSpace.of_built(self.system, BuiltBoxes(solved.boxes, solved.splits, solved.cost), total)
-        improved = Improved(best.choice, (gap, gap)) if is_small(gap) else boxes.search_between(best, budget, gap)
-        return boxes.outcome(improved.choice, *improved.gaps, as_figure(multiplier), left=left)
+        boxes = partial(BoxSpace.of_built, self.system, BuiltBoxes(*built), total)
+        _, p, q, cost, suppressed, spent, saved, choice, columns = partition
+        best = BoxSolution(Fraction(p, q) if q else None, cost, suppressed, choice)
+        return SolvedBudget(best, spent, saved, columns).outcome(budget, boxes, left=left)
 
     @cached_property
     def _totals(self) -> list[int]:
@@ -99,7 +90,7 @@ class MatrixSolver:
         return self.data.origin, self.data.destination, self.data.volume, self.data.people
 
     @cached_property
-    def _kernel(self) -> Callable[..., SolvedMatrix]:
+    def _kernel(self) -> Callable[..., Any]:
         """Return the kernel, with the trees."""
         from crowdveil.kernels._jit import bind
         from crowdveil.kernels.od.solve_matrix import solve_matrix

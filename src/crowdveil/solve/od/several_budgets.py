@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from crowdveil.errors import InputError
-from crowdveil.kernels.od.structures import COLUMNS, PARTS
+from crowdveil.kernels.od.structures import COLUMNS, PARTS, BoxArrays
 from crowdveil.solve.od.budget_search import (
     FIRST_GUESS,
     BoxSolution,
     search_budget,
-    search_budget_between,
     search_budget_near,
 )
+from crowdveil.solve.od.solved_budget import SolvedBudget
 
 if TYPE_CHECKING:
-    from crowdveil.kernels.od.near_search import Ends
     from crowdveil.solve.od.boxes import BoxSpace
 
 CLOSE = 0.04
@@ -58,8 +57,10 @@ MAX_BYTES = 2**28
 
 def search_budgets(
     boxes: BoxSpace, budgets: Iterable[int], near: Sequence[float] = (), *, many: bool = True
-) -> Iterator[tuple[int, BoxSolution | InputError]]:
+) -> Iterator[tuple[int, BoxSolution | SolvedBudget | InputError]]:
     """Find the best partition within each of several budgets, or the reason that there is none, in any order.
+
+    Where several are solved together, the rest of each budget is spent as well.
 
     The search begins at the multipliers `near`, those of similar boxes with about the same budgets. Where boxes are not one of
     `many` that are solved, a budget alone is searched in another way, which takes longer and is compiled in half the time.
@@ -105,14 +106,30 @@ def largest_multiplier(most_cost: int, total: int) -> int:
 
 def _search_together(
     boxes: BoxSpace, budgets: Sequence[int], near: Sequence[float]
-) -> Iterator[tuple[int, BoxSolution]]:
-    """Find the partitions of budgets from multipliers that are tried for all of them."""
+) -> Iterator[tuple[int, BoxSolution | SolvedBudget]]:
+    """Find the partitions of budgets from multipliers that are tried for all of them, and spend what they leave."""
+    from crowdveil.kernels.od.solve_matrix import solve_budgets
+
     tried = _Tried(boxes, near, 2 * len(budgets))
     if not tried.tries:
         return  # all keys would be too large
     tried.narrow(budgets, near if len(near) == len(budgets) else ())
-    for budget in budgets:
-        yield budget, search_budget_between(boxes, budget, tried.keys.ravel(), tried.ends(budget))
+    ends = np.array([tried.ends(budget) for budget in budgets], np.int64)
+    columns = BoxArrays(boxes.origin, boxes.destination, boxes.volume, boxes.crowd, boxes.crowd)
+    wanted, keys = np.array(budgets, np.int64), tried.keys.ravel()
+    given = columns, boxes.splits, boxes.cost, boxes.lost_cost
+    table, choices, published = solve_budgets(*given, wanted, keys, ends, tried.bits)
+    begin = 0
+    for budget, (_, p, q, cost, suppressed, spent, saved, end), choice in zip(
+        budgets, table.tolist(), choices, strict=True
+    ):
+        multiplier = Fraction(p, q) if q else None
+        if multiplier is not None and multiplier < boxes.lost_cost:
+            yield budget, BoxSolution.at(boxes, Fraction(boxes.lost_cost))
+        else:
+            best = BoxSolution(multiplier, cost, suppressed, choice, boxes.lost_cost)
+            yield budget, SolvedBudget(best, spent, saved, published[:, begin:end])
+        begin = end
 
 
 class _Try(NamedTuple):
@@ -164,12 +181,10 @@ class _Tried:
         place = bisect_left(self.tries, -budget, key=lambda known: -known.suppressed)
         return self.tries[place - 1] if place else None, self.tries[place] if place < len(self.tries) else None
 
-    def ends(self, budget: int) -> Ends:
-        """Return the multipliers that a budget lies between."""
-        from crowdveil.kernels.od.near_search import Ends
-
+    def ends(self, budget: int) -> tuple[int, ...]:
+        """Return where the keys of the multipliers are that a budget lies between, each followed by the multiplier."""
         left, right = (NOT_TRIED if known is None else (known.place, known.p) for known in self._around(budget))
-        return Ends(*left, *right, self.bits)
+        return *left, *right
 
     def narrow(self, budgets: Sequence[int], near: Sequence[float]) -> None:
         """Try two multipliers for each budget: one that about suppresses it, then one on the other side of it.
