@@ -9,7 +9,7 @@ import pytest
 from towns import people
 
 from crowdveil.model import canonical as module
-from crowdveil.model.arrays import AnyArray
+from crowdveil.model.arrays import AnyArray, Ints
 from crowdveil.model.canonical import canonical, digest, numbered, reorder_slices
 from crowdveil.model.release import TrajectoryRelease
 
@@ -19,7 +19,12 @@ def test_slices_are_moved_whole(least: int, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(module, "MANY_ROWS", least)
     rng = np.random.default_rng(3)
     offsets, order = np.array([0, 0, 3, 4, 9, 9, 12]), np.array([3, 0, 5, 2])
-    columns: list[AnyArray] = [rng.random(12), rng.integers(-9, 9, 12), rng.integers(0, 9, 12).astype(np.int32)]
+    long, short = [rng.random(12), rng.random(12), rng.integers(-9, 9, 12)], rng.integers(0, 9, 12).astype(np.int32)
+    for columns in ([*long, short], [*long[1:], short], long, [*long, long[0]]):
+        _check_moved(columns, offsets, order)
+
+
+def _check_moved(columns: list[AnyArray], offsets: Ints, order: Ints) -> None:
     moved, new = reorder_slices(columns, offsets, order)
     assert new.tolist() == [0, 5, 5, 8, 9]
     for column, other in zip(columns, moved, strict=True):
