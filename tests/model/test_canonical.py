@@ -46,3 +46,17 @@ def test_input_points_move_with_the_published_ones() -> None:
     made = numbered(TrajectoryRelease(data.lon, data.lat, data.t, data.offsets, source=source, point=point))
     assert made.point is not None and not np.array_equal(made.point, point)
     assert np.array_equal(data.lon[made.point], made.lon) and np.array_equal(data.t[made.point], made.t)
+
+
+@pytest.mark.parametrize("values", [3, 10**9])
+def test_people_are_in_the_order_of_their_first_trajectory_and_then_of_all(values: int) -> None:
+    """With few values many trajectories are equal, with many none."""
+    rng = np.random.default_rng(8)
+    keys, person = rng.integers(0, values, (4, 60)), rng.integers(0, 25, 60)
+    order, people = module.canonical_order(keys, person, 25)
+    hashes = [tuple(column) for column in module._hashed([module._bits(row) for row in keys]).T.tolist()]
+    mine = {p: [h for h, owner in zip(hashes, person, strict=True) if owner == p] for p in person.tolist()}
+    ranked = sorted(mine, key=lambda p: (min(mine[p]), tuple(map(sum, zip(*mine[p], strict=True))), p))
+    assert people.tolist() == [*ranked, *sorted(set(range(25)) - mine.keys())]
+    place = {p: i for i, p in enumerate(people.tolist())}
+    assert order.tolist() == sorted(range(60), key=lambda i: (hashes[i], place[person[i]], i))

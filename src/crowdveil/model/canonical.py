@@ -187,13 +187,17 @@ def canonical_order(keys: Ints, person: Ints | None, people: int) -> tuple[Ints,
     by_person = np.argsort(person, kind="stable")
     begins = np.flatnonzero(np.diff(person[by_person], prepend=-1))
     known = person[by_person[begins]]
-    sums = np.add.reduceat(keys[:, by_person], begins, axis=1)
     first = np.minimum.reduceat(rank[by_person], begins)
-    ranked = known[np.lexsort((*sums[::-1], first))]
+    different = bool(differ[1:].all())  # as in nearly all data: then the first trajectory decides, and no two are equal
+    if different:
+        ranked = known[np.argsort(first)]
+    else:
+        sums = np.add.reduceat(keys[:, by_person], begins, axis=1)
+        ranked = known[np.lexsort((*sums[::-1], first))]
     position = np.full(people, people, np.int64)
     position[ranked] = np.arange(len(ranked))
     without = np.setdiff1d(np.arange(people), known)
-    return np.lexsort((position[person], rank)), np.concatenate([ranked, without])
+    return order if different else np.lexsort((position[person], rank)), np.concatenate([ranked, without])
 
 
 def _order_of_hashes(keys: Ints) -> Ints:
