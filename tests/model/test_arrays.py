@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdveil.model import arrays
-from crowdveil.model.arrays import all_present, count_distinct, gather, scatter, slice_sums
+from crowdveil.model.arrays import all_present, count_distinct, gather, scatter, slice_sums, sorted_distinct
 
 
 @settings(max_examples=tries(200), deadline=None)
@@ -27,6 +27,8 @@ def test_sums_of_slices(data: st.DataObject, values: list[int]) -> None:
 def test_different_values_are_counted(values: list[int]) -> None:
     """In a dense range or not: both ways are taken."""
     assert count_distinct(np.array(values, np.int64)) == len(set(values))
+    for in_runs in (False, True):
+        assert sorted_distinct(np.array(values, np.int64), in_runs=in_runs).tolist() == sorted(set(values))
 
 
 @settings(max_examples=tries(200), deadline=None)

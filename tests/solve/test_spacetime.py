@@ -38,3 +38,13 @@ def test_far_points_and_small_cells_need_no_larger_numbers() -> None:
     x = np.array([0.0, 3.0, 4e7])
     grid = build_grid(x, x, np.array([0, 1, 10**15]), 1e-6, 1)
     assert len(grid.cell) == 3 and grid.cell.min() > 0
+
+
+def test_points_are_in_order_of_slab_and_cell_and_row() -> None:
+    rng = np.random.default_rng(2)
+    x, y, t = rng.integers(0, 900, 500).astype(float), rng.integers(0, 900, 500).astype(float), rng.integers(0, 99, 500)
+    for meters in (200.0, 2.0):  # fewer cells than points, and more
+        grid = build_grid(x, y, t, meters, 30)
+        slab, number = t // 30, ((y - y.min()) // meters + 1) * grid.columns + (x - x.min()) // meters + 1
+        assert grid.order.tolist() == np.lexsort((number, slab)).tolist()
+        assert np.array_equal(grid.cell[row_slices(grid.cell_offsets)], number[grid.order])

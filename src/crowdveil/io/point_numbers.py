@@ -30,12 +30,21 @@ def number_points(first: Columns, second: Columns) -> tuple[Indices | Ints, Indi
     numbers, count = tuple(np.empty(len(t), kind) for t, _, _ in sides), 0
     intervals = _Intervals(second[0], (len(first[0]) + len(second[0])) // PART_ROWS)
     for rows in zip(*(intervals.rows(t) for t, _, _ in sides), strict=True):
-        columns = [np.concatenate([c[r] for c, r in zip(pair, rows, strict=True)]) for pair in zip(*sides, strict=True)]
+        columns = [_taken(pair, rows) for pair in zip(*sides, strict=True)]
         number, distinct = _number_rows(columns)
         for of, r, found in zip(numbers, rows, np.split(number, [len(rows[0])]), strict=True):
             of[r] = found + count
         count += distinct
     return numbers[0], numbers[1]
+
+
+def _taken(columns: tuple[Any, Any], rows: tuple[Ints, Ints]) -> Any:
+    """Return the values of some rows of a column of both tables, one after the other."""
+    cut = len(rows[0])
+    taken = np.empty(cut + len(rows[1]), columns[0].dtype)
+    for column, places, to in zip(columns, rows, (taken[:cut], taken[cut:]), strict=True):
+        column.take(places, out=to, mode="clip")  # clipping changes nothing, but numpy writes to `to` at once
+    return taken
 
 
 class _Intervals:
@@ -79,8 +88,8 @@ def _number_rows(columns: list[Any]) -> tuple[Ints, int]:
     """
     hashed = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
-        bits = (column + 0.0 if column.dtype == np.float64 else column).view(np.uint64)  # -0.0 is 0.0
-        hashed = (hashed ^ bits) * _FACTOR
+        hashed ^= (column + 0.0 if column.dtype == np.float64 else column).view(np.uint64)  # -0.0 is 0.0
+        hashed *= _FACTOR
         hashed ^= hashed >> np.uint64(32)
     order, same_hash = _sort_hashes(hashed)
     differ = _differences(columns, order)
@@ -114,6 +123,6 @@ def _differences(columns: list[Any], order: Ints) -> Mask:
     """Return whether each row, in an order, differs from the one before it."""
     differ = np.zeros(max(len(order) - 1, 0), np.bool_)
     for column in columns:
-        values = column[order]
+        values = column.take(order, mode="clip")
         differ |= values[1:] != values[:-1]
     return differ

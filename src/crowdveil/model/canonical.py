@@ -118,12 +118,17 @@ def reorder_slices(columns: Sequence[AnyArray], offsets: Ints, order: Ints) -> t
     if len(columns[0]) < MANY_ROWS:
         rows, new = take_slices(offsets, order)
         return [column[rows] for column in columns], new
-    from crowdveil.kernels.ordering import copy_slices
+    from crowdveil.kernels.ordering import copy_point_slices, copy_slices
 
     given = frozen(offsets, np.int64), frozen(order, np.int64)
-    words = (column.view(np.int64) if column.itemsize == 8 else column for column in columns)
-    moved = [copy_slices(frozen(w, w.dtype), *given).view(c.dtype) for w, c in zip(words, columns, strict=True)]
-    return moved, np.concatenate([np.zeros(1, np.int64), np.cumsum(np.diff(offsets)[order], dtype=np.int64)])
+    words = [column.view(np.int64) if column.itemsize == 8 else column for column in columns]
+    words = [frozen(word, word.dtype) for word in words]
+    moved: list[AnyArray] = []
+    if [word.itemsize for word in words[:3]] == [8, 8, 8]:  # longitude, latitude and time
+        moved += copy_point_slices(words[0], words[1], words[2], *given)
+    moved += [copy_slices(word, *given) for word in words[len(moved) :]]
+    new = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.diff(offsets)[order], dtype=np.int64)])
+    return [made.view(column.dtype) for made, column in zip(moved, columns, strict=True)], new
 
 
 def published_order(release: TrajectoryRelease) -> tuple[Ints, Ints | None]:
@@ -182,13 +187,17 @@ def canonical_order(keys: Ints, person: Ints | None, people: int) -> tuple[Ints,
     by_person = np.argsort(person, kind="stable")
     begins = np.flatnonzero(np.diff(person[by_person], prepend=-1))
     known = person[by_person[begins]]
-    sums = np.add.reduceat(keys[:, by_person], begins, axis=1)
     first = np.minimum.reduceat(rank[by_person], begins)
-    ranked = known[np.lexsort((*sums[::-1], first))]
+    different = bool(differ[1:].all())  # as in nearly all data: then the first trajectory decides, and no two are equal
+    if different:
+        ranked = known[np.argsort(first)]
+    else:
+        sums = np.add.reduceat(keys[:, by_person], begins, axis=1)
+        ranked = known[np.lexsort((*sums[::-1], first))]
     position = np.full(people, people, np.int64)
     position[ranked] = np.arange(len(ranked))
     without = np.setdiff1d(np.arange(people), known)
-    return np.lexsort((position[person], rank)), np.concatenate([ranked, without])
+    return order if different else np.lexsort((position[person], rank)), np.concatenate([ranked, without])
 
 
 def _order_of_hashes(keys: Ints) -> Ints:

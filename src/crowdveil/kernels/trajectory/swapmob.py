@@ -89,17 +89,20 @@ def _partner(
     x, y, t, trajectory, owner, _ = in_grid
     end, met = points.end, state.met
     meters, seconds, enough = rule
+    # Indices are unsigned: others would each be tested for being counted from the end.
+    at = np.uintp(place)
+    own, own_t, own_x, own_y, a = owner[at], t[at], x[at], y[at], trajectory[at]
     count = 0
     for k in range(6):
-        for other in range(reach[2 * k], reach[2 * k + 1]):
-            if owner[other] == owner[place] or abs(t[other] - t[place]) > seconds:
+        for other in range(np.uintp(reach[2 * k]), np.uintp(reach[2 * k + 1])):
+            if owner[other] == own or abs(t[other] - own_t) > seconds:
                 continue
-            if (x[other] - x[place]) ** 2 + (y[other] - y[place]) ** 2 > meters * meters:
+            if (x[other] - own_x) ** 2 + (y[other] - own_y) ** 2 > meters * meters:
                 continue
-            a, b = trajectory[place], trajectory[other]
+            b = trajectory[other]
             if met[b] == now:
                 continue
-            moment = max(t[place], t[other])
+            moment = max(own_t, t[other])
             if end[a] <= moment or end[b] <= moment:
                 if end[a] <= moment and end[b] <= moment:
                     continue
@@ -107,7 +110,7 @@ def _partner(
                 if _changes_until(on, moment, points, state) < enough:
                     continue
             if count == wanted:
-                return other
+                return int(np.int64(other))
             count += 1
     return count
 

@@ -137,7 +137,7 @@ def _original_figures(data: Trajectories) -> tuple[WalkSums, Ints]:
         visit = _cells(x[rows], y[rows]) * people + np.repeat(data.person[first:last], np.diff(offsets))
         visits.append(sorted_distinct(_without_repeats(visit)))
     meters, seconds = (np.concatenate(column) for column in zip(*walks, strict=True))
-    return WalkSums(meters, seconds), sorted_distinct(np.concatenate(visits))
+    return WalkSums(meters, seconds), sorted_distinct(np.concatenate(visits), in_runs=True)
 
 
 def _without_repeats(values: Ints) -> Ints:

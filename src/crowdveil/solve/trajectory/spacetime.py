@@ -13,7 +13,7 @@ _MAX_CELLS = 2**62
 
 def build_grid(x: Floats, y: Floats, t: Ints, meters: float, seconds: int) -> SpaceTimeGrid:
     """Put points into slabs of `seconds` and cells of `meters`; cells are larger where there would be too many of them."""
-    from crowdveil.kernels.ordering import group_offsets, rows_by_group_and_time
+    from crowdveil.kernels.ordering import group_offsets, rows_by_group_and_time, rows_by_two
 
     slab, which = _slabs(t, seconds)
     side = max(meters, 1e-3)
@@ -26,7 +26,11 @@ def build_grid(x: Floats, y: Floats, t: Ints, meters: float, seconds: int) -> Sp
     number = _line(y, side) * wide
     number += _line(x, side)
     points_before = frozen(group_offsets(which, len(slab)), np.int64)
-    order, number = rows_by_group_and_time(which, frozen(number, np.int64), points_before)
+    if wide * high <= len(number):  # as many counts as points, at most
+        order = rows_by_two(which, number, len(slab), wide * high)
+        number = number.take(order)
+    else:
+        order, number = rows_by_group_and_time(which, frozen(number, np.int64), points_before)
     begins = np.append(True, number[1:] != number[:-1])[: len(number)]
     begins[points_before[:-1]] = True
     first = np.flatnonzero(begins)
