@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -112,6 +113,19 @@ def grouped_in_place() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(duckdb_reader, "SMALL_FILE_ROWS", 0)
         yield
+
+
+@pytest.fixture
+def few_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask 1,000 range queries of a window where a measure asks 100,000; for tests that are not about their answers."""
+    from crowdveil.measures.trajectory import range_queries
+
+    draw = range_queries.draw_queries
+
+    def draw_few(compared: Any, params: Any, window: int) -> Any:
+        return draw(compared, params.model_copy(update={"queries": min(params.queries, 1000)}), window)
+
+    monkeypatch.setattr(range_queries, "draw_queries", draw_few)
 
 
 @dataclass(frozen=True)
