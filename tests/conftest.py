@@ -46,6 +46,11 @@ SERVICES = ("server", "deploy", "spark", "test_doc_services.py")
 """Tests whose processes may not keep the kernels that they compile: other tests have compiled most of them before."""
 
 
+def pytest_configure() -> None:
+    """Let pictures have few pixels: what is drawn, and where, is the same. Not where guides draw those of the docs."""
+    os.environ["MATPLOTLIBRC"] = str(PROJECT / "tests" / "support" / "matplotlibrc")
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Return three workers for `-n auto`: two keep two cores busy while one waits for a service.
