@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -43,6 +44,13 @@ REAL_DATA = PROJECT.parent / "shared" / "data"
 COMMAND = (sys.executable, "-c", "from crowdveil.cli.main import main; main()")
 SERVICES = ("server", "deploy", "spark", "test_doc_services.py")
 """Tests whose processes may not keep the kernels that they compile: other tests have compiled most of them before."""
+LONG = ("test_stopped_commands.py", "test_third_party.py")
+"""Tests that take seconds each: begun at the end, they would leave the other workers without work."""
+
+
+def pytest_configure() -> None:
+    """Let pictures have few pixels: what is drawn, and where, is the same. Not where guides draw those of the docs."""
+    os.environ["MATPLOTLIBRC"] = str(PROJECT / "tests" / "support" / "matplotlibrc")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -58,8 +66,10 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 @cache
-def _is_of_service(path: Path) -> bool:
-    return path.relative_to(PROJECT / "tests").parts[0] in SERVICES
+def _turn(path: Path) -> int:
+    """Return 0 for usual tests, 1 for long ones and 2 for those of services."""
+    first = path.relative_to(PROJECT / "tests").parts[0]
+    return 2 if first in SERVICES else int(first in LONG)
 
 
 @pytest.hookimpl(trylast=True)  # when those that are not wanted are gone
@@ -67,11 +77,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put tests of services behind three quarters of all, so that one worker runs them all and starts services once.
 
     The last of two or three workers begins before them; others take tests from the end of its queue when theirs is empty.
+    Long tests are right before those of services.
     """
-    items.sort(key=lambda item: _is_of_service(item.path))
-    others = sum(not _is_of_service(item.path) for item in items)
-    place = min(len(items) * 3 // 4, others)
-    items[place:] = items[others:] + items[place:others]
+    items.sort(key=lambda item: _turn(item.path))
+    usual = sum(_turn(item.path) == 0 for item in items)
+    place = min(len(items) * 3 // 4, usual)
+    items[place:] = items[usual:] + items[place:usual]
     gc.freeze()  # a million objects of modules and tests, which the collector would go through again and again
     gc.set_threshold(20_000, 20, 20)  # rarely: the collector took 3 % of the time
     gc.enable()
@@ -112,6 +123,19 @@ def grouped_in_place() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(duckdb_reader, "SMALL_FILE_ROWS", 0)
         yield
+
+
+@pytest.fixture
+def few_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask 1,000 range queries of a window where a measure asks 100,000; for tests that are not about their answers."""
+    from crowdveil.measures.trajectory import range_queries
+
+    draw = range_queries.draw_queries
+
+    def draw_few(compared: Any, params: Any, window: int) -> Any:
+        return draw(compared, params.model_copy(update={"queries": min(params.queries, 1000)}), window)
+
+    monkeypatch.setattr(range_queries, "draw_queries", draw_few)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ _ATTACKED = {
     AggregatedTrajectories: "aggregates of trajectories",
     PublishedReleases: "two or more releases of flows",
 }
+_DOCSTRING = re.compile(r'"""(?:[^\\]|\\.)*?"""', re.DOTALL)
 _STATUS = {
     "proven": "the guarantee follows from what the method does",
     "argued": "the guarantee rests on an argument with stated assumptions",
@@ -191,7 +192,9 @@ def _modules_page() -> str:
 
 
 def _first_line(path: Path) -> str:
-    text = ast.get_docstring(ast.parse(path.read_text())) if path.is_file() else None
+    """Return the first line of a module's docstring; only the docstring is parsed."""
+    found = _DOCSTRING.match(path.read_text()) if path.is_file() else None
+    text = ast.literal_eval(found[0]).strip() if found else ""
     return text.splitlines()[0].replace("|", "\\|") if text else ""
 
 

@@ -192,6 +192,7 @@ def test_every_public_function_is_called_with_frames_or_takes_none() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("few_queries")
 @pytest.mark.parametrize("name", CALLS)
 def test_data_and_zones_are_files_tables_or_frames(name: str, releases: tuple[Any, Any], tmp_path: Path) -> None:
     """The same call gives the same result, whatever library holds the data."""

@@ -62,6 +62,7 @@ def made(once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return shutil.copytree(once, tmp_path, dirs_exist_ok=True)
 
 
+@pytest.mark.usefixtures("few_queries")
 def test_a_line_for_each_measure_and_part(command: Any, made: Path) -> None:
     ran = command("measure", "cabs.csv", "out", "--pairing", "kept.csv")
     assert ran.code == 0 and "left out" not in ran.err and "individuals are trajectories" in ran.err
@@ -210,6 +211,7 @@ def _measure_flows(**options: Any) -> None:
     crowdveil.measure("flows.csv", "of-flows", zones="zones.csv", **options)
 
 
+@pytest.mark.usefixtures("few_queries")
 def test_a_plain_file_with_other_ids_has_no_pairing_until_it_is_given(command: Any, made: Path) -> None:
     text = Path("anonymized.csv").read_text()
     ids = sorted({line.split(",")[3] for line in text.splitlines()[1:]})
@@ -239,6 +241,7 @@ def test_what_is_wrong_is_reported_in_one_sentence(command: Any, made: Path) -> 
         crowdveil.measure("cabs.csv", "out", ["rmse"], pairing="twice.csv")
 
 
+@pytest.mark.usefixtures("few_queries")
 def test_progress_is_reported(made: Path) -> None:
     done, stages = [], []
     crowdveil.measure(

@@ -119,7 +119,8 @@ def count_turns(turns: int) -> int:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_an_interrupt_ends_kernels_that_run(threads: int, quick: None) -> None:
+def test_an_interrupt_ends_kernels_that_run(threads: int, quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "FINISH_S", 0.01)  # the kernel is not nearly done
     ended: list[str] = []
     begun = threading.Event()
 

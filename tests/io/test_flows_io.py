@@ -21,6 +21,7 @@ import pytest
 from examples import tries
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from plain_rivals import taxi_zones
 
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io import duckdb_reader
@@ -465,11 +466,10 @@ def test_small_files_are_not_grouped_in_place(
 def test_taxi_trips_on_both_paths(realdata: Path, tmp_path: Path) -> None:
     file = realdata / "nyc_taxi" / "yellow_sample_2018_2020.parquet"
     table = pq.read_table(file)
-    zones = realdata / "nyc_taxi" / "taxi_zones.geojson"
     some = table.slice(100_000, 20_000)
     pq.write_table(some, tmp_path / "some.parquet")
     notes, again = ReadNotes(), ReadNotes()
-    options: dict[str, Any] = {"zones": zones, "zone_id": "OBJECTID", "tz": "America/New_York", "drop_invalid": True}
+    options: dict[str, Any] = {"zones": taxi_zones(realdata), "tz": "America/New_York", "drop_invalid": True}
     names = {c.lower(): c for c in table.column_names}
     columns = {"time": next(c for low, c in names.items() if "pickup" in low and "time" in low)}
     in_engine = read_flows(tmp_path / "some.parquet", notes=notes, **options, **columns)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+import threading
+import weakref
 from collections.abc import Collection
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -139,6 +142,29 @@ def test_jobs_begin_a_few_ahead_and_end_in_order() -> None:
         found.append(done)
         assert len(begun) <= done + 40, "not all at once"
     assert found == list(range(50))
+
+
+def test_a_single_job_needs_no_thread() -> None:
+    here = threading.get_ident()
+    assert list(run_ordered([threading.get_ident])) == [here] and list(run_ordered([])) == []
+    assert here not in list(run_ordered([threading.get_ident] * 2))
+
+
+def test_inputs_of_jobs_that_are_done_are_let_go() -> None:
+    class Chunk:
+        """Rows of a job."""
+
+    alive: list[weakref.ref[Chunk]] = []
+
+    def jobs() -> Any:
+        for i in range(20):
+            chunk = Chunk()
+            alive.append(weakref.ref(chunk))
+            yield partial(lambda i, _: i, i, chunk)
+
+    for done in run_ordered(jobs()):
+        assert done < 15 or not any(chunk() for chunk in alive[:5])
+    assert done == 19
 
 
 def test_a_job_that_fails_is_reported_in_its_turn() -> None:

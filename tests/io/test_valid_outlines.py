@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import shapely
 from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_rivals import taxi_zones
 
 from crowdveil.io.geojson import GRID, snap_to_grid, union_outline, write_features, write_zones
 from crowdveil.io.release_writer import area_features
@@ -19,8 +21,10 @@ from crowdveil.model.areas import Areas
 from crowdveil.model.tessellation import voronoi_zones
 from crowdveil.model.zones import Zones
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
-FILES = {"nyc": ("nyc_taxi/taxi_zones.geojson", "OBJECTID"), "counties": ("commuting/*.geojson", None)}
+ZONES: dict[str, Callable[[Path], Zones]] = {
+    "nyc": taxi_zones,
+    "counties": lambda realdata: read_zones(min(realdata.glob("commuting/*.geojson"))),
+}
 
 
 def _written(zones: Zones, parts: int, file: Path) -> tuple[Areas, np.ndarray]:
@@ -59,23 +63,16 @@ def _tiles(areas: Areas) -> list[np.ndarray]:
 
 
 @pytest.mark.realdata
-@pytest.mark.parametrize("name", list(FILES))
+@pytest.mark.parametrize("name", list(ZONES))
 @pytest.mark.parametrize("parts", [9, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_areas_of_real_zones_are_valid(name: str, parts: int, tmp_path: Path) -> None:
-    pattern, zone_id = FILES[name]
-    found = sorted(DATA.glob(pattern))
-    if not found:
-        pytest.skip("the public data sets are not next to the checkout")
-    _check(read_zones(found[0], zone_id=zone_id), parts, tmp_path / "areas.geojson")
+def test_areas_of_real_zones_are_valid(name: str, parts: int, realdata: Path, tmp_path: Path) -> None:
+    _check(ZONES[name](realdata), parts, tmp_path / "areas.geojson")
 
 
 @pytest.mark.realdata
-def test_the_release_of_new_yorks_zones_is_valid_whole(tmp_path: Path) -> None:
+def test_the_release_of_new_yorks_zones_is_valid_whole(realdata: Path, tmp_path: Path) -> None:
     """Zones as they are written by themselves, with corners on the written decimals."""
-    found = sorted(DATA.glob(FILES["nyc"][0]))
-    if not found:
-        pytest.skip("the public data sets are not next to the checkout")
-    zones = read_zones(found[0], zone_id="OBJECTID")
+    zones = taxi_zones(realdata)
     write_zones(zones, tmp_path / "zones.geojson")
     again = read_zones(tmp_path / "zones.geojson")
     assert len(again) == len(zones)

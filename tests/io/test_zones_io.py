@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import shapely
+from plain_rivals import taxi_zones
 
 from crowdveil.errors import InputError
 from crowdveil.io.notes import ReadNotes
@@ -172,11 +173,10 @@ def test_geoparquet_that_does_not_say_what_it_holds_is_refused(
 
 @pytest.mark.realdata
 def test_taxi_zones(realdata: Path) -> None:
-    file = realdata / "nyc_taxi" / "taxi_zones.geojson"
-    zones = read_zones(file, zone_id="OBJECTID")
+    zones = taxi_zones(realdata)
     assert sorted(map(int, zones.ids)) == list(range(1, 264))
     with pytest.raises(InputError, match="repeat an earlier id"):
-        read_zones(file, zone_id="LocationID")
+        read_zones(realdata / "nyc_taxi" / "taxi_zones.geojson", zone_id="LocationID")
     inside = locate(zones, np.array([-73.9855, -73.7781]), np.array([40.7580, 40.6413]))
     assert zones.ids[inside].tolist() == ["230", "132"], "Times Square, JFK Airport"
 

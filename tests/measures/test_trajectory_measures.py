@@ -284,6 +284,7 @@ def test_a_bound_that_is_not_sure_is_said(monkeypatch: pytest.MonkeyPatch) -> No
     assert [said.split()[:2] for said in compared.notes.messages] == [["the", "weight"]]
 
 
+@pytest.mark.usefixtures("few_queries")
 def test_nothing_published() -> None:
     compared = _by_hand()
     found = measured(compared.original, _release(compared.original, []), named_measures(None, Trajectories))
@@ -300,6 +301,7 @@ def _one_flow() -> Flows:
     return Flows.from_rows(Zones.from_ids(["a"]), np.zeros(1, np.int64), zero, zero, np.array([30], np.int64))
 
 
+@pytest.mark.usefixtures("few_queries")
 def test_without_a_pairing_some_are_left_out_or_refused() -> None:
     compared = _by_hand()
     release = replace(compared.release, source=None)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.release import FlowRelease
+from crowdveil.model.zones import Zones
 
 
 class Row(NamedTuple):
@@ -74,8 +75,17 @@ def by_tiles(listed: list[tuple[frozenset[int], frozenset[int], int, int]]) -> l
 
 
 @cache
+def taxi_zones(realdata: Path) -> Zones:
+    """The taxi zones of New York; read once in a process, since they take half a second."""
+    from crowdveil import read_zones
+
+    zones: Zones = read_zones(realdata / "nyc_taxi" / "taxi_zones.geojson", zone_id="OBJECTID")
+    return zones
+
+
+@cache
 def taxis(realdata: Path, tree: str | None = None) -> Flows:
-    """The yellow taxi sample, one matrix for each hour of the day; read once in a process, since the zones take half a second."""
+    """The yellow taxi sample, one matrix for each hour of the day; read once in a process."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -85,7 +95,7 @@ def taxis(realdata: Path, tree: str | None = None) -> Flows:
     table = pq.read_table(realdata / "nyc_taxi" / "yellow_sample_2018_2020.parquet")
     hour = pc.multiply(pc.hour(table["pickup_datetime"]).cast(pa.int64()), 3600)
     trips = {"origin": table["pickup_location_id"], "destination": table["dropoff_location_id"], "time": hour}
-    zones = realdata / "nyc_taxi" / "taxi_zones.geojson"
+    zones = taxi_zones(realdata)
     flows: Flows = read_flows(pa.table(trips), zones=zones, step="1h", hierarchy=tree, drop_invalid=True)
     return flows
 

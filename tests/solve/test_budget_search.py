@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,20 @@ def _best(found: BoxSolution | SolvedBudget | InputError) -> BoxSolution:
     return found.best if isinstance(found, SolvedBudget) else found
 
 
+@lru_cache(maxsize=2)
+def _boxes_of_city(seed: int, splits: str = "trees", objective: Objective = "generalization") -> BoxSpace:
+    """Boxes of a matrix of New York, built once for tests in a row."""
+    flows = make_profile("nyc", np.random.default_rng(seed), 1)
+    return BoxSpace.of(flows, 0, getattr(RegionSpace, splits)(flows, objective), 10, objective)
+
+
+@lru_cache(maxsize=6)
+def _alone(splits: str, share: int) -> tuple[int, BoxSolution]:
+    """A budget, and its partition by a search of its own."""
+    boxes = _boxes_of_city(5, splits)
+    return boxes.total * share // 100, boxes.solve_for_budget(boxes.total * share // 100)
+
+
 @examples(200)
 @given(problem=problems(), k=st.integers(2, 5), budgets=st.lists(st.sampled_from(MANY), min_size=1, max_size=6))
 def test_every_budget_has_its_corner_of_the_curve(problem: Any, k: int, budgets: list[int]) -> None:
@@ -66,8 +80,7 @@ SHARES = (0, 1, 2, 5, 6, 7, 20, 50, 100) if ALL else (0, 2, 5, 6, 50)
 @pytest.mark.parametrize("objective", ["generalization", "reconstruction"])
 @pytest.mark.parametrize("splits", ["trees", "rectangles"])
 def test_partitions_are_those_of_one_search_for_each(objective: Objective, splits: str) -> None:
-    flows = make_profile("nyc", np.random.default_rng(4), 1)
-    boxes = BoxSpace.of(flows, 0, getattr(RegionSpace, splits)(flows, objective), 10, objective)
+    boxes = _boxes_of_city(4, splits, objective)
     budgets = [boxes.total * share // 100 for share in SHARES]
     for near in ([], [float(boxes.solve_for_budget(budgets[2]).multiplier or 1)]):
         for budget, found in search_budgets(boxes, budgets, near):
@@ -95,11 +108,9 @@ def _assert_same(one: StepSolution, other: StepSolution) -> None:
 @pytest.mark.parametrize("part", [0.1, 0.88, 0.97, 1, 1.05, 1.5, 20])
 @pytest.mark.parametrize("splits", ["trees", "rectangles"])
 def test_a_multiplier_near_or_far_leads_to_the_same_partition(splits: str, part: float) -> None:
-    flows = make_profile("nyc", np.random.default_rng(5), 1)
-    boxes = BoxSpace.of(flows, 0, getattr(RegionSpace, splits)(flows), 10)
+    boxes = _boxes_of_city(5, splits)
     for share in (1, 5, 10):
-        budget = boxes.total * share // 100
-        alone = boxes.solve_for_budget(budget)
+        budget, alone = _alone(splits, share)
         # What it suppresses itself is found at once where it is the best at a multiplier that is tried.
         for now in (budget, alone.suppressed):
             ((_, found),) = search_budgets(boxes, [now], [float(alone.multiplier or 1) * part])
@@ -142,8 +153,7 @@ def test_where_the_search_begins_does_not_matter(problem: Any, k: int, budgets: 
 def test_budgets_that_need_another_way_have_the_same_partitions(
     monkeypatch: pytest.MonkeyPatch, limit: dict[str, int], many: bool
 ) -> None:
-    flows = make_profile("nyc", np.random.default_rng(4), 1)
-    boxes = BoxSpace.of(flows, 0, RegionSpace.trees(flows), 10)
+    boxes = _boxes_of_city(4)
     budgets = [boxes.total * share // 100 for share in (1, 2, 3, 5, 8, 13, 100)]
     searched = []
 
@@ -163,8 +173,7 @@ def test_budgets_that_need_another_way_have_the_same_partitions(
 
 
 def test_a_budget_that_nothing_keeps_fails_alone() -> None:
-    flows = make_profile("nyc", np.random.default_rng(4), 1)
-    every = BoxSpace.of(flows, 0, RegionSpace.trees(flows), 10)
+    every = _boxes_of_city(4)
     large = every.volume > 40
     boxes = replace(every, allowed=frozen(np.where(large, every.allowed - WHOLE, every.allowed), np.int8))
     found = dict(search_budgets(boxes, [0, boxes.total]))

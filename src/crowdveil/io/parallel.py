@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from typing import Any, TypeVar
 
 from crowdveil.threads import thread_count
@@ -35,14 +36,27 @@ def one_ahead(items: Iterable[Result]) -> Iterator[Result]:
 def run_ordered(jobs: Iterable[Callable[[], Result]]) -> Iterator[Result]:
     """Run jobs on threads, a few ahead of the consumer, and yield results in the order of the jobs.
 
-    Jobs are drawn from the iterable when they start, so that their inputs need not all be in memory.
+    Jobs are drawn from the iterable when they start, so that their inputs need not all be in memory. A single one, as of
+    small data, is done without a thread.
     """
+    later = iter(jobs)
+    first = list(islice(later, 2))
+    if len(first) < 2:
+        yield from (job() for job in first)
+        return
     threads = thread_count()
     started: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(threads) as pool:
-        for job in jobs:
+        for job in _emptied(first, later):
             started.append(pool.submit(job))
             if len(started) > threads:  # one more than threads, so that none idles while a result is used
                 yield started.popleft().result()
         while started:
             yield started.popleft().result()
+
+
+def _emptied(first: list[Result], later: Iterator[Result]) -> Iterator[Result]:
+    """Yield the items of a list and then others; the list keeps none of them."""
+    while first:
+        yield first.pop(0)
+    yield from later

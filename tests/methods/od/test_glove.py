@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -84,15 +85,22 @@ def test_with_few_neighbors_it_is_the_plain_twin(data: Flows, choices: dict[str,
     assert _by_rows(_solved(data, params, 0)) == _by_rows(twin.solve())
 
 
+@cache
+def _whole_matrix(join: str, most: int) -> tuple[Flows, Any, Any, Any]:
+    """A quarter of a matrix of New York with the nearest flows of each, which are the same for any cost."""
+    data = make_profile("nyc", np.random.default_rng(5))
+    data = data.where(np.arange(len(data)) % 4 == 0)
+    rows = rows_of(data, 0)
+    points = points_of(data, rows)
+    return data, rows, points, plain_nearest(rows, points, 10**9 if join == "any" else 10, most)
+
+
 @pytest.mark.parametrize("join", ["small", "any"])
 @pytest.mark.parametrize("cost", ["extent", "growth"])
 @pytest.mark.parametrize("most", [3, slow_param(20)])
 def test_it_is_the_plain_twin_on_a_whole_matrix(join: Any, cost: Any, most: int) -> None:
-    data = make_profile("nyc", np.random.default_rng(5))
-    data = data.where(np.arange(len(data)) % 4 == 0)
-    rows, params = rows_of(data, 0), GloveParams(neighbors=most, join=join, cost=cost)
-    points = points_of(data, rows)
-    near = plain_nearest(rows, points, 10**9 if join == "any" else 10, most)
+    data, rows, points, near = _whole_matrix(join, most)
+    params = GloveParams(neighbors=most, join=join, cost=cost)
     how: Any = {"join_any": join == "any", "by_volume": cost == "growth"}
     twin = PlainGlove(rows, points, near, most, 10, data.total // 10, **how)
     assert _by_rows(_solved(data, params, 0)) == _by_rows(twin.solve())

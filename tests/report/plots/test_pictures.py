@@ -84,14 +84,6 @@ def call(kind: str, folder: Path, *, original: bool) -> dict[str, Any]:
     return {"kind": kind, "release": release, "original": data if original else None, **options}
 
 
-@pytest.fixture(autouse=True)
-def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write few pixels: what is drawn and where is the same."""
-    import matplotlib
-
-    monkeypatch.setitem(matplotlib.rcParams, "savefig.dpi", 40)
-
-
 @pytest.fixture
 def layouts(monkeypatch: pytest.MonkeyPatch) -> list[layout.Layout]:
     """Return the layouts that are saved."""

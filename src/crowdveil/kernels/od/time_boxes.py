@@ -32,7 +32,7 @@ def find_in_part(listed: Ints, part_volume: Ints, splits: Splits) -> Ints:
 
 @kernel
 def link_parts(
-    boxes: BoxArrays, splits: Splits, part: Ints, part_volume: Ints, before: int
+    boxes: BoxArrays, splits: Splits, part: Ints, part_volume: Ints, divided: bool, before: int
 ) -> tuple[Ints, Ints, Splits]:
     """Number the boxes of an interval among all boxes, and return how each new one can be split, also by time.
 
@@ -41,6 +41,8 @@ def link_parts(
     part, part_volume
         For each part of the interval and each box, one part after the other: the number among all boxes of the box that stands
         for it in the part, -1 where there is none; and its trips.
+    divided
+        Whether the interval has parts; they may all hold no crowd, and are not given then.
     before
         The number of boxes so far.
 
@@ -76,7 +78,7 @@ def link_parts(
                 links += 1
             at += 1
             new_link_offsets[at] = links
-        if parts > 0:
+        if divided:
             new_kind[at], new_lost[at] = BY_TIME, boxes.volume[i] - kept
             for c in range(parts):
                 if part[c * n + i] >= 0:

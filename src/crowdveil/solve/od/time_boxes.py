@@ -129,9 +129,11 @@ class _Builder:
         if len(boxes.volume) == 0:
             self.nodes.append(_EMPTY)
             return
-        self._append(node, matrix, boxes, splits, held)
+        self._append(node, matrix, boxes, splits, held, divided=len(parts) > 0)
 
-    def _append(self, node: int, matrix: Matrix, boxes: BoxArrays, splits: Splits, parts: list[_NodeBoxes]) -> None:
+    def _append(
+        self, node: int, matrix: Matrix, boxes: BoxArrays, splits: Splits, parts: list[_NodeBoxes], *, divided: bool
+    ) -> None:
         from crowdveil.kernels.od.time_boxes import find_in_part, link_parts
 
         n = len(boxes.volume)
@@ -145,7 +147,7 @@ class _Builder:
             known = found >= 0
             in_part[c * n : (c + 1) * n] = np.where(known, part.number[found], -1)
             volume_in_part[c * n : (c + 1) * n] = np.where(known, part.volume[found], 0)
-        number, new, own = link_parts(boxes, splits, in_part, volume_in_part, self.made)
+        number, new, own = link_parts(boxes, splits, in_part, volume_in_part, divided, self.made)
         kept = BoxArrays(*(frozen(column[new], np.int64) for column in boxes))
         steps = int(self.tree.last[node] - self.tree.first[node])
         columns = (kept.origin, kept.destination, kept.volume, kept.crowd, self._cost(matrix, kept, steps))
