@@ -111,12 +111,19 @@ def test_forests_are_solved_exactly(forest: ForestCosts, budget: int, first: int
 
 @st.composite
 def spaces(draw: st.DrawFn) -> BoxSpace:
-    """Boxes with any splits into earlier boxes."""
+    """Boxes with any splits into earlier boxes that have no box below them in common, as parts of a map have none."""
     n = draw(st.integers(1, 6))
     offsets, lost, link_offsets, link = [0], [], [0], []
+    held: list[set[int]] = []
     for box in range(n):
+        held.append({box})
         for _ in range(draw(st.integers(0, 2)) if box else 0):
-            link += draw(st.lists(st.integers(0, box - 1), unique=True, max_size=3))
+            taken: set[int] = set()
+            for part in draw(st.lists(st.integers(0, box - 1), unique=True, max_size=3)):
+                if not held[part] & taken:
+                    link.append(part)
+                    taken |= held[part]
+            held[box] |= taken
             lost.append(draw(volumes))
             link_offsets.append(len(link))
         offsets.append(len(lost))

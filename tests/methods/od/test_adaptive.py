@@ -85,6 +85,18 @@ def test_an_evaluation_is_the_best_of_all_partitions(
         assert (q * got[0] + p * got[1], got[1]) == min((q * a + p * s, s) for a, s in everything)
 
 
+@pytest.mark.parametrize("hours", [(0, 1), (0, 13)])
+def test_an_interval_without_a_crowd_in_any_part_can_be_given_up(hours: tuple[int, int]) -> None:
+    zones = Zones(np.array(["a", "b"], object), np.array([2.0, 2.1]), np.array([48.0, 48.0]), kind="centroids")
+    trips = Trips(zones, np.zeros(2, np.int32), np.ones(2, np.int32), HOUR * np.array(hours))
+    flows = trips_to_flows(trips, step="1h", members=True)
+    windows = time_windows(flows, WindowOptions("1d", 24 * HOUR), 2, Fraction(0))
+    space = AdaptiveProblem(flows, RegionSpace.trees(flows), windows, 2, "generalization").space(0)
+    assert space is not None
+    assert space.solve_at(Fraction(0))[:2] == (0, 2)
+    assert space.solve_at(Fraction(3))[:2] == (4, 0)
+
+
 @examples(40)
 @given(
     problem=problems_in_hours(), k=st.integers(2, 4), share=st.sampled_from([0.0, 0.1, 0.25, 0.5, 1.0]), splits=SPLITS,
