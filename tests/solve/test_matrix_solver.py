@@ -86,6 +86,28 @@ def test_another_way_is_taken_where_keys_are_too_large_or_nothing_may_be_suppres
     assert _solutions(flows, 10, 50, None)[1] is None
 
 
+def test_no_search_begins_at_an_infinite_multiplier(monkeypatch: pytest.MonkeyPatch) -> None:
+    flows = make_profile("nyc", np.random.default_rng(5), 4)
+    system = RegionSpace.trees(flows)
+    solver = MatrixSolver.of(flows, system, 10, "generalization")
+    begun: list[float | None] = []
+    solve = MatrixSolver.solve
+
+    def infinite(self: MatrixSolver, step: int, most: Any, near: float | None, *, left: bool) -> StepSolution | None:
+        begun.append(near)
+        found = solve(self, step, most, near, left=left)
+        return None if found is None else found._replace(facts=np.array((0.0, 0.0, np.inf)))
+
+    monkeypatch.setattr(MatrixSolver, "solve", infinite)
+    steps = BudgetedSteps(
+        lambda step: BoxSpace.of(flows, step, system, 10), {0: lambda total: total // 10}, 0, False, True, solver
+    )
+    near = steps.begin(flows.trips_by_step)
+    for step in range(4):
+        steps.solve(near, step)
+    assert near == [] and set(begun) == {None}
+
+
 def test_only_matrices_whose_crowds_and_costs_add_up_are_solved_in_one_call() -> None:
     flows = make_profile("nyc", np.random.default_rng(4), 1)
     system = RegionSpace.trees(flows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -45,10 +46,10 @@ class BudgetedSteps:
         The key of this run.
     left
         Whether boxes that are not published are wanted as well.
-    at_once
-        What solves a step in one call, where it can for the only budget.
     many
         Whether there are so many steps that the quickest search pays, which takes long to compile.
+    at_once
+        What solves a step in one call, where it can for the only budget.
     solved
         What the runs have solved so far; shared by them.
     """
@@ -99,7 +100,7 @@ class BudgetedSteps:
             solved = self.at_once.solve(step, max_suppressed, begin, left=self.left)
             if solved is not None:
                 self.solved[step, self.own] = solved
-                return [float(solved.facts[-1])]
+                return _multipliers([solved])
         boxes = self.boxes_of(step)
         if len(boxes) == 0:
             self.solved.update({(step, key): ALL_SUPPRESSED for key in self.budgets})
@@ -107,21 +108,21 @@ class BudgetedSteps:
         wanted: dict[int, list[Hashable]] = {}
         for key, max_suppressed in self.budgets.items():
             wanted.setdefault(max_suppressed(boxes.total), []).append(key)
-        multipliers: dict[int, float] = {}
+        outcomes: dict[int, StepSolution] = {}
         for budget, found in search_budgets(boxes, wanted, near, many=self.many):
-            outcome: StepSolution | InputError
-            if isinstance(found, InputError):
-                outcome = found
-            elif isinstance(found, SolvedBudget):
-                outcome = found.outcome(budget, lambda: boxes, left=self.left)
-            else:
-                outcome = self._outcome(boxes, found, budget)
+            outcome = found if isinstance(found, InputError) else self._outcome(boxes, found, budget)
             self.solved.update({(step, key): outcome for key in wanted[budget]})
-            best = found.best if isinstance(found, SolvedBudget) else found
-            if isinstance(best, BoxSolution) and best.multiplier is not None:
-                multipliers[budget] = float(best.multiplier)
-        return [multipliers[budget] for budget in sorted(multipliers)]
+            if not isinstance(outcome, InputError):
+                outcomes[budget] = outcome
+        return _multipliers([outcomes[budget] for budget in sorted(outcomes)])
 
-    def _outcome(self, boxes: BoxSpace, best: BoxSolution, budget: int) -> StepSolution:
-        choice, gaps, published = boxes.improve(best, budget)
-        return boxes.outcome(choice, *gaps, as_figure(best.multiplier), left=self.left, published=published)
+    def _outcome(self, boxes: BoxSpace, found: BoxSolution | SolvedBudget, budget: int) -> StepSolution:
+        if isinstance(found, SolvedBudget):
+            return found.outcome(budget, lambda: boxes, left=self.left)
+        choice, gaps, published = boxes.improve(found, budget)
+        return boxes.outcome(choice, *gaps, as_figure(found.multiplier), left=self.left, published=published)
+
+
+def _multipliers(outcomes: Sequence[StepSolution]) -> list[float]:
+    """Return the multiplier of each outcome, other than infinite ones: no search can begin there."""
+    return [multiplier for outcome in outcomes if isfinite(multiplier := float(outcome.facts[-1]))]
