@@ -15,7 +15,7 @@ from plain_boxes import Plain, on_hull, problems
 
 from crowdveil.errors import InputError
 from crowdveil.kernels.od.partition import published_boxes
-from crowdveil.kernels.od.structures import COLUMNS, PARTS, WHOLE
+from crowdveil.kernels.od.structures import COLUMNS, MOST_PARTITIONS, PARTS, WHOLE
 from crowdveil.methods.od.joint import JointParams, run
 from crowdveil.model.arrays import frozen
 from crowdveil.model.flows import Flows
@@ -170,6 +170,17 @@ def test_budgets_that_need_another_way_have_the_same_partitions(
     wanted = [boxes.solve_for_budget(b).suppressed for b in budgets]
     assert [_best(found[b]).suppressed for b in budgets] == wanted
     assert len(searched) == (len(budgets) if "MAX_KEY" in limit else 0)
+
+
+def test_more_budgets_than_a_word_has_bits_have_the_same_partitions() -> None:
+    boxes = _boxes_of_city(4)
+    budgets = [boxes.total * place // 200 for place in range(1, MOST_PARTITIONS + 5)]
+    for budget, found in search_budgets(boxes, budgets):
+        alone = boxes.solve_for_budget(budget)
+        assert (_best(found).cost, _best(found).suppressed) == (alone.cost, alone.suppressed)
+        assert isinstance(found, SolvedBudget)
+        chosen, gaps, _ = boxes.improve(alone, budget)
+        _assert_same(found.outcome(budget, lambda: boxes, left=False), boxes.outcome(chosen, *gaps, 0.0, left=False))
 
 
 def test_a_budget_that_nothing_keeps_fails_alone() -> None:

@@ -25,11 +25,15 @@ from crowdveil.kernels.od.multiplier_search import (
     judge,
 )
 from crowdveil.kernels.od.partition import search
-from crowdveil.kernels.od.several_multipliers import evaluate_keys, read_key
-from crowdveil.kernels.od.structures import ANY_CHOICE, COLUMNS, PARTS, PUBLISH, SearchArrays, Splits
+from crowdveil.kernels.od.several_multipliers import LATER, evaluate_keys, read_key
+from crowdveil.kernels.od.structures import ANY_CHOICE, CHOICE_BITS, COLUMNS, PARTS, PUBLISH, SearchArrays, Splits
 
 MARGIN = 1 + 1e-9
 """Factor by which a split must cost more than the best one to be left out: sums in floating point are much more exact."""
+
+
+LEFT_END, RIGHT_END = 0, 2
+"""Where an array of what `Ends` has begins with the left and with the right one."""
 
 
 class Ends(NamedTuple):
@@ -67,8 +71,8 @@ def _slopes(keys: Ints, ends: Ends, i: int) -> tuple[int, int]:
     partition in between. Beyond all multipliers nothing is suppressed, and before all of them every box is open.
     """
     mask = (1 << ends.bits) - 1
-    right = keys[np.uintp(ends.right + COLUMNS * i)] & mask if ends.right >= 0 else 0
-    left = keys[np.uintp(ends.left + COLUMNS * i)] & mask if ends.left >= 0 else right + 1
+    right = (keys[np.uintp(ends.right + COLUMNS * i)] >> CHOICE_BITS) & mask if ends.right >= 0 else 0
+    left = (keys[np.uintp(ends.left + COLUMNS * i)] >> CHOICE_BITS) & mask if ends.left >= 0 else right + 1
     return left, right
 
 
@@ -84,8 +88,8 @@ def _is_used(
     split_low, split_high = ends.left_p * splits.lost[np.uintp(split)], ends.right_p * splits.lost[np.uintp(split)]
     for e in range(np.uintp(splits.link_offsets[np.uintp(split)]), np.uintp(splits.link_offsets[np.uintp(split + 1)])):
         part = COLUMNS * splits.link[e]
-        split_low += keys[np.uintp(ends.left + part)] >> ends.bits
-        split_high += keys[np.uintp(ends.right + part)] >> ends.bits
+        split_low += keys[np.uintp(ends.left + part)] >> (ends.bits + CHOICE_BITS)
+        split_high += keys[np.uintp(ends.right + part)] >> (ends.bits + CHOICE_BITS)
     above = split_low > MARGIN * low and split_high > MARGIN * high
     return not (above and split_low + (split_high - split_low) * share > MARGIN * meet)
 
@@ -130,7 +134,8 @@ def _open_boxes(cost: Ints, splits: Splits, keys: Ints, ends: Ends, arrays: Sear
             opened[np.uintp(at_open)], own_cost[to] = at, cost[of]
             low, high, meet, share = 0, 0, 0.0, 0.0
             if both:
-                low, high = keys[ends.left + COLUMNS * i] >> bits, keys[ends.right + COLUMNS * i] >> bits
+                low, high = keys[ends.left + COLUMNS * i], keys[ends.right + COLUMNS * i]
+                low, high = low >> (bits + CHOICE_BITS), high >> (bits + CHOICE_BITS)
                 wide = ends.right_p - ends.left_p
                 to_meet = (high - low - wide * right_s) / (left_s - right_s)
                 share, meet = min(max(to_meet / wide, 0.0), 1.0), low + to_meet * left_s
@@ -153,57 +158,95 @@ def _open_boxes(cost: Ints, splits: Splits, keys: Ints, ends: Ends, arrays: Sear
 
 
 @inner_kernel
-def _settled_choice(i: int, cost: Ints, splits: Splits, keys: Ints, column: int, p: int, bits: int) -> int:
+def _settled_choice(i: int, splits: Splits, keys: Ints, column: int, p: int, bits: int) -> int:
     """Return what becomes of a box at a multiplier: the first choice with the best key; staying whole comes before splits."""
     key = keys[np.uintp(column + COLUMNS * i)]
-    # Where something is suppressed it is split: its cost need not be read.
-    if key & ((1 << bits) - 1) == 0 and key == cost[np.uintp(i)] * (PARTS << bits):
-        return PUBLISH
+    which, first = key & LATER, splits.offsets[np.uintp(i)]
+    if which < LATER:
+        return first + which - 1 if which > 0 else PUBLISH
     last: int = splits.offsets[np.uintp(i + 1)] - 1
-    for split in range(splits.offsets[np.uintp(i)], last):
+    for split in range(first + LATER - 1, last):
         option = splits.lost[np.uintp(split)] * ((p << bits) + 1)
         for e in range(splits.link_offsets[np.uintp(split)], splits.link_offsets[np.uintp(split + 1)]):
-            option += keys[np.uintp(column + COLUMNS * splits.link[np.uintp(e)])]
-        if option == key:
+            option += keys[np.uintp(column + COLUMNS * splits.link[np.uintp(e)])] >> CHOICE_BITS
+        if option == key >> CHOICE_BITS:
             return split
     return last
 
 
 @inner_kernel
-def _add_settled_choices(cost: Ints, splits: Splits, keys: Ints, ends: Ends, choice: Ints) -> Ints:
-    """Add the choices of all boxes of a partition that were not open; return the boxes that it publishes, rising."""
-    n = len(cost)
-    column, p = (ends.right, ends.right_p) if ends.right >= 0 else (ends.left, ends.left_p)
-    reached = np.zeros((n >> 6) + 1, np.int64)
-    published, at = np.empty(n, np.int64), n
-    reached[0] = 1
+def _add_settled_choices(
+    i: int, mask: int, splits: Splits, keys: Ints, tried: Ints, bits: int, is_open: Ints, choices: Ints
+) -> None:
+    """Add what becomes of a box in the partitions of a mask, where it was not open."""
+    while mask != 0:
+        at = np.uintp(lowest_bit(mask))
+        mask &= mask - 1
+        if not (is_open[at, np.uintp(i >> 6)] >> (i & 63)) & 1:
+            known = np.uintp(LEFT_END if tried[at, np.uintp(RIGHT_END)] < 0 else RIGHT_END)
+            p = tried[at, known + np.uintp(1)]
+            choices[at, np.uintp(i)] = _settled_choice(i, splits, keys, tried[at, known], p, bits)
+
+
+@inner_kernel
+def complete_partitions(
+    splits: Splits, keys: Ints, tried: Ints, bits: int, is_open: Ints, choices: Ints
+) -> tuple[Ints, Ints]:
+    """Add the choices of all boxes of partitions that were not open; return the boxes that each publishes.
+
+    Those of a partition rise, at the end of a row; also returned is where they begin. Rows of `tried` have what `Ends` has, and
+    rows of `is_open` a bit for each box. Partitions of several budgets, MOST_PARTITIONS of them, have most boxes in common: each
+    box is looked at once, with a mask of the partitions that have it.
+    """
+    count, n = choices.shape
+    masks, reached = np.zeros(n, np.int64), np.zeros((n >> 6) + 1, np.int64)
+    published, first = np.empty((count, n), np.int64), np.full(count, n, np.int64)
+    masks[n - 1], reached[0] = (1 << count) - 1, 1
     for word in range(len(reached)):
         while reached[word] != 0:
             i = n - 1 - 64 * word - lowest_bit(reached[word])
             reached[word] &= reached[word] - 1
-            left_s, right_s = _slopes(keys, ends, i)
-            if left_s == right_s:
-                choice[i] = _settled_choice(i, cost, splits, keys, column, p, ends.bits)
-            if choice[i] == PUBLISH:
-                at -= 1
-                published[np.uintp(at)] = i
-            else:
-                for e in range(splits.link_offsets[choice[i]], splits.link_offsets[choice[i] + 1]):
-                    _reach(reached, n - 1, splits.link[e])
-    return published[at:].copy()
+            mask = masks[np.uintp(i)]
+            _add_settled_choices(i, mask, splits, keys, tried, bits, is_open, choices)
+            while mask != 0:
+                how, rest, alike = choices[np.uintp(lowest_bit(mask)), np.uintp(i)], mask, 0
+                while rest != 0:
+                    at = np.uintp(lowest_bit(rest))
+                    rest &= rest - 1
+                    if choices[at, np.uintp(i)] == how:
+                        alike |= 1 << int(at)
+                        if how == PUBLISH:
+                            first[at] -= 1
+                            published[at, np.uintp(first[at])] = i
+                mask ^= alike
+                if how != PUBLISH:
+                    for e in range(splits.link_offsets[np.uintp(how)], splits.link_offsets[np.uintp(how + 1)]):
+                        masks[np.uintp(splits.link[np.uintp(e)])] |= alike
+                        _reach(reached, n - 1, splits.link[np.uintp(e)])
+    return published, first
 
 
 @inner_kernel
 def search_between(
-    cost: Ints, splits: Splits, budget: int, keys: Ints, ends: Ends, to_corner: bool, choice: Ints
-) -> tuple[bool, int, int, int, int, Ints, Ints]:
+    cost: Ints,
+    splits: Splits,
+    budget: int,
+    keys: Ints,
+    tried: Ints,
+    bits: int,
+    to_corner: bool,
+    is_open: Ints,
+    choice: Ints,
+) -> tuple[bool, int, int, int, int]:
     """Find the multiplier whose best partition suppresses at most `budget` trips, as `partition.search` does.
 
-    It lies between two that were tried, whose keys are given; one of them may not be known. Boxes may all be published and split
-    in any way. With `to_corner` the multiplier is that at which the piece begins, so that it does not depend on those tried.
-    Returned are also what becomes of each box of the partition, in `choice`, and those published.
+    It lies between two that were tried, in the order of `Ends`, whose keys are given; one of them may not be known. Boxes may all
+    be published and split in any way. With `to_corner` the multiplier is that at which the piece begins, so that it does not
+    depend on those tried. What becomes of boxes that change between both is put into `choice`, and their bits are set in
+    `is_open`.
     """
     n = len(cost)
+    ends = Ends(tried[0], tried[1], tried[2], tried[3], bits)
     notes, verdict, a, s = begin_search(ends.left_p, int(np.int64(PARTS))), GO_ON, 0, 0
     notes[TO_CORNER] = to_corner
     if ends.left >= 0 and ends.right >= 0:
@@ -214,8 +257,7 @@ def search_between(
             a, s = read_key(keys[column + COLUMNS * (n - 1)], p, ends.bits)
             verdict = judge(notes, a, s, budget)
     if verdict == FOUND:
-        at_right = Ends(ends.right, ends.right_p, ends.right, ends.right_p, ends.bits)
-        return True, ends.right_p, PARTS, a, s, choice, _add_settled_choices(cost, splits, keys, at_right, choice)
+        return True, ends.right_p, PARTS, a, s
     arrays = SearchArrays(
         np.empty(2 * n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     )
@@ -223,9 +265,10 @@ def search_between(
     allowed = np.full(n, ANY_CHOICE, np.int8)
     found, p, q, a, s = search(part.opened, part.cost, part.cost, part.splits, allowed, budget, notes, arrays)
     for at in part.opened:
-        how = arrays.choice[at]
-        choice[part.box[at]] = PUBLISH if how == PUBLISH else part.split[how]
-    return found, p, q, a, s, choice, _add_settled_choices(cost, splits, keys, ends, choice)
+        box, how = part.box[at], arrays.choice[at]
+        is_open[box >> 6] |= 1 << (box & 63)
+        choice[box] = PUBLISH if how == PUBLISH else part.split[how]
+    return found, p, q, a, s
 
 
 @kernel
@@ -239,7 +282,11 @@ def search_near(
     right = 0
     while right < COLUMNS and read_key(keys[last + right], p[right], bits)[1] > budget:
         right += 1
-    left = right - 1
-    right_p = p[right] if right < COLUMNS else 0
-    ends = Ends(left, p[left] if left >= 0 else p[0], right if right < COLUMNS else -1, right_p, bits)
-    return search_between(cost, splits, budget, keys, ends, False, np.empty(len(cost), np.int64))
+    tried = np.array([[right - 1, p[max(right - 1, 0)], -1, 0]])
+    if right < COLUMNS:
+        tried[0, 2], tried[0, 3] = right, p[right]
+    is_open, choices = np.zeros((1, (len(cost) >> 6) + 1), np.int64), np.empty((1, len(cost)), np.int64)
+    given = tried[0], bits, False, is_open[0], choices[0]
+    found, at_p, q, a, s = search_between(cost, splits, budget, keys, *given)
+    published, first = complete_partitions(splits, keys, tried, bits, is_open, choices)
+    return found, at_p, q, a, s, choices[0], published[0, first[0] :].copy()

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdveil.kernels._jit import inner_kernel, kernel, lowest_bit
-from crowdveil.kernels._types import Floats, Indices, Ints, Mask
-from crowdveil.kernels.od.near_search import Ends, search_between, search_near
+from crowdveil.kernels._types import Floats, Indices, Ints, Mask, Small
+from crowdveil.kernels.od.near_search import complete_partitions, search_between, search_near
 from crowdveil.kernels.od.partition import spend_slack
 from crowdveil.kernels.od.step_rows import rows_by_origin
 from crowdveil.kernels.od.structures import (
@@ -47,32 +47,9 @@ class Partition(NamedTuple):
 
 
 @inner_kernel
-def _spend(
-    boxes: BoxArrays,
-    splits: Splits,
-    cost: Ints,
-    lost_cost: int,
-    budget: int,
-    found: tuple[bool, int, int, int, int, Ints, Ints],
-    worth: Floats,
-    known: Mask,
-) -> Partition:
-    """Spend what the partition of a multiplier leaves of a budget."""
-    kept, p, q, a, s, choice, published = found
-    spent, saved = 0, 0
-    if kept:
-        allowed = np.full(len(cost), ANY_CHOICE, np.int8)
-        published, spent, saved = spend_slack(
-            choice, published, cost, splits, allowed, lost_cost, budget - s, worth, known
-        )
-    return Partition(kept, p, q, a, s, spent, saved, choice, _columns(boxes, published))
-
-
-@inner_kernel
-def _columns(boxes: BoxArrays, published: Ints) -> Ints:
-    """Return the columns of some boxes, by their numbers rising; bits put these into order without a sort."""
-    columns, at = np.empty((4, len(published)), np.int64), 0
-    marks = np.zeros((len(boxes.origin) >> 6) + 1, np.int64)
+def _put_columns(boxes: BoxArrays, published: Ints, columns: Ints) -> None:
+    """Fill in the columns of some boxes, by their numbers rising; bits put these into order without a sort."""
+    at, marks = 0, np.zeros((len(boxes.origin) >> 6) + 1, np.int64)
     for box in published:
         marks[box >> 6] |= 1 << (box & 63)
     for word in range(len(marks)):
@@ -82,7 +59,13 @@ def _columns(boxes: BoxArrays, published: Ints) -> Ints:
             columns[0, to], columns[1, to] = boxes.origin[i], boxes.destination[i]
             columns[2, to], columns[3, to] = boxes.volume[i], boxes.crowd[i]
             at += 1
-    return columns
+
+
+@inner_kernel
+def _nothing_known(splits: Splits, boxes: int) -> tuple[Floats, Mask, Small]:
+    """Return what `spend_slack` notes of splits, and that boxes may do anything."""
+    n = len(splits.lost)
+    return np.empty(n, np.float64), np.zeros(n, np.bool_), np.full(boxes, ANY_CHOICE, np.int8)
 
 
 @kernel
@@ -121,34 +104,49 @@ def solve_matrix(
     if n == 0 or p[-1] > largest:
         nothing = Partition(False, 0, 0, 0, 0, 0, 0, np.empty(0, np.int64), np.empty((4, 0), np.int64))
         return boxes, splits, cost, nothing
-    worth, known = np.empty(len(splits.lost), np.float64), np.zeros(len(splits.lost), np.bool_)
     # Typed, since a function that is called with a literal is compiled once more for it.
-    found, no_cost = search_near(cost, splits, budget, p, bits), int(np.int64(0))
-    return boxes, splits, cost, _spend(boxes, splits, cost, no_cost, budget, found, worth, known)
+    no_cost, spent, saved = int(np.int64(0)), 0, 0
+    kept, at_p, q, a, s, choice, published = search_near(cost, splits, budget, p, bits)
+    if kept:
+        worth, known, allowed = _nothing_known(splits, n)
+        given = choice, published, cost, splits, allowed
+        published, spent, saved = spend_slack(*given, no_cost, budget - s, worth, known)
+    columns = np.empty((4, len(published)), np.int64)
+    _put_columns(boxes, published, columns)
+    return boxes, splits, cost, Partition(kept, at_p, q, a, s, spent, saved, choice, columns)
 
 
 @kernel
 def solve_budgets(
-    boxes: BoxArrays, splits: Splits, cost: Ints, lost_cost: int, budgets: Ints, keys: Ints, ends: Ints, bits: int
+    boxes: BoxArrays, splits: Splits, cost: Ints, lost_cost: int, budgets: Ints, keys: Ints, tried: Ints, bits: int
 ) -> tuple[Ints, Ints, Ints]:
     """Find the best partition within each of several budgets, and spend what it leaves.
 
-    A row of `ends` has what `near_search.Ends` has of the multipliers that a budget lies between. Returned are a table with a row
-    for each budget, the numbers of its `Partition` and where its columns end; choices of the boxes of each partition; and the
-    columns of all, one after the other.
+    A row of `tried` has what `near_search.Ends` has of the multipliers that a budget lies between. Returned are a table with a
+    row for each budget, the numbers of its `Partition` and where its columns end; choices of the boxes of each partition; and
+    the columns of all, one after the other.
     """
-    n = len(cost)
-    table, choices = np.empty((len(budgets), 8), np.int64), np.empty((len(budgets), n), np.int64)
-    worth, known = np.empty(len(splits.lost), np.float64), np.zeros(len(splits.lost), np.bool_)
-    # What is not written takes no memory.
-    columns, end = np.empty((4, len(budgets) * n), np.int64), 0
-    for at in range(len(budgets)):
-        between = Ends(ends[at, 0], ends[at, 1], ends[at, 2], ends[at, 3], bits)
-        found = search_between(cost, splits, budgets[at], keys, between, True, choices[at])
-        made = _spend(boxes, splits, cost, lost_cost, budgets[at], found, worth, known)
-        more = made.columns.shape[1]
-        columns[:, end : end + more] = made.columns
-        end += more
-        table[at, 0], table[at, 1], table[at, 2], table[at, 3] = made.found, made.p, made.q, made.cost
-        table[at, 4], table[at, 5], table[at, 6], table[at, 7] = made.suppressed, made.spent, made.saved, end
-    return table, choices, columns[:, :end].copy()
+    count, n = len(budgets), len(cost)
+    table, choices = np.zeros((count, 8), np.int64), np.empty((count, n), np.int64)
+    is_open = np.zeros((count, (n >> 6) + 1), np.int64)
+    for at in range(count):
+        given = tried[at], bits, True, is_open[at], choices[at]
+        found, p, q, a, s = search_between(cost, splits, budgets[at], keys, *given)
+        table[at, 0], table[at, 1], table[at, 2], table[at, 3], table[at, 4] = found, p, q, a, s
+    published, first = complete_partitions(splits, keys, tried, bits, is_open, choices)
+    worth, known, allowed = _nothing_known(splits, n)
+    last = first.copy()
+    for at in range(count):
+        last[at] = n
+        if table[at, 0]:
+            partition = choices[at], published[at, first[at] :], cost, splits, allowed
+            after, spent, saved = spend_slack(*partition, lost_cost, budgets[at] - table[at, 4], worth, known)
+            first[at], last[at] = 0, len(after)
+            published[at, : len(after)] = after
+            table[at, 5], table[at, 6] = spent, saved
+    columns, end = np.empty((4, (last - first).sum()), np.int64), 0
+    for at in range(count):
+        begin, end = end, end + last[at] - first[at]
+        _put_columns(boxes, published[at, first[at] : last[at]], columns[:, begin:end])
+        table[at, 7] = end
+    return table, choices, columns

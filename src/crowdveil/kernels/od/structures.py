@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from crowdveil.kernels._lanes import LANES
 from crowdveil.kernels._types import Floats, Indices, Ints, Mask
 
 WHOLE, BY_DESTINATION, BY_ORIGIN, BY_TIME = 1, 2, 4, 8
@@ -16,8 +17,12 @@ PUBLISH, SUPPRESS = -1, -2
 """What becomes of a box that is not split: it is published whole, or suppressed since it may not be."""
 PARTS = 16
 """Denominator of the multipliers that are tried side by side."""
-COLUMNS = 4
+COLUMNS = LANES
 """Multipliers that are tried in one pass."""
+CHOICE_BITS = 2
+"""Bits of a key for what becomes of a box."""
+MOST_PARTITIONS = 62
+"""Partitions of a matrix that are completed together: a word has a bit for each, and one for its sign."""
 
 
 class MatrixRows(NamedTuple):

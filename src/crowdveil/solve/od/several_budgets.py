@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from crowdveil.errors import InputError
-from crowdveil.kernels.od.structures import COLUMNS, PARTS, BoxArrays
+from crowdveil.kernels.od.structures import CHOICE_BITS, COLUMNS, MOST_PARTITIONS, PARTS, BoxArrays
 from crowdveil.solve.od.budget_search import (
     FIRST_GUESS,
     BoxSolution,
@@ -51,6 +51,8 @@ WIDELY = (0.4, 0.8, 1.6, 3.2)
 """The same where none is known, as parts of the first guess: those of the usual budget lie between them."""
 MAX_KEY = 2**62
 """Keys of partitions stay below it: they are numbers of 64 bits."""
+MAX_MULTIPLIER = 2**32 - 1
+"""The largest multiplier in parts that keys are made of: a product of two numbers of 32 bits takes less time than of 64."""
 MAX_BYTES = 2**28
 """Memory of the keys of budgets that are searched together."""
 
@@ -69,7 +71,7 @@ def search_budgets(
     # Boxes that may not be published, and budgets of nothing, have their own ways: to an infinite multiplier.
     together = [b for b in different if b > 0] if boxes.all_allowed else []
     # Room for the multipliers to begin with, and for two more of each budget.
-    at_once = (MAX_BYTES // (8 * len(boxes)) - 2 * COLUMNS) // 3
+    at_once = min((MAX_BYTES // (8 * len(boxes)) - 2 * COLUMNS) // 3, MOST_PARTITIONS)
     alone = set(different)
     if min(len(together), at_once) > 1:
         for begin in range(0, len(together), at_once):
@@ -101,7 +103,7 @@ def _guess(boxes: BoxSpace) -> float:
 
 def largest_multiplier(most_cost: int, total: int) -> int:
     """Return the largest multiplier, in parts of a whole one, whose keys are not too large; from the largest cost of a matrix."""
-    return ((MAX_KEY >> total.bit_length()) - PARTS * most_cost) // max(total, 1)
+    return min(((MAX_KEY >> (total.bit_length() + CHOICE_BITS)) - PARTS * most_cost) // max(total, 1), MAX_MULTIPLIER)
 
 
 def _search_together(
@@ -170,7 +172,7 @@ class _Tried:
             tried = new[begin : begin + COLUMNS]
             p, keys = np.array([*tried, *tried[-1:] * (COLUMNS - len(tried))], np.int64), self.keys[self._passes]
             evaluate_keys(boxes.cost, boxes.splits, p, self.bits, keys)
-            suppressed = (keys[-COLUMNS:] & ((1 << self.bits) - 1)).tolist()
+            suppressed = (keys[-COLUMNS:] >> CHOICE_BITS & (1 << self.bits) - 1).tolist()
             first = self._passes * keys.size
             self.tries += map(_Try, tried, suppressed, range(first, first + COLUMNS))
             self._passes += 1
