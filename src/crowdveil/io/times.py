@@ -29,6 +29,7 @@ from crowdveil.io.time_forms import (
     seconds_of,
     to_numbers,
     unit_of,
+    with_dashes,
 )
 from crowdveil.model.arrays import Ints, Mask
 
@@ -154,8 +155,7 @@ def _from_text(array: Any, what: str, form: TimeForm) -> Seconds:
         return _from_ticks(parsed, 1, "%z" in form.given)
     try:
         # Fast path: text in one common form without a zone.
-        plain = pc.replace_substring(array, "/", "-")
-        return _from_ticks(plain.cast(pa.timestamp("s")), 1, False)
+        return _from_ticks(with_dashes(array).cast(pa.timestamp("s")), 1, False)
     except pa.ArrowInvalid:
         pass
     present = array.drop_null()
