@@ -259,7 +259,9 @@ def _classes_in(written: WrittenRelease, ends: Ints, known: dict[bytes, int]) ->
     columns = [written.column(name, rows).astype(np.float64) for name in ("lon", "lat", "timestamp", *boxes)]
     differs, points = ~_repeats(columns, ends - ends[0]), np.column_stack(columns)
     every, cuts = points.view(np.uint8).reshape(-1).data, ((ends - ends[0]) * points[:1].nbytes).tolist()
-    hashes = (hashlib.blake2b(every[cuts[i] : cuts[i + 1]], digest_size=16).digest() for i in np.flatnonzero(differs))
+    hashes = (
+        hashlib.blake2b(every[cuts[i] : cuts[i + 1]], digest_size=16).digest() for i in np.flatnonzero(differs).tolist()
+    )
     classes = np.array([known.setdefault(hashed, len(known)) for hashed in hashes], np.int64)
     numbered: Ints = classes[np.cumsum(differs) - 1]
     return numbered
