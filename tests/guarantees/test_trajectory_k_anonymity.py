@@ -8,10 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from examples import tries
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from synthetic import make_trajectories, usual_city
 
 from crowdveil.errors import GuaranteeViolatedError
 from crowdveil.guarantees import TrajectoryKAnonymity, guarantee_from_manifest
+from crowdveil.guarantees import trajectories as checker
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.run import pipeline, releases
@@ -65,6 +69,22 @@ def test_a_copy_that_differs_is_none(third: list[Row]) -> None:
 def test_a_missing_copy_and_equal_points_in_one_trajectory_are_found() -> None:
     assert PEOPLE.check(_written(A, A, A, B, B)).violated
     assert PEOPLE.check(_written(A + A + A)).violated
+
+
+@settings(deadline=None, max_examples=tries(200))
+@given(
+    st.lists(
+        st.lists(st.sampled_from([(0.0, 0.0, 0), (-0.0, 0.0, 0), (0.0, 0.0, 1)]), min_size=1, max_size=3), max_size=12
+    ),
+    st.integers(1, 5),
+)
+def test_classes_are_those_of_equal_rows_bit_for_bit(listed: list[list[Row]], chunk: int) -> None:
+    """Few rows, so that trajectories follow equal ones, and shorter ones are equal to the end of those before them."""
+    rows = [tuple(str(number) for row in path for number in row) for path in listed]  # -0.0 differs from 0.0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checker, "CHUNK", chunk)
+        found = checker._equivalence_classes(_written(*listed))
+    assert found.tolist() == [list(dict.fromkeys(rows)).index(row) for row in rows]
 
 
 def test_one_persons_group_is_not_checked_by_the_files_and_violated_with_people() -> None:

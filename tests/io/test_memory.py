@@ -47,3 +47,38 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 def test_small_arrays_come_from_memory_that_was_freed_before() -> None:
     done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 500  # 50,000 if every array got new pages
+
+
+@pytest.mark.parametrize(
+    ("free", "peak", "wanted"), [(0, 0, []), (1, 0, ["heap"]), (0, 1, ["arrow"]), (1, None, ["arrow", "heap"])]
+)
+def test_only_much_memory_is_given_back(
+    free: int, peak: int | None, wanted: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`free` and `peak`: whether the heaps and Arrow have enough, one byte less otherwise; Arrow may not know its peak."""
+    given: list[str] = []
+
+    class Pool:
+        @staticmethod
+        def max_memory() -> int | None:
+            return None if peak is None else memory.RETURNED_ARROW_BYTES - 1 + peak
+
+        @staticmethod
+        def release_unused() -> None:
+            given.append("arrow")
+
+    monkeypatch.setattr(memory.pa, "default_memory_pool", Pool)
+    monkeypatch.setattr(memory, "_malloc_trim", lambda: lambda _: given.append("heap"))
+    monkeypatch.setattr(memory, "_free_bytes", lambda: memory.RETURNED_BYTES - 1 + free)
+    memory.return_unused()
+    assert given == wanted
+
+
+def test_free_memory_is_counted_where_the_library_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    if platform.libc_ver()[0] == "glibc" and memory._heap_figures() is not None:
+        kept = [bytes(1000) for _ in range(50_000)]  # too small for pages of their own
+        before = memory._free_bytes()
+        del kept[::2]
+        assert 15_000_000 < memory._free_bytes() - before < 50_000_000
+    monkeypatch.setattr(memory, "_heap_figures", lambda: None)
+    assert memory._free_bytes() == memory.RETURNED_BYTES

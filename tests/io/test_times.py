@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from examples import tries
 from hypothesis import given, settings
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.flows import read_flows
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.time_forms import TimeForm, learned_form
+from crowdveil.io.time_forms import TimeForm, learned_form, with_dashes
 from crowdveil.io.times import Clock, read_seconds
 from crowdveil.io.trajectories import read_trajectories
 
@@ -101,6 +102,20 @@ def test_what_is_no_time_is_bad_alone_and_in_company(text: str) -> None:
         except InputError:
             continue
         assert bad == [True] + [False] * (len(texts) - 1), texts
+
+
+@unhurried
+@given(
+    st.lists(st.none() | st.text("/-2é÷\U0001f6b2"), max_size=8), st.integers(0, 8), st.integers(0, 8), st.booleans()
+)
+def test_dashes_replace_slashes_as_arrow_replaces_them(
+    texts: list[str | None], low: int, rows: int, large: bool
+) -> None:
+    """Also in slices of an array, whose characters begin inside those of the whole."""
+    text = pa.array(texts, pa.large_string() if large else pa.string()).slice(low, rows)
+    made = with_dashes(text)
+    made.validate(full=True)
+    assert made.equals(pc.replace_substring(text, "/", "-"))
 
 
 def test_missing_texts_are_bad() -> None:

@@ -106,6 +106,25 @@ def test_figures_are_the_same_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None
         assert np.array_equal(displacements(data, release), moved)
 
 
+@given(st.lists(st.sampled_from([[0], [1], [0, 1], [0, 0, 1], [0, 2], [0, 3], [0, 4]]), min_size=1, max_size=20))
+def test_equal_trajectories_have_the_figures_of_each_alone(listed: list[list[int]]) -> None:
+    """Some follow equal ones, some are equal to the end of those before them, and some differ in one column."""
+    data = people(np.random.default_rng(7))
+    at, offsets = np.concatenate([np.array(path) for path in listed]), np.cumsum([0, *map(len, listed)])
+    source, points = (
+        np.arange(len(listed)) % len(data),
+        np.array([(0, 0, 0), (1, 1, 60), (2, 1, 60), (1, 2, 60), (1, 1, 90)]),
+    )
+    lon, lat, t = points[at].T
+    release = TrajectoryRelease(2 + lon / 100, 48 + lat / 100, data.t[0] + t, offsets, source=source)
+    together = distortion._published_figures(data, release, source)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distortion, "CHUNK", 1)
+        alone = distortion._published_figures(data, release, source)
+    for found, wanted in ((together.walks, alone.walks), (together[1:], alone[1:])):
+        assert all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
+
+
 def test_positions_of_input_points_are_those_of_their_degrees() -> None:
     data = people(np.random.default_rng(6))
     source = np.arange(len(data))[::-1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -13,7 +12,7 @@ from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, Splitting, faults_in, flags
 from crowdveil.guarantees.outlines import broken_outlines
 from crowdveil.io.written_release import TRAJECTORY_COLUMNS, WrittenRelease
-from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.arrays import Floats, Ints, Mask, sorted_distinct
 from crowdveil.model.box_bounds import BOX_COLUMNS, BoxBounds
 from crowdveil.model.trajectories import Trajectories
 
@@ -230,7 +229,7 @@ def _sound(boxes: BoxBounds, lon: Floats, lat: Floats, t: Ints) -> bool:
 def _small_classes(group: Ints, person: Ints, k: int) -> int:
     """Return the number of equivalence classes with fewer than k different people."""
     ids = int(person.max(initial=0)) + 1
-    people = np.bincount(np.unique(group * ids + person) // ids)
+    people = np.bincount(sorted_distinct(group * ids + person) // ids)
     return int((people < k).sum())
 
 
@@ -245,18 +244,36 @@ def _equivalence_classes(written: WrittenRelease) -> Ints:
     number = written.column("published_id")
     begins = np.flatnonzero(np.append(True, number[1:] != number[:-1])[: len(number)])
     # A hash of the points of each: copies of them would take as much memory again as the table.
-    group, ends = dict[bytes, int](), np.append(begins, len(number))
-    hashes = (
-        hashed for low in range(0, len(begins), CHUNK) for hashed in _hashes(written, ends[low : low + CHUNK + 1])
-    )
-    return np.array([group.setdefault(hashed, len(group)) for hashed in hashes], np.int64)
+    known, ends = dict[bytes, int](), np.append(begins, len(number))
+    found = [_classes_in(written, ends[low : low + CHUNK + 1], known) for low in range(0, len(begins), CHUNK)]
+    return np.concatenate([np.zeros(0, np.int64), *found])
 
 
-def _hashes(written: WrittenRelease, ends: Ints) -> Iterator[bytes]:
-    """Yield a hash of the points of each of some trajectories, whose first rows and last end are given."""
+def _classes_in(written: WrittenRelease, ends: Ints, known: dict[bytes, int]) -> Ints:
+    """Return the equivalence class of each of some trajectories, whose first rows and last end are given.
+
+    Classes are numbered by the hash of their points; new ones are added to the `known`.
+    """
     boxes = BOX_COLUMNS if BOX_COLUMNS[0] in written.data.column_names else ()
     rows = slice(int(ends[0]), int(ends[-1]))
-    columns = [written.column(name, rows) for name in ("lon", "lat", "timestamp", *boxes)]
-    points = np.column_stack([column.astype(np.float64) for column in columns])
+    columns = [written.column(name, rows).astype(np.float64) for name in ("lon", "lat", "timestamp", *boxes)]
+    differs, points = ~_repeats(columns, ends - ends[0]), np.column_stack(columns)
     every, cuts = points.view(np.uint8).reshape(-1).data, ((ends - ends[0]) * points[:1].nbytes).tolist()
-    return (hashlib.blake2b(every[a:b], digest_size=16).digest() for a, b in pairwise(cuts))
+    hashes = (
+        hashlib.blake2b(every[cuts[i] : cuts[i + 1]], digest_size=16).digest() for i in np.flatnonzero(differs).tolist()
+    )
+    classes = np.array([known.setdefault(hashed, len(known)) for hashed in hashes], np.int64)
+    numbered: Ints = classes[np.cumsum(differs) - 1]
+    return numbered
+
+
+def _repeats(columns: list[Floats], ends: Ints) -> Mask:
+    """Return which trajectories are equal, bit for bit, to the one before: in a release most are, and need no hash."""
+    lengths = np.diff(ends)
+    before = np.arange(ends[-1]) - np.repeat(lengths, lengths)  # other rows where lengths differ, and at first the last
+    same = np.ones(ends[-1], np.bool_)
+    for column in columns:
+        bits = column.view(np.int64)
+        same &= bits == bits[before]
+    repeats: Mask = np.logical_and.reduceat(same, ends[:-1]) & (lengths == np.append(0, lengths[:-1]))
+    return repeats

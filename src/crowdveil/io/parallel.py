@@ -16,8 +16,10 @@ Result = TypeVar("Result")
 def run_parallel(*jobs: Callable[[], Any], last_first: bool = False) -> list[Any]:
     """Run jobs in parallel, at most one per core, and return their results in order. Raise the first error.
 
-    With `last_first` the last job is started first.
+    With `last_first` the last job is started first. A single job is done without a thread.
     """
+    if len(jobs) == 1:
+        return [jobs[0]()]
     order = -1 if last_first else 1
     with ThreadPoolExecutor(min(len(jobs), thread_count())) as pool:
         return [future.result() for future in [pool.submit(job) for job in jobs[::order]][::order]]

@@ -107,6 +107,23 @@ def all_numbers(text: Any) -> bool:
     return bool(pc.all(pc.match_substring_regex(text, NUMBER)).as_py())
 
 
+def with_dashes(text: Any) -> Any:
+    """Return an Arrow array of text with dashes in place of slashes; Arrow's own replacement takes 20 times as long."""
+    valid, ends, characters = text.buffers()
+    if not (len(text) and characters):  # no characters at all
+        return text
+    bound = np.frombuffer(ends, np.int64 if pa.types.is_large_string(text.type) else np.int32)
+    used = slice(
+        *bound[[text.offset, text.offset + len(text)]].tolist()
+    )  # a slice has the characters of the whole array
+    given, made = np.frombuffer(characters, np.uint8), np.empty(characters.size, np.uint8)
+    # No byte of a longer character in UTF-8 is that of a slash.
+    lower = (given[used] == ord("/")).view(np.uint8) * np.uint8(ord("/") - ord("-"))
+    np.subtract(given[used], lower, out=made[used])
+    buffers = [valid, ends, pa.py_buffer(made)]
+    return pa.Array.from_buffers(text.type, len(text), buffers, text.null_count, text.offset)
+
+
 def to_numbers(array: Any) -> Any:
     """Return an array of numbers or text as numbers; other text becomes null."""
     if not is_text(array.type):

@@ -29,7 +29,9 @@ from crowdveil.io.time_forms import (
     seconds_of,
     to_numbers,
     unit_of,
+    with_dashes,
 )
+from crowdveil.io.values import one_array
 from crowdveil.model.arrays import Ints, Mask
 
 CHUNK = 1 << 20
@@ -69,12 +71,8 @@ def read_seconds(column: Any, what: str, time_format: TimeForm | str | None = No
     form = as_form(time_format)
     if isinstance(column, pa.ChunkedArray) and pa.types.is_timestamp(column.type) and column.null_count == 0:
         return _from_chunks(column)
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if isinstance(array, pa.ChunkedArray):  # no chunks at all
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    array = one_array(column)
     kind = array.type
-    if pa.types.is_dictionary(kind):
-        array, kind = array.dictionary_decode(), kind.value_type
     if pa.types.is_timestamp(kind):
         return _from_ticks(array, _UNITS_A_SECOND[kind.unit], kind.tz is not None)
     if pa.types.is_date(kind):
@@ -154,8 +152,7 @@ def _from_text(array: Any, what: str, form: TimeForm) -> Seconds:
         return _from_ticks(parsed, 1, "%z" in form.given)
     try:
         # Fast path: text in one common form without a zone.
-        plain = pc.replace_substring(array, "/", "-")
-        return _from_ticks(plain.cast(pa.timestamp("s")), 1, False)
+        return _from_ticks(with_dashes(array).cast(pa.timestamp("s")), 1, False)
     except pa.ArrowInvalid:
         pass
     present = array.drop_null()

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -34,7 +34,7 @@ TRAJECTORY_COLUMNS = ("lat", "lon", "timestamp", "published_id")
 TIME_COLUMNS = ("t", "until", "timestamp", "timestamp_min", "timestamp_max")
 AREAS_FILE, MANIFEST_FILE = "areas.geojson", "manifest.json"
 LARGE = 1 << 26
-"""Bytes of a table above which its columns are given back one by one."""
+"""Bytes of a table above which its columns are read, or given back, one by one."""
 NO_TIME = int(np.iinfo(np.int64).min)
 """Start of a time step without a time in the files."""
 
@@ -326,9 +326,19 @@ _NUMBERS = {
 
 
 def _read_file(path: Path, read_dictionary: list[str]) -> pa.Table:
+    """Return the table of a file; columns of a large one are read one after the other, in less memory."""
     names = pq.read_schema(path).names
     with pq.ParquetFile(path, read_dictionary=[name for name in read_dictionary if name in names]) as file:
-        return file.read()
+        if file.metadata.num_rows * len(names) * 8 <= LARGE:
+            return _one_chunk(file.read())
+        columns = [_read_column(file, name) for name in names]
+    return reduce(lambda table, more: table.append_column(more.schema.field(0), more.column(0)), columns)
+
+
+def _read_column(file: pq.ParquetFile, name: str) -> pa.Table:
+    column = _one_chunk(file.read(columns=[name])).select([name])
+    return_unused()
+    return column
 
 
 def _one_chunk(table: pa.Table) -> pa.Table:
@@ -347,8 +357,10 @@ def _read_table(path: Path) -> pa.Table:
     """Return a table of a release; it may have no rows, since a release may suppress everything."""
     if path.suffix != ".csv":
         # Area names repeat in many rows: dictionary-encoded, each is looked up once. The reader of single files imports less.
-        read = pq.read_table if path.is_dir() else _read_file
-        return _one_chunk(read(path, read_dictionary=["origin_area", "destination_area", "state"]))
+        repeated = ["origin_area", "destination_area", "state"]
+        if path.is_dir():
+            return _one_chunk(pq.read_table(path, read_dictionary=repeated))
+        return _read_file(path, repeated)
     with pacsv.open_csv(path) as head:
         types = {name: _NUMBERS.get(name, pa.string()) for name in head.schema.names}
     # An area may be called "NA": only an empty field is a missing value.

@@ -7,13 +7,13 @@ people visit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from crowdveil.measures.rounding import DEFAULT_K, group_quantiles, two_digits
-from crowdveil.model.arrays import Floats, Ints, frozen, gather, sorted_distinct
+from crowdveil.model.arrays import AnyArray, Floats, Ints, Mask, frozen, gather, sorted_distinct, take_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
@@ -107,22 +107,38 @@ def _published_figures(data: Trajectories, release: TrajectoryRelease, source: I
     walks, moved, cells = [], [], []
     for first, last in _chunks(release.offsets):
         rows = slice(release.offsets[first], release.offsets[last])
-        at = _positions(data, release, rows)
-        offsets = release.offsets[first : last + 1] - release.offsets[first]
-        walks.append(_walks(*at, release.t[rows], offsets))
+        offsets, t = release.offsets[first : last + 1] - release.offsets[first], release.t[rows]
+        # Equal trajectories are published one after the other: the first of them stands for all.
+        differs = ~_repeats((release.lon[rows], release.lat[rows], t), offsets)
+        own, own_offsets = take_slices(offsets, np.flatnonzero(differs))
+        at, number = _positions(data, release, rows, own), np.cumsum(differs) - 1
+        walks.append([values[number] for values in _walks(*at, gather(t, own), own_offsets)])
         cells.append(sorted_distinct(_without_repeats(_cells(*at))))
-        meters = _displacements(data, at, release.t[rows], offsets, source[first:last])
+        everywhere = take_slices(own_offsets, number)[0]
+        each = gather(at[0], everywhere), gather(at[1], everywhere)
+        meters = _displacements(data, each, t, offsets, source[first:last])
         moved.append(lower_medians(meters, frozen(offsets, np.int64)))
     meters, seconds = (np.concatenate(column) for column in zip(*walks, strict=True))
     return PublishedFigures(WalkSums(meters, seconds), np.concatenate(moved), sorted_distinct(np.concatenate(cells)))
 
 
-def _positions(data: Trajectories, release: TrajectoryRelease, rows: slice) -> tuple[Floats, Floats]:
-    """Return published points in planar meters; those of input points are known, and projecting them again takes longer."""
+def _repeats(columns: Sequence[AnyArray], offsets: Ints) -> Mask:
+    """Return which trajectories are equal to the one before them."""
+    lengths = np.diff(offsets)
+    before = np.arange(offsets[-1]) - np.repeat(lengths, lengths)  # other rows where lengths differ
+    same = np.ones(offsets[-1], np.bool_)
+    for column in columns:
+        same &= column == gather(column, before)
+    repeats: Mask = np.logical_and.reduceat(same, offsets[:-1]) & (lengths == np.append(0, lengths[:-1]))
+    return repeats
+
+
+def _positions(data: Trajectories, release: TrajectoryRelease, rows: slice, own: Ints) -> tuple[Floats, Floats]:
+    """Return some published points, `own` among `rows`, in planar meters; those of input points need not be projected again."""
     if release.point is None:
-        return data.projection.to_plane(release.lon[rows], release.lat[rows])
-    x, y = data.xy
-    return gather(x, release.point[rows]), gather(y, release.point[rows])
+        return data.projection.to_plane(gather(release.lon[rows], own), gather(release.lat[rows], own))
+    point, (x, y) = gather(release.point[rows], own), data.xy
+    return gather(x, point), gather(y, point)
 
 
 def _original_figures(data: Trajectories) -> tuple[WalkSums, Ints]:

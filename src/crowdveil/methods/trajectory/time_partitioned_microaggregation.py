@@ -45,6 +45,7 @@ MobiDataLab, deliverable on the anonymization module, section 6.3.3.4.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -128,7 +129,8 @@ def run(
     # Parts that are suppressed whole are not counted: their number would show that there are any.
     published = np.zeros(len(data), np.bool_)
     published[release.source] = True
-    left = sum(bool(published[part].any()) for part in parts)
+    begins = np.cumsum([0, *map(len, parts)])[:-1]
+    left = int(np.logical_or.reduceat(published[np.concatenate(parts)], begins).sum()) if parts else 0
     figures = np.full((left, 1), shown)
     facts = summarize_diagnostics(params, figures) if left else {"time_weight": shown, "parts": 0}
     return replace(release, facts=facts, figures=figures)
@@ -173,20 +175,21 @@ def parts_by_time(time: Floats, person: Ints, k: int, interval_s: int) -> list[I
     """Return the trajectories of each part, each rising; every part has at least k people, unless all have fewer."""
     order = np.argsort(time, kind="stable")
     sorted_time, who = time[order], person[order]
-    parts: list[Ints] = []
+    begins: list[int] = []
     low = 0
     while low < len(order):
-        high = int(np.searchsorted(sorted_time, sorted_time[low] + interval_s))
+        high = int(sorted_time.searchsorted(sorted_time[low] + interval_s))
         people = set(who[low:high].tolist())
         while len(people) < k and high < len(order):
             people.add(int(who[high]))
             high += 1
-        if len(people) < k and parts:
-            parts[-1] = np.sort(np.concatenate([parts[-1], order[low:high]]))
-        else:
-            parts.append(np.sort(order[low:high]))
+        if len(people) >= k or not begins:  # else they join the part before
+            begins.append(low)
         low = high
-    return parts
+    part = np.empty(len(order), np.int64)
+    part[order] = np.repeat(np.arange(len(begins)), np.diff([*begins, len(order)]))
+    members = np.argsort(part, kind="stable")
+    return [members[first:last] for first, last in pairwise([*begins, len(order)])]
 
 
 def partitioning(params: TimePartitionedParams) -> str | None:
