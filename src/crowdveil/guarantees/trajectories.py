@@ -11,8 +11,9 @@ import numpy as np
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, Splitting, faults_in, flags
 from crowdveil.guarantees.outlines import broken_outlines
+from crowdveil.guarantees.runs import distinct
 from crowdveil.io.written_release import TRAJECTORY_COLUMNS, WrittenRelease
-from crowdveil.model.arrays import Floats, Ints, Mask, sorted_distinct
+from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.box_bounds import BOX_COLUMNS, BoxBounds
 from crowdveil.model.trajectories import Trajectories
 
@@ -229,7 +230,7 @@ def _sound(boxes: BoxBounds, lon: Floats, lat: Floats, t: Ints) -> bool:
 def _small_classes(group: Ints, person: Ints, k: int) -> int:
     """Return the number of equivalence classes with fewer than k different people."""
     ids = int(person.max(initial=0)) + 1
-    people = np.bincount(sorted_distinct(group * ids + person) // ids)
+    people = np.bincount(distinct(group * ids + person) // ids)
     return int((people < k).sum())
 
 
