@@ -31,7 +31,7 @@ from crowdveil.registry import find_method
 from crowdveil.run.flow_partitions import PartitionSolver
 from crowdveil.run.merge_partitions import FlowTotals, merge_findings, summarize_facts
 from crowdveil.run.release_partitions import ReleasePartition, overlapping_windows
-from crowdveil.run.spark.flow_partitions import FlowPartition
+from crowdveil.run.spark.flow_backend import FlowPartition
 from crowdveil.run.spark.shared_partition import (
     Candidates,
     CandidateSums,
