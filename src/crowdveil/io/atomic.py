@@ -10,7 +10,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -107,6 +107,13 @@ def new_file(target: Path, *, overwrite: bool) -> Iterator[Path]:
             temporary.replace(target)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_files(*targets: str | Path | None, overwrite: bool) -> Iterator[list[Path | None]]:
+    """Yield a temporary file for each target, as `new_file`; None for those that are None."""
+    with ExitStack() as made:
+        yield [None if t is None else made.enter_context(new_file(Path(t), overwrite=overwrite)) for t in targets]
 
 
 def check_file(target: Path, *, overwrite: bool) -> None:
@@ -242,3 +249,12 @@ def _move(temporary: Path, target: Path) -> None:
             old.rename(target)
             raise
         old.rename(temporary)  # OLD marks a folder to restore, and this one is to be removed
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the names in a folder to the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

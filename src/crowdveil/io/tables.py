@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from collections.abc import Callable
 from functools import partial
@@ -75,6 +76,14 @@ def write_chunked_table(chunk: Callable[[slice], pa.Table], rows: int, path: Pat
     with open_parquet(path, first.schema) as writer:
         for table in chain([first], chunks):
             writer.write_table(table)
+
+
+def write_json_or_table(content: Callable[[], Any], table: Callable[[], pa.Table], path: Path) -> None:
+    """Write the content where the suffix is .json, otherwise the table; either is made only if it is written."""
+    if path.suffix.lower() == ".json":
+        path.write_text(json.dumps(content(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    else:
+        write_table(table(), path)
 
 
 def open_parquet(path: Path, schema: pa.Schema) -> pq.ParquetWriter:

@@ -106,11 +106,15 @@ def flow_classes(volume: Ints, top: float) -> Ints:
 
 def flow_legend(volume: Ints) -> list[tuple[str, str]]:
     """Return the classes of color of some flows, each with its numbers of trips."""
-    classes = flow_classes(volume, float(volume.max(initial=1)))
+    return class_legend("f", flow_classes(volume, float(volume.max(initial=1))), volume)
+
+
+def class_legend(prefix: str, classes: Ints, values: Ints) -> list[tuple[str, str]]:
+    """Return the classes of color that occur, by the name of their style, each with the range of its values."""
     listed = []
     for c in np.unique(classes).tolist():
-        least, most = int(volume[classes == c].min()), int(volume[classes == c].max())
-        listed.append((f"f{c}", f"{least:,}" if least == most else f"{least:,}–{most:,}"))
+        least, most = int(values[classes == c].min()), int(values[classes == c].max())
+        listed.append((f"{prefix}{c}", f"{least:,}" if least == most else f"{least:,}–{most:,}"))
     return listed
 
 
