@@ -21,9 +21,8 @@ from crowdveil.guarantees import SuppressionBudget, WellFormedFlows
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import find_od_columns
 from crowdveil.io.source import open_source
-from crowdveil.io.step_classes import step_classes
 from crowdveil.io.time_forms import TimeForm
-from crowdveil.io.time_steps import TimeSteps
+from crowdveil.io.time_steps import TimeSteps, step_classes
 from crowdveil.io.time_windows import TimeUnits
 from crowdveil.io.zones import read_zones
 from crowdveil.model.flows import Flows

@@ -22,11 +22,11 @@ from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.derived_files import write_crosswalk, write_derived
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_grouping import refuse_tiny_weights
-from crowdveil.io.step_classes import step_classes
 from crowdveil.io.tables import write_table
+from crowdveil.io.time_steps import step_classes
 from crowdveil.io.time_windows import TimeUnits
 from crowdveil.io.written_release import AREAS_FILE
-from crowdveil.model.arrays import Ints
+from crowdveil.model.arrays import Ints, group_sums
 from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.progress import Progress
 from crowdveil.reading import FlowReading
@@ -50,7 +50,6 @@ from crowdveil.run.spark.backend import (
     SparkBackend,
     partition_bins,
 )
-from crowdveil.run.spark.part_files import ParquetMaker, write_parquet_files
 from crowdveil.run.spark.release_verification import check_flows
 from crowdveil.run.spark.shared_partition import (
     SharedStage,
@@ -64,6 +63,7 @@ from crowdveil.run.spark.spark_trips import (
     read_spark_trips,
     summarize_trips,
 )
+from crowdveil.run.spark.staging import ParquetMaker, write_parquet_files
 from crowdveil.run.spark.trip_rows import FlowPartitionReader
 from crowdveil.run.verification import refuse_large_k
 
@@ -196,8 +196,7 @@ class FlowSparkBackend(SparkBackend):
         if shared is not None:  # time steps of a class come together
             unit = step_classes(trips.starts[which], trips.frame.tz, shared.by) * len(trips.numbers) + which
         units, of_step = np.unique(unit, return_inverse=True)
-        sizes = np.zeros(len(units), np.int64)
-        np.add.at(sizes, of_step, trips.sizes[which])
+        sizes = group_sums(of_step, trips.sizes[which], len(units))
         found = even_partitions(sizes, self.engine.slots)
         return [trips.numbers[which[np.isin(of_step, partition)]] for partition in found]
 
