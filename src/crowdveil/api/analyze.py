@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdveil.analysis.study import OpenedRelease, StudyReading, build_study, open_for_study
 from crowdveil.api.opened import row_semantics_of, split_options, visible
 from crowdveil.errors import InputError, Option, ParameterError
-from crowdveil.io.atomic import new_file
+from crowdveil.io.atomic import new_files
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending, check_picture
 from crowdveil.io.time_steps import DEFAULT_STEP
@@ -134,12 +133,8 @@ def analyze(
         raise ParameterError("original", f"{name} reads the release alone; leave it out.")
     if reading.reference is not None and analysis.name != "land-use":
         raise ParameterError(Option("reference"), f"it is for land-use, and {name} compares no classes; leave it out.")
-    with ExitStack() as files:
-        check_outputs(output, plot)
-        table, picture = (
-            None if path is None else files.enter_context(new_file(Path(path), overwrite=overwrite))
-            for path in (output, plot)
-        )
+    check_outputs(output, plot)
+    with new_files(output, plot, overwrite=overwrite) as (table, picture):
         stage("reading")
         study = _study(data, original, reading, said)
         stage(name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from crowdveil.attacks.od.releases import PublishedReleases
 from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.guarantees import FlowKAnonymity
-from crowdveil.io.atomic import new_file
+from crowdveil.io.atomic import new_files
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import read_pairing
 from crowdveil.io.release_reader import load_flow_release_alone, load_trajectory_release
@@ -91,11 +90,9 @@ def attack(
                 Option("pairing"), "it gives the originals of published trajectories; give the release too."
             )
     params = attack_params(attacks, name, parameters)
-    with ExitStack() as files:
-        file = None
-        if output is not None:
-            check_ending(Path(output), ".json")
-            file = files.enter_context(new_file(Path(output), overwrite=overwrite))
+    if output is not None:
+        check_ending(Path(output), ".json")
+    with new_files(output, overwrite=overwrite) as (file,):
         stage("reading")
         found: AttackResults | ExposureResults
         if takes is PublishedReleases:

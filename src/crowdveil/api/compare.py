@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from crowdveil.api.opened import visible
+from crowdveil.api.opened import split_options, visible
 from crowdveil.comparison.candidates import (
     COMPARING,
     KINDS,
@@ -24,9 +24,8 @@ from crowdveil.comparison.flows import (
     sample_matrices,
 )
 from crowdveil.comparison.requested_measures import flow_columns
-from crowdveil.comparison.several_inputs import InputComparisons
 from crowdveil.comparison.sweep import K, Sweep, run_sweep, sweep_candidates
-from crowdveil.comparison.tables import SUMMARY_FILE, SWEEP_FILE, check_folder, write_comparison
+from crowdveil.comparison.tables import SUMMARY_FILE, SWEEP_FILE, InputComparisons, check_folder, write_comparison
 from crowdveil.comparison.trajectories import K as K_OF_TRAJECTORIES
 from crowdveil.comparison.trajectories import (
     TrajectoryComparisonParams,
@@ -46,7 +45,6 @@ from crowdveil.reading import FlowReading, TrajectoryReading, read
 from crowdveil.run.verification import check_k_feasible
 
 Found = TypeVar("Found", bound=TrajectoryMethodComparison)
-SAMPLING = ("sampling", "min_trips")
 Vary = Mapping[str, Sequence[Any]] | Sequence[str] | None
 """Values of parameters by name, or texts such as `v_target=40,80`."""
 
@@ -103,22 +101,16 @@ def compare(
                 Option("suppress" if suppress_trips is None else "suppress_trips"),
                 "it is a budget of trips, and these methods are for trajectories; leave it out.",
             )
+        of_each = K_OF_TRAJECTORIES if k is None else [k] if isinstance(k, int) else k
+        chosen = trajectory_candidates(methods, of_each, varied)
         values = {**options, "sample": sample, "seed": seed, "measures": measures}
-        asked = {n: v for n, v in values.items() if n in TrajectoryComparisonParams.model_fields}
-        reading = {n: v for n, v in options.items() if n not in asked}
-        found = _compare_trajectories(
-            data, methods, K_OF_TRAJECTORIES if k is None else k, TrajectoryComparisonParams.checked(asked),
-            TrajectoryReading.checked(reading), varied, said, progress, stage,
-        )  # fmt: skip
+        found = _run_trajectories(data, chosen, values, [*varied], TrajectoryMethodComparison, said, progress, stage)
     else:
         ks = [10] if k is None else [k] if isinstance(k, int) else list(dict.fromkeys(k))
-        own = {name: options.pop(name) for name in SAMPLING if name in options}
-        asked = {"k": max(ks, default=0), "sample": sample, "seed": seed, "measures": measures, **own}
         budget = {"suppress": suppress, "suppress_trips": suppress_trips}
-        shared: FlowComparisonParams = FlowComparisonParams.checked(
-            asked | {n: v for n, v in budget.items() if v is not None}
-        )
-        found = _compare_flows(data, methods, ks, shared, options, varied, said, progress, stage)
+        values = {**options, "k": max(ks, default=0), "sample": sample, "seed": seed, "measures": measures}
+        values |= {n: v for n, v in budget.items() if v is not None}
+        found = _compare_flows(data, methods, ks, values, varied, said, progress, stage)
     if output is not None:
         write_comparison(found, output, overwrite=overwrite)
     return found
@@ -128,13 +120,14 @@ def _compare_flows(
     data: Any,
     methods: Sequence[str] | None,
     ks: Sequence[int],
-    shared: FlowComparisonParams,
     options: dict[str, Any],
     varied: Mapping[str, Sequence[str]],
     notes: ReadNotes,
     progress: Progress,
     stage: Stage,
 ) -> FlowComparison:
+    asked, reading = split_options(options, FlowComparisonParams)
+    shared: FlowComparisonParams = FlowComparisonParams.checked(asked)
     flow_columns(shared.measures)  # a misspelled one is refused before anything is read
     if len(ks) > 1 or varied:
         if methods is None:
@@ -144,38 +137,28 @@ def _compare_flows(
             )
         methods = with_each(methods if len(ks) == 1 else with_each_k(methods, [str(k) for k in ks]), varied)
     stage("reading")
-    whole = _flows(data, options, notes)
+    whole = _flows(data, reading, notes)
     chosen = candidates(methods, {"k": shared.k, **shared.budget}, whole)
-    flows = sample_matrices(whole, shared.sample, shared.k, chosen, shared)
-    for candidate in chosen:
-        check_k_feasible(flows, candidate.params)
-    matrices = counted(whole.steps, "matrix", "matrices")
-    stage(f"{COMPARING} {counted(len(chosen), 'method')} on {flows.steps:,} of {matrices}")
+    flows = _sampled(whole, shared.k, chosen, shared, "method", stage)
     return compare_flow_methods(flows, chosen, shared, progress, stage)
 
 
-def _compare_trajectories(
-    data: Any,
-    methods: Sequence[str] | None,
-    k: int | Sequence[int],
-    shared: TrajectoryComparisonParams,
-    reading: TrajectoryReading,
-    varied: Mapping[str, Sequence[str]],
-    notes: ReadNotes,
-    progress: Progress,
-    stage: Stage,
-) -> TrajectoryMethodComparison:
-    chosen = trajectory_candidates(methods, [k] if isinstance(k, int) else k, varied)
-    return _run_trajectories(
-        data, chosen, shared, reading, [*varied], TrajectoryMethodComparison, notes, progress, stage
-    )
+def _sampled(
+    whole: Flows, k: int, chosen: Sequence[Candidate], shared: FlowComparisonParams, what: str, stage: Stage
+) -> Flows:
+    """Return the matrices that candidates run on; raise if one of them cannot."""
+    flows = sample_matrices(whole, shared.sample, k, chosen, shared)
+    for candidate in chosen:
+        check_k_feasible(flows, candidate.params)
+    matrices = counted(whole.steps, "matrix", "matrices")
+    stage(f"{COMPARING} {counted(len(chosen), what)} on {flows.steps:,} of {matrices}")
+    return flows
 
 
 def _run_trajectories(
     data: Any,
     chosen: Sequence[Candidate],
-    shared: TrajectoryComparisonParams,
-    reading: TrajectoryReading,
+    options: dict[str, Any],
     varied: Sequence[str],
     kind: type[Found],
     notes: ReadNotes,
@@ -183,9 +166,12 @@ def _run_trajectories(
     stage: Stage,
 ) -> Found:
     """Run candidates on a sample of the trajectories."""
+    asked, reading = split_options(options, TrajectoryComparisonParams)
+    shared: TrajectoryComparisonParams = TrajectoryComparisonParams.checked(asked)
+    checked: TrajectoryReading = TrajectoryReading.checked(reading)
     _ = shared.columns  # a misspelled measure is refused before anything is read
     stage("reading")
-    whole = read(Trajectories, data, reading, notes)
+    whole = read(Trajectories, data, checked, notes)
     paths = sample_trajectories(whole, shared.sample, shared.seed)
     for candidate in chosen:
         check_k_feasible(paths, candidate.params)
@@ -283,20 +269,15 @@ def sweep(
     >>> crowdveil.sweep("joint", "trips.parquet", k=[5, 10, 20], zones="zones.geojson").table  # doctest: +SKIP
     >>> crowdveil.sweep("atg-dual", "trips.parquet", k=[5, 10], vary={"v_target": [50, 100]}).choices()  # doctest: +SKIP
     """
-    own = {name: options.pop(name) for name in SAMPLING if name in options}
-    asked = {"sample": sample, "seed": seed, "measures": measures, **own}
+    values = {**options, "sample": sample, "seed": seed, "measures": measures}
+    asked, reading = split_options(values, FlowComparisonParams)
     shared: FlowComparisonParams = FlowComparisonParams.checked(asked)
     varied, columns = varied_values(vary), flow_columns(shared.measures)
     chosen = sweep_candidates(method, k, suppress, suppress_trips, varied)
     check_folder(output, SWEEP_FILE, overwrite=overwrite)
     stage("reading")
-    whole, largest_k = _flows(data, options, notes), max(getattr(c.params, "k", 1) for c in chosen)
-    flows = sample_matrices(whole, shared.sample, largest_k, chosen, shared)
-    for candidate in chosen:
-        check_k_feasible(flows, candidate.params)
-    stage(
-        f"{COMPARING} {counted(len(chosen), 'run')} on {flows.steps:,} of {counted(whole.steps, 'matrix', 'matrices')}"
-    )
+    whole, largest_k = _flows(data, reading, notes), max(getattr(c.params, "k", 1) for c in chosen)
+    flows = _sampled(whole, largest_k, chosen, shared, "run", stage)
     found = run_sweep(flows, chosen, shared.seed, progress, stage, columns, [*varied])
     if output is not None:
         write_comparison(found, output, overwrite=overwrite)
@@ -327,14 +308,10 @@ def sweep_trajectories(
     """
     check_folder(output, SWEEP_FILE, overwrite=overwrite)
     varied = varied_values(vary)
-    asked = {n: v for n, v in options.items() if n in TrajectoryComparisonParams.model_fields}
-    reading = {n: v for n, v in options.items() if n not in asked}
     chosen = trajectory_sweep_candidates(method, k, suppress, varied)
     differing = [*varied, *([] if suppress is None else ["suppress"])]
-    found = _run_trajectories(
-        data, chosen, TrajectoryComparisonParams.checked(asked), TrajectoryReading.checked(reading), differing,
-        TrajectorySweep, notes if notes is not None else ReadNotes(), progress, stage,
-    )  # fmt: skip
+    said = notes if notes is not None else ReadNotes()
+    found = _run_trajectories(data, chosen, options, differing, TrajectorySweep, said, progress, stage)
     if output is not None:
         write_comparison(found, output, overwrite=overwrite)
     return found

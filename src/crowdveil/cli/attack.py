@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from crowdveil import api
 from crowdveil.attacks.base import AllAttackParams, Attack
 from crowdveil.attacks.od.releases import PublishedReleases
 from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories
-from crowdveil.cli.console import show_notes
+from crowdveil.cli.console import show_notes, show_result
 from crowdveil.cli.options import NamedCommands, given, options_of
 from crowdveil.cli.remote_jobs import RemoteTarget, check_target_of, form_of, put_file, remote_target, server_options
 from crowdveil.comparison.candidates import CONFIDENTIAL
@@ -54,10 +53,9 @@ def _command(name: str, params: type[Params], text: str, trajectories: bool) -> 
                 progress=progress, stage=stage, **options,
             )  # fmt: skip
         show_notes(notes)
+        show_result(found, as_json=as_json)
         if as_json:
-            click.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
             return
-        click.echo("\n".join(found.lines()))
         if found.confidential:
             click.echo(CONFIDENTIAL)
         if output is not None:
@@ -111,7 +109,7 @@ def _releases_command(attack: Attack) -> click.Command:
                 progress=progress, stage=stage, **options, **reading,
             )  # fmt: skip
         show_notes(notes)
-        click.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if as_json else "\n".join(found.lines()))
+        show_result(found, as_json=as_json)
         if output is not None and not as_json:
             click.echo(f"{Path(output)}: written")
 

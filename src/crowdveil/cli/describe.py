@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import click
 
 from crowdveil import api
 from crowdveil.cli.compare import listed
-from crowdveil.cli.console import show_notes
+from crowdveil.cli.console import show_notes, show_result
 from crowdveil.cli.options import given, options_of
 from crowdveil.comparison.candidates import CONFIDENTIAL
 from crowdveil.comparison.description import K
 from crowdveil.errors import Option, ParameterError
-from crowdveil.io.atomic import new_file
+from crowdveil.io.atomic import new_files
 from crowdveil.io.notes import ReadNotes
 from crowdveil.progress import progress_bar
 from crowdveil.reading import FlowReading
@@ -34,11 +31,7 @@ def _call(
 ) -> None:
     api.check_outputs(output, plot)
     notes = ReadNotes()
-    with ExitStack() as files:
-        table, picture = (
-            None if path is None else files.enter_context(new_file(Path(path), overwrite=overwrite))
-            for path in (output, plot)
-        )
+    with new_files(output, plot, overwrite=overwrite) as (table, picture):
         with progress_bar() as (progress, stage):
             found = api.describe(
                 data,
@@ -54,7 +47,7 @@ def _call(
         if picture is not None:
             found.plot(picture)
     show_notes(notes)
-    click.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if as_json else "\n".join(found.lines()))
+    show_result(found, as_json=as_json)
     if not as_json:
         click.echo(f"\n{CONFIDENTIAL}")
 

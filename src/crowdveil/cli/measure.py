@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ import click
 
 from crowdveil import api
 from crowdveil.cli.compare import listed
-from crowdveil.cli.console import show_notes, show_sentences
+from crowdveil.cli.console import show_notes, show_result, show_sentences
 from crowdveil.cli.options import engine_options, given, options_of
 from crowdveil.cli.remote_jobs import (
     RemoteTarget,
@@ -26,7 +24,7 @@ from crowdveil.cli.remote_jobs import (
 )
 from crowdveil.compat.mobidatalab.runfiles import measures_of
 from crowdveil.errors import Option, ParameterError, as_command_line
-from crowdveil.io.atomic import new_file
+from crowdveil.io.atomic import new_file, new_files
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending, write_table
 from crowdveil.measures.base import MeasureRequest
@@ -87,11 +85,7 @@ def _call(
         data = SparkTable.of(original, spark_table)
     else:
         refuse_table_without_spark(spark_table)
-    with ExitStack() as files:
-        table, picture = (
-            None if path is None else files.enter_context(new_file(Path(path), overwrite=overwrite))
-            for path in (output, plot)
-        )
+    with new_files(output, plot, overwrite=overwrite) as (table, picture):
         with progress_bar() as (progress, stage):
             found = api.measure(
                 data, release, names, pairing=pairing, paired_by_id=paired_by_id, engine=engine, master=master, notes=notes,
@@ -103,7 +97,7 @@ def _call(
             found.plot(picture)
     show_notes(notes)
     show_sentences(found.sentences(as_command_line))
-    click.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if as_json else "\n".join(found.lines()))
+    show_result(found, as_json=as_json)
 
 
 def _ask(original: str, release: str, table: str, output: str | None, overwrite: bool, options: dict[str, Any]) -> None:

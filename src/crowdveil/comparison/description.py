@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -18,7 +17,7 @@ from crowdveil.comparison.plots import log_axis
 from crowdveil.errors import InputError, Naming, Option, ParameterError, as_argument, as_command_line, render
 from crowdveil.io.flows import with_trees
 from crowdveil.io.matplotlib_figure import new_figure
-from crowdveil.io.tables import write_table
+from crowdveil.io.tables import write_json_or_table
 from crowdveil.model.arrays import Floats, Ints, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
@@ -187,10 +186,7 @@ class Description(Tabular):
 
     def write(self, path: Path) -> None:
         """Write everything as .json, or the figures of each time step as .csv or .parquet."""
-        if path.suffix.lower() == ".json":
-            path.write_text(json.dumps(self.as_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        else:
-            write_table(self.table, path)
+        write_json_or_table(self.as_json, lambda: self.table, path)
 
     def plot(self, path: Path) -> None:
         """Draw the share of flows and of trips in flows of at least k, by k and by time step if there are several, as a PNG."""

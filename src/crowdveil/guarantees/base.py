@@ -31,6 +31,9 @@ class Outcome(StrEnum):
     NOT_CHECKED = "not checked"
 
 
+OTHER_NUMBER = "the files have another number of trajectories than the release."
+
+
 @dataclass(frozen=True)
 class Finding:
     """The finding of a check, in counts and never in values of the data.
@@ -119,7 +122,10 @@ class Guarantee(BaseModel):
         return self.check(written) if source is None else self.check_with_people(written, original.person[source])
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Return the sentence of a finding, from its counts alone; they include every name in `tallies`."""
+        """Return the sentence of a finding, from its counts alone; they include every name in `tallies`.
+
+        Where `other_number` is counted, the files have another number of trajectories, and that is said instead.
+        """
         return ", ".join(f"{name.replace('_', ' ')}: {counts[name]:,}" for name in self.tallies) + "."
 
     def make_finding(
@@ -144,7 +150,8 @@ class Guarantee(BaseModel):
         if undeclared:
             raise KeyError(f"{self.name} does not declare the counts {', '.join(sorted(undeclared))}")
         every = {name: int(counts.get(name, 0)) for name in self.tallies}
-        return Finding(outcome, every, self.describe(every, with_original), with_original)
+        said = OTHER_NUMBER if every.get("other_number") else self.describe(every, with_original)
+        return Finding(outcome, every, said, with_original)
 
 
 def faults_in(counts: Mapping[str, int], faults: Mapping[str, str]) -> str:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
-from crowdveil.guarantees.trajectories import OTHER_NUMBER
+from crowdveil.guarantees.suppressed_trajectories import segment_counts
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints, Mask, row_slices
 from crowdveil.model.box_bounds import BoxBounds
@@ -83,7 +83,7 @@ class TruthfulBoxes(Guarantee):
         of_box = source[np.searchsorted(published, number)] if len(number) else np.zeros(0, np.int64)
         whole = np.isin(np.arange(len(original)), source)
         if self.segment_s is not None:
-            whole &= np.bincount(source, minlength=len(original)) == _segments(original, self.segment_s)
+            whole &= np.bincount(source, minlength=len(original)) == segment_counts(original, self.segment_s)
         covered, held = _matches(boxes, of_box, original)
         wanted = whole[row_slices(original.offsets)]
         outside = int(np.count_nonzero(wanted & ~covered))
@@ -97,8 +97,6 @@ class TruthfulBoxes(Guarantee):
         """Return how many points are outside, and how many boxes have no point. How many points there are is not public."""
         if counts["no_boxes"]:
             return "the files have no boxes."
-        if counts["other_number"]:
-            return OTHER_NUMBER
         boxes = counted(counts["boxes"], "box", "boxes")
         if counts["open"]:
             on_grid = "" if self.grid_m is None else f"{boxes} checked, all bounds are on the grid; "
@@ -126,17 +124,6 @@ def _between_lines(boxes: BoxBounds, meters: float, seconds: int) -> Mask:
         line = np.rint(bound * 1e5 / step) * step / 1e5
         off |= (np.abs(bound - line) > 1e-9) & (np.abs(bound) != edge)
     return off
-
-
-def _segments(original: Trajectories, segment_s: int) -> Ints:
-    """Return the number of segments of each trajectory, which is cut at multiples of a length."""
-    begins = np.ones(original.points, np.bool_)
-    begins[1:] = np.diff(original.t // segment_s) != 0
-    begins[original.offsets[:-1]] = True
-    if not len(original):
-        return np.zeros(0, np.int64)
-    counts: Ints = np.add.reduceat(begins, original.offsets[:-1], dtype=np.int64)
-    return counts
 
 
 def _matches(boxes: BoxBounds, of_box: Ints, original: Trajectories) -> tuple[Mask, Mask]:

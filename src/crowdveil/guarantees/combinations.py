@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
-from crowdveil.guarantees.trajectories import OTHER_NUMBER, WHOSE
+from crowdveil.guarantees.trajectories import WHOSE
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints
 
@@ -66,8 +66,6 @@ class CombinationKAnonymity(Guarantee):
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return how many combinations have too few."""
-        if counts["other_number"]:
-            return OTHER_NUMBER
         what = "people" if with_original else "trajectories"
         said = f"{counted(counts['checked'], 'combination')} checked, {counts['small']:,} with fewer than {self.k:,} {what}"
         return f"{said}; {WHOSE}." if counts["whose"] else f"{said}."

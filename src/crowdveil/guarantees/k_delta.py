@@ -10,7 +10,7 @@ from pydantic import Field
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
-from crowdveil.guarantees.trajectories import OTHER_NUMBER, WHOSE
+from crowdveil.guarantees.trajectories import WHOSE
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.projection import great_circle_m
@@ -61,8 +61,6 @@ class KDeltaAnonymity(Guarantee):
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return how many trajectories have too few others near them."""
-        if counts["other_number"]:
-            return OTHER_NUMBER
         trajectories = counted(counts["trajectories"], "trajectory", "trajectories")
         said = (
             f"{trajectories} checked, {counts['alone']:,} with fewer than {self.k - 1:,} others near them at all times"

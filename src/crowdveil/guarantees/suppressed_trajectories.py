@@ -10,7 +10,6 @@ from pydantic import Field
 
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
 from crowdveil.guarantees.budget import within_budget
-from crowdveil.guarantees.trajectories import OTHER_NUMBER
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints
 from crowdveil.model.trajectories import Trajectories
@@ -20,6 +19,7 @@ class SuppressedTrajectories(Guarantee):
     """At most a share of the trajectories is suppressed, and those of at least k people, or none."""
 
     name: ClassVar[str] = "suppressed-trajectories"
+    published: ClassVar[str] = "trajectories"
     kind: ClassVar[Kind] = "privacy"
     tallies: ClassVar[Mapping[str, Merge]] = dict.fromkeys(("over", "few_people", "other_number", "open"), "max")
     suppress: float = Field(ge=0, lt=1)
@@ -39,26 +39,28 @@ class SuppressedTrajectories(Guarantee):
         return self.make_finding(False, {"open": 1}, open_=True)
 
     def check_with_trajectories(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
-        """Count what is missing of the original, and the people behind it."""
-        published = len(np.unique(written.column("published_id")))
-        missing = len(original) - published
-        over = not within_budget(missing, len(original), self.suppress)
+        """Count what is missing of each original trajectory, and the people behind it."""
+        parts = self._parts(original)
+        published, total = len(np.unique(written.column("published_id"))), int(parts.sum())
+        over = not within_budget(total - published, total, self.suppress)
         if source is None:
             return self.make_finding(over, {"over": over, "open": 1}, open_=True, with_original=True)
-        if len(source) != published or len(np.unique(source)) != published:
+        missing = parts - np.bincount(source, minlength=len(original))
+        if len(source) != published or missing.min(initial=0) < 0:
             return self.make_finding(True, {"other_number": 1}, with_original=True)
-        absent = np.ones(len(original), np.bool_)
-        absent[source] = False
-        behind = original.person[absent] if self.k_unit == "people" else np.flatnonzero(absent)
+        absent = np.flatnonzero(missing)
+        behind = original.person[absent] if self.k_unit == "people" else absent
         few = 0 < len(np.unique(behind)) < self.k
         return self.make_finding(over or few, {"over": over, "few_people": few}, with_original=True)
 
+    def _parts(self, original: Trajectories) -> Ints:
+        """Return how many parts of each original trajectory there are to publish."""
+        return np.ones(len(original), np.int64)
+
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return whether too many are suppressed, or too few people's. Numbers are left out: they may reveal a person."""
-        if counts["other_number"]:
-            return OTHER_NUMBER
         if not with_original:
-            return "the files do not show how many trajectories the original has."
+            return f"the files do not show how many {self.published} the original has."
         said = ["more are suppressed" if counts["over"] else "no more are suppressed"]
         if counts["few_people"]:
             said.append(f"those of fewer than {self.k:,}")
@@ -71,6 +73,7 @@ class SuppressedSegments(SuppressedTrajectories):
     """At most a share of the segments of trajectories is suppressed, and those of at least k people, or none."""
 
     name: ClassVar[str] = "suppressed-segments"
+    published: ClassVar[str] = "segments"
     segment_s: int = Field(ge=1)
     """Length of a segment in seconds: trajectories are cut at its multiples."""
 
@@ -80,27 +83,16 @@ class SuppressedSegments(SuppressedTrajectories):
         whose = f"those of at least {self.k:,} {unit}"
         return f"At most {100 * self.suppress:g} % of the segments of trajectories are suppressed: none, or {whose}."
 
-    def check_with_trajectories(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
-        """Count the segments that are missing of each original trajectory, and the people behind them."""
-        begins = np.ones(original.points, np.bool_)
-        slot = original.t // self.segment_s
-        begins[1:] = slot[1:] != slot[:-1]
-        begins[original.offsets[:-1]] = True
-        segments = np.add.reduceat(begins, original.offsets[:-1], dtype=np.int64) if len(original) else np.zeros(0)
-        published = len(np.unique(written.column("published_id")))
-        over = not within_budget(int(segments.sum()) - published, int(segments.sum()), self.suppress)
-        if source is None:
-            return self.make_finding(over, {"over": over, "open": 1}, open_=True, with_original=True)
-        missing = segments - np.bincount(source, minlength=len(original))
-        if len(source) != published or missing.min(initial=0) < 0:
-            return self.make_finding(True, {"other_number": 1}, with_original=True)
-        absent = np.flatnonzero(missing)
-        behind = original.person[absent] if self.k_unit == "people" else absent
-        few = 0 < len(np.unique(behind)) < self.k
-        return self.make_finding(over or few, {"over": over, "few_people": few}, with_original=True)
+    def _parts(self, original: Trajectories) -> Ints:
+        return segment_counts(original, self.segment_s)
 
-    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Return whether too many are suppressed, or too few people's. Numbers are left out: they may reveal a person."""
-        if not with_original and not counts["other_number"]:
-            return "the files do not show how many segments the original has."
-        return super().describe(counts, with_original)
+
+def segment_counts(original: Trajectories, segment_s: int) -> Ints:
+    """Return the number of segments of each trajectory, which is cut at multiples of a length."""
+    begins = np.ones(original.points, np.bool_)
+    begins[1:] = np.diff(original.t // segment_s) != 0
+    begins[original.offsets[:-1]] = True
+    if not len(original):
+        return np.zeros(0, np.int64)
+    counts: Ints = np.add.reduceat(begins, original.offsets[:-1], dtype=np.int64)
+    return counts

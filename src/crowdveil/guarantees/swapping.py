@@ -9,7 +9,6 @@ import numpy as np
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
-from crowdveil.guarantees.trajectories import OTHER_NUMBER
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Indices, Ints, index_type
 from crowdveil.model.trajectories import Trajectories
@@ -117,8 +116,6 @@ class NoOwnPoints(_ComparedWithTrajectories):
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return how many points are in the trajectory of their owner."""
-        if counts["other_number"]:
-            return OTHER_NUMBER
         if not with_original:
             return "the source of each trajectory is known only during the run: files do not show it."
         return f"{counted(counts['points'], 'point')} checked, {counts['own']:,} are still with their own person."

@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
-from crowdveil.guarantees.trajectories import OTHER_NUMBER, WHOSE
+from crowdveil.guarantees.trajectories import WHOSE
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints
 from crowdveil.model.projection import LocalProjection
@@ -58,8 +58,6 @@ class SharedTilePairs(Guarantee):
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return how many steps are made by too few."""
-        if counts["other_number"]:
-            return OTHER_NUMBER
         what = "people" if with_original else "trajectories"
         said = f"{counted(counts['steps'], 'step')} from tile to tile, {counts['small']:,} with fewer {what}"
         return f"{said}; {WHOSE}." if counts["whose"] else f"{said}."

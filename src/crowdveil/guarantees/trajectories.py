@@ -17,7 +17,6 @@ from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.box_bounds import BOX_COLUMNS, BoxBounds
 from crowdveil.model.trajectories import Trajectories
 
-OTHER_NUMBER = "the files have another number of trajectories than the release."
 WHOSE = "the people behind them are known only during the run, and files do not show them"
 CHUNK = 10_000
 """Trajectories whose points are hashed in one go."""
@@ -169,8 +168,6 @@ class TrajectoryKAnonymity(Guarantee):
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return how many equivalence classes have too few."""
-        if counts["other_number"]:
-            return OTHER_NUMBER
         classes = counted(counts["classes"], "equivalence class", "equivalence classes")
         k = f"fewer than {self.k:,}"
         if with_original and not counts["small"]:

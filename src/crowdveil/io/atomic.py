@@ -2,17 +2,51 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import shutil
 import socket
+import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from crowdveil.errors import Option, OutputError
-from crowdveil.io.rename_exchange import exchange_paths
+
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+_UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM)
+"""Error numbers of a kernel or file system that cannot exchange names."""
+
+
+def exchange_paths(one: Path, other: Path) -> bool:
+    """Exchange two paths atomically. Return False where the system cannot."""
+    function = _renameat2()
+    if function is None:
+        return False
+    if function(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _UNSUPPORTED:
+        return False
+    raise OSError(number, os.strerror(number), str(one), None, str(other))
+
+
+@cache
+def _renameat2() -> Any:
+    """Return the function of the C library; None if it is missing."""
+    if sys.platform != "linux":
+        return None
+    function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if function is not None:
+        function.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
+        function.restype = ctypes.c_int
+    return function
+
 
 MARK = ".crowdveil-partial"
 OLD = ".old"
@@ -73,6 +107,13 @@ def new_file(target: Path, *, overwrite: bool) -> Iterator[Path]:
             temporary.replace(target)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_files(*targets: str | Path | None, overwrite: bool) -> Iterator[list[Path | None]]:
+    """Yield a temporary file for each target, as `new_file`; None for those that are None."""
+    with ExitStack() as made:
+        yield [None if t is None else made.enter_context(new_file(Path(t), overwrite=overwrite)) for t in targets]
 
 
 def check_file(target: Path, *, overwrite: bool) -> None:
@@ -208,3 +249,12 @@ def _move(temporary: Path, target: Path) -> None:
             old.rename(target)
             raise
         old.rename(temporary)  # OLD marks a folder to restore, and this one is to be removed
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the names in a folder to the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

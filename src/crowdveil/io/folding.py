@@ -9,7 +9,7 @@ import numpy as np
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.time_steps import TimeSteps, step_seconds
 from crowdveil.io.times import Clock
-from crowdveil.model.arrays import Ints, row_slices
+from crowdveil.model.arrays import Ints, group_sums, row_slices
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 from crowdveil.solve.od.weights import rounded
 
@@ -68,8 +68,7 @@ def _added_up(flows: Flows, t: Ints, step: Ints) -> Flows:
     np.add.at(volume, row, flows.volume)
     weight, person_offsets, person_ids = None, None, None
     if flows.weight is not None:
-        weight = np.zeros(len(keys), np.int64)
-        np.add.at(weight, row, flows.weight)
+        weight = group_sums(row, flows.weight, len(keys))
         volume = rounded(*np.divmod(weight, WEIGHT_UNITS), offsets)
     if flows.person_ids is not None and flows.person_offsets is not None:
         span = int(flows.person_ids.max(initial=0)) + 1

@@ -15,7 +15,7 @@ from crowdveil.io.original_rows import flow_of_rows, reader_over
 from crowdveil.io.person_ids import IdRules
 from crowdveil.io.source import Source
 from crowdveil.io.values import encode_ids
-from crowdveil.model.arrays import Ints
+from crowdveil.model.arrays import Ints, group_sums
 from crowdveil.model.flows import Flows
 
 NOT_GIVEN = ""
@@ -89,7 +89,6 @@ def read_classes(
     volume = rows["volume"].to_numpy() if reader.columns.is_flows else np.ones(len(rows), np.int64)
     inside = flow >= 0
     key, inverse = np.unique(flow[inside] * max(len(names), 1) + number[inside], return_inverse=True)
-    trips = np.zeros(len(key), np.int64)
-    np.add.at(trips, inverse, volume[inside])
+    trips = group_sums(inverse, volume[inside], len(key))
     width = max(len(names), 1)
     return TravelerClasses(names, order is not None, key // width, key % width, trips)

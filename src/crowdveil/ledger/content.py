@@ -20,7 +20,7 @@ from crowdveil.io.person_ids import IdRules
 from crowdveil.io.source import Source
 from crowdveil.io.times import Clock
 from crowdveil.io.values import encode_ids, read_floats
-from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.arrays import Floats, Ints, group_sums
 
 Hashes = npt.NDArray[np.uint64]
 COORDINATES = ("origin_lon", "origin_lat", "destination_lon", "destination_lat")
@@ -57,8 +57,7 @@ class SourceRecords(NamedTuple):
 def distinct_records(source: Hashes, person: Hashes | None, volume: Ints | None, cell: Ints) -> SourceRecords:
     """Return records sorted by their hash, equal ones added up."""
     hashes, first, number = np.unique(source, return_index=True, return_inverse=True)
-    added = np.zeros(len(hashes), np.int64)
-    np.add.at(added, number, 1 if volume is None else volume)
+    added = group_sums(number, 1 if volume is None else volume, len(hashes))
     return SourceRecords(hashes, None if person is None else person[first], added, cell[first])
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crowdveil.model.arrays import Ints, Mask, take_slices
+from crowdveil.model.arrays import Ints, Mask, group_sums, take_slices
 from crowdveil.solve.od.derivable_sets import DerivableSets, Overlaps, PairCuts
 
 MAX_CHOICES = 12
@@ -60,8 +60,7 @@ def pair_of(records: Records, new: Ints, base: Ints, needed: Ints | int) -> Pair
     (rows, first), (others, second) = (_numbered(row[covered]) for row in (new, base))
     key, overlap = np.unique((first + 1) * (len(others) + 1) + second + 1, return_inverse=True)
     pairs = Overlaps(key // (len(others) + 1) - 1, key % (len(others) + 1) - 1, (len(rows), len(others)))
-    volume = np.zeros(len(key), np.int64)
-    np.add.at(volume, overlap, records.volume[covered])
+    volume = group_sums(overlap, records.volume[covered], len(key))
     size = volume
     if records.person is not None:
         of, _ = _distinct_pairs(overlap, records.person[covered])

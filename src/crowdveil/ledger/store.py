@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from crowdveil.errors import InputError, Option, OutputError
-from crowdveil.io.atomic import write_errors
+from crowdveil.io.atomic import sync_folder, write_errors
 from crowdveil.io.written_release import file_hash
 
 MARKER, LINES, KEY, LOCK, ENTRIES = "ledger.json", "ledger.jsonl", "key", "lock", "entries"
@@ -48,7 +48,7 @@ def create_ledger(folder: Path) -> Ledger:
             _write(folder / name, b"")
         marker = {"crowdveil": "ledger", "format": FORMAT, "notice": _NOTICE}
         _write(folder / MARKER, (json.dumps(marker, indent=2) + "\n").encode())
-        _sync_folder(folder)
+        sync_folder(folder)
     return Ledger(folder)
 
 
@@ -59,14 +59,6 @@ def _write(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def line_hash(line: Mapping[str, Any]) -> str:
@@ -196,8 +188,8 @@ class Ledger:
                 if path.is_file():
                     with path.open("rb") as file:
                         os.fsync(file.fileno())
-            _sync_folder(folder)
-            _sync_folder(folder.parent)
+            sync_folder(folder)
+            sync_folder(folder.parent)
 
     def check_files(self, entry: int, stored: Mapping[str, str]) -> None:
         """Raise if a stored file of an entry is missing or was changed."""

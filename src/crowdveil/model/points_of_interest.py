@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdveil.model.arrays import Ints, frozen
+from crowdveil.model.arrays import Ints, frozen, group_sums
 
 NO_CATEGORY = -1
 
@@ -35,9 +35,7 @@ class PointsOfInterest:
 
     def per_tile(self, tiles: int) -> Ints:
         """Return the number of points of each tile."""
-        points = np.zeros(tiles, np.int64)
-        np.add.at(points, self.tile, self.count)
-        return points
+        return group_sums(self.tile, self.count, tiles)
 
     def categories_per_tile(self, tiles: int) -> tuple[Ints, Ints]:
         """Return the categories of each tile, each once: those of tile i are categories[offsets[i]:offsets[i + 1]]."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from crowdveil.attacks.od.releases import PublishedReleases
 from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories
 from crowdveil.comparison.candidates import align_columns
 from crowdveil.errors import InputError, Option, ParameterError, as_command_line, counted, render
-from crowdveil.io.tables import write_table
+from crowdveil.io.tables import write_json_or_table
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.tabular import Tabular
 from crowdveil.model.trajectories import Trajectories
@@ -117,7 +116,7 @@ class AttackResults(Tabular):
 
     def write(self, path: Path) -> None:
         """Write results in the format of the suffix: .json without individuals, .csv or .parquet with them."""
-        _write(self, path)
+        write_json_or_table(self.as_json, self.table, path)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -181,14 +180,7 @@ class ExposureResults(Tabular):
 
     def write(self, path: Path) -> None:
         """Write results in the format of the suffix: .json, .csv or .parquet."""
-        _write(self, path)
-
-
-def _write(results: AttackResults | ExposureResults, path: Path) -> None:
-    if path.suffix.lower() == ".json":
-        path.write_text(json.dumps(results.as_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    else:
-        write_table(results.table(), path)
+        write_json_or_table(self.as_json, self.table, path)
 
 
 def named_attacks(name: str, takes: type) -> list[Attack]:

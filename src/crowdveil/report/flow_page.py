@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.analysis.calendar import GAPS
 from crowdveil.errors import counted
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.report import flow_picture, layers, svg_figures
 from crowdveil.report.flow_picture import FlowPicture, TileValues
-from crowdveil.report.interval_charts import hours_shade, interval_charts, mean_hours, thinned
+from crowdveil.report.interval_charts import hours_shade, interval_charts, line_over_time, mean_hours
 from crowdveil.report.layers import Shade
 from crowdveil.report.page_model import Figure, PageModel, PrivateContext, Table
 from crowdveil.report.questions import destination_figures, smallest_group_size
@@ -122,24 +121,20 @@ def _charts(written: WrittenRelease, manifest: dict[str, Any], tz: str) -> list[
     least, counts = smallest_group_size(written, manifest), manifest["k_unit"]
     if least is not None:
         people = written.column(counts).astype(np.int64)
-        values, labels = svg_figures.spread(people, max(least, 1))
         half, most = int(np.median(people)), int(people.max())
         text = f"Half of the flows have {half:,} {counts} or more; minimum {least:,}, maximum {most:,}."
-        svg = svg_figures.bars(values, labels, "Distribution of group sizes", f"{counts} per flow", "flows")
-        made.append(Figure("Group sizes", svg, text, []))
+        axes = "Distribution of group sizes", f"{counts} per flow", "flows"
+        made.append(svg_figures.histogram("Group sizes", people, axes, text, max(least, 1)))
     sizes = written.area_sizes
     if len(written.data):
         origins, destinations = (written.area_numbers(column) for column in ("origin_area", "destination_area"))
         ends = np.bincount(origins, minlength=len(sizes)) + np.bincount(destinations, minlength=len(sizes))
-        values, labels = svg_figures.spread(sizes, times=ends.astype(np.int64))
         order = np.argsort(sizes, kind="stable")
         half = int(sizes[order][np.searchsorted(np.cumsum(ends[order]), len(written.data))])
         most = int(sizes.max())
         text = f"Half of the origins and destinations are areas of {counted(half, 'tile')} or fewer; the largest has {most:,}."
-        svg = svg_figures.bars(
-            values, labels, "Distribution of area sizes", "tiles per area", "origins and destinations"
-        )
-        made.append(Figure("Area sizes", svg, text, []))
+        axes = "Distribution of area sizes", "tiles per area", "origins and destinations"
+        made.append(svg_figures.histogram("Area sizes", sizes, axes, text, times=ends.astype(np.int64)))
     if written.has_intervals:
         return [*made, *interval_charts(written, tz)]
     published, _ = written.listed("published")
@@ -147,12 +142,9 @@ def _charts(written: WrittenRelease, manifest: dict[str, Any], tz: str) -> list[
     if 1 < len(t) <= 20_000 and t[0] > NO_TIME:
         volume = np.bincount(step, published, len(t)).astype(np.float64)
         t, by_step = _with_gaps(t, volume)
-        shown, ticks = thinned(t, by_step, tz)
-        svg = svg_figures.line(shown, ticks, "Published trips by time step", "time step", "trips")
         text = f"{len(volume):,} time steps, {int(volume.sum()):,} trips."
-        if np.isnan(shown).any():
-            text += f" Shaded: {GAPS}."
-        made.append(Figure("Published trips over time", svg, text, []))
+        titles = "Published trips over time", "Published trips by time step"
+        made.append(line_over_time(titles, t, by_step, tz, "trips", text))
     return made
 
 

@@ -43,7 +43,7 @@ def interval_charts(written: WrittenRelease, tz: str) -> list[Figure]:
         Figure(
             "Length of intervals",
             svg_figures.bars(by_length.tolist(), LENGTHS, "Trips by length of their interval", "length", "trips"),
-            text, [],
+            text,
         )
     ]  # fmt: skip
     intervals = read_intervals(written, step_of_intervals(written, tz), tz)
@@ -56,12 +56,16 @@ def interval_charts(written: WrittenRelease, tz: str) -> list[Figure]:
         ("Mean length of intervals over time", when, "hours"),
         ("Published trips over time", np.where(trips > 0, trips, np.nan), "trips"),
     ):
-        shown, ticks = thinned(intervals.start, values, tz)
-        said = "Trips of an interval are spread evenly over its time steps."
-        if np.isnan(shown).any():
-            said += f" Shaded: {GAPS}."
-        made.append(Figure(title, svg_figures.line(shown, ticks, title, "time step", unit), said, []))
+        text = "Trips of an interval are spread evenly over its time steps."
+        made.append(line_over_time((title, title), intervals.start, values, tz, unit, text))
     return made
+
+
+def line_over_time(titles: tuple[str, str], t: Ints, values: Floats, tz: str, unit: str, text: str) -> Figure:
+    """Return a figure of values by time step, with gaps where there are none; `titles` are its own and that of the drawing."""
+    shown, ticks = thinned(t, values, tz)
+    gaps = f" Shaded: {GAPS}." if np.isnan(shown).any() else ""
+    return Figure(titles[0], svg_figures.line(shown, ticks, titles[1], "time step", unit), text + gaps)
 
 
 def hours_shade(written: WrittenRelease, after: FlowPicture) -> Shade:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ from crowdveil.comparison.candidates import numbers_or_null
 from crowdveil.comparison.flows import step_times
 from crowdveil.errors import CrowdveilError, InputError, Naming, Reason, as_argument, reason_as
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.tables import write_table
+from crowdveil.io.tables import write_json_or_table
 from crowdveil.io.times import time_column
 from crowdveil.measures.base import MeasureRequest, Scores, scores, shown
 from crowdveil.measures.od.comparison import OdComparison
@@ -150,10 +149,8 @@ class Measurement(Tabular):
 
     def write(self, path: Path) -> None:
         """Write scores in the format of the suffix: .json with everything, .csv or .parquet with the table."""
-        if path.suffix.lower() == ".json":
-            path.write_text(json.dumps(self.as_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        else:
-            write_table(self.table(as_text=path.suffix.lower() == ".csv"), path)
+        as_text = path.suffix.lower() == ".csv"
+        write_json_or_table(self.as_json, lambda: self.table(as_text=as_text), path)
 
     def plot(self, file: str | Path) -> None:
         """Draw the scores as a PNG, each measure with an axis of its own. Confidential. Needs matplotlib (extra `report`)."""

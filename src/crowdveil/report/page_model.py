@@ -46,7 +46,7 @@ class Figure:
     title: str
     svg: str
     text: str
-    legend: list[tuple[str, str]]
+    legend: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)

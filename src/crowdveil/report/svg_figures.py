@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crowdveil.model.arrays import Floats, Ints
+from crowdveil.report.page_model import Figure
 from crowdveil.report.shapes import PictureFrame
 
 if TYPE_CHECKING:
@@ -106,11 +107,15 @@ def flow_classes(volume: Ints, top: float) -> Ints:
 
 def flow_legend(volume: Ints) -> list[tuple[str, str]]:
     """Return the classes of color of some flows, each with its numbers of trips."""
-    classes = flow_classes(volume, float(volume.max(initial=1)))
+    return class_legend("f", flow_classes(volume, float(volume.max(initial=1))), volume)
+
+
+def class_legend(prefix: str, classes: Ints, values: Ints) -> list[tuple[str, str]]:
+    """Return the classes of color that occur, by the name of their style, each with the range of its values."""
     listed = []
     for c in np.unique(classes).tolist():
-        least, most = int(volume[classes == c].min()), int(volume[classes == c].max())
-        listed.append((f"f{c}", f"{least:,}" if least == most else f"{least:,}–{most:,}"))
+        least, most = int(values[classes == c].min()), int(values[classes == c].max())
+        listed.append((f"{prefix}{c}", f"{least:,}" if least == most else f"{least:,}–{most:,}"))
     return listed
 
 
@@ -191,6 +196,14 @@ def _short(value: float) -> str:
         if value >= least:
             return f"{value / (1e3 if sign == ' k' else least):.3g}{sign}"
     return f"{value:,.3g}" if value < 100 else f"{value:,.0f}"
+
+
+def histogram(
+    title: str, values: Ints, axes: tuple[str, str, str], text: str, least: int = 1, times: Ints | None = None
+) -> Figure:
+    """Return a figure of bars by classes of growing width; `axes` are the title of the drawing and those of both axes."""
+    counts, labels = spread(values, least, times)
+    return Figure(title, bars(counts, labels, *axes), text)
 
 
 def spread(values: Ints, least: int = 1, times: Ints | None = None) -> tuple[list[int], list[str]]:

@@ -53,21 +53,14 @@ def _charts(equal: Any, after: trajectory_picture.TrajectoryPicture) -> list[Fig
     if not len(equal):
         return []
     lengths = np.diff(after.offsets)
-    values, labels = svg_figures.spread(equal)
     groups = np.rint(np.array([np.sum(1 / equal)])).astype(np.int64)[0]
-    title = "Distribution of equivalence class sizes"
-    first = svg_figures.bars(values, labels, title, "size of the equivalence class", "trajectories")
+    sizes = "Distribution of equivalence class sizes", "size of the equivalence class", "trajectories"
     text = f"{groups:,} distinct trajectories are published; the smallest equivalence class has {int(equal.min()):,}."
-    counts, names = svg_figures.spread(lengths)
-    second = svg_figures.bars(counts, names, "Distribution of lengths", "points per trajectory", "trajectories")
+    points = "Distribution of lengths", "points per trajectory", "trajectories"
+    half = f"Half of the trajectories have {int(np.median(lengths)):,} points or more."
     return [
-        Figure("Equivalence classes", first, text, []),
-        Figure(
-            "Points of a trajectory",
-            second,
-            f"Half of the trajectories have {int(np.median(lengths)):,} points or more.",
-            [],
-        ),
+        svg_figures.histogram("Equivalence classes", equal, sizes, text),
+        svg_figures.histogram("Points of a trajectory", lengths, points, half),
         *_walks(after),
     ]
 
@@ -78,10 +71,9 @@ def _walks(after: trajectory_picture.TrajectoryPicture) -> list[Figure]:
     made = []
     for values, title, unit in ((km, "Lengths in kilometers", "km"), (kmh, "Mean speeds", "km/h")):
         if len(values):
-            counts, names = svg_figures.spread(np.rint(values).astype(np.int64), 0)
-            svg = svg_figures.bars(counts, names, title, unit, "trajectories")
             text = f"Half of the published trajectories have {float(np.median(values)):,.3g} {unit} or more."
-            made.append(Figure(title, svg, text, []))
+            rounded = np.rint(values).astype(np.int64)
+            made.append(svg_figures.histogram(title, rounded, (title, unit, "trajectories"), text, 0))
     return made
 
 
@@ -114,11 +106,10 @@ def _quantiles(quantiles: dict[str, Any] | None) -> list[str]:
 
 
 def _displaced(meters: Floats) -> Figure:
-    values, labels = svg_figures.spread(np.rint(meters).astype(np.int64), 0)
-    svg = svg_figures.bars(values, labels, "Distribution of displaced distances", "meters", "points")
     half, far = np.quantile(meters, (0.5, 0.9))
     text = f"Half of the points are moved by {half:,.0f} m or less; one in ten by {far:,.0f} m or more."
-    return Figure("Displaced distance", svg, text, [])
+    axes = "Distribution of displaced distances", "meters", "points"
+    return svg_figures.histogram("Displaced distance", np.rint(meters).astype(np.int64), axes, text, 0)
 
 
 def _key_figures(manifest: dict[str, Any], equal: Any) -> list[tuple[str, str]]:

@@ -15,8 +15,9 @@ from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Floats, Ints, Words, sorted_distinct
 from crowdveil.model.projection import great_circle_m
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.report.number_packing import packed
+from crowdveil.report.layers import packed
 from crowdveil.report.shapes import PictureFrame
+from crowdveil.report.svg_figures import class_legend
 
 MAX_POINTS, MAX_BINS, HEAT_CELLS = 150_000, 48, 72
 CHUNK = 1 << 18
@@ -172,12 +173,7 @@ def _heat_classes(count: Ints) -> Ints:
 
 def heat_legend(found: Heat) -> list[tuple[str, str]]:
     """Return the classes of a heat map, each with its numbers of trajectories in a cell."""
-    count = found.count
-    level, listed = _heat_classes(count), []
-    for q in np.unique(level).tolist():
-        least, most = int(count[level == q].min()), int(count[level == q].max())
-        listed.append((f"q{q}", f"{least:,}" if least == most else f"{least:,}–{most:,}"))
-    return listed
+    return class_legend("q", _heat_classes(found.count), found.count)
 
 
 def heat_map(found: Heat, frame: PictureFrame, title: str) -> str:

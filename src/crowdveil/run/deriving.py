@@ -28,7 +28,7 @@ from crowdveil.io.times import Clock, iso_times
 from crowdveil.io.written_release import AREAS_FILE, MANIFEST_FILE, NO_TIME, WrittenRelease, read_release
 from crowdveil.ledger.candidates import release_name
 from crowdveil.ledger.store import Ledger
-from crowdveil.model.arrays import Ints
+from crowdveil.model.arrays import Ints, group_sums
 from crowdveil.params import Params
 from crowdveil.run import releases
 from crowdveil.run.ledgers import Recorder
@@ -209,8 +209,7 @@ def _steps_table(
         listed, number = written.listed_steps()
         if len(rows):
             at = np.searchsorted(listed, np.where(rows[:, 0] == NO_TIME, listed[0], rows[:, 0]), side="right") - 1
-            by_step = np.zeros(len(listed), np.int64)
-            np.add.at(by_step, at, volume)
+            by_step = group_sums(at, volume, len(listed))
             published = by_step[number]
         table = table.set_column(place, "published", pa.array(published))
         nothing = pa.nulls(len(table), pa.int64())
@@ -218,8 +217,7 @@ def _steps_table(
             pa.array(published > 0)
         )
     starts, index = np.unique(rows[:, 0], return_inverse=True)
-    published = np.zeros(len(starts), np.int64)
-    np.add.at(published, index.reshape(-1), volume)
+    published = group_sums(index.reshape(-1), volume, len(starts))
     return pa.table(
         {
             "t": _time_column(starts, tz, written),

@@ -101,7 +101,7 @@ class LocalBackend(Backend):
         if isinstance(self.release, TrajectoryRelease):
             return_unused()  # before what is as large as the data is made again
             self.release = numbered(self.release)
-        repair_lines = [*self._keep_unchanged(), *self._repair()]
+        repair_lines = self._settle_with_ledger()
         notes = []
         if self.finished is not None and not self.finished.used:
             notes.append(f"{method.name} does all time steps in one go, so nothing was kept to resume from.")
@@ -124,26 +124,22 @@ class LocalBackend(Backend):
         return_unused()
         return Solution(len(self.release), self.release.facts, numbers, lines, self.release, notes, distortion)
 
-    def _keep_unchanged(self) -> list[str]:
-        """Keep values of earlier releases where few people changed, if it is asked for; return how many rows."""
-        if self.recorder is None or not self.spec.options.keep_unchanged:
-            return []
-        if not isinstance(self.data, Flows) or not isinstance(self.release, FlowRelease):
-            raise RuntimeError("a ledger is of flows")
-        self.enter_context(self.recorder.ledger.locked())
-        counts = what_k_counts(self.data, self.spec.params)
-        self.release, lines = self.recorder.unchanged(self.spec, self.data, self.release, counts)
-        return lines
-
-    def _repair(self) -> list[str]:
-        """Merge rows until the audit passes, if it is asked for; return what that cost, for the person who runs it."""
-        if self.recorder is None or not self.spec.options.repair:
-            return []
-        if not isinstance(self.data, Flows) or not isinstance(self.release, FlowRelease):
-            raise RuntimeError("a ledger is of flows")
-        self.enter_context(self.recorder.ledger.locked())
-        counts = what_k_counts(self.data, self.spec.params)
-        self.release, lines = self.recorder.repaired(self.spec, self.data, self.release, counts)
+    def _settle_with_ledger(self) -> list[str]:
+        """Keep earlier values where few people changed, and merge rows until the audit passes, as far as it is asked for; return
+        how many rows, and what that cost, for the person who runs it.
+        """
+        recorder, options, lines = self.recorder, self.spec.options, list[str]()
+        if recorder is None:
+            return lines
+        for asked, change in ((options.keep_unchanged, recorder.unchanged), (options.repair, recorder.repaired)):
+            if not asked:
+                continue
+            if not isinstance(self.data, Flows) or not isinstance(self.release, FlowRelease):
+                raise RuntimeError("a ledger is of flows")
+            self.enter_context(recorder.ledger.locked())
+            counts = what_k_counts(self.data, self.spec.params)
+            self.release, more = change(self.spec, self.data, self.release, counts)
+            lines += more
         return lines
 
     @property

@@ -13,37 +13,16 @@ from starlette.routing import Match
 from crowdveil.errors import CrowdveilError, Option, ParameterError, as_json, internal_error
 from crowdveil.params import expected
 from crowdveil.server.queue.database import DatabaseUnavailableError
-from crowdveil.server.sentences import without_paths
+from crowdveil.server.texts import without_paths
 
-REFERENCE_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["kind", "name", "value"],
-    "properties": {"kind": {"enum": ["option", "name"]}, "name": {"type": "string"}, "value": {"type": "string"}},
-}
 ERROR_SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["error"],
-    "properties": {
-        "error": {
-            "type": "object",
-            "required": ["code", "subject", "message", "parts"],
-            "properties": {
-                "code": {"type": "string", "description": "The kind of error, for programs."},
-                "subject": {"anyOf": [REFERENCE_SCHEMA, {"type": "null"}], "description": "What is wrong."},
-                "message": {"type": "string", "description": "One sentence, which names fields as the API does."},
-                "parts": {
-                    "type": "array",
-                    "items": {"anyOf": [{"type": "string"}, REFERENCE_SCHEMA]},
-                    "description": "The sentence with references to parameters and files, for a form that has labels.",
-                },
-            },
-        }
-    },
+    "properties": {"error": {"$ref": "#/components/schemas/ErrorView"}},
     "example": {
         "error": as_json("bad_parameter", ParameterError(Option("k"), "wanted a number of at least 2, but got 1.").text)
     },
 }
-
 _WORDS = {
     400: ("bad_request", "the request cannot be understood."),
     404: ("not_found", "there is nothing at this address."),

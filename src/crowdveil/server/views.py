@@ -123,6 +123,44 @@ class UploadView(View):
     keep_seconds: float = Field(description="Time after its last use at which it is removed.")
 
 
+class PreviewView(View):
+    """What there is to see in a file before a job is made of it."""
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=False)
+
+    columns: list[dict[str, str]] = Field(description="Name and type of each column.")
+    rows: list[list[str | None]] = Field(description="The first rows, for their owner's eyes.")
+    looks_like: str | None = Field(description="flows or trajectories, from the names of columns.")
+    takes: str = Field(description="What it was read as.")
+    roles: dict[str, str] = Field(description="Which column each role is read from.")
+    times: list[dict[str, str | None]] = Field(
+        description="The first times as text, and as they are read; null where they cannot be."
+    )
+    near: list[str] = Field(description="Time zones near the data.")
+    counts: dict[str, int] = Field(description="How much there is.")
+    crowd_of: str = Field("", description="What k counts: people, trips or trajectories.")
+    notes: list[ErrorView] = Field(description="What was guessed.")
+    problems: list[dict[str, str | int]] = Field(description="What is wrong with rows, and how many.")
+    error: ErrorView | None = Field(description="The error that a job would end with.")
+    unfit: ErrorView | None = Field(
+        description="The error that the method would end with, as far as it is known from the data."
+    )
+    part: bool = Field(description="Whether only the beginning was looked at.")
+
+
+class FileView(View):
+    """A file of a result."""
+
+    name: str
+    bytes: int
+
+
+class FileList(View):
+    """The files of a result."""
+
+    files: list[FileView]
+
+
 class JobList(View):
     """Jobs, newest first."""
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from crowdveil.io.time_steps import TimeSteps
 from crowdveil.io.times import Clock
-from crowdveil.model.arrays import Ints
+from crowdveil.model.arrays import Ints, group_sums
 from crowdveil.model.release import NOT_GIVEN, FlowRelease
 from crowdveil.solve.od.derivable_sets import Overlaps
 
@@ -90,8 +90,7 @@ def release_overlaps(first: TimedRows, second: TimedRows) -> ReleaseOverlaps:
         totals = int(first.totals[a]), int(second.totals[b])
         for i, (side, mine) in enumerate(zip(sides, rows, strict=True)):
             held = _cells(side, mine, int(low), int(high))
-            inside = np.zeros(len(mine), np.int64)
-            np.add.at(inside, (p, q)[i] - (mine[0] if len(mine) else 0), cells)
+            inside = group_sums((p, q)[i] - (mine[0] if len(mine) else 0), cells, len(mine))
             seen[i][mine] += held
             left = mine[held > inside]
             outside = np.full(len(left), totals[1 - i])
@@ -114,8 +113,7 @@ def _merged(found: list[tuple[Ints, Ints, Ints]], rows: tuple[int, int]) -> Rele
     """Return each overlap once, with the sum of its cells."""
     p, q, cells = (np.concatenate(part).astype(np.int64) for part in zip(*found, strict=True))
     key, number = np.unique((p + 1) * (rows[1] + 1) + q + 1, return_inverse=True)
-    total = np.zeros(len(key), np.int64)
-    np.add.at(total, number, cells)
+    total = group_sums(number, cells, len(key))
     total[number[cells < 0]] = -1
     return ReleaseOverlaps(Overlaps(key // (rows[1] + 1) - 1, key % (rows[1] + 1) - 1, rows), total)
 

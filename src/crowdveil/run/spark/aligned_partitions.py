@@ -19,7 +19,7 @@ from crowdveil.errors import InputError, Option
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.model.arrays import Ints
+from crowdveil.model.arrays import Ints, group_sums
 from crowdveil.model.flows import Flows
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import FlowReading
@@ -115,8 +115,7 @@ def align_partitions(
         ours = units_of(release.units, moments)
         theirs, sizes = rows_by_time(engine, rows, release.units)
         units = np.union1d(ours, theirs)
-        size = np.zeros(len(units), np.int64)
-        np.add.at(size, np.searchsorted(units, ours), trips.sizes)
+        size = group_sums(np.searchsorted(units, ours), trips.sizes, len(units))
         size[np.searchsorted(units, theirs)] += sizes
         partitions = even_partitions(size, engine.slots)
         number = partition_numbers(partitions)

@@ -19,7 +19,7 @@ from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.manifest_reader import read_manifest
 from crowdveil.io.time_windows import TimeUnits
 from crowdveil.io.written_release import MANIFEST_FILE, file_hash, read_features, read_release
-from crowdveil.model.arrays import Ints
+from crowdveil.model.arrays import Ints, group_sums
 from crowdveil.progress import Progress, no_progress
 from crowdveil.run.manifest import folder_entry
 from crowdveil.run.merge_partitions import merge_findings, split_by_size
@@ -108,8 +108,7 @@ def rows_by_time(engine: SparkEngine, rows: Frame, units: TimeUnits) -> tuple[In
     """Return the sorted time steps, or windows, of the rows of a release, and the number of rows of each."""
     sizes = engine.gather(engine.sql("SELECT t, count(*) AS size FROM {rows} GROUP BY t", rows=rows))
     found, of_time = np.unique(units_of(units, moments_of(sizes["t"])), return_inverse=True)
-    size = np.zeros(len(found), np.int64)
-    np.add.at(size, of_time, sizes["size"].to_numpy())
+    size = group_sums(of_time, sizes["size"].to_numpy(), len(found))
     return found, size
 
 

@@ -19,6 +19,7 @@ from crowdveil.io.sorted_flows import flows_in_order
 from crowdveil.ledger.content import RowContent, SourceRecords, columns_in, distinct_records
 from crowdveil.ledger.entries import Kind
 from crowdveil.ledger.records import Inputs, input_files, people_without_ids
+from crowdveil.model.arrays import group_sums
 from crowdveil.model.flows import Flows
 from crowdveil.run.spark.sources import quoted, readable
 from crowdveil.run.spark.spark_trips import SparkTrips
@@ -98,8 +99,7 @@ def _flows_of(found: pa.Table, trips: SparkTrips) -> tuple[Flows, Any]:
     n = len(zones)
     numbers, step = np.unique(columns["step"], return_inverse=True)
     cells, cell = np.unique((step * n + columns["o"]) * n + columns["d"], return_inverse=True)
-    volume = np.zeros(len(cells), np.int64)
-    np.add.at(volume, cell, columns["volume"])
+    volume = group_sums(cell, columns["volume"], len(cells))
     ends = (cells // n % n).astype(np.int32), (cells % n).astype(np.int32)
     offsets = np.searchsorted(cells // n // n, np.arange(len(numbers) + 1))
     flows = flows_in_order(zones, trips.reader.steps, numbers, offsets, (*ends, volume, volume), "trips")

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from crowdveil.errors import OutputError
 from crowdveil.io.archive import PLAIN_NAME
+from crowdveil.io.atomic import sync_folder
 from crowdveil.server.queue.store import Store
 
 TABLES = (".csv", ".tsv", ".txt", ".parquet", ".pq")
@@ -73,7 +74,7 @@ class Files:
     def accept(self, job: str) -> None:
         """Make what was uploaded a job's; all of it or nothing."""
         (self.incoming / job).rename(self.job(job))
-        _sync(self.jobs)
+        sync_folder(self.jobs)
 
     def discard(self, job: str) -> None:
         """Remove what was uploaded and not accepted."""
@@ -166,12 +167,4 @@ def sync_file(path: Path) -> None:
     """Flush a file to the disk before it is announced."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
-    _sync(path.parent)
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    sync_folder(path.parent)

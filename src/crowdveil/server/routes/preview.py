@@ -11,16 +11,17 @@ from crowdveil.errors import Option, as_json, from_json
 from crowdveil.reading import READINGS
 from crowdveil.server import openapi
 from crowdveil.server.access import Sender
-from crowdveil.server.answers import ERROR_SCHEMA, ApiError
+from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds.base import check_word, endings_of, file_options
 from crowdveil.server.queue.files import FLOWS
 from crowdveil.server.queue.job import new_id
 from crowdveil.server.quotas import Upload
 from crowdveil.server.routes.attached import UPLOADS, attach
 from crowdveil.server.routes.uploads import Form, check_files, make_upload_folder, parsed, receive
-from crowdveil.server.sentences import without_paths
 from crowdveil.server.settings import Service
+from crowdveil.server.texts import without_paths
 from crowdveil.server.tokens import Caller
+from crowdveil.server.views import PreviewView
 from crowdveil.server.workers.subprocess_call import apart
 
 SECONDS_MOST = 300
@@ -56,67 +57,16 @@ _BODY: dict[str, Any] = {
     },
     "additionalProperties": False,
 }
-_SEEN: dict[str, Any] = {
-    "type": "object",
-    "required": [
-        "columns",
-        "rows",
-        "looks_like",
-        "takes",
-        "roles",
-        "times",
-        "near",
-        "counts",
-        "notes",
-        "problems",
-        "error",
-        "unfit",
-        "part",
-    ],
-    "properties": {
-        "columns": {"type": "array", "items": {"type": "object"}, "description": "Name and type of each column."},
-        "rows": {"type": "array", "items": {"type": "array"}, "description": "The first rows, for their owner's eyes."},
-        "looks_like": {"type": ["string", "null"], "description": "flows or trajectories, from the names of columns."},
-        "takes": {"type": "string", "description": "What it was read as."},
-        "roles": {"type": "object", "description": "Which column each role is read from."},
-        "times": {
-            "type": "array",
-            "items": {"type": "object"},
-            "description": "The first times as text, and as they are read; null where they cannot be.",
-        },
-        "near": {"type": "array", "items": {"type": "string"}, "description": "Time zones near the data."},
-        "counts": {"type": "object", "description": "How much there is."},
-        "crowd_of": {"type": "string", "description": "What k counts: people, trips or trajectories."},
-        "notes": {"type": "array", "items": ERROR_SCHEMA["properties"]["error"], "description": "What was guessed."},
-        "problems": {
-            "type": "array",
-            "items": {"type": "object"},
-            "description": "What is wrong with rows, and how many.",
-        },
-        "error": {
-            "anyOf": [ERROR_SCHEMA["properties"]["error"], {"type": "null"}],
-            "description": "The error that a job would end with.",
-        },
-        "unfit": {
-            "anyOf": [ERROR_SCHEMA["properties"]["error"], {"type": "null"}],
-            "description": "The error that the method would end with, as far as it is known from the data.",
-        },
-        "part": {"type": "boolean", "description": "Whether only the beginning was looked at."},
-    },
-}
 
 
 def add_preview(app: FastAPI) -> None:
     """The route."""
     body = {"required": True, "content": {"multipart/form-data": {"schema": _BODY}}}
-    seen: dict[int | str, dict[str, Any]] = {
-        200: {"description": "What there is to see.", "content": {"application/json": {"schema": _SEEN}}}
-    }
 
     @app.post("/preview", tags=["preview"], summary="Look at a file, and forget it", operation_id="preview",
-              openapi_extra={"requestBody": body},
-              responses=openapi.errors(400, 401, 403, 413, 415, 422, 429) | seen)  # fmt: skip
-    async def preview(request: Request, who: Sender) -> dict[str, Any]:
+              openapi_extra={"requestBody": body}, response_model=PreviewView, response_model_exclude_unset=True,
+              responses=openapi.errors(400, 401, 403, 413, 415, 422, 429))  # fmt: skip
+    async def preview(request: Request, who: Sender) -> Any:
         service: Service = request.app.state.service
         declared = request.headers.get("content-length", "")
         async with service.previews.place(who):

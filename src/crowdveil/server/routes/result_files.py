@@ -15,32 +15,20 @@ from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds.anonymize import PRIVATE
 from crowdveil.server.routes.jobs import REPORTS, JobId, as_report, result_of, sent, theirs
 from crowdveil.server.settings import Service
+from crowdveil.server.views import FileList
 
 FileName = Annotated[
     str, Path(max_length=120, description="The name of a file of the result.", examples=["manifest.json"])
 ]
-_LIST: dict[str, Any] = {
-    "type": "object",
-    "required": ["files"],
-    "properties": {
-        "files": {
-            "type": "array",
-            "items": {"type": "object", "properties": {"name": {"type": "string"}, "bytes": {"type": "integer"}}},
-        }
-    },
-}
 
 
 def add_parts(app: FastAPI) -> None:
     """The routes."""
-    listed: dict[int | str, dict[str, Any]] = {
-        200: {"description": "Names and sizes.", "content": {"application/json": {"schema": _LIST}}}
-    }
     wrong = openapi.errors(401, 403, 404, 409, 410, 422)
 
     @app.get("/jobs/{job_id}/files", tags=["jobs"], summary="The files of a result", operation_id="list_files",
-             responses=wrong | listed)  # fmt: skip
-    def files(request: Request, who: Reader, job_id: JobId) -> dict[str, Any]:
+             response_model=FileList, responses=wrong)  # fmt: skip
+    def files(request: Request, who: Reader, job_id: JobId) -> Any:
         file, about = result_of(request.app.state.service, theirs(request, who, job_id), who, review=False)
         with file:
             if about["media_type"] != "application/zip":
