@@ -30,6 +30,9 @@ settings.load_profile("ci" if os.environ.get("CI") else "here")
 # The note about compilation would be among what commands print in the first run of the tests alone.
 os.environ["CROWDVEIL_COMPILE_NOTE"] = "0"
 
+# As in commands: without it each process that imports numpy and scipy waits in a loop for work, 0.1 s of a processor.
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "16")
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background of a shell, from which commands that tests interrupt would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -105,6 +108,19 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         if report.when == "call" or not report.passed:
             item.ihook.pytest_runtest_logreport(report=report)
     return True
+
+
+@pytest.fixture(scope="session", autouse=True)
+def freed_memory_is_kept() -> Iterator[None]:
+    """Keep what was freed for the next test: to go through the heap of all modules and tests at each stage takes 1 % of the time.
+
+    Processes that tests start give it back as always.
+    """
+    from crowdveil.io import memory
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory, "_malloc_trim", lambda: None)
+        yield
 
 
 @pytest.fixture(scope="session")
