@@ -131,6 +131,14 @@ def realdata() -> Path:
     return REAL_DATA
 
 
+@pytest.fixture(scope="session")
+def commuting(realdata: Path) -> Path:
+    """The folder of flows between counties, which was added later than the others."""
+    if not (realdata / "commuting").is_dir():
+        pytest.skip(f"there are no flows between counties at {realdata}")
+    return realdata / "commuting"
+
+
 @pytest.fixture(scope="module")
 def grouped_in_place() -> Iterator[None]:
     """Let DuckDB group Parquet files of any size themselves, as it does large ones; for tests of how they are read."""
