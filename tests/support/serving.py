@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from multiprocessing.connection import Pipe
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,10 @@ import httpx
 
 from crowdveil.kernels import cached
 from crowdveil.server.workers.starter import Starter, be_starter
+
+if find_spec("sniffio") is None:
+    # httpx would look for it at each request within a process, which takes as long as half of the answer.
+    sys.modules["sniffio"] = None  # type: ignore[assignment]
 
 _CODE = "from crowdveil.cli.main import main; main()"
 _FIRST = "lat,lon,timestamp,trajectory_id,user_id\n"
