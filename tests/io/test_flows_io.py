@@ -481,9 +481,9 @@ def test_taxi_trips_on_both_paths(realdata: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.realdata
-def test_commuting_flows_between_counties(realdata: Path) -> None:
-    file = realdata / "commuting" / "NY_commuting_flows_2011.csv"
+def test_commuting_flows_between_counties(commuting: Path) -> None:
+    file = commuting / "NY_commuting_flows_2011.csv"
     with file.open() as opened:
         rows = list(csv.DictReader(opened))
-    flows = read_flows(file, zones=realdata / "commuting" / "NY_counties_2011.geojson")
+    flows = read_flows(file, zones=commuting / "NY_counties_2011.geojson")
     assert flows.total == sum(int(r["flow"]) for r in rows)

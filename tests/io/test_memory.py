@@ -28,6 +28,13 @@ def test_large_arrays_are_mapped_where_the_library_can(monkeypatch: pytest.Monke
     assert calls == [(-3, memory.LARGE_BYTES), (-1, memory.KEPT_BYTES)]
 
 
+def test_what_was_freed_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[int] = []
+    monkeypatch.setattr(memory, "_malloc_trim", lambda: kept.append)
+    memory.return_unused()
+    assert kept == [0]  # bytes that are kept
+
+
 FAULTS = """
 import resource
 import numpy as np

@@ -21,10 +21,11 @@ from crowdveil.model.areas import Areas
 from crowdveil.model.tessellation import voronoi_zones
 from crowdveil.model.zones import Zones
 
-ZONES: dict[str, Callable[[Path], Zones]] = {
-    "nyc": taxi_zones,
-    "counties": lambda realdata: read_zones(min(realdata.glob("commuting/*.geojson"))),
+ZONES: dict[str, tuple[str, Callable[[Path], Zones]]] = {
+    "nyc": ("realdata", taxi_zones),
+    "counties": ("commuting", lambda folder: read_zones(min(folder.glob("*.geojson")))),
 }
+"""The fixture of the folder with the file, and what reads it."""
 
 
 def _written(zones: Zones, parts: int, file: Path) -> tuple[Areas, np.ndarray]:
@@ -65,8 +66,9 @@ def _tiles(areas: Areas) -> list[np.ndarray]:
 @pytest.mark.realdata
 @pytest.mark.parametrize("name", list(ZONES))
 @pytest.mark.parametrize("parts", [9, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_areas_of_real_zones_are_valid(name: str, parts: int, realdata: Path, tmp_path: Path) -> None:
-    _check(ZONES[name](realdata), parts, tmp_path / "areas.geojson")
+def test_areas_of_real_zones_are_valid(name: str, parts: int, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    folder, read = ZONES[name]
+    _check(read(request.getfixturevalue(folder)), parts, tmp_path / "areas.geojson")
 
 
 @pytest.mark.realdata

@@ -11,13 +11,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from multiprocessing.connection import Pipe
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from crowdveil.kernels import cached
 from crowdveil.server.workers.starter import Starter, be_starter
+
+if find_spec("sniffio") is None:
+    # httpx would look for it at each request within a process, which takes as long as half of the answer.
+    sys.modules["sniffio"] = None  # type: ignore[assignment]
 
 _CODE = "from crowdveil.cli.main import main; main()"
 _FIRST = "lat,lon,timestamp,trajectory_id,user_id\n"
@@ -123,6 +129,7 @@ class Running:
 
 def starter_here(*, confined: bool = True) -> Starter:
     """A starter whose children are forks of this process, so that they do what a test says."""
+    cached.folders()  # found once, and not by each starter, for which it takes 0.3 s
     ours, theirs = Pipe()
     me = os.getpid()
     if os.fork() == 0:
@@ -203,7 +210,7 @@ def ended(client: httpx.Client, job: str, within_s: float = 120.0) -> dict[str, 
         if seen.json()["state"] not in ("queued", "running"):
             found: dict[str, Any] = seen.json()
             return found
-        time.sleep(0.05)
+        time.sleep(0.1)  # to ask and to answer takes 6 ms of a processor
     raise AssertionError(f"the job did not end: {seen.text}")
 
 

@@ -108,6 +108,7 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)  # a worker that stops ends its child itself
     preload()
     installed()  # found once, and not by each child
+    cached.folders()  # nor by each starter
     orders.send_bytes(b"ready")
     me = os.getpid()
     while True:
