@@ -199,14 +199,15 @@ def complete_partitions(
     box is looked at once, with a mask of the partitions that have it.
     """
     count, n = choices.shape
-    masks, reached = np.zeros(n, np.int64), np.zeros((n >> 6) + 1, np.int64)
+    every, several = (1 << count) - 1, count > 1
+    masks, reached = np.zeros(n if several else 1, np.int64), np.zeros((n >> 6) + 1, np.int64)
     published, first = np.empty((count, n), np.int64), np.full(count, n, np.int64)
-    masks[n - 1], reached[0] = (1 << count) - 1, 1
+    masks[-1], reached[0] = every, 1
     for word in range(len(reached)):
         while reached[word] != 0:
             i = n - 1 - 64 * word - lowest_bit(reached[word])
             reached[word] &= reached[word] - 1
-            mask = masks[np.uintp(i)]
+            mask = masks[np.uintp(i)] if several else every
             _add_settled_choices(i, mask, splits, keys, tried, bits, is_open, choices)
             while mask != 0:
                 how, rest, alike = choices[np.uintp(lowest_bit(mask)), np.uintp(i)], mask, 0
@@ -221,8 +222,9 @@ def complete_partitions(
                 mask ^= alike
                 if how != PUBLISH:
                     for e in range(splits.link_offsets[np.uintp(how)], splits.link_offsets[np.uintp(how + 1)]):
-                        masks[np.uintp(splits.link[np.uintp(e)])] |= alike
                         _reach(reached, n - 1, splits.link[np.uintp(e)])
+                        if several:
+                            masks[np.uintp(splits.link[np.uintp(e)])] |= alike
     return published, first
 
 
