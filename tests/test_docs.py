@@ -12,7 +12,7 @@ import links
 import readability
 from crowdveil import docs, reference
 from crowdveil.cli.main import COMMANDS
-from crowdveil.runfiles.common import request_of
+from crowdveil.runfiles.ours import request_of
 
 ROOT = Path(__file__).parents[1]
 

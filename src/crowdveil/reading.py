@@ -13,7 +13,7 @@ from crowdveil.io.folding import fold_steps
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.partition import read_earlier_rows, read_partition
 from crowdveil.io.points_of_interest import read_points_of_interest
-from crowdveil.io.time_windows import read_time_levels
+from crowdveil.io.time_levels import read_time_levels
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.io.trajectory_trips import RULE, read_as_trips, without_inner
 from crowdveil.model.canonical import canonical

@@ -14,7 +14,8 @@ from scipy.optimize import linprog
 import crowdveil
 from crowdveil.cli.main import cli
 from crowdveil.errors import CrowdveilError
-from crowdveil.measures.od.closeness import class_distances, closeness, mean_variation, tree_distances
+from crowdveil.measures.od.class_closeness import class_distances
+from crowdveil.measures.od.closeness import closeness, mean_variation, tree_distances
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Ints

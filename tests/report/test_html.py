@@ -25,7 +25,7 @@ from crowdveil.errors import GuaranteeViolatedError, InputError, OutputError, Pa
 from crowdveil.io.times import Clock
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.report import flow_picture, html, questions, trajectory_picture
-from crowdveil.report.layers import packed
+from crowdveil.report.number_packing import packed
 from crowdveil.report.shapes import PictureFrame, Rings
 from crowdveil.run import pipeline
 from crowdveil.run.releases import open_release

@@ -19,8 +19,8 @@ from crowdveil.server.kinds.base import JobRequest, Task
 from crowdveil.server.queue.job import NewJob, new_id
 from crowdveil.server.queue.schema import jobs
 from crowdveil.server.queue.store import Store
+from crowdveil.server.sentences import without_paths
 from crowdveil.server.settings import Settings
-from crowdveil.server.texts import without_paths
 from crowdveil.server.workers.child import _outcome
 from crowdveil.server.workers.worker import ChildMessages, Worker, _order
 

@@ -32,7 +32,8 @@ from crowdveil.server.app import make_app
 from crowdveil.server.kinds.anonymize import JobOptions
 from crowdveil.server.routes import preview
 from crowdveil.server.settings import Settings
-from crowdveil.server.workers.inspect_upload import ROLES, TRACK_ROLES, cut_last_line, look, near_time_zones
+from crowdveil.server.workers.inspect_upload import ROLES, TRACK_ROLES, cut_last_line, look
+from crowdveil.server.workers.preview_times import near_time_zones
 from crowdveil.server.workers.subprocess_call import run_apart
 
 TRIPS = "who,when,from_zone,to_zone\n" + "".join(

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from serving import ERROR_KEYS, until
 
-from crowdveil.server.settings import ClientLimits, Settings
+from crowdveil.server.limits import ClientLimits
+from crowdveil.server.settings import Settings
 
 SHORT = ClientLimits(
     header_seconds=0.4, upload_seconds=2.0, min_upload_rate=1000, stall_seconds=0.4, max_connections=12,

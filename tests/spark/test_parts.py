@@ -58,7 +58,7 @@ from crowdveil.registry import METHODS, find_method
 from crowdveil.run.flow_partitions import PartitionSolver
 from crowdveil.run.merge_partitions import FlowTotals, merge_findings, split_by_size
 from crowdveil.run.spark.backend import check_supported_on_spark
-from crowdveil.run.spark.flow_backend import FlowPartition
+from crowdveil.run.spark.flow_partitions import FlowPartition
 from crowdveil.run.spark.trip_rows import PACKED_TRIPS, FlowPartitionReader, TripReader
 from crowdveil.run.verification import structural_guarantees
 from test_every_method import _on_grid

@@ -21,8 +21,9 @@ from crowdveil.guarantees import SuppressionBudget, WellFormedFlows
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import find_od_columns
 from crowdveil.io.source import open_source
+from crowdveil.io.step_classes import step_classes
 from crowdveil.io.time_forms import TimeForm
-from crowdveil.io.time_steps import TimeSteps, step_classes
+from crowdveil.io.time_steps import TimeSteps
 from crowdveil.io.time_windows import TimeUnits
 from crowdveil.io.zones import read_zones
 from crowdveil.model.flows import Flows
@@ -30,7 +31,7 @@ from crowdveil.registry import find_method
 from crowdveil.run.flow_partitions import PartitionSolver
 from crowdveil.run.merge_partitions import FlowTotals, merge_findings, summarize_facts
 from crowdveil.run.release_partitions import ReleasePartition, overlapping_windows
-from crowdveil.run.spark.flow_backend import FlowPartition
+from crowdveil.run.spark.flow_partitions import FlowPartition
 from crowdveil.run.spark.shared_partition import (
     Candidates,
     CandidateSums,

@@ -47,7 +47,7 @@ from crowdveil.analysis.reconstruction import align_rows
 from crowdveil.analysis.reference_map import ReferenceMap
 from crowdveil.analysis.study import Study, StudySide
 from crowdveil.errors import InputError, Option, counted, import_extra
-from crowdveil.io.tables import open_table_writer
+from crowdveil.io.table_writer import open_table_writer
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.tabular import Tabular
 from crowdveil.model.zones import Zones

@@ -45,7 +45,7 @@ from crowdveil.analysis.calendar import Slots
 from crowdveil.analysis.estimates import ANYWHERE, Estimates, Groups, estimate_chunks
 from crowdveil.analysis.study import Study
 from crowdveil.errors import counted
-from crowdveil.io.tables import open_table_writer
+from crowdveil.io.table_writer import open_table_writer
 from crowdveil.io.times import time_column
 from crowdveil.model.arrays import Mask
 from crowdveil.model.tabular import Tabular

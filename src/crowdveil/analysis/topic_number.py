@@ -37,7 +37,7 @@ from crowdveil.analysis.reconstruction import align_rows
 from crowdveil.analysis.study import Study
 from crowdveil.analysis.topic_words import TopicParams, count_words, fit_topics, shares_of_words
 from crowdveil.errors import InputError
-from crowdveil.io.tables import open_table_writer
+from crowdveil.io.table_writer import open_table_writer
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.tabular import Tabular
 from crowdveil.params import Params

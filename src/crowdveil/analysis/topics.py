@@ -43,7 +43,7 @@ from crowdveil.analysis.reconstruction import align_rows
 from crowdveil.analysis.study import Study
 from crowdveil.analysis.topic_words import TopicParams, count_words, filled_counts, fit_topics, shares_of_words
 from crowdveil.errors import Option, as_command_line, counted, render
-from crowdveil.io.tables import open_table_writer
+from crowdveil.io.table_writer import open_table_writer
 from crowdveil.io.times import time_column
 from crowdveil.model.arrays import Floats, Ints, Labels
 from crowdveil.model.tabular import Tabular

@@ -14,6 +14,7 @@ from crowdveil.api.analyze import (
 )
 from crowdveil.api.attack import attack
 from crowdveil.api.compare import compare, compare_inputs, sweep, sweep_trajectories
+from crowdveil.api.derive import derive
 from crowdveil.api.describe import describe
 from crowdveil.api.ledger import (
     ledger_add,
@@ -25,7 +26,7 @@ from crowdveil.api.ledger import (
     ledger_verify,
 )
 from crowdveil.api.measure import measure
-from crowdveil.api.release import anonymize, derive, methods, verify
+from crowdveil.api.release import anonymize, methods, verify
 from crowdveil.api.show import plot, write_report
 
 __all__ = [

@@ -24,8 +24,9 @@ from crowdveil.comparison.flows import (
     sample_matrices,
 )
 from crowdveil.comparison.requested_measures import flow_columns
+from crowdveil.comparison.several_inputs import InputComparisons
 from crowdveil.comparison.sweep import K, Sweep, run_sweep, sweep_candidates
-from crowdveil.comparison.tables import SUMMARY_FILE, SWEEP_FILE, InputComparisons, check_folder, write_comparison
+from crowdveil.comparison.tables import SUMMARY_FILE, SWEEP_FILE, check_folder, write_comparison
 from crowdveil.comparison.trajectories import K as K_OF_TRAJECTORIES
 from crowdveil.comparison.trajectories import (
     TrajectoryComparisonParams,

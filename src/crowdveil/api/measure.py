@@ -101,7 +101,7 @@ def _class_request(
 ) -> MeasureRequest:
     """Return the request for the t-closeness of the classes of travelers in a column."""
     from crowdveil.io.traveler_classes import read_classes
-    from crowdveil.measures.od.closeness import request_for
+    from crowdveil.measures.od.class_closeness import request_for
 
     if not isinstance(data, Flows):
         raise ParameterError(

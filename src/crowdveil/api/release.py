@@ -12,14 +12,13 @@ import pyarrow as pa
 from crowdveil.api.opened import folder_of, split_options, warn
 from crowdveil.errors import Option, ParameterError
 from crowdveil.guarantees import Finding, Guarantee
-from crowdveil.ledger.store import open_ledger
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.tabular import Table
 from crowdveil.progress import Progress, Stage, progress_bar
 from crowdveil.reading import READINGS
 from crowdveil.registry import METHODS, all_methods, find_method
-from crowdveil.run import deriving, pipeline, releases
+from crowdveil.run import pipeline, releases
 from crowdveil.run.options import RunOptions
 from crowdveil.run.result import Result
 
@@ -109,25 +108,3 @@ def verify(
         if spark is None:
             return releases.verify(Path(opened), original, options)
         return releases.verify_on_spark(str(opened), original, options, spark=spark)[0]
-
-
-def derive(
-    release: Any,
-    output: str | Path,
-    *,
-    overwrite: bool = False,
-    report: bool = True,
-    ledger: str | Path | None = None,
-    **options: Any,
-) -> Result:
-    """Derive a coarser release from a published one by adding up its rows, and write it to the folder `output`.
-
-    `options` are `step` ("1d", or "all"), `to_zones` (a table with the columns zone and group, or polygons, with `zone_id`) and
-    `min_volume`. Nothing can be learned from it that is not in the published release; a `ledger` that has that accepts it.
-
-    >>> crowdveil.derive("hours", "days", step="1d")  # doctest: +SKIP
-    """
-    with folder_of(release) as folder:
-        checked = deriving.DeriveOptions.checked(options)
-        opened = None if ledger is None else open_ledger(ledger)
-        return deriving.derive(Path(folder), Path(output), checked, overwrite=overwrite, report=report, ledger=opened)

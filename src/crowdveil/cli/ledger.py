@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from crowdveil.cli.options import given, options_of
-from crowdveil.ledger.listing import entry_lines, entry_rows, explain
+from crowdveil.ledger.explaining import explain
+from crowdveil.ledger.listing import entry_lines, entry_rows
 from crowdveil.ledger.recording import retire, verify_ledger
 from crowdveil.ledger.store import Ledger, create_ledger
 from crowdveil.reading import EitherReading

@@ -11,7 +11,8 @@ import click
 
 from crowdveil.cli.options import given, options_of
 from crowdveil.errors import Option, ParameterError
-from crowdveil.server.settings import ClientLimits, Settings, default_folder
+from crowdveil.server.limits import ClientLimits
+from crowdveil.server.settings import Settings, default_folder
 from crowdveil.server.tokens import Limits
 from crowdveil.threads import processors
 

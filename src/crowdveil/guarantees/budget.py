@@ -23,7 +23,7 @@ from crowdveil.guarantees.intervals import (
 from crowdveil.guarantees.original import step_volumes, volumes_by_step, volumes_in_rows, volumes_of_rows
 from crowdveil.guarantees.runs import distinct
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
-from crowdveil.model.arrays import Ints, Mask, group_sums
+from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.flows import Flows
 
 BudgetPeriod = Literal["step", "all", "hour-of-day", "hour-of-week", "day-type", "window"]
@@ -225,19 +225,22 @@ class SuppressionBudget(Guarantee):
         window, counts = budget_windows(original, self.tz, self.window or "all", self.interval_s, self.k)
         original = rounded_over_windows(original, window)
         groups, number = np.unique(window[counts], return_inverse=True)
-        volume = group_sums(number, step_volumes(original)[counts], len(groups) + 1)
+        volume = np.zeros(len(groups) + 1, np.int64)
+        np.add.at(volume, number, step_volumes(original)[counts])
         # Rows by the window of the first time step of the original that they span; the last place is for all others.
         of_step = np.full(original.steps + 1, len(groups))
         of_step[:-1][counts] = number
         start = written.row_intervals()[0] if written.has_intervals else written.column("t")
         of_row = of_step[np.searchsorted(original.t, start)]
-        published = group_sums(of_row, written.column("volume"), len(groups) + 1)
+        published = np.zeros(len(groups) + 1, np.int64)
+        np.add.at(published, of_row, written.column("volume"))
         strange, open_ = int((of_row == len(groups)).sum()), 0
         if self.weighted:
             sums = volumes_of_rows(written, original)
             open_ = len(groups) if sums is None else 0
             if sums is not None:
-                in_rows = group_sums(of_row, sums, len(groups) + 1)
+                in_rows = np.zeros(len(groups) + 1, np.int64)
+                np.add.at(in_rows, of_row, sums)
                 published = np.maximum(published, in_rows)
         over = 0 if open_ else int((~self._within(volume - published, volume))[:-1].sum())
         counted_ = {"steps": original.steps, "over": over, "strange": strange, "open": open_}
@@ -270,11 +273,13 @@ class SuppressionBudget(Guarantee):
     def _sum_rows(written: WrittenRelease, values: Ints) -> Ints:
         """Return the sum of the rows' values for each listed time step: the listed total itself proves nothing."""
         if written.has_intervals:
-            sums = group_sums(written.row_windows(), values, len(written.steps) + 1)
+            sums = np.zeros(len(written.steps) + 1, np.int64)
+            np.add.at(sums, written.row_windows(), values)  # rows of no window are added behind the last
             return sums[:-1]
         times, number = written.row_steps()
         listed, step = written.listed_steps()
-        sums = group_sums(number, values, len(times) + 1)
+        sums = np.zeros(len(times) + 1, np.int64)
+        np.add.at(sums, number, values)
         at = np.searchsorted(times, listed)
         at[~np.isin(listed, times)] = len(times)
         total: Ints = sums[at][step]

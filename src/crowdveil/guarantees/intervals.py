@@ -11,7 +11,7 @@ import numpy as np
 
 from crowdveil.guarantees.runs import distinct
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
-from crowdveil.model.arrays import Ints, Mask, group_sums
+from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 
 WindowLength = Literal["1d", "7d", "all"]
@@ -160,6 +160,7 @@ def people_in(original: Flows, steps: Mask) -> int:
         return int(original.people[rows].sum())
     if original.person_ids is None or original.person_offsets is None:
         return int(original.people[rows].max(initial=0))
-    held = group_sums(original.person_offsets[rows], 1, len(original.person_ids) + 1)
+    held = np.zeros(len(original.person_ids) + 1, np.int64)
+    np.add.at(held, original.person_offsets[rows], 1)
     np.add.at(held, original.person_offsets[rows + 1], -1)
     return len(distinct(original.person_ids[np.cumsum(held)[:-1] > 0]))

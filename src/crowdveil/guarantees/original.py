@@ -17,7 +17,7 @@ from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, faults_in
 from crowdveil.guarantees.original_rows import LocatedRows, _Sums, located_sums, original_steps
 from crowdveil.guarantees.runs import distinct
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.model.arrays import Ints, Mask, group_sums, take_slices
+from crowdveil.model.arrays import Ints, Mask, take_slices
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 
 NEEDS_ORIGINAL = "the files alone do not show"
@@ -43,8 +43,8 @@ def volumes_by_step(written: WrittenRelease, original: Flows) -> tuple[Ints, int
     """Return the volume that rows publish of each time step of the original; and how many steps of rows it lacks."""
     times, number = written.row_steps()
     step = original_steps(times, original)
-    # The last is for those that it lacks.
-    published = group_sums(step[number], written.column("volume"), original.steps + 1)
+    published = np.zeros(original.steps + 1, np.int64)  # the last is for those that it lacks
+    np.add.at(published, step[number], written.column("volume"))
     return published[:-1], int((step < 0).sum())
 
 
@@ -54,7 +54,9 @@ def volumes_in_rows(written: WrittenRelease, original: Flows) -> Ints | None:
     sums = None if rows.faults else _Sums(written, original, rows)
     if sums is None or sums.crossed:
         return None
-    return group_sums(rows.step, sums.volume, original.steps)
+    volumes = np.zeros(original.steps, np.int64)
+    np.add.at(volumes, rows.step, sums.volume)
+    return volumes
 
 
 def volumes_of_rows(written: WrittenRelease, original: Flows) -> Ints | None:
@@ -227,8 +229,10 @@ def _count_wrong_totals(
     `own` are the volumes in the original, where rows repeat those of an earlier release.
     """
     volumes = _window_volumes(written, original) if written.has_intervals else step_volumes(original)
-    published = group_sums(rows.step, volume, len(volumes))
-    held = group_sums(rows.step, volume if own is None else own, len(volumes))
+    published = np.zeros(len(volumes), np.int64)
+    np.add.at(published, rows.step, volume)
+    held = np.zeros(len(volumes), np.int64)
+    np.add.at(held, rows.step, volume if own is None else own)
     listed = written.listed("published"), written.listed("suppressed")
     wrong: Mask = (held > volumes)[rows.listed]
     for (values, given), true in zip(listed, (published, volumes - held), strict=True):

@@ -12,7 +12,7 @@ from crowdveil.guarantees.painting import Block, CrossedSteps, blocks, by_step
 from crowdveil.guarantees.runs import Runs, distinct
 from crowdveil.io.parallel import run_ordered
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
-from crowdveil.model.arrays import Ints, Mask, group_sums, row_slices, take_slices
+from crowdveil.model.arrays import Ints, Mask, row_slices, take_slices
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 
 
@@ -131,7 +131,8 @@ class _IntervalSums:
 
 def _added(of_flow: Ints, values: Ints, rows: int) -> Ints:
     """Return the sum of the values of the flows in each row."""
-    sums = group_sums(of_flow, values, rows + 1)
+    sums = np.zeros(rows + 1, np.int64)
+    np.add.at(sums, of_flow, values)
     return sums[:-1]
 
 
@@ -185,17 +186,20 @@ class _Sums:
         row = painted.row_at(number, origin, destination)
         volume, people = data.volume[flows], data.people[flows]
         # Flows in no row have the number -1, and are added behind the last row.
-        sums = group_sums(row, volume, block.rows.stop - block.rows.start + 1)
+        sums = np.zeros(block.rows.stop - block.rows.start + 1, np.int64)
+        np.add.at(sums, row, volume)
         group = sums
         if not np.array_equal(volume, people):
-            group = group_sums(row, people, len(sums))
+            group = np.zeros(len(sums), np.int64)
+            np.add.at(group, row, people)
         if data.k_unit == "people" and data.person_ids is not None and data.person_offsets is not None:
             group = group.copy()  # it may be the volumes themselves, where each person made one trip
             self._count_people(data.person_offsets, data.person_ids, flows, row, group)
         self.volume[block.rows], self.people[block.rows] = sums[:-1], group[:-1]
         if data.weight is not None:
             for added, amount in zip(self._weight, np.divmod(data.weight[flows], WEIGHT_UNITS), strict=True):
-                sums = group_sums(row, amount, len(group))
+                sums = np.zeros(len(group), np.int64)
+                np.add.at(sums, row, amount)
                 added[block.rows] = sums[:-1]
         return 0
 

@@ -12,7 +12,8 @@ from crowdveil.errors import InputError, Option, ParameterError, counted
 from crowdveil.io.manifest_reader import read_manifest
 from crowdveil.io.release_reader import load_flow_release_alone
 from crowdveil.io.source import open_source
-from crowdveil.io.time_steps import DEFAULT_STEP, ends_of_steps, step_classes, step_seconds
+from crowdveil.io.step_classes import step_classes
+from crowdveil.io.time_steps import DEFAULT_STEP, ends_of_steps, step_seconds
 from crowdveil.io.times import Clock, read_seconds
 from crowdveil.io.values import encode_ids
 from crowdveil.io.written_release import MANIFEST_FILE, NO_TIME, WrittenRelease, read_release

@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-import numpy as np
-
 from crowdveil.errors import Option, ParameterError
 from crowdveil.io.times import Clock
 from crowdveil.model.arrays import Ints
-from crowdveil.model.partition import StepClass
 
 _UNITS = {"s": 1, "sec": 1, "min": 60, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _YEAR_1 = -62_135_596_800
@@ -93,19 +90,3 @@ def _choose(value: str, bounds: list[int], results: list[int]) -> str:
     left = _choose(value, bounds[:middle], results[: middle + 1])
     right = _choose(value, bounds[middle + 1 :], results[middle + 1 :])
     return f"CASE WHEN ({value}) < {bounds[middle]} THEN {left} ELSE {right} END"
-
-
-_DAY, _HOUR = 86_400, 3_600
-_DAY_TYPES = np.array([0, 0, 0, 0, 0, 1, 2])
-"""Working days, Saturday, Sunday; a week begins on Monday."""
-
-
-def step_classes(t: Ints, tz: str, by: StepClass) -> Ints:
-    """Return the class of each time step, by the local time of its start."""
-    if by == "all":
-        return np.zeros(len(t), np.int64)
-    local = Clock(tz).to_wall(t)
-    weekday = (local // _DAY + 3) % 7  # 1970-01-01 was a Thursday
-    hour = local % _DAY // _HOUR
-    found: Ints = {"hour-of-day": hour, "hour-of-week": 24 * weekday + hour, "day-type": _DAY_TYPES[weekday]}[by]
-    return found.astype(np.int64)

@@ -17,9 +17,9 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from crowdveil.errors import InputError
+from crowdveil.io.formulas import unescape_formulas
 from crowdveil.io.memory import return_unused
 from crowdveil.io.point_numbers import number_points
-from crowdveil.io.tables import unescape_formulas
 from crowdveil.io.times import read_seconds, run_lengths
 from crowdveil.io.values import encode_ids, one_array
 from crowdveil.model.arrays import Indices, Ints, Mask

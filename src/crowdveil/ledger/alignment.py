@@ -1,4 +1,4 @@
-"""Read the records of releases that a ledger keeps, and align them: each once, with the row of every release that has it."""
+"""Align the records of several releases: each record once, with the row of every release that contains it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow.parquet as pq
 
-from crowdveil.io.written_release import WrittenRelease, read_release
 from crowdveil.ledger.audit import Published, Records
 from crowdveil.ledger.content import Hashes
-from crowdveil.ledger.entries import Entry, entry_label
-from crowdveil.ledger.store import Ledger
 from crowdveil.model.arrays import Ints, Mask
 
 
@@ -81,21 +77,3 @@ def _shared_volumes(rows: Ints, volumes: Ints) -> tuple[Ints, Ints, Ints]:
         np.concatenate([part[1] for part in parts]),
         np.concatenate([part[2] for part in parts]),
     )
-
-
-RECORDS = "records.parquet"
-
-
-def read_covered(ledger: Ledger, entry: Entry) -> Covered:
-    """Read the records of an entry; raise if the file was changed."""
-    ledger.check_files(entry.entry, {RECORDS: entry.stored[RECORDS]})
-    table = pq.read_table(ledger.entry_folder(entry.entry) / RECORDS)
-    columns = {name: table[name].to_numpy() for name in table.column_names}
-    return Covered(
-        entry_label(entry), columns["source"], columns.get("person"), columns["volume"], columns["row"], entry.k
-    )
-
-
-def stored_release(ledger: Ledger, entry: Entry) -> WrittenRelease | None:
-    """Return the copy of a release of flows that the ledger keeps; None for a heat map."""
-    return read_release(ledger.entry_folder(entry.entry), entry.roles) if "steps" in entry.roles else None

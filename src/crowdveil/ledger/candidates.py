@@ -15,11 +15,12 @@ from crowdveil.guarantees.sectors import sector_of
 from crowdveil.io.release_reader import load_flow_release, places_in_table
 from crowdveil.io.sectors import WrittenSectors
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.ledger.alignment import Covered, read_covered, stored_release
+from crowdveil.ledger.alignment import Covered
 from crowdveil.ledger.content import SourceRecords
 from crowdveil.ledger.entries import Kind, active_entries
 from crowdveil.ledger.records import Inputs, location_records, read_records
 from crowdveil.ledger.store import Ledger
+from crowdveil.ledger.stored import read_covered, stored_release
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, FlowRelease

@@ -10,12 +10,13 @@ import numpy as np
 
 from crowdveil.errors import GuaranteeViolatedError, Option, counted
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.ledger.alignment import align, read_covered, stored_release
+from crowdveil.ledger.alignment import align
 from crowdveil.ledger.audit import Audit, Derivation, Published, Records, audit
 from crowdveil.ledger.candidates import Candidate
 from crowdveil.ledger.entries import Entry, entries, entry_label, find_entry
 from crowdveil.ledger.reissues import Change, boxes_of_table, differing, small_changes
 from crowdveil.ledger.store import Ledger
+from crowdveil.ledger.stored import read_covered, stored_release
 from crowdveil.model.arrays import Ints
 
 MOST_LEAKS, MOST_ROWS = 100, 12

@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 
 from crowdveil.errors import InputError, Option, counted
 from crowdveil.io.written_release import file_hash
-from crowdveil.ledger.alignment import RECORDS
 from crowdveil.ledger.candidates import Candidate
 from crowdveil.ledger.entries import Entry, find_entry
 from crowdveil.ledger.examination import Examination
 from crowdveil.ledger.store import Ledger
+from crowdveil.ledger.stored import RECORDS
 
 COPIED = ("data", "steps", "areas")
 """Files of a release that the ledger keeps, by role."""

@@ -16,12 +16,12 @@ import numpy as np
 from crowdveil.errors import counted
 from crowdveil.io.time_steps import DEFAULT_STEP, step_seconds
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
-from crowdveil.ledger.alignment import read_covered, stored_release
 from crowdveil.ledger.audit import Published, Records
 from crowdveil.ledger.candidates import Candidate
 from crowdveil.ledger.content import SourceRecords
 from crowdveil.ledger.entries import Entry
 from crowdveil.ledger.store import Ledger
+from crowdveil.ledger.stored import read_covered, stored_release
 from crowdveil.model.arrays import Ints
 from crowdveil.model.release import NOT_GIVEN, FlowRelease
 

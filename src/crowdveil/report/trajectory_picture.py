@@ -15,7 +15,7 @@ from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Floats, Ints, Words, sorted_distinct
 from crowdveil.model.projection import great_circle_m
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.report.layers import packed
+from crowdveil.report.number_packing import packed
 from crowdveil.report.shapes import PictureFrame
 from crowdveil.report.svg_figures import class_legend
 

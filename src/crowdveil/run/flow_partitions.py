@@ -16,7 +16,7 @@ from crowdveil.entropy import derive_seed
 from crowdveil.errors import TimeStepError
 from crowdveil.guarantees import Guarantee
 from crowdveil.io.release_writer import area_properties, drawn_areas, flow_table, step_table
-from crowdveil.io.time_steps import step_classes
+from crowdveil.io.step_classes import step_classes
 from crowdveil.io.values import one_array
 from crowdveil.io.written_release import BOUND_COLUMNS, WrittenRelease
 from crowdveil.model.arrays import Ints

@@ -1,4 +1,4 @@
-"""Read run files of Crowdveil: what to run, on what, with which parameters."""
+"""Files of names and values, TOML or JSON: read them, and check what all kinds of them have in common."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdveil.errors import ParameterError
-from crowdveil.registry import find_analysis
 from crowdveil.run.options import RunOptions
-from crowdveil.run.pipeline import Request
 
 
 @dataclass(frozen=True)
@@ -76,28 +74,3 @@ def need(path: Path, content: dict[str, Any], key: str, kind: type = str) -> Any
             path, f"wanted {key} ({'text' if kind is str else kind.__name__}); add it to the run file."
         )
     return value
-
-
-KEYS = ("method", "input", "output", "parameters", "reading", *RunOptions.model_fields)
-ANALYSIS_KEYS = ("method", "input", "output", "parameters", "reading", "overwrite", "ledger")
-
-
-def analysis_of(path: Path, content: dict[str, Any], *, overwrite: bool = False) -> AnalysisRequest:
-    """Return the analysis in the content of a run file; messages call the file `path`."""
-    known_only(path, content, ANALYSIS_KEYS)
-    analysis = find_analysis(need(path, content, "method"))
-    options = tables(path, content, "parameters", "reading")
-    named = {name: content[name] for name in content if name in ("overwrite", "ledger")}
-    checked = checked_options(path, named, overwrite=overwrite)
-    replace = checked.pop("overwrite", False)
-    output = need(path, content, "output") if "output" in content else None
-    return AnalysisRequest(analysis.name, need(path, content, "input"), output, options | checked, replace)
-
-
-def request_of(path: Path, content: dict[str, Any], *, overwrite: bool = False) -> Request:
-    """Return the run in the content of a run file; messages call the file `path`."""
-    known_only(path, content, KEYS)
-    options = {name: content[name] for name in RunOptions.model_fields if name in content}
-    method, source, output = (need(path, content, key) for key in ("method", "input", "output"))
-    parameters, reading = tables(path, content, "parameters"), tables(path, content, "reading")
-    return Request(method, source, output, parameters, reading, checked_options(path, options, overwrite=overwrite))

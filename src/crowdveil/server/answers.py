@@ -13,7 +13,7 @@ from starlette.routing import Match
 from crowdveil.errors import CrowdveilError, Option, ParameterError, as_json, internal_error
 from crowdveil.params import expected
 from crowdveil.server.queue.database import DatabaseUnavailableError
-from crowdveil.server.texts import without_paths
+from crowdveil.server.sentences import without_paths
 
 ERROR_SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -19,7 +19,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from crowdveil.errors import as_json
-from crowdveil.server.settings import ClientLimits
+from crowdveil.server.limits import ClientLimits
 
 RATE_WINDOW_S = 15.0
 """Time over which the rate of an upload is taken."""

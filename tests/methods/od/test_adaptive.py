@@ -19,7 +19,8 @@ from release_rows import sorted_rows
 from crowdveil import testing
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.flows import trips_to_flows
-from crowdveil.io.time_windows import WindowOptions, read_time_levels, time_windows
+from crowdveil.io.time_levels import read_time_levels
+from crowdveil.io.time_windows import WindowOptions, time_windows
 from crowdveil.methods.od.joint import METHOD, JointParams, run
 from crowdveil.model.flows import Flows
 from crowdveil.model.intervals import TimeLevels

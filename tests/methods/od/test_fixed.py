@@ -17,7 +17,7 @@ import crowdveil
 from crowdveil import testing
 from crowdveil.errors import CrowdveilError, InputError, ParameterError
 from crowdveil.io.partition import read_partition
-from crowdveil.io.time_steps import step_classes
+from crowdveil.io.step_classes import step_classes
 from crowdveil.methods.od.fixed import FixedParams, run
 from crowdveil.model.flows import Flows
 from crowdveil.model.partition import BoxPartition

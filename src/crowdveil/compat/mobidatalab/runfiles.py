@@ -19,7 +19,7 @@ from crowdveil.reading import READINGS
 from crowdveil.registry import find_aggregation, find_analysis, find_distance, find_measures, find_method
 from crowdveil.run.options import RunOptions
 from crowdveil.run.pipeline import Request
-from crowdveil.runfiles import common
+from crowdveil.runfiles import ours
 from crowdveil.runfiles.common import AnalysisRequest, checked_options, known_only, load, need, tables
 
 KEYS = ("method", "input_file", "output_folder", "main_output_file", "params")
@@ -44,7 +44,7 @@ def read_run_file(path: Path, *, overwrite: bool = False) -> Request:
 
 def request_of(path: Path, content: dict[str, Any], *, overwrite: bool = False) -> Request:
     """Return the run in the content of a run file; messages call the file `path`."""
-    read = _request_of if _is_theirs(content) else common.request_of
+    read = _request_of if _is_theirs(content) else ours.request_of
     return read(path, content, overwrite=overwrite)
 
 
@@ -55,7 +55,7 @@ def read_analysis_file(path: Path, *, overwrite: bool = False) -> AnalysisReques
 
 def analysis_of(path: Path, content: dict[str, Any], *, overwrite: bool = False) -> AnalysisRequest:
     """Return the analysis in the content of a run file; messages call the file `path`."""
-    read = _analysis_of if _is_theirs(content) else common.analysis_of
+    read = _analysis_of if _is_theirs(content) else ours.analysis_of
     return read(path, content, overwrite=overwrite)
 
 

@@ -6,34 +6,12 @@ Nothing is random in here: every chance is a number in [0, 1) that the caller dr
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from crowdveil.kernels._jit import kernel
-from crowdveil.kernels._types import AnyArray, Floats, Indices, Ints
-
-
-class GravityTables(NamedTuple):
-    """A table to draw destinations by attraction and distance.
-
-    Attributes
-    ----------
-    block
-        The block of each tile.
-    first, tile, share
-        The tiles of block b are tile[first[b]:first[b + 1]]; `share` is their running share of its attraction.
-    keep, alias
-        Alias tables, one row for each block of origin.
-    """
-
-    block: Indices
-    first: Ints
-    tile: Indices
-    share: Floats
-    keep: AnyArray
-    alias: AnyArray
-
+from crowdveil.kernels._types import AnyArray
+from crowdveil.kernels.synth.structures import GravityTables
 
 HOME_TO_WORK = 0
 WORK_TO_HOME = 1

@@ -10,27 +10,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from crowdveil.measures.base import ratio
+from crowdveil.measures.od.overlapping import summed
 from crowdveil.model.arrays import Floats, Ints, frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.solve.od.assignment import Assignments, check_same_zones, check_windows, rows_of_steps, steps_of_release
-
-
-def summed(original: Flows, release: FlowRelease, level: Floats) -> tuple[Floats, Floats]:
-    """Return the reconstruction in the cell of each original flow, and the sum of its squares over all cells of each time step.
-
-    `level` is the share of each row in each of its cells. Where no two rows share a cell the result is `level` itself.
-    """
-    from crowdveil.kernels.od.overlap_sums import sum_levels
-
-    check_same_zones(original, release)
-    areas, rows = release.areas, rows_of_steps(original, release)
-    return sum_levels(
-        original.offsets, original.origin, original.destination, rows.first, rows.last, release.origin[rows.row],
-        release.destination[rows.row], frozen(level[rows.row], np.float64), areas.offsets, areas.tiles,
-        len(original.zones),
-    )  # fmt: skip
-
+from crowdveil.solve.od.assignment import Assignments, check_windows, steps_of_release
 
 T = TypeVar("T")
 _Values = TypeVar("_Values", Floats, Ints)

@@ -1,4 +1,4 @@
-"""Count what is published: areas, flows, the volume by the size of areas, and the share of suppressed trips S."""
+"""Count areas and flows of a release, and its volume by the size of areas."""
 
 from __future__ import annotations
 
@@ -8,22 +8,6 @@ from crowdveil.measures.base import Measure, ratio
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
-
-
-def suppressed(compared: OdComparison) -> Floats:
-    """Return S: the share of trips in no row."""
-    if compared.release.intervals is not None and compared.row is not None:
-        # Rows that span several time steps do not show how many of their trips are in each; the flows in them do.
-        return ratio(compared.of_flows(np.where(compared.row < 0, compared.original.volume, 0)), compared.volume)
-    return ratio(compared.volume - compared.published, compared.volume)
-
-
-def k_anonymous(compared: OdComparison) -> Floats:
-    """Return the share of trips in a row, published or reported."""
-    if compared.release.intervals is not None:
-        return 1 - suppressed(compared)
-    return ratio(compared.published, compared.volume)
-
 
 SIZES = ("1", "2", "3-5", "6-10", "11-100", "101-1000", "over 1000")
 _LARGEST = np.array([1, 2, 5, 10, 100, 1000])
@@ -65,15 +49,6 @@ def _by_size(compared: OdComparison, size: Ints) -> Floats:
 
 
 MEASURES = (
-    Measure(
-        "suppressed", "share of trips suppressed", "", "lower", Flows, suppressed,
-        "Share of the original trips that are in no row of the release.", "S",
-    ),
-    Measure(
-        "k-anonymous", "share of trips released", "", "higher", Flows, k_anonymous,
-        "Share of the original trips that are in a row, published or reported; every row of a k-anonymous release is.",
-        "%k-anon",
-    ),
     Measure(
         "areas", "distinct areas", "", "higher", Flows, areas,
         "Number of distinct areas that occur as an origin or a destination.",

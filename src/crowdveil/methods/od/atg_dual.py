@@ -41,7 +41,7 @@ from typing import Any, Literal
 import numpy as np
 
 from crowdveil import engine
-from crowdveil.io.time_steps import step_classes
+from crowdveil.io.step_classes import step_classes
 from crowdveil.method import Method, SharedPartition
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints

@@ -39,7 +39,7 @@ from __future__ import annotations
 import numpy as np
 
 from crowdveil.errors import InputError, Option, ParameterError
-from crowdveil.io.time_steps import step_classes
+from crowdveil.io.step_classes import step_classes
 from crowdveil.method import INDEPENDENT, Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.flows import Flows

@@ -92,7 +92,7 @@ from pydantic import Field, model_validator
 from crowdveil import guarantees as library
 from crowdveil.errors import Option
 from crowdveil.guarantees import Guarantee
-from crowdveil.io.time_steps import step_classes
+from crowdveil.io.step_classes import step_classes
 from crowdveil.io.time_windows import checked_step, time_windows
 from crowdveil.method import INDEPENDENT, Method, SharedPartition, WindowedRun
 from crowdveil.methods.guarantee_sets import flow_guarantees

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -12,35 +10,29 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil import engine
 from crowdveil.attacks.risk import RiskEstimate
-from crowdveil.engine import LocalEngine
-from crowdveil.engine.packing import packed
 from crowdveil.engine.spark import Frame
 from crowdveil.errors import GuaranteeViolatedError, Option
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.derived_files import write_crosswalk, write_derived
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_grouping import refuse_tiny_weights
+from crowdveil.io.step_classes import step_classes
 from crowdveil.io.tables import write_table
-from crowdveil.io.time_steps import step_classes
 from crowdveil.io.time_windows import TimeUnits
 from crowdveil.io.written_release import AREAS_FILE
-from crowdveil.model.arrays import Ints, group_sums
+from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.progress import Progress
 from crowdveil.reading import FlowReading
-from crowdveil.report.cost_summary import FlowCost
 from crowdveil.run.backend import FileEntries, Findings, Guarantees, LedgerAudit, Solution
 from crowdveil.run.flow_partitions import PartitionSolver, row_schema, with_zone
 from crowdveil.run.merge_partitions import (
     AREA,
     ROW,
-    SUMMARY,
     FlowTotals,
     areas_of,
     even_partitions,
-    result_table,
     summarize_facts,
 )
 from crowdveil.run.releases import REPORT_ROWS
@@ -50,6 +42,8 @@ from crowdveil.run.spark.backend import (
     SparkBackend,
     partition_bins,
 )
+from crowdveil.run.spark.flow_partitions import PACKED_RESULTS, FlowPartition
+from crowdveil.run.spark.part_files import ParquetMaker, write_parquet_files
 from crowdveil.run.spark.release_verification import check_flows
 from crowdveil.run.spark.shared_partition import (
     SharedStage,
@@ -63,46 +57,8 @@ from crowdveil.run.spark.spark_trips import (
     read_spark_trips,
     summarize_trips,
 )
-from crowdveil.run.spark.staging import ParquetMaker, write_parquet_files
 from crowdveil.run.spark.trip_rows import FlowPartitionReader
 from crowdveil.run.verification import refuse_large_k
-
-PACKED_RESULTS = pa.schema(
-    [("kind", pa.string()), ("packed", pa.binary()), ("area", pa.string()), ("tiles", pa.binary()),
-     ("drawn", pa.bool_()), (SUMMARY, pa.string())]
-)  # fmt: skip
-"""Columns of results, by kind: packed rows of the release, areas (name, tiles, whether to draw them), and a summary."""
-PACK_ROWS = 200_000
-"""Rows of a release that are packed together at most: Java holds each pack in one piece."""
-
-
-@dataclass(frozen=True)
-class FlowPartition:
-    """Reads and solves a partition; sent to executors."""
-
-    solver: PartitionSolver
-    reader: FlowPartitionReader
-
-    def __call__(self, partition: pa.Table) -> pa.Table:
-        """Return rows, areas and the summary of the partition."""
-        # One task has one processor: the cluster decides how many run at a time.
-        with engine.use(LocalEngine(1)):
-            flows = self.reader(partition)
-            if flows is None:
-                return self._summary({"cost": asdict(FlowCost(units=self.reader.weight(partition)))})
-            solved = self.solver(flows)
-        packs = [packed(batch) for batch in solved.rows.combine_chunks().to_batches(max_chunksize=PACK_ROWS)]
-        return pa.concat_tables(
-            [
-                result_table(PACKED_RESULTS, ROW, len(packs), {"packed": pa.array(packs, pa.binary())}),
-                result_table(PACKED_RESULTS, AREA, len(solved.areas["area"]), solved.areas),
-                self._summary(solved.summary),
-            ]
-        )
-
-    def _summary(self, summary: dict[str, Any]) -> pa.Table:
-        return result_table(PACKED_RESULTS, SUMMARY, 1, {SUMMARY: pa.array([json.dumps(summary)])})
-
 
 STEPS_FILE = "steps.parquet"
 
@@ -196,7 +152,8 @@ class FlowSparkBackend(SparkBackend):
         if shared is not None:  # time steps of a class come together
             unit = step_classes(trips.starts[which], trips.frame.tz, shared.by) * len(trips.numbers) + which
         units, of_step = np.unique(unit, return_inverse=True)
-        sizes = group_sums(of_step, trips.sizes[which], len(units))
+        sizes = np.zeros(len(units), np.int64)
+        np.add.at(sizes, of_step, trips.sizes[which])
         found = even_partitions(sizes, self.engine.slots)
         return [trips.numbers[which[np.isin(of_step, partition)]] for partition in found]
 

@@ -22,7 +22,7 @@ from crowdveil import engine as engines
 from crowdveil.engine import LocalEngine
 from crowdveil.engine.packing import packed, unpacked
 from crowdveil.engine.spark import Frame, SparkEngine
-from crowdveil.io.time_steps import step_classes
+from crowdveil.io.step_classes import step_classes
 from crowdveil.io.values import encode_ids
 from crowdveil.method import SharedPartition
 from crowdveil.model.arrays import Ints, refreeze

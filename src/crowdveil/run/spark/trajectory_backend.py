@@ -27,9 +27,9 @@ from crowdveil.report.cost_summary import TrajectoryCost
 from crowdveil.run.backend import FileEntries, Findings, Guarantees, Solution
 from crowdveil.run.merge_partitions import AREA, ROW, Totals, summarize_facts
 from crowdveil.run.spark.backend import FILE_ROWS, PARTITIONS_FOLDER, SparkBackend
+from crowdveil.run.spark.part_files import write_part_files
 from crowdveil.run.spark.point_rows import KEY
 from crowdveil.run.spark.spark_points import SparkPoints, read_spark_points, summarize_points
-from crowdveil.run.spark.staging import write_part_files
 from crowdveil.run.spark.trajectory_partitions import (
     PLANNED,
     PUBLISHED,

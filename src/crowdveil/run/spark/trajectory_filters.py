@@ -18,10 +18,11 @@ from crowdveil.io.values import encode_ids, one_array
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import TrajectoryReading
 from crowdveil.run.spark.backend import FILE_ROWS
+from crowdveil.run.spark.part_files import write_part_files
 from crowdveil.run.spark.point_rows import ORDER, PointReader
 from crowdveil.run.spark.sources import quoted
 from crowdveil.run.spark.spark_points import in_order, read_spark_points, summarize_points
-from crowdveil.run.spark.staging import check_target, new_folder, write_part_files
+from crowdveil.run.spark.staging import check_target, new_folder
 from crowdveil.run.spark.trajectory_partitions import TrajectoryPartitionReader
 from crowdveil.run.spark.trip_rows import without_missing
 

@@ -8,60 +8,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from crowdveil.server import audit
-from crowdveil.server.queue.database import Database, Do, Row
 from crowdveil.server.queue.job import QueuedJob
-from crowdveil.server.queue.schema import jobs, log, now
+from crowdveil.server.queue.log_store import LogStore
+from crowdveil.server.queue.schedule import next_job
+from crowdveil.server.queue.schema import jobs, now
 from crowdveil.server.texts import plain
-
-
-class LogStore:
-    """The audit log of the service: a table of lines that are a chain of hashes."""
-
-    def __init__(self, database: Database) -> None:
-        self.db = database
-
-    def say(self, who: str, what: str, job: str | None = None) -> None:
-        """Write a line of the log: who did what, and never anything of the data."""
-        with self.db.transaction() as do:
-            self.record(do, who, what, job)
-
-    def log(self) -> list[Row]:
-        """The log, oldest first."""
-        return self.db.do(sa.select(log).order_by(log.c.id))
-
-    def record(self, do: Do, who: str, what: str, job: str | None = None) -> None:
-        """Write a line of the log in a transaction."""
-        self.db.lock(do)  # lines are a chain
-        last = do(sa.select(log.c.hash).order_by(log.c.id.desc()).limit(1))
-        at = round(do(sa.select(now().label("at")))[0]["at"], 3)
-        previous = (last[0]["hash"] if last else None) or audit.START
-        link = audit.hash_of(previous, audit.time_text(at), who, what, job)
-        do(sa.insert(log).values(at=at, who=who, what=what, job=job, previous=previous, hash=link))
-
-
-def next_job() -> sa.Select[Any]:
-    """The id of the job that is to be claimed now; owners with as many running jobs as they may have are passed over.
-
-    Owners of queued jobs take turns, so that one with many jobs does not hold up the others. Next is the oldest job of the
-    owner with the fewest jobs running; among equals, of the one whose last turn is longest ago. So each owner gets an equal
-    share of the workers, an owner without a running job waits at most for one turn of every other, and none waits forever.
-    """
-    first = (
-        sa.select(sa.func.min(jobs.c.place).label("place"), jobs.c.owner)
-        .where(jobs.c.state == "queued").group_by(jobs.c.owner).subquery("first")
-    )  # fmt: skip
-    at, other = jobs.alias("j"), jobs.alias("r")
-    running = (
-        sa.select(sa.func.count()).select_from(other)
-        .where(other.c.state == "running", other.c.owner == at.c.owner).correlate(at).scalar_subquery()
-    )  # fmt: skip
-    last = sa.select(sa.func.max(other.c.claimed)).where(other.c.owner == at.c.owner).correlate(at).scalar_subquery()
-    return (
-        sa.select(at.c.id).join(first, first.c.place == at.c.place).where(running < at.c.max_running)
-        .order_by(running, sa.func.coalesce(last, 0.0), at.c.place).limit(1).with_for_update(of=at, skip_locked=True)
-    )  # fmt: skip
-
 
 CRASHES_MOST = 2
 """Times that a job may end the process that runs it, or break its worker."""

@@ -18,8 +18,8 @@ from crowdveil.server.queue.job import new_id
 from crowdveil.server.quotas import Upload
 from crowdveil.server.routes.attached import UPLOADS, attach
 from crowdveil.server.routes.uploads import Form, check_files, make_upload_folder, parsed, receive
+from crowdveil.server.sentences import without_paths
 from crowdveil.server.settings import Service
-from crowdveil.server.texts import without_paths
 from crowdveil.server.tokens import Caller
 from crowdveil.server.views import PreviewView
 from crowdveil.server.workers.subprocess_call import apart

@@ -17,7 +17,8 @@ from crowdveil.server.answers import ApiError
 from crowdveil.server.edge import check_text
 from crowdveil.server.queue.files import FLOWS, MAPS, RELEASE, safe_name
 from crowdveil.server.queue.upload_files import BusyError, UploadState
-from crowdveil.server.routes.uploads import check_space, count_rows, no_space
+from crowdveil.server.routes.table_limits import count_rows
+from crowdveil.server.routes.uploads import check_space, no_space
 from crowdveil.server.settings import Service
 from crowdveil.server.tokens import Caller
 from crowdveil.server.views import UploadView

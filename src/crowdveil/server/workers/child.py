@@ -23,7 +23,7 @@ from crowdveil.kernels import cached
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.base import JobRequest, Task
 from crowdveil.server.queue.files import sync_file
-from crowdveil.server.texts import without_paths
+from crowdveil.server.sentences import without_paths
 from crowdveil.server.workers.process import bounds_of, check_rows, die_with_parent
 from crowdveil.server.workers.sandbox.confine import close_inherited, confine
 

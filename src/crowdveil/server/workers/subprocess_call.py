@@ -15,7 +15,7 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from crowdveil.server.answers import ApiError
-from crowdveil.server.texts import without_paths
+from crowdveil.server.sentences import without_paths
 from crowdveil.server.workers.process import PREVIEW_MEMORY_MOST, memory_of
 from crowdveil.server.workers.sandbox.confine import clean_environment
 

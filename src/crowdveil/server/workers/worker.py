@@ -26,8 +26,8 @@ from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.queue.files import Files
 from crowdveil.server.queue.job import QueuedJob
 from crowdveil.server.queue.store import Store
+from crowdveil.server.sentences import without_paths
 from crowdveil.server.sources import has_ledger, ledger_of
-from crowdveil.server.texts import without_paths
 from crowdveil.server.workers.child import SUMMARY, TEMPORARY, Order
 from crowdveil.server.workers.process import memory_of
 from crowdveil.server.workers.starter import Starter, StarterEndedError
