@@ -291,8 +291,8 @@ def run_sweep(
     found: dict[int, SweepPoint] = {}
     left_out: dict[str, str] = {}
     remaining, baseline = RemainingTime(len(chosen)), Baseline(flows)
-    _warm_up(chosen[0], flows, seed)
     ks = {i: getattr(candidate.params, "k", 0) for i, candidate in enumerate(chosen)}
+    _warm_up([candidate for i, candidate in enumerate(chosen) if ks[i] == ks[0]][:2], flows, seed)
     for k in sorted(set(ks.values())):
         mine = [i for i in ks if ks[i] == k]
         with keep_boxes(flows, [chosen[i].params for i in mine]) as kept:
@@ -327,10 +327,15 @@ def _with_shared_seconds(trials: Mapping[int, SweepPoint]) -> dict[int, SweepPoi
     return shared
 
 
-def _warm_up(candidate: Candidate, flows: Flows, seed: int) -> None:
-    """Compile the kernels of a method on the smallest matrix, so that it is not measured; a failure shows in the trials."""
+def _warm_up(alike: Sequence[Candidate], flows: Flows, seed: int) -> None:
+    """Compile the kernels of a method on the smallest matrix, so that it is not measured; a failure shows in the trials.
+
+    Several budgets have kernels of their own.
+    """
+    smallest = flows.at_steps(np.argmin(flows.trips_by_step, keepdims=True))
     try:
-        candidate.run(flows.at_steps(np.argmin(flows.trips_by_step, keepdims=True)), seed)
+        with keep_boxes(smallest, [candidate.params for candidate in alike]):
+            alike[0].run(smallest, seed)
     except REFUSALS:
         return
 
