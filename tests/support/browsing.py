@@ -33,10 +33,14 @@ class Visit:
         self.context = browser.new_context(**{"viewport": {"width": 1100, "height": 800}, **how})
         self.page = self.context.new_page()
         self.page.set_default_timeout(SLOW_MS)
-        self.page.on("console", lambda m: self.wrong.append(m.text) if m.type in ("error", "warning") else None)
+        self.page.on("console", self._logged)
         self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
         self.page.on("request", self._asked)
         self.page.goto(url)
+
+    def _logged(self, message: Any) -> None:
+        if message.type in ("error", "warning"):
+            self.wrong.append(f"{message.text} ({message.location.get('url', '')})")
 
     def _asked(self, request: Any) -> None:
         if not request.url.startswith((f"{self.url}/", "blob:", "data:")):
