@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from crowdveil.errors import MissingExtraError, Option, OutputError, ParameterError
+from crowdveil.errors import MissingExtraError, Option, OutputError, ParameterError, counted
 from crowdveil.server import logs
 from crowdveil.server.settings import Service, Settings
 from crowdveil.server.workers.sandbox.trial import check_sandbox
@@ -106,16 +106,7 @@ def check_reviewers(service: Service) -> None:
         raise ParameterError(Option("four_eyes"), NO_REVIEWERS)
 
 
-def serve(
-    settings: Settings,
-    workers: int,
-    say: Any,
-    *,
-    log_format: str = "text",
-    accept_new_database: bool = False,
-    backed_up: bool = False,
-    extra_routes: Sequence[Callable[[Any], None]] = (),
-) -> None:
+def serve(settings: Settings, say: Any, extra_routes: Sequence[Callable[[Any], None]] = ()) -> None:
     """Serve until stopped. An older database is migrated first; a PostgreSQL one only where it is `backed_up`."""
     try:
         import uvicorn
@@ -124,19 +115,21 @@ def serve(
         from crowdveil.server.connections import limited_protocol
     except ImportError:
         raise MissingExtraError("fastapi", "server", "The service") from None
-    logs.configure(log_format)
+    logs.configure(settings.log_format)
     allow_connections(settings.clients.max_connections)
-    service = settings.open(accept_new_database=accept_new_database, migrate=True, backed_up=backed_up)
+    service = settings.open(
+        accept_new_database=settings.accept_new_database, migrate=True, backed_up=settings.backed_up
+    )
     check_address(service)
     check_sandbox(settings.require_sandbox, say)
     check_reviewers(service)
     app = make_app(service, extra_routes)
     listening = listen(settings)
     service.space.keep_reserve()
-    if accept_new_database:
+    if settings.accept_new_database:
         service.store.say("operator", "accepted a new database")
-    arguments = ["--data-dir", str(settings.data), "--lease", str(settings.lease_s), "--number", str(workers)]
-    arguments += ["--log-format", log_format]
+    arguments = ["--data-dir", str(settings.data), "--lease", str(settings.lease_s), "--number", str(settings.workers)]
+    arguments += ["--log-format", settings.log_format]
     if settings.database_url is not None:
         os.environ["CROWDVEIL_DATABASE_URL"] = (
             settings.database_url
@@ -147,9 +140,9 @@ def serve(
         arguments += ["--max-memory-mib", str(settings.memory_bytes >> 20)]
     keeper = Keeper(service, arguments)
     keeper.start()
-    logs.say("start", "the service starts", workers=workers)
+    logs.say("start", "the service starts", workers=settings.workers)
     where = _address(settings, listening)
-    say(f"{where}: ready, with {workers} worker{'s' if workers != 1 else ''}; files in {settings.data}")
+    say(f"{where}: ready, with {counted(settings.workers, 'worker')}; files in {settings.data}")
     if not settings.is_local:
         say(TLS)
     config = uvicorn.Config(
@@ -189,7 +182,7 @@ def _address(settings: Settings, listening: socket.socket) -> str:
 def listen(settings: Settings) -> socket.socket:
     """Open the socket that the service listens on."""
     if settings.socket is not None:
-        return _listen_unix(settings.socket, settings.socket_mode)
+        return _listen_unix(settings.socket, int(settings.socket_mode, 8))
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     # The protocol is named: asyncio sets TCP_NODELAY only on connections whose protocol it knows to be TCP.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
