@@ -53,9 +53,7 @@ async def accept(
         accepted = False
         try:
             allowed = await run_in_threadpool(_allowed, kind, request.path_params.get("name"), fields)
-            form = await receive(
-                request, folder / "inputs", allowed, texts, limits.upload_bytes, limits.max_rows, upload
-            )
+            form = await receive(request, folder / "inputs", allowed, texts, upload)
             attached = await run_in_threadpool(_attach, service, who, form, folder / "inputs", allowed, upload)
             name, values = chosen(form)
             if values is None:

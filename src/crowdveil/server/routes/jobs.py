@@ -11,14 +11,14 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import IO, Annotated, Any, BinaryIO
 
-from fastapi import FastAPI, Header, Path, Query, Request, Response
+from fastapi import FastAPI, Header, Path, Query, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
 from crowdveil.errors import as_json
 from crowdveil.report.html import policy_in
 from crowdveil.server import openapi
-from crowdveil.server.access import Follower, Reader, Sender
+from crowdveil.server.access import Follower, Reader, Sender, TheService
 from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.queue.files import ID
@@ -41,26 +41,24 @@ def add_job_routes(app: FastAPI) -> None:
     @app.get("/jobs", tags=["jobs"], summary="Your jobs, newest first", operation_id="list_jobs",
              response_model=JobList, responses=openapi.errors(401, 403, 422))  # fmt: skip
     def jobs(
-        request: Request,
+        service: TheService,
         who: Follower,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
         before: Annotated[
             str | None, Query(pattern="^[0-9a-f]{32}$", description="Only those before this job of yours.")
         ] = None,
     ) -> JobList:
-        service: Service = request.app.state.service
         return JobList(jobs=[listed(service, job) for job in service.store.of_owner(who.id, limit, before)])
 
     @app.get("/jobs/{job_id}", tags=["jobs"], summary="State, progress and time of a job", operation_id="get_job",
              response_model=JobView, responses=openapi.errors(401, 403, 404, 422))  # fmt: skip
-    async def job(request: Request, who: Follower, job_id: JobId) -> JobView:
+    async def job(service: TheService, who: Follower, job_id: JobId) -> JobView:
         # Clients ask this again and again: one change of threads for all of it.
-        return await run_in_threadpool(lambda: shown(request.app.state.service, theirs(request, who, job_id)))
+        return await run_in_threadpool(lambda: shown(service, theirs(service, who, job_id)))
 
     @app.delete("/jobs/{job_id}", tags=["jobs"], summary="End a job, and remove its files", operation_id="delete_job",
                 response_model=JobView, responses=openapi.errors(401, 403, 404, 422))  # fmt: skip
-    def delete(request: Request, who: Sender, job_id: JobId) -> JobView:
-        service: Service = request.app.state.service
+    def delete(service: TheService, who: Sender, job_id: JobId) -> JobView:
         ended = service.delete(job_id, who.id, who.who)
         if ended is None:
             raise no_job()
@@ -70,13 +68,12 @@ def add_job_routes(app: FastAPI) -> None:
              response_class=StreamingResponse,
              responses=openapi.errors(401, 403, 404, 409, 410, 416, 422) | openapi.file_answer())  # fmt: skip
     def result(
-        request: Request,
+        service: TheService,
         who: Reader,
         job_id: JobId,
         range_: Annotated[str | None, Header(alias="Range", description="bytes=N- for what is left.")] = None,
     ) -> Response:
-        found = theirs(request, who, job_id)
-        file, about = result_of(request.app.state.service, found, who)
+        file, about = result_of(service, theirs(service, who, job_id), who)
         headers = {"Content-Length": str(about["bytes"]), "Accept-Ranges": "bytes", **_digest(about)}
         first = _first_byte(range_)
         if first == 0:
@@ -91,8 +88,8 @@ def add_job_routes(app: FastAPI) -> None:
 
     @app.get("/jobs/{job_id}/report", tags=["jobs"], summary="What a job says about its result", operation_id="get_report",
              responses=openapi.errors(401, 403, 404, 409, 410, 422) | openapi.file_answer())  # fmt: skip
-    def report(request: Request, who: Reader, job_id: JobId) -> Response:
-        return report_of(request.app.state.service, theirs(request, who, job_id), who)
+    def report(service: TheService, who: Reader, job_id: JobId) -> Response:
+        return report_of(service, theirs(service, who, job_id), who)
 
 
 def report_of(service: Service, job: QueuedJob, who: Caller) -> Response:
@@ -116,9 +113,8 @@ def as_report(name: str, content: bytes) -> Response:
     return Response(content, media_type="text/html", headers={"Content-Security-Policy": policy})
 
 
-def theirs(request: Request, who: Caller, job: str) -> QueuedJob:
+def theirs(service: Service, who: Caller, job: str) -> QueuedJob:
     """Return a job of the caller; another's is as unknown as one that never was."""
-    service: Service = request.app.state.service
     found = service.store.get(job, who.id) if ID.fullmatch(job) else None
     if found is None:
         raise no_job()

@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from crowdveil.errors import Option, as_json, from_json
 from crowdveil.reading import READINGS
 from crowdveil.server import openapi
-from crowdveil.server.access import Sender
+from crowdveil.server.access import Sender, TheService
 from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds.base import check_word, endings_of, file_options
 from crowdveil.server.queue.files import FLOWS
@@ -66,8 +66,7 @@ def add_preview(app: FastAPI) -> None:
     @app.post("/preview", tags=["preview"], summary="Look at a file, and forget it", operation_id="preview",
               openapi_extra={"requestBody": body}, response_model=PreviewView, response_model_exclude_unset=True,
               responses=openapi.errors(400, 401, 403, 413, 415, 422, 429))  # fmt: skip
-    async def preview(request: Request, who: Sender) -> Any:
-        service: Service = request.app.state.service
+    async def preview(request: Request, service: TheService, who: Sender) -> Any:
         declared = request.headers.get("content-length", "")
         async with service.previews.place(who):
             held = await run_in_threadpool(service.quota.held, who)
@@ -81,7 +80,7 @@ async def _previewed(request: Request, who: Caller, upload: Upload) -> dict[str,
     await run_in_threadpool(lambda: service.space.writing(lambda: service.store.say(who.who, "previewed a file")))
     folder = await run_in_threadpool(make_upload_folder, request, service, name) / "inputs"
     try:
-        form = await receive(request, folder, _FIELDS, _TEXTS, limits.upload_bytes, limits.max_rows, upload)
+        form = await receive(request, folder, _FIELDS, _TEXTS, upload)
         part = form.texts.get("part") == "true"
         upload.hold(await run_in_threadpool(lambda: attach(service, who, form, folder, _FIELDS, part=part)))
         asked = _asked(form, {"max_rows": limits.max_rows, "upload_bytes": limits.upload_bytes})

@@ -171,11 +171,10 @@ async def receive(
     folder: Path,
     fields: dict[str, tuple[str, ...]],
     texts: tuple[str, ...],
-    most: int,
-    rows_most: int,
     upload: Upload,
 ) -> Form:
     """Write the files of a form to a folder; its fields are known beforehand, with the endings of names."""
+    most = upload.who.limits.upload_bytes
     kind, options = parse_options_header(request.headers.get("content-type", "").encode())
     if kind != b"multipart/form-data" or not options.get(b"boundary"):
         raise ApiError(
@@ -185,7 +184,7 @@ async def receive(
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > most:
         raise too_large
-    taker, came = _Receiver(folder, fields, texts, rows_most), 0
+    taker, came = _Receiver(folder, fields, texts, upload.who.limits.max_rows), 0
     try:
         if len(options[b"boundary"]) > MAX_BOUNDARY:
             raise FormParserError("the boundary is too long")
