@@ -9,7 +9,7 @@ import click
 
 from crowdveil.cli.console import show_notes
 from crowdveil.cli.options import engine_options, given, options_of
-from crowdveil.cli.remote_jobs import RemoteTarget, check_target_of, form_of, put_file, remote_target, server_options
+from crowdveil.cli.remote_jobs import RemoteTarget, remote_target, server_options
 from crowdveil.compat.mobidatalab import runfiles
 from crowdveil.errors import Option, ParameterError
 from crowdveil.filters import Filter, FilterResult, check_filters, filter_file, filter_names, filters_of, find_filter
@@ -94,15 +94,10 @@ def _run_remotely(
 ) -> None:
     check_filters(filters, split_by=options.get("split_by"))
     check_ending(Path(output))
-    check_target_of(output, overwrite=overwrite)
-    listed = [{f.name: list(f.values)} for f in filters]
-    parameters = {**options, "filters": listed, "format": form_of(output, "csv")}
-    job = server.run(
-        "filter", "trajectories", parameters, {"data": data},
-        lambda job, result: put_file(result, Path(output), overwrite=overwrite),
-    )  # fmt: skip
-    if job is not None:
-        *removed, rest = job["summary"]["lines"]
+    parameters = {**options, "filters": [{f.name: list(f.values)} for f in filters]}
+    lines = server.run_for_table("filter", "trajectories", parameters, {"data": data}, output, overwrite=overwrite)
+    if lines is not None:
+        *removed, rest = lines
         click.echo("\n".join([*removed, f"{output}: {rest}"]))
 
 

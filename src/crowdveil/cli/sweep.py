@@ -9,10 +9,10 @@ import click
 from crowdveil import api
 from crowdveil.cli.compare import (
     SETTINGS,
-    RemoteComparison,
     announced,
     listed,
     refuse_others,
+    run_remotely,
     show_comparison,
     vary_option,
 )
@@ -52,8 +52,7 @@ def _call(
         asked: dict[str, Any] = {n: None if text is None else listed(text) for n, text in {"k": k, **budgets}.items()}
         asked |= {"vary": varied_values(vary) or None, "method_parameters": own or None}
         asked |= given(settings, {**values, "k": None})
-        job = RemoteComparison("sweeps", name, SWEEP_FILE)
-        job.run(server, data, asked, given(reading, values), output, overwrite)
+        run_remotely(server, "sweeps", name, SWEEP_FILE, data, asked, given(reading, values), output, overwrite)
         return
     found: Sweep | TrajectorySweep
     with progress_bar() as (progress, stage):
