@@ -59,7 +59,7 @@ class Remote:
             raise ParameterError(
                 Option("server"), "wanted an address such as https://crowdveil.example.org or http://127.0.0.1:8000."
             )
-        if parts.scheme == "http" and not _is_here(parts.hostname) and not os.environ.get("CROWDVEIL_INSECURE"):
+        if parts.scheme == "http" and not is_here(parts.hostname) and not os.environ.get("CROWDVEIL_INSECURE"):
             raise ParameterError(
                 Option("server"),
                 "data must not be sent over http:// to another machine; use https://, or set CROWDVEIL_INSECURE=1 "
@@ -108,7 +108,7 @@ class Remote:
 
     def job(self, job: str) -> dict[str, Any]:
         """What is known of a job."""
-        return self._answer("GET", f"/jobs/{_checked_id(job)}")
+        return self._answer("GET", f"/jobs/{checked_id(job)}")
 
     def reviews(self) -> list[dict[str, Any]]:
         """Results of others that await review."""
@@ -118,17 +118,17 @@ class Remote:
     @contextmanager
     def review_report(self, job: str) -> Iterator[httpx.Response]:
         """The report of a result that awaits review."""
-        with self._asked("GET", f"/reviews/{_checked_id(job)}/report") as answer:
+        with self._asked("GET", f"/reviews/{checked_id(job)}/report") as answer:
             yield answer
 
     def decide(self, job: str, decision: str, comment: str) -> dict[str, Any]:
         """Approve or reject a result."""
         body = {"decision": decision, "comment": comment}
-        return self._answer("POST", f"/reviews/{_checked_id(job)}", json=body)
+        return self._answer("POST", f"/reviews/{checked_id(job)}", json=body)
 
     def cancel(self, job: str) -> dict[str, Any]:
         """End a job, and have its files removed."""
-        return self._answer("DELETE", f"/jobs/{_checked_id(job)}")
+        return self._answer("DELETE", f"/jobs/{checked_id(job)}")
 
     def follow(self, job: str, progress: Progress, stage: Any) -> dict[str, Any]:
         """Wait for a job's end, and show how far it is meanwhile. An interrupt ends the job too."""
@@ -177,7 +177,7 @@ class Remote:
                 # The result of a job never changes, and its hash is compared at the end.
                 rest = {"Range": f"bytes={arrived}-"} if arrived else {}
                 try:
-                    with self._asked("GET", f"/jobs/{_checked_id(job['id'])}/result", headers=rest) as answer:
+                    with self._asked("GET", f"/jobs/{checked_id(job['id'])}/result", headers=rest) as answer:
                         if rest and answer.status_code != PARTIAL_CONTENT:
                             file.seek(0)
                             file.truncate()
@@ -231,7 +231,7 @@ class Remote:
         import httpx
 
         access = {"Authorization": f"Bearer {self.token}"} if self.token else {}
-        local = _is_here(urlsplit(self.url).hostname or "")
+        local = is_here(urlsplit(self.url).hostname or "")
         # Proxies of the environment are for other machines; redirects are not followed, so that no other host gets the token.
         client = httpx.Client(
             base_url=self.url, headers={"User-Agent": "crowdveil", **access}, timeout=httpx.Timeout(TIMEOUT_S, connect=10.0),
@@ -273,14 +273,16 @@ def _caused_by_tls(error: BaseException) -> bool:
     return cause is not None
 
 
-def _is_here(host: str) -> bool:
+def is_here(host: str) -> bool:
+    """Return whether a host is this machine."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
 
 
-def _checked_id(job: str) -> str:
+def checked_id(job: str) -> str:
+    """Return the id of a job; raise where it is none."""
     if not _ID.fullmatch(job):
         raise ParameterError("task", "wanted the id of a job, 32 signs from 0 to 9 and a to f.")
     return job

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from crowdveil.errors import Option, OutputError, ParameterError
+from crowdveil.remote import is_here
 from crowdveil.server.audit import Refusals
 from crowdveil.server.limits import ClientLimits
 from crowdveil.server.queue import data_dir
@@ -105,12 +105,7 @@ class Settings:
     @property
     def is_local(self) -> bool:
         """Return whether only this machine can reach it."""
-        if self.socket is not None or self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return self.socket is not None or is_here(self.host)
 
     def open(self, *, accept_new_database: bool = False, migrate: bool = False, backed_up: bool = False) -> Service:
         """Open the files and the database, and make them where the data directory is new.

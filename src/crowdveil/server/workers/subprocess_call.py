@@ -15,13 +15,13 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from crowdveil.server.answers import ApiError
+from crowdveil.server.quotas import turn
 from crowdveil.server.sentences import without_paths
 from crowdveil.server.workers.process import PREVIEW_MEMORY_MOST, memory_of
 from crowdveil.server.workers.sandbox.confine import clean_environment
 
 AT_ONCE = 32
 """Processes at a time, whatever the settings say; the places for previews are in `quotas`."""
-WAIT_S = 60.0
 LOOK_EVERY_S = 0.2
 _TEMPORARY = ".tmp"
 """The temporary folder of such a process, in the folder that it works in; no upload has a name that begins so."""
@@ -44,16 +44,8 @@ async def apart(
     module: str, request: dict[str, Any], folder: Path, seconds: float, memory: int | None
 ) -> dict[str, Any]:
     """As `run_apart`, a few at a time; those that wait hold no thread, which other requests need."""
-    try:
-        async with asyncio.timeout(WAIT_S):
-            await _places.acquire()
-    except TimeoutError:
-        sentence = "too many files are looked at just now; try again in a minute."
-        raise ApiError(429, "too_many", sentence, Retry_After="30") from None
-    try:
+    async with turn(_places):
         return await run_in_threadpool(run_apart, module, request, folder, seconds, memory)
-    finally:
-        _places.release()
 
 
 def run_apart(module: str, request: dict[str, Any], folder: Path, seconds: float, memory: int | None) -> dict[str, Any]:
