@@ -12,7 +12,7 @@ import ssl
 import time
 import weakref
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -115,11 +115,9 @@ class Remote:
         found: list[dict[str, Any]] = self._answer("GET", "/reviews")["reviews"]
         return found
 
-    @contextmanager
-    def review_report(self, job: str) -> Iterator[httpx.Response]:
+    def review_report(self, job: str) -> AbstractContextManager[httpx.Response]:
         """The report of a result that awaits review."""
-        with self._asked("GET", f"/reviews/{checked_id(job)}/report") as answer:
-            yield answer
+        return self._asked("GET", f"/reviews/{checked_id(job)}/report")
 
     def decide(self, job: str, decision: str, comment: str) -> dict[str, Any]:
         """Approve or reject a result."""
@@ -198,11 +196,9 @@ class Remote:
                 "the result that arrived is not the one that was made (its SHA-256 differs); fetch it again."
             )
 
-    @contextmanager
-    def get(self, path: str) -> Iterator[httpx.Response]:
+    def get(self, path: str) -> AbstractContextManager[httpx.Response]:
         """Ask for any other path of the server."""
-        with self._asked("GET", path) as answer:
-            yield answer
+        return self._asked("GET", path)
 
     @contextmanager
     def _asked(self, method: str, path: str, **request: Any) -> Iterator[httpx.Response]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,12 +15,9 @@ from crowdveil.server.tokens import SCOPES, USUAL, Limits, length_s
 
 ONCE = "note: this token is not shown again; hand it over by a safe way."
 _ALL = ", ".join(f"{name} ({does})" for name, does in SCOPES.items())
-
-
-def _expires_option() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    return click.option(
-        "--expires", metavar="TIME", help="How long it is good, such as 90d, 12h or 4w. [until revoked]"
-    )
+_EXPIRES = click.option(
+    "--expires", metavar="TIME", help="How long it is good, such as 90d, 12h or 4w. [until revoked]"
+)
 
 
 @click.group()
@@ -43,7 +39,7 @@ def command() -> None:
 @command.command("create", params=[*options_of(Limits), *place_options()])
 @click.option("--scope", "scopes", multiple=True, type=click.Choice(list(SCOPES)), metavar="SCOPE",
               help=f"What it may do; several of: {_ALL}. [{' and '.join(USUAL)}]")  # fmt: skip
-@_expires_option()
+@_EXPIRES
 @click.option("--jobs-of", metavar="NAME", help="Work on the jobs of this other token, in place of jobs of its own.")
 @click.option("--source", "sources", multiple=True, metavar="NAME",
               help="Source of its data: every release of flows and heat map is audited against the ledger of the source, in "
@@ -80,7 +76,7 @@ def create(
 
 @command.command("rotate", params=place_options())
 @click.option("--grace", default="24h", metavar="TIME", help="How long the old secret still works, such as 12h. [24h]")
-@_expires_option()
+@_EXPIRES
 @click.argument("name")
 def rotate(name: str, grace: str, expires: str | None, **where: Any) -> None:
     """Give a token a new secret, and show it this once; its jobs, scopes and limits stay.

@@ -49,8 +49,12 @@ def command(
         checked, counts = releases.verified(Path(folder), original, reading)
     if as_json:
         findings = [
-            {"name": p.name, "kind": p.kind, "statement": p.statement(), **_as_json(finding)} for p, finding in checked
-        ]
+            {
+                "name": p.name, "kind": p.kind, "statement": p.statement(), "outcome": finding.outcome.value,
+                "counts": finding.counts, "checked": finding.detail, "with_original": finding.with_original,
+            }
+            for p, finding in checked
+        ]  # fmt: skip
         click.echo(json.dumps({"folder": folder, "k_unit": counts, "findings": findings}, indent=2))
     else:
         _show(checked, original is None)
@@ -71,13 +75,3 @@ def _show(checked: list[tuple[Guarantee, Finding]], from_files: bool) -> None:
         click.echo(f"{'':13}no guarantee of anonymity is given: the method is a heuristic.")
     said = tally([finding.outcome for _, finding in checked], FROM_FILES if from_files else "not checked")
     click.echo(f"{said}.")
-
-
-def _as_json(finding: Finding) -> dict[str, Any]:
-    """Return a finding in plain values."""
-    return {
-        "outcome": finding.outcome.value,
-        "counts": finding.counts,
-        "checked": finding.detail,
-        "with_original": finding.with_original,
-    }

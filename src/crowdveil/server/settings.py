@@ -16,7 +16,7 @@ from crowdveil.server.audit import Refusals
 from crowdveil.server.limits import ClientLimits
 from crowdveil.server.queue import data_dir
 from crowdveil.server.queue.database import DatabaseUnavailableError, open_database
-from crowdveil.server.queue.disk import DiskSpace
+from crowdveil.server.queue.disk import Answer, DiskSpace
 from crowdveil.server.queue.files import Files
 from crowdveil.server.queue.job import QueuedJob
 from crowdveil.server.queue.store import Store
@@ -139,7 +139,7 @@ class Settings:
         return Service(self, files, store, Tokens(store, self.limits), Rates(), previews, quota, uploads)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Service:
     """A service that is open: its files, its jobs, and who may use it."""
 
@@ -151,6 +151,8 @@ class Service:
     previews: Previews
     quota: DiskQuota
     uploads: UploadFiles
+    had_tokens: bool = False
+    """Whether it is known already that requests need a token."""
 
     def __enter__(self) -> Service:
         return self
@@ -176,27 +178,14 @@ class Service:
         if (marker is not None and marker.tokens) or self.tokens.any():
             with suppress(OutputError):  # a disk that is full; the next start records it
                 data_dir.note_tokens(self.files.root)
-            self._tokens_seen.append(True)
+            self.had_tokens = True
         return self.had_tokens
-
-    @property
-    def had_tokens(self) -> bool:
-        """Whether it is known already that requests need a token; asks nothing."""
-        return bool(self._tokens_seen)
-
-    @cached_property
-    def _tokens_seen(self) -> list[bool]:
-        return []
 
     def delete(self, job: str, owner: str, by: str = "") -> QueuedJob | None:
         """End a job of an owner and remove its files, even where the disk is full; None if it is not theirs."""
-        try:
-            ended = self.space.writing(lambda: self.store.cancel(job, owner, by))
-        except DatabaseUnavailableError:
-            if not self.space.is_full() or self.store.get(job, owner) is None:
-                raise
-            self.files.remove(job)  # first the files, which frees space for the row
-            ended = self.store.cancel(job, owner, by)
+        ended = self._written(
+            lambda: self.store.cancel(job, owner, by), lambda: [job] if self.store.get(job, owner) is not None else []
+        )
         if ended is not None:
             self.files.remove(job)
         return ended
@@ -223,19 +212,22 @@ class Service:
 
     def _expire(self) -> None:
         """Remove results whose time is over; where the disk is full, their files first."""
-        try:
-            ended = self.space.writing(self.store.expire)
-        except DatabaseUnavailableError:
-            if not self.space.is_full():
-                raise
-            for job in self.store.due():
-                self.files.remove(job)
-            ended = self.store.expire()
-        for job in ended:
+        for job in self._written(self.store.expire, self.store.due):
             self.files.remove(job)
+
+    def _written(self, write: Callable[[], Answer], jobs: Callable[[], list[str]]) -> Answer:
+        """Write to the database; where the disk is full, remove the files of some jobs first, which frees space for rows."""
+        try:
+            return self.space.writing(write)
+        except DatabaseUnavailableError:
+            if not self.space.is_full() or not (removable := jobs()):
+                raise
+        for job in removable:
+            self.files.remove(job)
+        return write()
 
     def _expire_uploads(self) -> None:
         """Remove uploads that nobody used for a while, and write it into the log."""
-        for _owner, upload in self.uploads.expire():
+        for upload in self.uploads.expire():
             with suppress(DatabaseUnavailableError):  # a full disk: the file is gone all the same
                 self.store.say("server", "removed an upload whose time was over", upload)

@@ -28,35 +28,18 @@ SECONDS_MOST = 300
 TAKES = ("", "flows", "trajectories")
 _OPTIONS = {option for reading in READINGS.values() for option in file_options(reading)}
 _FIELDS = {"data": FLOWS, **{option: endings_of(option) for option in sorted(_OPTIONS)}}
-_TEXTS = ("parameters", "takes", "part", "method", "method_parameters", UPLOADS)
-_BODY: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        **{
-            field: {"type": "string", "format": "binary", "description": f"A file: {', '.join(endings)}."}
-            for field, endings in _FIELDS.items()
-        },
-        "parameters": {"type": "string", "description": "Options of reading, as JSON.", "example": '{"step": "1h"}'},
-        "takes": {
-            "type": "string",
-            "enum": list(TAKES),
-            "description": "What the data are; guessed where nothing is said.",
-        },
-        "part": {
-            "type": "string",
-            "enum": ["", "true"],
-            "description": "Whether only the beginning of a text table is sent, or read of an upload.",
-        },
-        "method": {
-            "type": "string",
-            "description": "A method, to check whether it can work on the data.",
-            "example": "joint",
-        },
-        "method_parameters": {"type": "string", "description": "Its parameters, as JSON.", "example": '{"k": 10}'},
-        UPLOADS: {"type": "string", "description": openapi.UPLOADS_HELP, "example": "{}"},
+_TEXTS: dict[str, dict[str, Any]] = {
+    "parameters": {"description": "Options of reading, as JSON.", "example": '{"step": "1h"}'},
+    "takes": {"enum": list(TAKES), "description": "What the data are; guessed where nothing is said."},
+    "part": {
+        "enum": ["", "true"],
+        "description": "Whether only the beginning of a text table is sent, or read of an upload.",
     },
-    "additionalProperties": False,
+    "method": {"description": "A method, to check whether it can work on the data.", "example": "joint"},
+    "method_parameters": {"description": "Its parameters, as JSON.", "example": '{"k": 10}'},
+    UPLOADS: openapi.UPLOADS,
 }
+_BODY = openapi.form_schema(_FIELDS, {field: {"type": "string", **about} for field, about in _TEXTS.items()})
 
 
 def add_preview(app: FastAPI) -> None:
@@ -80,7 +63,7 @@ async def _previewed(request: Request, who: Caller, upload: Upload) -> dict[str,
     await run_in_threadpool(lambda: service.space.writing(lambda: service.store.say(who.who, "previewed a file")))
     folder = await run_in_threadpool(make_upload_folder, request, service, name) / "inputs"
     try:
-        form = await receive(request, folder, _FIELDS, _TEXTS, upload)
+        form = await receive(request, folder, _FIELDS, tuple(_TEXTS), upload)
         part = form.texts.get("part") == "true"
         upload.hold(await run_in_threadpool(lambda: attach(service, who, form, folder, _FIELDS, part=part)))
         asked = _asked(form, {"max_rows": limits.max_rows, "upload_bytes": limits.upload_bytes})
