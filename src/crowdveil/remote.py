@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from crowdveil.errors import CrowdveilError, InputError, Name, Option, ParameterError, from_json
+from crowdveil.interrupts import caused_by
 from crowdveil.progress import Progress, no_progress
 from crowdveil.remote_uploads import CHUNK as UPLOAD_CHUNK
 from crowdveil.remote_uploads import ChunkedTransfer, ServerError
@@ -215,7 +216,7 @@ class Remote:
         except httpx.LocalProtocolError:
             raise InputError("a file changed its size while it was sent; send it again.") from None
         except httpx.TransportError as error:
-            if _caused_by_tls(error):
+            if caused_by(error, ssl.SSLError):
                 raise ServerError(
                     self.url, "the server's certificate cannot be trusted, or it does not use TLS; check the address."
                 ) from None
@@ -259,14 +260,6 @@ class ByteCount:
                 return chunk
 
         return Counted(path)
-
-
-def _caused_by_tls(error: BaseException) -> bool:
-    """Whether an error of the transport came from TLS."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, ssl.SSLError):
-        cause = cause.__cause__ or cause.__context__
-    return cause is not None
 
 
 def is_here(host: str) -> bool:

@@ -16,7 +16,7 @@ from crowdveil.cli.lazy_records import parse_types_later, write_methods_later
 from crowdveil.cli.stopping import SENTENCE, end_now, end_quickly, prompt_stop, threads_left
 from crowdveil.cli.unused_imports import leave_out_unused
 from crowdveil.compilation import on_first_compilation
-from crowdveil.errors import CrowdveilError, MissingExtraError, as_command_line, render
+from crowdveil.errors import NO_MEMORY, CrowdveilError, MissingExtraError, as_command_line, render
 
 COMMANDS = {
     "demo": "Make a synthetic city, anonymize it, verify it.",
@@ -225,7 +225,7 @@ def _main() -> None:
         _drop_output()
         sys.exit(2)
     except MemoryError:
-        _stop("There is not enough memory for this; use less data, or a machine with more.", 2)
+        _stop(NO_MEMORY, 2)
     except Exception as error:
         from crowdveil.interrupts import interrupted  # here, since `--help` does not need ctypes
 

@@ -67,10 +67,7 @@ class Keeper:
                 )  # what dies at once is not hurried
                 self.crew, begun = self._start(), time.monotonic()
             if time.monotonic() - tidied > TIDY_EVERY_S:
-                try:
-                    self.service.tidy(purge=time.monotonic() - started > PURGE_AFTER_S)
-                except Exception as error:  # a database that is away for a while must not end this thread
-                    logs.say("tidy", "old files could not be removed", logging.WARNING, **logs.located(error))
+                tidy(self.service, purge=time.monotonic() - started > PURGE_AFTER_S)
                 tidied = time.monotonic()
             if self._stopping.wait(WATCH_EVERY_S):
                 break
@@ -90,6 +87,14 @@ class Keeper:
         """End all workers; their jobs go back into the queue."""
         self._stopping.set()
         self._thread.join(30)
+
+
+def tidy(service: Service, *, purge: bool = False) -> None:
+    """Remove what is no longer needed; a database that is away for a while must not end the thread that does this."""
+    try:
+        service.tidy(purge=purge)
+    except Exception as error:
+        logs.say("tidy", "old files could not be removed", logging.WARNING, **logs.located(error))
 
 
 def check_address(service: Service) -> None:

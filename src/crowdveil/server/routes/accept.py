@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from fastapi import Request
@@ -13,8 +13,7 @@ from crowdveil.errors import ParameterError
 from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds.base import Kind
 from crowdveil.server.queue.job import NewJob, QueuedJob, new_id
-from crowdveil.server.quotas import Upload
-from crowdveil.server.routes.attached import UPLOADS, attach, count_attached
+from crowdveil.server.routes.attached import UPLOADS, attach
 from crowdveil.server.routes.uploads import Form, check_files, make_upload_folder, parsed, receive
 from crowdveil.server.settings import Service
 from crowdveil.server.sources import with_source
@@ -54,7 +53,9 @@ async def accept(
         try:
             allowed = await run_in_threadpool(_allowed, kind, request.path_params.get("name"), fields)
             form = await receive(request, folder / "inputs", allowed, texts, upload)
-            attached = await run_in_threadpool(_attach, service, who, form, folder / "inputs", allowed, upload)
+            attached = await run_in_threadpool(
+                partial(attach, service, who, form, folder / "inputs", allowed, again=upload)
+            )
             name, values = chosen(form)
             if values is None:
                 values = parsed(form.texts.get("parameters") or "{}", "parameters")
@@ -92,14 +93,6 @@ async def accept(
         if found is None:
             raise ApiError(404, "not_found", "there is no such job.")
         return found
-
-
-def _attach(
-    service: Service, who: Caller, form: Form, folder: Path, fields: dict[str, tuple[str, ...]], upload: Upload
-) -> int:
-    """Put files that were uploaded before next to those of the form; returns the bytes that the job adds to its own count."""
-    again = count_attached(service, who, form, upload)
-    return attach(service, who, form, folder, fields) - again
 
 
 def _allowed(kind: Kind, name: str | None, fields: Fields | None) -> dict[str, tuple[str, ...]]:

@@ -207,19 +207,10 @@ def shown(service: Service, job: QueuedJob) -> JobView:
     """Return a job as its owner sees it."""
     done = job.result is not None and job.state == "done"
     return JobView.model_validate({
-        "id": job.id,
-        "kind": job.kind,
-        "name": job.name,
-        "state": job.state,
-        "created": job.created,
-        "created_at": iso_time(job.created),
-        "started_at": iso_time(job.started),
-        "ended_at": iso_time(job.ended),
-        "expires_at": iso_time(job.expires),
+        **{name: getattr(job, name) for name in ("id", "kind", "name", "state", "created", "runs", "files")},
+        **{f"{time}_at": iso_time(getattr(job, time)) for time in ("created", "started", "ended", "expires")},
         "seconds": None if job.started is None or job.ended is None else round(job.ended - job.started, 3),
-        "runs": job.runs,
         "progress": {"stage": job.stage, "done": job.done, "total": job.total},
-        "files": job.files,
         "parameters": {n: v for n, v in job.parameters.items() if n not in _secret(job.kind)},
         "error": None if job.error is None else as_json(job.error_code or "failed", job.error),
         "result": {n: job.result[n] for n in ResultView.model_fields} if done and job.result else None,

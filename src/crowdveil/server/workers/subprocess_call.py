@@ -14,6 +14,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
+from crowdveil.errors import NO_MEMORY
 from crowdveil.server.answers import ApiError
 from crowdveil.server.quotas import turn
 from crowdveil.server.sentences import without_paths
@@ -87,9 +88,9 @@ def _answer(process: subprocess.Popen[bytes], request: bytes, until: float, memo
                     422, "too_long", "looking at the file takes too long; run it without, or give less data."
                 ) from None
             if memory_of(process.pid) > memory:
-                raise _no_memory() from None
+                raise ApiError(422, "no_memory", NO_MEMORY) from None
     if process.returncode < 0:
-        raise _no_memory()
+        raise ApiError(422, "no_memory", NO_MEMORY)
     try:
         answer: dict[str, Any] = json.loads(said)
     except ValueError:
@@ -97,7 +98,3 @@ def _answer(process: subprocess.Popen[bytes], request: bytes, until: float, memo
             500, "fault", "internal error (the file); please report it to the operator of the server."
         ) from None
     return answer
-
-
-def _no_memory() -> ApiError:
-    return ApiError(422, "no_memory", "There is not enough memory for this; use less data, or a machine with more.")
