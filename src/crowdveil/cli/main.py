@@ -12,11 +12,10 @@ from typing import Any
 import click
 
 from crowdveil import __version__
-from crowdveil.cli.lazy_records import parse_types_later, write_methods_later
 from crowdveil.cli.stopping import SENTENCE, end_now, end_quickly, prompt_stop, threads_left
-from crowdveil.cli.unused_imports import leave_out_unused
 from crowdveil.compilation import on_first_compilation
 from crowdveil.errors import NO_MEMORY, CrowdveilError, MissingExtraError, as_command_line, render
+from crowdveil.startup import start_quickly
 
 COMMANDS = {
     "demo": "Make a synthetic city, anonymize it, verify it.",
@@ -175,9 +174,7 @@ def run() -> None:
 
 def main() -> None:
     """Run the command; report any error in one sentence."""
-    leave_out_unused()
-    write_methods_later()
-    parse_types_later()
+    start_quickly()
     for name, value in QUIET_LIBRARIES.items():
         os.environ.setdefault(name, value)
     gc.set_threshold(OBJECTS, 20)
