@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from crowdveil.cli.console import show_notes
-from crowdveil.cli.options import engine_options, given, options_of
+from crowdveil.cli.options import given, options_of
 from crowdveil.cli.remote_jobs import RemoteTarget, remote_target, server_options
 from crowdveil.compat.mobidatalab import runfiles
 from crowdveil.errors import Option, ParameterError
@@ -17,7 +17,7 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending
 from crowdveil.progress import progress_bar
 from crowdveil.reading import TrajectoryReading
-from crowdveil.run.options import refuse_table_without_spark
+from crowdveil.run.options import EngineOptions, refuse_table_without_spark
 from crowdveil.runfiles.common import load
 
 
@@ -116,7 +116,7 @@ command = click.Command(
         ),
         click.Option(["-f", "--file", "run_file"], metavar="FILE", help="A run file, as mdl-anonymizer has it."),
         click.Option(["--overwrite"], is_flag=True, help="Replace the file if it exists."),
-        *engine_options(),
+        *options_of(EngineOptions),
         *server_options(),
         *[o for o in options_of(TrajectoryReading) if o.name not in ("zones", "zone_id")],
     ],

@@ -11,7 +11,7 @@ import click
 from crowdveil import api
 from crowdveil.cli.compare import listed
 from crowdveil.cli.console import show_notes, show_result, show_sentences
-from crowdveil.cli.options import engine_options, given, options_of
+from crowdveil.cli.options import given, options_of
 from crowdveil.cli.remote_jobs import RemoteTarget, remote_target, server_options, split_files
 from crowdveil.compat.mobidatalab.runfiles import measures_of
 from crowdveil.errors import Option, ParameterError, as_command_line
@@ -23,7 +23,7 @@ from crowdveil.progress import progress_bar
 from crowdveil.reading import EitherReading, FlowReading
 from crowdveil.registry import MEASURES
 from crowdveil.run.manifest import NOT_OF_FLOWS, ONLY_CHECKED
-from crowdveil.run.options import refuse_table_without_spark
+from crowdveil.run.options import EngineOptions, refuse_table_without_spark
 from crowdveil.runfiles.common import load
 
 
@@ -158,7 +158,7 @@ command = click.Command(
         ),
         click.Option(["--plot"], metavar="FILE", help="Also draw it, .png."),
         click.Option(["--overwrite"], is_flag=True, help="Replace files that exist."),
-        *engine_options(),
+        *options_of(EngineOptions),
         *server_options(),
         *options_of(EitherReading, without=(*NOT_OF_FLOWS, *ONLY_CHECKED)),
     ],

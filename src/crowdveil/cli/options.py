@@ -10,7 +10,6 @@ import click
 from crowdveil.errors import ParameterError
 from crowdveil.fields import Row, rows
 from crowdveil.params import Params
-from crowdveil.run.options import EngineOptions
 
 _TYPES: dict[str, Any] = {"int": click.INT, "float": click.FLOAT, "text": click.STRING}
 
@@ -88,11 +87,6 @@ def _option(row: Row) -> click.Option:
     kind = click.Choice(row.choices) if closed else _TYPES.get(row.kind, click.STRING)
     names = ["-k", "--k"] if row.name == "k" else [row.option]
     return _row_option(names, row, type=kind, metavar=metavar, required=row.required)
-
-
-def engine_options() -> list[click.Option]:
-    """Return the options that choose the engine."""
-    return options_of(EngineOptions)
 
 
 def given(params: type[Params], values: dict[str, Any]) -> dict[str, Any]:

@@ -223,7 +223,8 @@ def anonymize(server: RemoteTarget, request: pipeline.Request, reading: type[Par
     for subject, reason in ONLY_HERE.items():
         if getattr(run_options, subject.name) not in (None, "auto"):
             raise ParameterError(subject, reason)
-    check_target(Path(request.output).absolute(), overwrite=run_options.overwrite, mark_file=MANIFEST_FILE)
+    target = Path(request.output)
+    check_target(target.absolute(), overwrite=run_options.overwrite, mark_file=MANIFEST_FILE)
     options, files = split_files(reading, request.reading)
     named = {} if request.data_name is None else {"data_name": request.data_name}
     sent = {*ReleaseOptions.model_fields, *AuditOptions.model_fields}
@@ -231,10 +232,10 @@ def anonymize(server: RemoteTarget, request: pipeline.Request, reading: type[Par
     parameters = {**request.parameters, **options, **of_run, **named, **source}
     job = server.run(
         "methods", request.method, parameters, {"data": request.data, **files},
-        lambda job, result: put_release(result, Path(request.output), overwrite=run_options.overwrite),
+        lambda _, result: put_folder(result, target, overwrite=run_options.overwrite, mark_file=MANIFEST_FILE),
     )  # fmt: skip
     if job is not None:
-        click.echo(f"{Path(request.output)}: verified and written")
+        click.echo(f"{target}: verified and written")
         click.echo("\n".join(job["summary"]["lines"]))
 
 
@@ -243,13 +244,6 @@ def unpack(packed: Path, folder: Path) -> None:
     from crowdveil.io import archive  # here, since few commands run on a server
 
     archive.unpack(packed, folder, LARGEST)
-
-
-def put_release(packed: Path, target: Path, *, overwrite: bool) -> None:
-    """Unpack a release, verify it from its files, and only then put it in place."""
-    with new_folder(target, overwrite=overwrite, mark_file=MANIFEST_FILE) as folder:
-        unpack(packed, folder)
-        require_not_violated(releases.verify(folder))
 
 
 def put_file(result: Path, target: Path, *, overwrite: bool) -> None:
@@ -269,12 +263,12 @@ def put_files(packed: Path, targets: Mapping[str, str | None], *, overwrite: boo
 
 
 def put_folder(packed: Path, target: Path, *, overwrite: bool, mark_file: str) -> None:
-    """Unpack a result into a folder: all of it or nothing. A heat map is verified from its files before."""
+    """Unpack a result into a folder: all of it or nothing. A release and a heat map are verified from their files before."""
     from crowdveil.analysis.heatmap_manifest import is_heat_map  # here, since few commands run on a server
 
     with new_folder(target, overwrite=overwrite, mark_file=mark_file) as folder:
         unpack(packed, folder)
-        if is_heat_map(folder):
+        if mark_file == MANIFEST_FILE or is_heat_map(folder):
             require_not_violated(releases.verify(folder))
 
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import click
 
-from crowdveil.cli.options import engine_options, given, options_of
+from crowdveil.cli.options import given, options_of
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.guarantees.base import FROM_FILES, tally
 from crowdveil.reading import EitherReading
 from crowdveil.run import releases
-from crowdveil.run.options import refuse_table_without_spark
+from crowdveil.run.options import EngineOptions, refuse_table_without_spark
 
 
-@click.command(params=[*engine_options(), *options_of(EitherReading)])
+@click.command(params=[*options_of(EngineOptions), *options_of(EitherReading)])
 @click.argument("folder")
 @click.option("--original", metavar="FILE", help="The trips, flows or trajectories that the release was made from.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")

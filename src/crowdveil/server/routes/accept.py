@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from fastapi import Request
@@ -47,15 +46,13 @@ async def accept(
     service: Service = request.app.state.service
     declared, held = request.headers.get("content-length", ""), await run_in_threadpool(service.quota.held, who)
     with service.quota.upload(who, held, declared) as upload:
-        job, limits = new_id(), who.limits
-        folder = await run_in_threadpool(make_upload_folder, request, service, job)
-        accepted = False
-        try:
-            allowed = await run_in_threadpool(_allowed, kind, request.path_params.get("name"), fields)
-            form = await receive(request, folder / "inputs", allowed, texts, upload)
-            attached = await run_in_threadpool(
-                partial(attach, service, who, form, folder / "inputs", allowed, again=upload)
-            )
+        job, limits, accepted = new_id(), who.limits, False
+        inputs = await run_in_threadpool(make_upload_folder, request, service, job) / "inputs"
+
+        def add(form: Form) -> QueuedJob | None:
+            # All in one thread: an interrupted request must not remove the files of a job that was added.
+            nonlocal accepted
+            attached = attach(service, who, form, inputs, allowed, again=upload)
             name, values = chosen(form)
             if values is None:
                 values = parsed(form.texts.get("parameters") or "{}", "parameters")
@@ -65,31 +62,28 @@ async def accept(
                     next(f for f in fields[theirs] if f in taken): file for theirs, file in form.files.items()
                 }
             values = with_source(kind, name, values, who)
-            await run_in_threadpool(kind.checked, name, values, form.files)
-            await run_in_threadpool(check_files, form, folder / "inputs", limits.upload_bytes)
-            await run_in_threadpool(service.files.accept, job)
+            kind.checked(name, values, form.files)
+            check_files(form, inputs, limits.upload_bytes)
+            service.files.accept(job)
             new = NewJob(
                 job, who.id, kind.verb, name, values, form.files,
                 {"max_seconds": limits.max_seconds, "max_rows": limits.max_rows, "upload_bytes": limits.upload_bytes},
                 limits.max_running, service.settings.keep_s, upload.counted + attached, service.settings.four_eyes, who.who,
             )  # fmt: skip
+            accepted = service.store.add(new, limits.max_waiting)
+            return service.store.get(job) if accepted else None
 
-            def add() -> None:
-                # Noted in the same thread: an interrupted request must not remove the files of a job that was added.
-                nonlocal accepted
-                accepted = service.store.add(new, limits.max_waiting)
-
-            await run_in_threadpool(add)
+        try:
+            allowed = await run_in_threadpool(_allowed, kind, request.path_params.get("name"), fields)
+            form = await receive(request, inputs, allowed, texts, upload)
+            found = await run_in_threadpool(add, form)
             if not accepted:
-                most = limits.max_waiting
-                raise ApiError(
-                    429, "too_many", f"wanted at most {most:,} jobs at a time; wait until some end.", Retry_After="5"
-                )
+                sentence = f"wanted at most {limits.max_waiting:,} jobs at a time; wait until some end."
+                raise ApiError(429, "too_many", sentence, Retry_After="5")
         finally:
             if not accepted:
                 service.files.discard(job)
                 service.files.remove(job)
-        found = await run_in_threadpool(service.store.get, job)
         if found is None:
             raise ApiError(404, "not_found", "there is no such job.")
         return found

@@ -6,11 +6,10 @@ from pathlib import Path
 
 from crowdveil.errors import Option
 from crowdveil.server.answers import ApiError
-from crowdveil.server.queue.files import safe_name
 from crowdveil.server.queue.upload_files import UploadState
 from crowdveil.server.quotas import Upload
 from crowdveil.server.routes.resumable import upload_of
-from crowdveil.server.routes.uploads import Form, parsed
+from crowdveil.server.routes.uploads import Form, checked_name, parsed
 from crowdveil.server.settings import Service
 from crowdveil.server.tokens import Caller
 
@@ -32,11 +31,7 @@ def attach(
     total = counted_again = 0
     for field, upload in parsed(form.texts.get(UPLOADS) or "{}", UPLOADS).items():
         state = _known(service, who, form, fields, field, upload)
-        safe = safe_name(state.name, field, fields[field], tuple(form.files.values()))
-        if safe is None:
-            raise ApiError(
-                415, "bad_type", Option(field), f"wanted a file whose name ends in {', '.join(fields[field])}."
-            )
+        safe = checked_name(state.name, field, fields[field], form.files.values())
         only = PART_BYTES if part and field == "data" else state.bytes
         if state.received < min(state.bytes, only):
             raise ApiError(

@@ -74,7 +74,8 @@ def add_job_routes(app: FastAPI) -> None:
         range_: Annotated[str | None, Header(alias="Range", description="bytes=N- for what is left.")] = None,
     ) -> Response:
         file, about = result_of(service, theirs(service, who, job_id), who)
-        headers = {"Content-Length": str(about["bytes"]), "Accept-Ranges": "bytes", **_digest(about)}
+        headers = {"Content-Length": str(about["bytes"]), "Accept-Ranges": "bytes"}
+        headers["Repr-Digest"] = f"sha-256=:{base64.b64encode(bytes.fromhex(about['sha256'])).decode()}:"
         first = _first_byte(range_)
         if first == 0:
             return sent(file, about["name"], about["media_type"], headers)
@@ -179,10 +180,6 @@ def result_of(
     service.space.writing(lambda: service.store.say(who.who, what, job.id))
     asked = None if job.result["media_type"] == "application/zip" else job.parameters.get("result_name")
     return file, job.result | {"name": asked or job.result["name"]}
-
-
-def _digest(about: dict[str, Any]) -> dict[str, str]:
-    return {"Repr-Digest": f"sha-256=:{base64.b64encode(bytes.fromhex(about['sha256'])).decode()}:"}
 
 
 def listed(service: Service, job: QueuedJob) -> JobView:

@@ -15,10 +15,10 @@ from crowdveil.server import openapi
 from crowdveil.server.access import Sender, TheService
 from crowdveil.server.answers import ApiError
 from crowdveil.server.edge import check_text
-from crowdveil.server.queue.files import FLOWS, MAPS, RELEASE, safe_name
+from crowdveil.server.queue.files import FLOWS, MAPS, RELEASE
 from crowdveil.server.queue.upload_files import BusyError, UploadState
 from crowdveil.server.routes.table_limits import count_rows
-from crowdveil.server.routes.uploads import check_space, no_space
+from crowdveil.server.routes.uploads import check_space, checked_name, no_space
 from crowdveil.server.settings import Service
 from crowdveil.server.tokens import Caller
 from crowdveil.server.views import UploadView
@@ -90,8 +90,7 @@ def upload_of(service: Service, who: Caller, upload: str) -> UploadState:
 
 
 def _begin(service: Service, who: Caller, new: NewUpload) -> UploadState:
-    if safe_name(new.name, "data", _ENDINGS) is None:
-        raise ApiError(415, "bad_type", Option("name"), f"wanted a file whose name ends in {', '.join(_ENDINGS)}.")
+    checked_name(new.name, "data", _ENDINGS, of="name")
     most = who.limits.upload_bytes
     if new.bytes > most:
         raise ApiError(413, "too_large", f"wanted at most {most >> 20:,} MiB in one file; send less data.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -105,13 +106,8 @@ class _Receiver:
                 422, "bad_form", Option(name), "wanted a file in this field of the form; add it with its name."
             )
         given = filename_of(options[b"filename"], name)
-        safe = safe_name(given, name, self.fields[name], tuple(self.form.files.values()))
-        if safe is None:
-            raise ApiError(
-                415, "bad_type", Option(name), f"wanted a file whose name ends in {', '.join(self.fields[name])}."
-            )
-        self.part.filename = safe
-        self.part.file = (self.folder / safe).open("xb")
+        self.part.filename = checked_name(given, name, self.fields[name], self.form.files.values())
+        self.part.file = (self.folder / self.part.filename).open("xb")
 
     def data(self, data: bytes, start: int, end: int) -> None:
         part, piece = self.part, data[start:end]
@@ -143,6 +139,14 @@ class _Receiver:
     def give_up(self) -> None:
         if self.part.file is not None:
             self.part.file.close()
+
+
+def checked_name(given: str, field: str, endings: tuple[str, ...], taken: Iterable[str] = (), *, of: str = "") -> str:
+    """Return a name for an uploaded file; raise unless its own has one of the endings. The error is of `of`, or of the field."""
+    safe = safe_name(given, field, endings, tuple(taken))
+    if safe is None:
+        raise ApiError(415, "bad_type", Option(of or field), f"wanted a file whose name ends in {', '.join(endings)}.")
+    return safe
 
 
 def no_space() -> ApiError:

@@ -169,17 +169,12 @@ def _packed(out: Path, run: Path, output: JobRequest, archive: str, *, packed: b
         pack(out, result)
         for path in made:
             path.unlink()
-        out.rmdir()
     else:
         result = run / made[0].name
         shutil.move(made[0], result)  # the first version of Landlock lets nothing be renamed into another folder
-        out.rmdir()
-    (run / SUMMARY).write_text(
-        json.dumps(
-            {"notes": [without_paths(n) for n in output.notes], "lines": [without_paths(line) for line in output.lines]}
-        ),
-        encoding="utf-8",
-    )
+    out.rmdir()
+    summary = {name: [without_paths(text) for text in texts] for name, texts in vars(output).items()}
+    (run / SUMMARY).write_text(json.dumps(summary), encoding="utf-8")
     sync_file(run / SUMMARY)
     sync_file(result)
     with result.open("rb") as file:
