@@ -33,10 +33,9 @@ _MEANING = {
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Answers that a route may give instead."""
+    """Answers that a route may give instead, besides those of every route: it can refuse the caller, the address, the upload."""
     schema = {"$ref": "#/components/schemas/Error"}
-    # Every route can refuse the caller, the address and the upload.
-    all_statuses = dict.fromkeys((*statuses, 422, 429, 503, *((507,) if 413 in statuses else ())))
+    all_statuses = sorted({401, 403, 422, 429, 503, *statuses, *((507,) if 413 in statuses else ())})
     return {s: {"description": _MEANING[s], "content": {"application/json": {"schema": schema}}} for s in all_statuses}
 
 

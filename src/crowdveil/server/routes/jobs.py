@@ -39,7 +39,7 @@ def add_job_routes(app: FastAPI) -> None:
     """What can be asked about jobs."""
 
     @app.get("/jobs", tags=["jobs"], summary="Your jobs, newest first", operation_id="list_jobs",
-             response_model=JobList, responses=openapi.errors(401, 403, 422))  # fmt: skip
+             response_model=JobList, responses=openapi.errors())  # fmt: skip
     def jobs(
         service: TheService,
         who: Follower,
@@ -51,13 +51,13 @@ def add_job_routes(app: FastAPI) -> None:
         return JobList(jobs=[listed(service, job) for job in service.store.of_owner(who.id, limit, before)])
 
     @app.get("/jobs/{job_id}", tags=["jobs"], summary="State, progress and time of a job", operation_id="get_job",
-             response_model=JobView, responses=openapi.errors(401, 403, 404, 422))  # fmt: skip
+             response_model=JobView, responses=openapi.errors(404))  # fmt: skip
     async def job(service: TheService, who: Follower, job_id: JobId) -> JobView:
         # Clients ask this again and again: one change of threads for all of it.
         return await run_in_threadpool(lambda: shown(service, theirs(service, who, job_id)))
 
     @app.delete("/jobs/{job_id}", tags=["jobs"], summary="End a job, and remove its files", operation_id="delete_job",
-                response_model=JobView, responses=openapi.errors(401, 403, 404, 422))  # fmt: skip
+                response_model=JobView, responses=openapi.errors(404))  # fmt: skip
     def delete(service: TheService, who: Sender, job_id: JobId) -> JobView:
         ended = service.delete(job_id, who.id, who.who)
         if ended is None:
@@ -66,7 +66,7 @@ def add_job_routes(app: FastAPI) -> None:
 
     @app.get("/jobs/{job_id}/result", tags=["jobs"], summary="The result: a zip file, or one file", operation_id="get_result",
              response_class=StreamingResponse,
-             responses=openapi.errors(401, 403, 404, 409, 410, 416, 422) | openapi.file_answer())  # fmt: skip
+             responses=openapi.errors(404, 409, 410, 416) | openapi.file_answer())  # fmt: skip
     def result(
         service: TheService,
         who: Reader,
@@ -88,7 +88,7 @@ def add_job_routes(app: FastAPI) -> None:
         return sent(file, about["name"], about["media_type"], headers, status=206)
 
     @app.get("/jobs/{job_id}/report", tags=["jobs"], summary="What a job says about its result", operation_id="get_report",
-             responses=openapi.errors(401, 403, 404, 409, 410, 422) | openapi.file_answer())  # fmt: skip
+             responses=openapi.errors(404, 409, 410) | openapi.file_answer())  # fmt: skip
     def report(service: TheService, who: Reader, job_id: JobId) -> Response:
         return report_of(service, theirs(service, who, job_id), who)
 

@@ -59,7 +59,7 @@ def add_pages(app: FastAPI) -> None:
         }
 
     @app.get("/session", tags=["page"], summary="Who asks, and what they may do", operation_id="session",
-             responses=openapi.errors(401, 403))  # fmt: skip
+             responses=openapi.errors())  # fmt: skip
     def session(service: TheService, who: Who) -> dict[str, Any]:
         return {
             "name": who.name, "limits": who.limits.model_dump(), "keep_hours": service.settings.keep_s / 3600,
@@ -68,12 +68,12 @@ def add_pages(app: FastAPI) -> None:
         }  # fmt: skip
 
     @app.get("/form", tags=["page"], summary="What a form for anonymizing is drawn from", operation_id="form",
-             responses=openapi.errors(401, 403))  # fmt: skip
+             responses=openapi.errors())  # fmt: skip
     def form(who: Who) -> dict[str, Any]:
         return _form() | {"sources": list(who.sources)}
 
     @app.get("/example/{name}", tags=["page"], summary="A file of a made-up city, to try things with", operation_id="example",
-             responses=openapi.errors(401, 403, 422) | openapi.file_answer())  # fmt: skip
+             responses=openapi.errors() | openapi.file_answer())  # fmt: skip
     async def example(service: TheService, who: Who, name: Example) -> Response:
         made = await _example(service.settings.memory_bytes)
         return Response(made[name], media_type="text/csv" if name.endswith(".csv") else "application/geo+json")

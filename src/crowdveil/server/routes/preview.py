@@ -48,7 +48,7 @@ def add_preview(app: FastAPI) -> None:
 
     @app.post("/preview", tags=["preview"], summary="Look at a file, and forget it", operation_id="preview",
               openapi_extra={"requestBody": body}, response_model=PreviewView, response_model_exclude_unset=True,
-              responses=openapi.errors(400, 401, 403, 413, 415, 422, 429))  # fmt: skip
+              responses=openapi.errors(400, 413, 415))  # fmt: skip
     async def preview(request: Request, service: TheService, who: Sender) -> Any:
         declared = request.headers.get("content-length", "")
         async with service.previews.place(who):

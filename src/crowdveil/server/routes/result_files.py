@@ -23,7 +23,7 @@ FileName = Annotated[
 
 def add_parts(app: FastAPI) -> None:
     """The routes."""
-    wrong = openapi.errors(401, 403, 404, 409, 410, 422)
+    wrong = openapi.errors(404, 409, 410)
 
     @app.get("/jobs/{job_id}/files", tags=["jobs"], summary="The files of a result", operation_id="list_files",
              response_model=FileList, responses=wrong)  # fmt: skip

@@ -53,20 +53,20 @@ def add_uploads(app: FastAPI) -> None:
 
     @app.post("/uploads", tags=["uploads"], summary="Begin an upload that can be resumed", operation_id="begin_upload",
               status_code=201, response_model=UploadView,
-              responses=openapi.errors(401, 403, 413, 415, 422, 429))  # fmt: skip
+              responses=openapi.errors(413, 415))  # fmt: skip
     def begin(service: TheService, who: Sender, new: NewUpload) -> Any:
         check_text("name", new.name)
         return _shown(_begin(service, who, new))
 
     @app.get("/uploads/{upload_id}", tags=["uploads"], summary="The bytes of an upload that were received",
              operation_id="get_upload", response_model=UploadView,
-             responses=openapi.errors(401, 403, 404, 422))  # fmt: skip
+             responses=openapi.errors(404))  # fmt: skip
     def state(service: TheService, who: Sender, upload_id: UploadId) -> Any:
         return _shown(upload_of(service, who, upload_id))
 
     @app.patch("/uploads/{upload_id}", tags=["uploads"], summary="Send the next chunk of an upload",
                operation_id="continue_upload", openapi_extra=_CHUNK, response_model=UploadView,
-               responses=openapi.errors(400, 401, 403, 404, 409, 413, 422))  # fmt: skip
+               responses=openapi.errors(400, 404, 409, 413))  # fmt: skip
     async def more(request: Request, service: TheService, who: Sender, upload_id: UploadId, offset: Offset) -> Any:
         found = await run_in_threadpool(upload_of, service, who, upload_id)
         await _receive(request, service, who, found, offset)
@@ -74,7 +74,7 @@ def add_uploads(app: FastAPI) -> None:
 
     @app.delete("/uploads/{upload_id}", tags=["uploads"], summary="Remove an upload", operation_id="remove_upload",
                 status_code=204, response_class=Response, response_model=None,
-                responses=openapi.errors(401, 403, 404, 422))  # fmt: skip
+                responses=openapi.errors(404))  # fmt: skip
     def remove(service: TheService, who: Sender, upload_id: UploadId) -> None:
         found = upload_of(service, who, upload_id)
         service.uploads.remove(who.id, found.id)
