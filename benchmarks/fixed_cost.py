@@ -86,8 +86,8 @@ def _rounds(commands: dict[str, list[str]]) -> dict[str, list[float]]:
 
 def stages() -> None:
     """Print CPU seconds of imports, and of each stage of a first and of a second run in one process."""
-    from crowdveil.cli.lazy_records import parse_types_later, write_methods_later
-    from crowdveil.cli.unused_imports import leave_out_unused
+    from crowdveil.startup.lazy_records import parse_types_later, write_methods_later
+    from crowdveil.startup.unused_imports import leave_out_unused
 
     leave_out_unused()
     write_methods_later()

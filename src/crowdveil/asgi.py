@@ -6,7 +6,6 @@ listens on is not known here, so that tokens are always needed. Jobs are run by 
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 from functools import cache
@@ -14,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdveil.compat.mobidatalab.routes import add_routes
-from crowdveil.server import logs
 from crowdveil.server.app import make_app
-from crowdveil.server.serve import TIDY_EVERY_S, check_address
+from crowdveil.server.serve import TIDY_EVERY_S, check_address, tidy
 from crowdveil.server.settings import Service, Settings, default_folder
 
 if TYPE_CHECKING:
@@ -41,10 +39,7 @@ def _tidy(service: Service) -> None:
     """Remove results whose time is over, as `crowdveil serve` does."""
     wait = threading.Event()
     while not wait.wait(TIDY_EVERY_S):
-        try:
-            service.tidy()
-        except Exception as error:  # a database that is away for a while must not end this thread
-            logs.say("tidy", "old files could not be removed", logging.WARNING, **logs.located(error))
+        tidy(service)
 
 
 def __getattr__(name: str) -> Any:

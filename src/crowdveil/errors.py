@@ -237,6 +237,11 @@ class GuaranteeViolatedError(CrowdveilError):
     exit_code = 1
 
 
+NO_MEMORY = "There is not enough memory for this; use less data, or a machine with more."
+TOO_DEEP = "a file is nested too deep to be read; write it again."
+"""Sentences for errors of Python that a user can cause."""
+
+
 class CrowdveilWarning(UserWarning):
     """A note of reading data that Python shows: an assumption, or dropped rows. It holds no value of the data."""
 

@@ -35,7 +35,12 @@ def kernels_stopped() -> Iterator[None]:
 
 def interrupted(error: BaseException) -> bool:
     """Return whether an interrupt is behind an error: one that comes in the middle of compiled code ends as a SystemError."""
+    return caused_by(error, KeyboardInterrupt)
+
+
+def caused_by(error: BaseException, kind: type[BaseException]) -> bool:
+    """Return whether an error is of a kind, or came from one."""
     cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, KeyboardInterrupt):
+    while cause is not None and not isinstance(cause, kind):
         cause = cause.__cause__ or cause.__context__
     return cause is not None

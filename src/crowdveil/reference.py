@@ -47,7 +47,7 @@ def cli_page() -> str:
         "1 a guarantee is violated or a check failed, 2 bad input or usage (one sentence, and nothing is written).\n",
         "| command | what it does |",
         "| --- | --- |",
-        *(f"| [`crowdveil {name}`](#crowdveil-{name}) | {text} |" for name, (_, text) in COMMANDS.items()),
+        *(f"| [`crowdveil {name}`](#crowdveil-{name}) | {text} |" for name, text in COMMANDS.items()),
         "",
     ]
     context = click.Context(cli, info_name="crowdveil", max_content_width=110)

@@ -12,7 +12,7 @@ import ssl
 import time
 import weakref
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from crowdveil.errors import CrowdveilError, InputError, Name, Option, ParameterError, from_json
+from crowdveil.interrupts import caused_by
 from crowdveil.progress import Progress, no_progress
 from crowdveil.remote_uploads import CHUNK as UPLOAD_CHUNK
 from crowdveil.remote_uploads import ChunkedTransfer, ServerError
@@ -59,7 +60,7 @@ class Remote:
             raise ParameterError(
                 Option("server"), "wanted an address such as https://crowdveil.example.org or http://127.0.0.1:8000."
             )
-        if parts.scheme == "http" and not _is_here(parts.hostname) and not os.environ.get("CROWDVEIL_INSECURE"):
+        if parts.scheme == "http" and not is_here(parts.hostname) and not os.environ.get("CROWDVEIL_INSECURE"):
             raise ParameterError(
                 Option("server"),
                 "data must not be sent over http:// to another machine; use https://, or set CROWDVEIL_INSECURE=1 "
@@ -108,27 +109,25 @@ class Remote:
 
     def job(self, job: str) -> dict[str, Any]:
         """What is known of a job."""
-        return self._answer("GET", f"/jobs/{_checked_id(job)}")
+        return self._answer("GET", f"/jobs/{checked_id(job)}")
 
     def reviews(self) -> list[dict[str, Any]]:
         """Results of others that await review."""
         found: list[dict[str, Any]] = self._answer("GET", "/reviews")["reviews"]
         return found
 
-    @contextmanager
-    def review_report(self, job: str) -> Iterator[httpx.Response]:
+    def review_report(self, job: str) -> AbstractContextManager[httpx.Response]:
         """The report of a result that awaits review."""
-        with self._asked("GET", f"/reviews/{_checked_id(job)}/report") as answer:
-            yield answer
+        return self._asked("GET", f"/reviews/{checked_id(job)}/report")
 
     def decide(self, job: str, decision: str, comment: str) -> dict[str, Any]:
         """Approve or reject a result."""
         body = {"decision": decision, "comment": comment}
-        return self._answer("POST", f"/reviews/{_checked_id(job)}", json=body)
+        return self._answer("POST", f"/reviews/{checked_id(job)}", json=body)
 
     def cancel(self, job: str) -> dict[str, Any]:
         """End a job, and have its files removed."""
-        return self._answer("DELETE", f"/jobs/{_checked_id(job)}")
+        return self._answer("DELETE", f"/jobs/{checked_id(job)}")
 
     def follow(self, job: str, progress: Progress, stage: Any) -> dict[str, Any]:
         """Wait for a job's end, and show how far it is meanwhile. An interrupt ends the job too."""
@@ -177,7 +176,7 @@ class Remote:
                 # The result of a job never changes, and its hash is compared at the end.
                 rest = {"Range": f"bytes={arrived}-"} if arrived else {}
                 try:
-                    with self._asked("GET", f"/jobs/{_checked_id(job['id'])}/result", headers=rest) as answer:
+                    with self._asked("GET", f"/jobs/{checked_id(job['id'])}/result", headers=rest) as answer:
                         if rest and answer.status_code != PARTIAL_CONTENT:
                             file.seek(0)
                             file.truncate()
@@ -198,11 +197,9 @@ class Remote:
                 "the result that arrived is not the one that was made (its SHA-256 differs); fetch it again."
             )
 
-    @contextmanager
-    def get(self, path: str) -> Iterator[httpx.Response]:
+    def get(self, path: str) -> AbstractContextManager[httpx.Response]:
         """Ask for any other path of the server."""
-        with self._asked("GET", path) as answer:
-            yield answer
+        return self._asked("GET", path)
 
     @contextmanager
     def _asked(self, method: str, path: str, **request: Any) -> Iterator[httpx.Response]:
@@ -219,7 +216,7 @@ class Remote:
         except httpx.LocalProtocolError:
             raise InputError("a file changed its size while it was sent; send it again.") from None
         except httpx.TransportError as error:
-            if _caused_by_tls(error):
+            if caused_by(error, ssl.SSLError):
                 raise ServerError(
                     self.url, "the server's certificate cannot be trusted, or it does not use TLS; check the address."
                 ) from None
@@ -231,7 +228,7 @@ class Remote:
         import httpx
 
         access = {"Authorization": f"Bearer {self.token}"} if self.token else {}
-        local = _is_here(urlsplit(self.url).hostname or "")
+        local = is_here(urlsplit(self.url).hostname or "")
         # Proxies of the environment are for other machines; redirects are not followed, so that no other host gets the token.
         client = httpx.Client(
             base_url=self.url, headers={"User-Agent": "crowdveil", **access}, timeout=httpx.Timeout(TIMEOUT_S, connect=10.0),
@@ -265,22 +262,16 @@ class ByteCount:
         return Counted(path)
 
 
-def _caused_by_tls(error: BaseException) -> bool:
-    """Whether an error of the transport came from TLS."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, ssl.SSLError):
-        cause = cause.__cause__ or cause.__context__
-    return cause is not None
-
-
-def _is_here(host: str) -> bool:
+def is_here(host: str) -> bool:
+    """Return whether a host is this machine."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
 
 
-def _checked_id(job: str) -> str:
+def checked_id(job: str) -> str:
+    """Return the id of a job; raise where it is none."""
     if not _ID.fullmatch(job):
         raise ParameterError("task", "wanted the id of a job, 32 signs from 0 to 9 and a to f.")
     return job

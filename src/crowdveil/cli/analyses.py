@@ -16,11 +16,8 @@ from crowdveil.cli.main import COMMANDS
 from crowdveil.cli.options import NamedCommands, given, options_of
 from crowdveil.cli.remote_jobs import (
     RemoteTarget,
-    check_target_of,
-    form_of,
     not_before_a_name,
     put_file,
-    put_files,
     put_folder,
     remote_target,
     server_options,
@@ -96,23 +93,18 @@ def _study_remotely(
 ) -> list[str] | None:  # fmt: skip
     """Analyze a release on a server; return the lines of the result, None where the job is detached."""
     api.check_outputs(output, plot)
-    for target in (output, plot):
-        check_target_of(target, overwrite=overwrite)
     values, files = split_files(StudyReading, options)
     uploads = {"release": release, **({} if original is None else {"original": original}), **files}
-    form = form_of(output, "json")
-
-    def take(_job: dict[str, Any], result: Path) -> None:
-        if plot is None:
-            put_file(result, Path(str(output)), overwrite=overwrite)
-        else:
-            put_files(result, {f"{name}.{form}": output, f"{name}.png": plot}, overwrite=overwrite)
-
-    job = server.run(
-        "analyses", name, {**values, "format": form, "plot": plot is not None}, uploads, take,
-        fetch=output is not None or plot is not None,
-    )  # fmt: skip
-    return None if job is None else job["summary"]["lines"]
+    return server.run_for_table(
+        "analyses",
+        name,
+        {**values, "plot": plot is not None},
+        uploads,
+        output,
+        overwrite=overwrite,
+        plot=plot,
+        made=name,
+    )
 
 
 def _map_remotely(

@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 from crowdveil import api
-from crowdveil.attacks.base import AllAttackParams, Attack
+from crowdveil.attacks.base import AllAttackParams
 from crowdveil.attacks.od.releases import PublishedReleases
 from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories
 from crowdveil.cli.console import show_notes, show_result
 from crowdveil.cli.options import NamedCommands, given, options_of
-from crowdveil.cli.remote_jobs import RemoteTarget, check_target_of, form_of, put_file, remote_target, server_options
+from crowdveil.cli.remote_jobs import RemoteTarget, remote_target, server_options
 from crowdveil.comparison.candidates import CONFIDENTIAL
 from crowdveil.errors import InputError, Option
 from crowdveil.io.notes import ReadNotes
@@ -30,106 +30,76 @@ _ZONES = ("zones", "zone_id")
 def _make(name: str) -> click.Command:
     """Make the command of an attack, or of all; its help is what the adversary knows, without the sections below it."""
     if name == ALL:
-        text = "All attacks on what is given: trajectories, or a release of flows."
-        return _command(ALL, AllAttackParams, text, True)
+        return _command(
+            ALL, AllAttackParams, "All attacks on what is given: trajectories, or a release of flows.", Trajectories
+        )
     attack = find_attack(name)
-    if attack.takes is PublishedReleases:
-        return _releases_command(attack)
     text = attack.doc.strip().split("\n\nNotes\n")[0].split("\n\nReferences\n")[0]
-    return _command(attack.name, attack.params, text, attack.takes in (Trajectories, AggregatedTrajectories))
+    return _command(attack.name, attack.params, text, attack.takes)
 
 
-def _command(name: str, params: type[Params], text: str, trajectories: bool) -> click.Command:
-    def call(data: str, output: str | None, as_json: bool, overwrite: bool, **values: Any) -> None:
+def _command(name: str, params: type[Params], text: str, takes: type) -> click.Command:
+    several, trajectories = takes is PublishedReleases, takes in (Trajectories, AggregatedTrajectories)
+    reading = FlowReading if several else TrajectoryReading if trajectories else None
+
+    def call(data: Any, output: str | None, as_json: bool, overwrite: bool, **values: Any) -> None:
         server, notes = remote_target(values), ReadNotes()
-        options = given(params, values) | (given(TrajectoryReading, values) if trajectories else {})
+        options = given(params, values)
+        read = {} if reading is None else given(reading, values)
+        first, *others = data if several else [data]
+        also: dict[str, Any] = {"release": others} if several else {}
+        also |= {field: values[field] for field in ("release", "pairing", "original") if values.get(field) is not None}
         if server is not None:
-            also = {field: values[field] for field in ("release", "pairing") if values.get(field) is not None}
-            _run_remotely(server, name, {"data": data, **also}, options, output, as_json, overwrite)
+            if several and (len(others) != 1 or "original" in also):
+                raise InputError(
+                    "input", f"a server takes two releases, without {Option('original')}; give these alone."
+                )
+            uploads = {"data": first, **also, **({"release": others[0]} if several else {})}
+            _run_remotely(server, name, uploads, options | ({} if several else read), output, as_json, overwrite)
             return
         with progress_bar() as (progress, stage):
             found = api.attack(
-                name, data, values.get("release"), output, pairing=values.get("pairing"), overwrite=overwrite, notes=notes,
-                progress=progress, stage=stage, **options,
+                name, first, output=output, overwrite=overwrite, notes=notes, progress=progress, stage=stage, **also,
+                **options, **read,
             )  # fmt: skip
         show_notes(notes)
         show_result(found, as_json=as_json)
-        if as_json:
-            return
-        if found.confidential:
+        if found.confidential and not as_json:
             click.echo(CONFIDENTIAL)
-        if output is not None:
+        if output is not None and not as_json:
             click.echo(f"{Path(output)}: written")
 
-    metavar = "TRAJECTORIES_OR_RELEASE_FOLDER" if name == ALL else "TRAJECTORIES" if trajectories else "RELEASE_FOLDER"
-    release = "flows-of-cabs/" if name == "trajectory-recovery" else "out/"
-    example = f"crowdveil attack {name} {f'cabs.csv --release {release} --tile-m 500' if trajectories else 'out/'}"
     return click.Command(
         name,
         callback=call,
         params=[
-            click.Argument(["data"], metavar=metavar),
+            _argument(name, several, trajectories),
             *options_of(params),
-            *(_of_trajectories() if trajectories else []),
-            click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, with intervals."),
-            click.Option(["-o", "--output"], metavar="FILE", help="Write it: .json; .csv or .parquet with each individual."),
+            *_other_data(several, trajectories),
+            click.Option(["--json", "as_json"], is_flag=True, help=f"Print JSON{'' if several else ', with intervals'}."),
+            click.Option(
+                ["-o", "--output"], metavar="FILE",
+                help=f"Write it: {'.json, .csv or .parquet' if several else '.json; .csv or .parquet with each individual'}.",
+            ),
             click.Option(["--overwrite"], is_flag=True, help="Replace the file if it exists."),
             *server_options(),
-            *([o for o in options_of(TrajectoryReading) if o.name not in _ZONES] if trajectories else []),
+            *([] if reading is None else options_of(reading, without=() if several else _ZONES)),
         ],
-        help=f"{text}\n\n\b\nExample:\n  {example}",
+        help=f"{text}\n\n\b\nExample:\n  crowdveil attack {name} {_example(name, several, trajectories)}",
         short_help=text.splitlines()[0],
     )  # fmt: skip
 
 
-def _releases_command(attack: Attack) -> click.Command:
-    """Make the command of the attack on several releases."""
+def _argument(name: str, several: bool, trajectories: bool) -> click.Argument:
+    if several:
+        return click.Argument(["data"], metavar="RELEASE_FOLDER RELEASE_FOLDER...", nargs=-1, required=True)
+    metavar = "TRAJECTORIES_OR_RELEASE_FOLDER" if name == ALL else "TRAJECTORIES" if trajectories else "RELEASE_FOLDER"
+    return click.Argument(["data"], metavar=metavar)
 
-    def call(
-        folders: tuple[str, ...],
-        original: str | None,
-        output: str | None,
-        as_json: bool,
-        overwrite: bool,
-        **values: Any,
-    ) -> None:
-        server, notes = remote_target(values), ReadNotes()
-        options, reading = given(attack.params, values), given(FlowReading, values)
-        if server is not None:
-            if len(folders) != 2 or original is not None:
-                raise InputError(
-                    "input", f"a server takes two releases, without {Option('original')}; give these alone."
-                )
-            uploads = {"data": folders[0], "release": folders[1]}
-            _run_remotely(server, attack.name, uploads, options, output, as_json, overwrite)
-            return
-        with progress_bar() as (progress, stage):
-            found = api.attack(
-                attack.name, folders[0], list(folders[1:]), output, original=original, overwrite=overwrite, notes=notes,
-                progress=progress, stage=stage, **options, **reading,
-            )  # fmt: skip
-        show_notes(notes)
-        show_result(found, as_json=as_json)
-        if output is not None and not as_json:
-            click.echo(f"{Path(output)}: written")
 
-    text = attack.doc.strip().split("\n\nNotes\n")[0]
-    return click.Command(
-        attack.name,
-        callback=call,
-        params=[
-            click.Argument(["folders"], metavar="RELEASE_FOLDER RELEASE_FOLDER...", nargs=-1, required=True),
-            *options_of(attack.params),
-            click.Option(["--original"], metavar="FILE", help="Trips or flows of the releases, to count what is recovered."),
-            click.Option(["--json", "as_json"], is_flag=True, help="Print JSON."),
-            click.Option(["-o", "--output"], metavar="FILE", help="Write it: .json, .csv or .parquet."),
-            click.Option(["--overwrite"], is_flag=True, help="Replace the file if it exists."),
-            *server_options(),
-            *options_of(FlowReading),
-        ],
-        help=f"{text}\n\n\b\nExample:\n  crowdveil attack {attack.name} hours/ days/",
-        short_help=text.splitlines()[0],
-    )  # fmt: skip
+def _example(name: str, several: bool, trajectories: bool) -> str:
+    release = "flows-of-cabs/" if name == "trajectory-recovery" else "out/"
+    return "hours/ days/" if several else f"cabs.csv --release {release} --tile-m 500" if trajectories else "out/"
 
 
 def _run_remotely(
@@ -137,28 +107,23 @@ def _run_remotely(
     overwrite: bool,
 ) -> None:  # fmt: skip
     api.check_outputs(output, None)
-    check_target_of(output, overwrite=overwrite)
-    form, shown = form_of(output, "json", as_json=as_json), list[str]()
-
-    def take(_job: dict[str, Any], result: Path) -> None:
-        if output is not None:
-            put_file(result, Path(output), overwrite=overwrite)
-        if as_json:
-            shown.append(result.read_text(encoding="utf-8").rstrip("\n"))
-
-    job = server.run(
-        "attacks", name, {**options, "format": form}, uploads, take, fetch=as_json or output is not None
-    )  # fmt: skip
-    if job is not None:
-        written = [] if output is None else [f"{Path(output)}: written"]
-        click.echo("\n".join(shown if as_json else [*job["summary"]["lines"], *written]))
+    lines = server.run_for_table("attacks", name, options, uploads, output, overwrite=overwrite, as_json=as_json)
+    if lines is not None:
+        written = [] if output is None or as_json else [f"{Path(output)}: written"]
+        click.echo("\n".join([*lines, *written]))
 
 
-def _of_trajectories() -> list[click.Option]:
-    return [
-        click.Option(["--release"], metavar="FOLDER", help="Look for the same people in this release too."),
-        click.Option(["--pairing"], metavar="FILE", help="Table that says which published trajectory is whose."),
-    ]
+def _other_data(several: bool, trajectories: bool) -> list[click.Option]:
+    """Return the options of data that an attack takes besides its own."""
+    if several:
+        return [
+            click.Option(
+                ["--original"], metavar="FILE", help="Trips or flows of the releases, to count what is recovered."
+            )
+        ]
+    release = click.Option(["--release"], metavar="FOLDER", help="Look for the same people in this release too.")
+    pairing = click.Option(["--pairing"], metavar="FILE", help="Table that says which published trajectory is whose.")
+    return [release, pairing] if trajectories else []
 
 
 @click.command(cls=NamedCommands, names=lambda: [*ATTACKS, ALL], make=_make)

@@ -27,15 +27,14 @@ def command() -> None:
     """
 
 
-@command.command("export")
-@place_options
+@command.command("export", params=place_options())
 @click.option("--since", type=click.DateTime(), metavar="DATE", help="Only lines from this time (UTC) on. [all]")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="File to write. [standard output]"
 )
-def export(data_dir: Path | None, database_url: str | None, since: datetime | None, output: Path | None) -> None:
+def export(since: datetime | None, output: Path | None, **where: Any) -> None:
     """Write the log as JSON lines: time, who (a token's id), what, job, and the hashes of this line and the one before."""
-    lines = _lines(data_dir, database_url)
+    lines = _lines(where)
     if since is not None:
         first = audit.time_text(since.replace(tzinfo=UTC).timestamp())
         lines = [line for line in lines if line["time"] >= first]
@@ -48,12 +47,11 @@ def export(data_dir: Path | None, database_url: str | None, since: datetime | No
     click.echo(f"{output}: {len(lines):,} lines")
 
 
-@command.command("verify")
-@place_options
+@command.command("verify", params=place_options())
 @click.argument("earlier", required=False, type=click.Path(path_type=Path), metavar="[EXPORT]")
-def verify(data_dir: Path | None, database_url: str | None, earlier: Path | None) -> None:
+def verify(earlier: Path | None, **where: Any) -> None:
     """Check that no line of the log was changed or removed; with an earlier EXPORT, that all its lines remain."""
-    lines = _lines(data_dir, database_url)
+    lines = _lines(where)
     wrong = audit.verified(lines)
     if wrong is None and earlier is not None:
         try:
@@ -72,6 +70,6 @@ def verify(data_dir: Path | None, database_url: str | None, earlier: Path | None
         click.echo(f"last hash: {lines[-1]['hash']}")
 
 
-def _lines(data_dir: Path | None, database_url: str | None) -> list[dict[str, Any]]:
-    with place(data_dir, database_url).open_to_read() as service:
+def _lines(where: dict[str, Any]) -> list[dict[str, Any]]:
+    with place(where).open_to_read() as service:
         return [audit.exported(row) for row in service.store.log()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +50,16 @@ def _call(
             raise InputError(
                 "input", f"a server compares one input on one grid; give one, and {Option('grid')} for its tiles."
             )
-        asked = {"methods": names, "k": None if k is None else crowds(k), "vary": varied_values(vary) or None}
-        job = RemoteComparison("comparisons", INPUTS[Trajectories if of_trajectories else Flows][0], SUMMARY_FILE)
-        job.run(server, data[0], {**asked, **given(settings, values)}, given(reading, values), output, overwrite)
+        asked: dict[str, Any] = {
+            "methods": names,
+            "k": None if k is None else crowds(k),
+            "vary": varied_values(vary) or None,
+        }
+        name = INPUTS[Trajectories if of_trajectories else Flows][0]
+        asked |= given(settings, values)
+        run_remotely(
+            server, "comparisons", name, SUMMARY_FILE, data[0], asked, given(reading, values), output, overwrite
+        )
         return
     notes = ReadNotes()
     with progress_bar() as (progress, stage):
@@ -70,45 +76,25 @@ def _call(
     show_comparison(found, output, overwrite=overwrite)
 
 
-@dataclass(frozen=True)
-class RemoteComparison:
-    """A comparison or a sweep on a server.
+def run_remotely(
+    server: RemoteTarget, collection: str, name: str, mark_file: str, data: str, asked: dict[str, Any],
+    reading: dict[str, Any], output: str | None, overwrite: bool,
+) -> None:  # fmt: skip
+    """Run a comparison or a sweep on a server, with what is asked for and not None, and show what it found.
 
-    Attributes
-    ----------
-    collection, name
-        The route of its jobs, and what is run there.
-    mark_file
-        The file by which a folder of an earlier one is known.
+    `mark_file` is the file by which a folder of an earlier one is known.
     """
+    options, files = split_files(EitherReading, reading)
 
-    collection: str
-    name: str
-    mark_file: str
+    def take(_job: dict[str, Any], result: Path) -> None:
+        put_folder(result, Path(str(output)), overwrite=overwrite, mark_file=mark_file)
 
-    def run(
-        self,
-        server: RemoteTarget,
-        data: str,
-        asked: dict[str, Any],
-        reading: dict[str, Any],
-        output: str | None,
-        overwrite: bool,
-    ) -> None:
-        """Run it with the parameters that are not None, print what it found, and write its files if they are wanted."""
-        options, files = split_files(EitherReading, reading)
-
-        def take(_job: dict[str, Any], result: Path) -> None:
-            put_folder(result, Path(str(output)), overwrite=overwrite, mark_file=self.mark_file)
-
-        wanted = {name: value for name, value in asked.items() if value is not None}
-        job = server.run(
-            self.collection, self.name, {**wanted, **options}, {"data": data, **files}, take, fetch=output is not None
-        )
-        if job is not None:
-            click.echo("\n".join(job["summary"]["lines"]))
-            if output is not None:
-                click.echo(WRITTEN.format(output))
+    wanted = {name: value for name, value in asked.items() if value is not None}
+    job = server.run(collection, name, {**wanted, **options}, {"data": data, **files}, take, fetch=output is not None)
+    if job is not None:
+        click.echo("\n".join(job["summary"]["lines"]))
+        if output is not None:
+            click.echo(WRITTEN.format(output))
 
 
 def show_comparison(found: Comparison, output: str | None, *, overwrite: bool) -> None:

@@ -36,7 +36,8 @@ def command(output: str, seed: int, overwrite: bool) -> None:
         progress_bar("making a city") as (_, stage),
         new_folder(out, overwrite=overwrite, mark_file="city/zones.geojson") as folder,
     ):
-        _make_city(folder / "city", seed)
+        (folder / "city").mkdir()
+        make_city(folder / "city", seed, TILES, PEOPLE, TRIPS, TRAJECTORIES, DAYS)
         stage("anonymizing flows")
         reading = {"zones": folder / "city" / "zones.geojson", "tz": "Europe/Paris"}
         trips = folder / "city" / "trips.parquet"
@@ -61,9 +62,9 @@ def command(output: str, seed: int, overwrite: bool) -> None:
     click.echo(f"Look at it: {out / 'flows' / 'report.html'} and {out / 'trajectories' / 'report.html'}")
 
 
-def _make_city(folder: Path, seed: int) -> None:
-    folder.mkdir()
-    city = City.make(seed, TILES, PEOPLE)
+def make_city(folder: Path, seed: int, tiles: int, people: int, trips: int, trajectories: int, days: int) -> None:
+    """Write the zones, trips and trajectories of a synthetic city."""
+    city = City.make(seed, tiles, people)
     write_zones(city.zones, folder / "zones.geojson")
-    write_trips(city, folder / "trips.parquet", TRIPS, DAYS, seed=seed)
-    write_trajectories(city, folder / "trajectories.parquet", TRAJECTORIES, DAYS, seed=seed)
+    write_trips(city, folder / "trips.parquet", trips, days, seed=seed)
+    write_trajectories(city, folder / "trajectories.parquet", trajectories, days, seed=seed)

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from crowdveil.cli.console import show_notes
-from crowdveil.cli.options import engine_options, given, options_of
-from crowdveil.cli.remote_jobs import RemoteTarget, check_target_of, form_of, put_file, remote_target, server_options
+from crowdveil.cli.options import given, options_of
+from crowdveil.cli.remote_jobs import RemoteTarget, remote_target, server_options
 from crowdveil.compat.mobidatalab import runfiles
 from crowdveil.errors import Option, ParameterError
 from crowdveil.filters import Filter, FilterResult, check_filters, filter_file, filter_names, filters_of, find_filter
@@ -17,7 +17,7 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending
 from crowdveil.progress import progress_bar
 from crowdveil.reading import TrajectoryReading
-from crowdveil.run.options import refuse_table_without_spark
+from crowdveil.run.options import EngineOptions, refuse_table_without_spark
 from crowdveil.runfiles.common import load
 
 
@@ -94,15 +94,10 @@ def _run_remotely(
 ) -> None:
     check_filters(filters, split_by=options.get("split_by"))
     check_ending(Path(output))
-    check_target_of(output, overwrite=overwrite)
-    listed = [{f.name: list(f.values)} for f in filters]
-    parameters = {**options, "filters": listed, "format": form_of(output, "csv")}
-    job = server.run(
-        "filter", "trajectories", parameters, {"data": data},
-        lambda job, result: put_file(result, Path(output), overwrite=overwrite),
-    )  # fmt: skip
-    if job is not None:
-        *removed, rest = job["summary"]["lines"]
+    parameters = {**options, "filters": [{f.name: list(f.values)} for f in filters]}
+    lines = server.run_for_table("filter", "trajectories", parameters, {"data": data}, output, overwrite=overwrite)
+    if lines is not None:
+        *removed, rest = lines
         click.echo("\n".join([*removed, f"{output}: {rest}"]))
 
 
@@ -121,7 +116,7 @@ command = click.Command(
         ),
         click.Option(["-f", "--file", "run_file"], metavar="FILE", help="A run file, as mdl-anonymizer has it."),
         click.Option(["--overwrite"], is_flag=True, help="Replace the file if it exists."),
-        *engine_options(),
+        *options_of(EngineOptions),
         *server_options(),
         *[o for o in options_of(TrajectoryReading) if o.name not in ("zones", "zone_id")],
     ],

@@ -12,56 +12,47 @@ from typing import Any
 import click
 
 from crowdveil import __version__
-from crowdveil.cli.lazy_records import parse_types_later, write_methods_later
 from crowdveil.cli.stopping import SENTENCE, end_now, end_quickly, prompt_stop, threads_left
-from crowdveil.cli.unused_imports import leave_out_unused
 from crowdveil.compilation import on_first_compilation
-from crowdveil.errors import CrowdveilError, MissingExtraError, as_command_line, render
+from crowdveil.errors import NO_MEMORY, CrowdveilError, MissingExtraError, as_command_line, render
+from crowdveil.startup import start_quickly
 
-ANALYSES = "crowdveil.cli.analyses"
-"""The module that makes the command of an analysis from its record."""
-COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("crowdveil.cli.demo", "Make a synthetic city, anonymize it, verify it."),
-    "anonymize": ("crowdveil.cli.anonymize", "Anonymize trips, flows or trajectories with a method."),
-    "verify": ("crowdveil.cli.verify", "Check a release from its files alone."),
-    "derive": ("crowdveil.cli.derive", "Derive a coarser release from a published one, by adding up its rows."),
-    "ledger": (
-        "crowdveil.cli.ledger",
-        "Audit releases against earlier ones of the same data, in a confidential ledger.",
-    ),
-    "report": ("crowdveil.cli.report", "Write the report of a release again, one HTML file."),
-    "plot": ("crowdveil.cli.plot", "Draw maps, matrices, losses, trajectories and trees, as PNG or SVG."),
-    "measure": ("crowdveil.cli.measure", "Measure what a release lost of the original flows or trajectories."),
-    "attack": (
-        "crowdveil.cli.attack",
-        "Estimate the re-identification risk of trajectories, before and after, or of flows.",
-    ),
-    "describe": (
-        "crowdveil.cli.describe",
-        "Describe OD matrices: size, density, and what of them is k-anonymous as it is.",
-    ),
-    "compare": ("crowdveil.cli.compare", "Run methods side by side on the same matrices, and publish nothing."),
-    "sweep": ("crowdveil.cli.sweep", "Run a method with several k and budgets, and publish nothing."),
-    "analyze": (ANALYSES, "Analyze a release, or draw a heat map of trajectories that can be published."),
-    "reconstruct": (ANALYSES, "Estimate the flows of a release between any zones, with bounds."),
-    "profiles": (ANALYSES, "Trips by hour of the week that leave and reach each zone."),
-    "land-use": (ANALYSES, "Group zones by the shape of their profiles."),
-    "topics": (ANALYSES, "Find flows that come up together at the same hours."),
-    "topic-number": (ANALYSES, "Compare numbers of topics, and suggest one."),
-    "warmup": ("crowdveil.cli.warmup", "Compile the kernels ahead, so that the first run need not."),
-    "methods": ("crowdveil.cli.methods", "List the methods, or describe one."),
-    "flows": ("crowdveil.cli.flows", "Turn trips to OD flows, or flows from one format to another."),
-    "filter": ("crowdveil.cli.filter", "Leave out trajectories: too short, too fast, outside a box or a time window."),
-    "zones": ("crowdveil.cli.zones", "Crop zones to a part of the map, or split each, with the trips between them."),
-    "hierarchy": ("crowdveil.cli.hierarchy", "Make a tree over zones."),
-    "serve": ("crowdveil.cli.serve", "Run jobs for others: an API over HTTP, a queue and workers."),
-    "worker": ("crowdveil.cli.worker", "Run jobs of a service, on this machine or another."),
-    "task": ("crowdveil.cli.task", "Show, fetch or cancel a job on a server."),
-    "review": ("crowdveil.cli.review", "Approve or reject results of others on a server."),
-    "token": ("crowdveil.cli.token", "Make and revoke the tokens that people use a service with."),
-    "audit": ("crowdveil.cli.audit", "Export and verify the audit log of a service."),
-    "synth": ("crowdveil.cli.synth", "Make a synthetic city: trips, trajectories, OD matrices."),
+COMMANDS = {
+    "demo": "Make a synthetic city, anonymize it, verify it.",
+    "anonymize": "Anonymize trips, flows or trajectories with a method.",
+    "verify": "Check a release from its files alone.",
+    "derive": "Derive a coarser release from a published one, by adding up its rows.",
+    "ledger": "Audit releases against earlier ones of the same data, in a confidential ledger.",
+    "report": "Write the report of a release again, one HTML file.",
+    "plot": "Draw maps, matrices, losses, trajectories and trees, as PNG or SVG.",
+    "measure": "Measure what a release lost of the original flows or trajectories.",
+    "attack": "Estimate the re-identification risk of trajectories, before and after, or of flows.",
+    "describe": "Describe OD matrices: size, density, and what of them is k-anonymous as it is.",
+    "compare": "Run methods side by side on the same matrices, and publish nothing.",
+    "sweep": "Run a method with several k and budgets, and publish nothing.",
+    "analyze": "Analyze a release, or draw a heat map of trajectories that can be published.",
+    "reconstruct": "Estimate the flows of a release between any zones, with bounds.",
+    "profiles": "Trips by hour of the week that leave and reach each zone.",
+    "land-use": "Group zones by the shape of their profiles.",
+    "topics": "Find flows that come up together at the same hours.",
+    "topic-number": "Compare numbers of topics, and suggest one.",
+    "warmup": "Compile the kernels ahead, so that the first run need not.",
+    "methods": "List the methods, or describe one.",
+    "flows": "Turn trips to OD flows, or flows from one format to another.",
+    "filter": "Leave out trajectories: too short, too fast, outside a box or a time window.",
+    "zones": "Crop zones to a part of the map, or split each, with the trips between them.",
+    "hierarchy": "Make a tree over zones.",
+    "serve": "Run jobs for others: an API over HTTP, a queue and workers.",
+    "worker": "Run jobs of a service, on this machine or another.",
+    "task": "Show, fetch or cancel a job on a server.",
+    "review": "Approve or reject results of others on a server.",
+    "token": "Make and revoke the tokens that people use a service with.",
+    "audit": "Export and verify the audit log of a service.",
+    "synth": "Make a synthetic city: trips, trajectories, OD matrices.",
 }
+"""What each command does. Its module has its name, but for those of analyses."""
+ANALYSES = ("analyze", "reconstruct", "profiles", "land-use", "topics", "topic-number")
+"""Commands of `cli/analyses.py`, which makes all but the first from the record of an analysis."""
 
 ALIASES = {"measures": "measure", "analysis": "analyze", "anonymise": "anonymize", "analyse": "analyze"}
 """Names of commands in mdl-anonymizer, and British spellings; --help does not list them."""
@@ -93,9 +84,8 @@ class StoppedError(CrowdveilError):
 
 def load_command(name: str) -> click.Command:
     """Import a command."""
-    module = import_module(COMMANDS[name][0])
-    of_analysis = COMMANDS[name][0] == ANALYSES and name != "analyze"
-    command: click.Command = module.command_of(name) if of_analysis else module.command
+    module = import_module(f"crowdveil.cli.{'analyses' if name in ANALYSES else name}")
+    command: click.Command = module.command_of(name) if name in ANALYSES[1:] else module.command
     return command
 
 
@@ -137,7 +127,7 @@ class Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Show the commands without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 def _show_version(ctx: click.Context, _option: Any, wanted: bool) -> None:
@@ -184,9 +174,7 @@ def run() -> None:
 
 def main() -> None:
     """Run the command; report any error in one sentence."""
-    leave_out_unused()
-    write_methods_later()
-    parse_types_later()
+    start_quickly()
     for name, value in QUIET_LIBRARIES.items():
         os.environ.setdefault(name, value)
     gc.set_threshold(OBJECTS, 20)
@@ -234,7 +222,7 @@ def _main() -> None:
         _drop_output()
         sys.exit(2)
     except MemoryError:
-        _stop("There is not enough memory for this; use less data, or a machine with more.", 2)
+        _stop(NO_MEMORY, 2)
     except Exception as error:
         from crowdveil.interrupts import interrupted  # here, since `--help` does not need ctypes
 

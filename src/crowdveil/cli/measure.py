@@ -11,17 +11,8 @@ import click
 from crowdveil import api
 from crowdveil.cli.compare import listed
 from crowdveil.cli.console import show_notes, show_result, show_sentences
-from crowdveil.cli.options import engine_options, given, options_of
-from crowdveil.cli.remote_jobs import (
-    RemoteTarget,
-    check_target_of,
-    form_of,
-    put_file,
-    put_files,
-    remote_target,
-    server_options,
-    split_files,
-)
+from crowdveil.cli.options import given, options_of
+from crowdveil.cli.remote_jobs import RemoteTarget, remote_target, server_options, split_files
 from crowdveil.compat.mobidatalab.runfiles import measures_of
 from crowdveil.errors import Option, ParameterError, as_command_line
 from crowdveil.io.atomic import new_file, new_files
@@ -32,7 +23,7 @@ from crowdveil.progress import progress_bar
 from crowdveil.reading import EitherReading, FlowReading
 from crowdveil.registry import MEASURES
 from crowdveil.run.manifest import NOT_OF_FLOWS, ONLY_CHECKED
-from crowdveil.run.options import refuse_table_without_spark
+from crowdveil.run.options import EngineOptions, refuse_table_without_spark
 from crowdveil.runfiles.common import load
 
 
@@ -120,28 +111,14 @@ def _run_remotely(
     output: str | None,
     plot: str | None, overwrite: bool, options: dict[str, Any],
 ) -> None:  # fmt: skip
-    form = form_of(output, "json", as_json=as_json)
-    for target in (output, plot):
-        check_target_of(target, overwrite=overwrite)
     values, files = split_files(FlowReading, options)
     wanted = {} if names is None else {"measures": [name if isinstance(name, str) else name.label for name in names]}
-    shown: list[str] = []
-
-    def take(_job: dict[str, Any], result: Path) -> None:
-        table = result
-        if plot is not None:
-            table = put_files(result, {f"measures.{form}": output, "measures.png": plot}, overwrite=overwrite)
-        elif output is not None:
-            put_file(result, Path(output), overwrite=overwrite)
-        if as_json:
-            shown.append(table.read_text(encoding="utf-8").rstrip("\n"))
-
-    job = server.run(
-        "measures", "all", {**values, **wanted, "format": form, "plot": plot is not None}, {**uploads, **files}, take,
-        fetch=as_json or output is not None or plot is not None,
+    lines = server.run_for_table(
+        "measures", "all", {**values, **wanted, "plot": plot is not None}, {**uploads, **files}, output, overwrite=overwrite,
+        plot=plot, made="measures", as_json=as_json,
     )  # fmt: skip
-    if job is not None:
-        click.echo("\n".join(shown if as_json else job["summary"]["lines"]))
+    if lines is not None:
+        click.echo("\n".join(lines))
 
 
 command = click.Command(
@@ -181,7 +158,7 @@ command = click.Command(
         ),
         click.Option(["--plot"], metavar="FILE", help="Also draw it, .png."),
         click.Option(["--overwrite"], is_flag=True, help="Replace files that exist."),
-        *engine_options(),
+        *options_of(EngineOptions),
         *server_options(),
         *options_of(EitherReading, without=(*NOT_OF_FLOWS, *ONLY_CHECKED)),
     ],

@@ -10,7 +10,6 @@ import click
 from crowdveil.errors import ParameterError
 from crowdveil.fields import Row, rows
 from crowdveil.params import Params
-from crowdveil.run.options import EngineOptions
 
 _TYPES: dict[str, Any] = {"int": click.INT, "float": click.FLOAT, "text": click.STRING}
 
@@ -44,31 +43,39 @@ def options_of(
     return [_option(row) for row in ordered if row.name not in without]
 
 
-class RowOption(click.Option):
-    """The option of a parameter; its help is made when it is shown, which few runs do."""
+class LazyOption(click.Option):
+    """An option whose help is made when it is shown, which few runs do."""
 
-    def __init__(self, names: list[str], row: Row, **settings: Any) -> None:
-        self.row = row
-        super().__init__(names, default=None, **settings)
+    def __init__(self, names: list[str], text: Callable[[], str], **settings: Any) -> None:
+        self.text = text
+        super().__init__(names, **settings)
 
     @property
     def help(self) -> str:
-        """Return the meaning of the parameter, with its unit, bounds and default."""
-        row = self.row
-        notes = [row.unit, row.bounds]
-        if row.default not in (None, False):
-            notes.append(f"default {f'{100 * row.default:g}%' if row.kind == 'share' else row.default}")
-        shown = "; ".join(n for n in notes if n)
-        return f"{row.help} [{shown}]" if shown else row.help
+        """Return the help."""
+        return self.text()
 
     @help.setter
     def help(self, text: str | None) -> None:
         """Ignore what click sets."""
 
 
+def _row_option(names: list[str], row: Row, **settings: Any) -> click.Option:
+    """Return an option without a default, whose help has the unit, bounds and default of a parameter."""
+
+    def text() -> str:
+        notes = [row.unit, row.bounds]
+        if row.default not in (None, False):
+            notes.append(f"default {f'{100 * row.default:g}%' if row.kind == 'share' else row.default}")
+        shown = "; ".join(n for n in notes if n)
+        return f"{row.help} [{shown}]" if shown else row.help
+
+    return LazyOption(names, text, default=None, **settings)
+
+
 def _option(row: Row) -> click.Option:
     if row.kind == "bool":
-        return RowOption([f"{row.option}/--no-{row.option[2:]}" if row.default else row.option], row, is_flag=True)
+        return _row_option([f"{row.option}/--no-{row.option[2:]}" if row.default else row.option], row, is_flag=True)
     metavar = (
         row.metavar
         or {"text": "TEXT", "share": "SHARE", "int": "N", "float": "X", "choice": f"[{'|'.join(row.choices)}]"}[
@@ -79,12 +86,7 @@ def _option(row: Row) -> click.Option:
     closed = row.kind == "choice" and not row.more
     kind = click.Choice(row.choices) if closed else _TYPES.get(row.kind, click.STRING)
     names = ["-k", "--k"] if row.name == "k" else [row.option]
-    return RowOption(names, row, type=kind, metavar=metavar, required=row.required)
-
-
-def engine_options() -> list[click.Option]:
-    """Return the options that choose the engine."""
-    return options_of(EngineOptions)
+    return _row_option(names, row, type=kind, metavar=metavar, required=row.required)
 
 
 def given(params: type[Params], values: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from crowdveil.cli.console import show_sentences
-from crowdveil.errors import Option, ParameterError
+from crowdveil.errors import Name, Option, ParameterError
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.atomic import check_file, check_target, new_file, new_folder, scratch_folder
 from crowdveil.io.written_release import MANIFEST_FILE
@@ -26,6 +26,18 @@ from crowdveil.remote import Remote, remote, with_paths
 from crowdveil.run import pipeline, releases
 from crowdveil.run.options import AuditOptions, ReleaseOptions, RunOptions
 
+_PRIVATE = "this private file must not lie on a server; leave it out, or run it here."
+ONLY_HERE: dict[Option | Name, str] = {
+    Option("resume"): "a server keeps jobs by itself; leave it out, or run it here.",
+    Option("rows_in"): "a server decides it by itself; leave it out, or run it here.",
+    Option(
+        "ledger"
+    ): "a ledger of this machine is not used on a server, which has those of its sources; name a source with "
+    f"{Option('source')}, or run it here.",
+    Name("pairing"): _PRIVATE,
+    Name("private_report"): _PRIVATE,
+}
+"""Options of a run that a server does not take, and why."""
 LARGEST = 1 << 50
 """No limit of size for a result: the server has one."""
 
@@ -100,6 +112,41 @@ class RemoteTarget:
         show_sentences(job["summary"]["notes"])
         return job
 
+    def run_for_table(
+        self,
+        collection: str,
+        name: str,
+        parameters: dict[str, Any],
+        files: Mapping[str, Any],
+        output: str | None,
+        *,
+        overwrite: bool,
+        plot: str | None = None,
+        made: str = "",
+        as_json: bool = False,
+    ) -> list[str] | None:
+        """Run a job whose result is a table, and with `plot` a picture; both are called `made` in the result.
+
+        Return the lines to print: JSON with `as_json`, otherwise the job's own; None if it is detached.
+        """
+        form, shown = form_of(output, as_json=as_json), list[str]()
+        for target in (output, plot):  # before anything is sent
+            if target is not None:
+                check_file(Path(target).absolute(), overwrite=overwrite)
+
+        def take(_job: dict[str, Any], result: Path) -> None:
+            table = result
+            if plot is not None:
+                table = put_files(result, {f"{made}.{form}": output, f"{made}.png": plot}, overwrite=overwrite)
+            elif output is not None:
+                put_file(result, Path(output), overwrite=overwrite)
+            if as_json:
+                shown.append(table.read_text(encoding="utf-8").rstrip("\n"))
+
+        fetch = as_json or output is not None or plot is not None
+        job = self.run(collection, name, {**parameters, "format": form}, files, take, fetch=fetch)
+        return None if job is None else shown if as_json else job["summary"]["lines"]
+
 
 def fetched(server: Remote, job: dict[str, Any], done: Callable[[dict[str, Any], Path], None], progress: Any) -> None:
     """Fetch a result to a temporary file, and hand it over."""
@@ -173,20 +220,11 @@ def split_files(model: type[Params], values: dict[str, Any]) -> tuple[dict[str, 
 def anonymize(server: RemoteTarget, request: pipeline.Request, reading: type[Params], source: dict[str, Any]) -> None:
     """Run a request on a server; the release is verified here again before it gets its name."""
     run_options = RunOptions.checked(request.options)
-    if run_options.resume is not None:
-        raise ParameterError(Option("resume"), "a server keeps jobs by itself; leave it out, or run it here.")
-    if run_options.rows_in != "auto":
-        raise ParameterError(Option("rows_in"), "a server decides it by itself; leave it out, or run it here.")
-    if run_options.ledger is not None:
-        raise ParameterError(
-            Option("ledger"),
-            "a ledger of this machine is not used on a server, which has those of its sources; name a source with "
-            f"{Option('source')}, or run it here.",
-        )
-    for private in ("pairing", "private_report"):
-        if getattr(run_options, private) is not None:
-            raise ParameterError(private, "this private file must not lie on a server; leave it out, or run it here.")
-    check_target(Path(request.output).absolute(), overwrite=run_options.overwrite, mark_file=MANIFEST_FILE)
+    for subject, reason in ONLY_HERE.items():
+        if getattr(run_options, subject.name) not in (None, "auto"):
+            raise ParameterError(subject, reason)
+    target = Path(request.output)
+    check_target(target.absolute(), overwrite=run_options.overwrite, mark_file=MANIFEST_FILE)
     options, files = split_files(reading, request.reading)
     named = {} if request.data_name is None else {"data_name": request.data_name}
     sent = {*ReleaseOptions.model_fields, *AuditOptions.model_fields}
@@ -194,10 +232,10 @@ def anonymize(server: RemoteTarget, request: pipeline.Request, reading: type[Par
     parameters = {**request.parameters, **options, **of_run, **named, **source}
     job = server.run(
         "methods", request.method, parameters, {"data": request.data, **files},
-        lambda job, result: put_release(result, Path(request.output), overwrite=run_options.overwrite),
+        lambda _, result: put_folder(result, target, overwrite=run_options.overwrite, mark_file=MANIFEST_FILE),
     )  # fmt: skip
     if job is not None:
-        click.echo(f"{Path(request.output)}: verified and written")
+        click.echo(f"{target}: verified and written")
         click.echo("\n".join(job["summary"]["lines"]))
 
 
@@ -206,13 +244,6 @@ def unpack(packed: Path, folder: Path) -> None:
     from crowdveil.io import archive  # here, since few commands run on a server
 
     archive.unpack(packed, folder, LARGEST)
-
-
-def put_release(packed: Path, target: Path, *, overwrite: bool) -> None:
-    """Unpack a release, verify it from its files, and only then put it in place."""
-    with new_folder(target, overwrite=overwrite, mark_file=MANIFEST_FILE) as folder:
-        unpack(packed, folder)
-        require_not_violated(releases.verify(folder))
 
 
 def put_file(result: Path, target: Path, *, overwrite: bool) -> None:
@@ -232,28 +263,22 @@ def put_files(packed: Path, targets: Mapping[str, str | None], *, overwrite: boo
 
 
 def put_folder(packed: Path, target: Path, *, overwrite: bool, mark_file: str) -> None:
-    """Unpack a result into a folder: all of it or nothing. A heat map is verified from its files before."""
+    """Unpack a result into a folder: all of it or nothing. A release and a heat map are verified from their files before."""
     from crowdveil.analysis.heatmap_manifest import is_heat_map  # here, since few commands run on a server
 
     with new_folder(target, overwrite=overwrite, mark_file=mark_file) as folder:
         unpack(packed, folder)
-        if is_heat_map(folder):
+        if mark_file == MANIFEST_FILE or is_heat_map(folder):
             require_not_violated(releases.verify(folder))
 
 
-def form_of(output: str | Path | None, default: str, *, as_json: bool = False) -> str:
+def form_of(output: str | None, *, as_json: bool) -> str:
     """Return the format of a result, from the ending of the file that it goes to; raise unless it is JSON where that is shown."""
     endings = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".json": "json"}
-    form = default if output is None else endings[Path(output).suffix.lower()]
+    form = "json" if output is None else endings[Path(output).suffix.lower()]
     if as_json and form != "json":
         raise ParameterError(
             Option("json"),
             f"a server makes one form of a result; give {Option('json')} or another form with {Option('output')}, not both.",
         )
     return form
-
-
-def check_target_of(target: str | Path | None, *, overwrite: bool) -> None:
-    """Raise before anything is sent if the result could not be written in the end."""
-    if target is not None:
-        check_file(Path(target).absolute(), overwrite=overwrite)

@@ -9,10 +9,10 @@ import click
 from crowdveil import api
 from crowdveil.cli.compare import (
     SETTINGS,
-    RemoteComparison,
     announced,
     listed,
     refuse_others,
+    run_remotely,
     show_comparison,
     vary_option,
 )
@@ -45,40 +45,32 @@ def _call(
         raise ParameterError(
             Option("suppress_trips"), "it is a budget of trips, and the method is for trajectories; leave it out."
         )
-    budgets = {"suppress": suppress, "suppress_trips": suppress_trips}
+    texts = {"k": k, "suppress": suppress, "suppress_trips": suppress_trips}
+    tried: dict[str, Any] = {name: None if text is None else listed(text) for name, text in texts.items()}
+    crowds = K_OF_TRAJECTORIES if trajectories and not k else K if k is None else tried["k"]
     if server is not None:
-        _check_trials(method, k, suppress, suppress_trips, vary, trajectories=trajectories)
+        varied = varied_values(vary)
+        if trajectories:  # raise before anything is sent
+            trajectory_sweep_candidates(method, crowds, tried["suppress"], varied)
+        else:
+            sweep_candidates(method, crowds, tried["suppress"], tried["suppress_trips"], varied)
         name, own = named_parameters(method, "joint:splits=dyadic")
-        asked: dict[str, Any] = {n: None if text is None else listed(text) for n, text in {"k": k, **budgets}.items()}
-        asked |= {"vary": varied_values(vary) or None, "method_parameters": own or None}
+        asked = {**tried, "vary": varied or None, "method_parameters": own or None}
         asked |= given(settings, {**values, "k": None})
-        job = RemoteComparison("sweeps", name, SWEEP_FILE)
-        job.run(server, data, asked, given(reading, values), output, overwrite)
+        run_remotely(server, "sweeps", name, SWEEP_FILE, data, asked, given(reading, values), output, overwrite)
         return
     found: Sweep | TrajectorySweep
     with progress_bar() as (progress, stage):
         options: dict[str, Any] = {
-            "suppress": None if suppress is None else listed(suppress), "vary": vary, "notes": notes, "progress": progress,
+            "k": crowds, "suppress": tried["suppress"], "vary": vary, "notes": notes, "progress": progress,
             "stage": announced(stage), **given(settings, {**values, "k": None}), **given(reading, values),
         }  # fmt: skip
         if trajectories:
-            found = api.sweep_trajectories(method, data, k=listed(k) if k else K_OF_TRAJECTORIES, **options)
+            found = api.sweep_trajectories(method, data, **options)
         else:
-            trips = None if suppress_trips is None else listed(suppress_trips)
-            found = api.sweep(method, data, k=listed(k) if k is not None else K, suppress_trips=trips, **options)
+            found = api.sweep(method, data, suppress_trips=tried["suppress_trips"], **options)
     show_notes(notes)
     show_comparison(found, output, overwrite=overwrite)
-
-
-def _check_trials(
-    method: str, k: str | None, suppress: str | None, suppress_trips: str | None, vary: tuple[str, ...], *, trajectories: bool
-) -> None:  # fmt: skip
-    """Raise where the values of a sweep mean nothing, before anything is sent."""
-    shares, trips = (None if text is None else listed(text) for text in (suppress, suppress_trips))
-    if trajectories:
-        trajectory_sweep_candidates(method, listed(k) if k else K_OF_TRAJECTORIES, shares, varied_values(vary))
-    else:
-        sweep_candidates(method, listed(k) if k is not None else K, shares, trips, varied_values(vary))
 
 
 _OPTIONS = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +20,19 @@ from crowdveil.synth.profiles import PROFILES, make_profile
 from crowdveil.synth.trajectories import write_trajectories
 from crowdveil.synth.trips import write_trips
 
-
-def _shared(function: Any) -> Any:
-    options = [
-        click.option("--tiles", default=2500, show_default=True, metavar="N", help="Tiles of 500 m that the city has."),
-        click.option("--people", default=100_000, show_default=True, metavar="N", help="People who live there."),
-        click.option("--days", default=7, show_default=True, metavar="N", help="Days that are covered."),
-        click.option("--start", default="2026-03-02", show_default=True, metavar="DATE", help="First day."),
-        click.option("--seed", default=0, show_default=True, metavar="N", help="The same seed gives the same bytes."),
-        click.option("--zones-out", metavar="FILE", help="Also write the city's zones, as GeoJSON."),
-        click.option("-o", "--output", required=True, metavar="FILE", help="File to write: .parquet or .csv."),
-        click.option("--overwrite", is_flag=True, help="Replace files that exist."),
-    ]
-    for option in reversed(options):
-        function = option(function)
-    return function
+_SEED = click.Option(["--seed"], default=0, show_default=True, metavar="N", help="The same seed gives the same bytes.")
+_OUTPUT = click.Option(["-o", "--output"], required=True, metavar="FILE", help="File to write: .parquet or .csv.")
+_OVERWRITE = click.Option(["--overwrite"], is_flag=True, help="Replace files that exist.")
+_SHARED = [
+    click.Option(["--tiles"], default=2500, show_default=True, metavar="N", help="Tiles of 500 m that the city has."),
+    click.Option(["--people"], default=100_000, show_default=True, metavar="N", help="People who live there."),
+    click.Option(["--days"], default=7, show_default=True, metavar="N", help="Days that are covered."),
+    click.Option(["--start"], default="2026-03-02", show_default=True, metavar="DATE", help="First day."),
+    _SEED,
+    click.Option(["--zones-out"], metavar="FILE", help="Also write the city's zones, as GeoJSON."),
+    _OUTPUT,
+    _OVERWRITE,
+]
 
 
 def _make(write: Any, n: int, what: str, values: dict[str, Any]) -> None:
@@ -65,17 +62,13 @@ def command() -> None:
     """
 
 
-@command.command()
-@click.argument("trips", type=int)
-@_shared
+@command.command(params=[click.Argument(["trips"], type=int), *_SHARED])
 def trips(trips: int, **values: Any) -> None:
     """Trips with people and times: user_id, departure, origin, destination."""
     _make(write_trips, trips, "trips", values)
 
 
-@command.command()
-@click.argument("trajectories", type=int)
-@_shared
+@command.command(params=[click.Argument(["trajectories"], type=int), *_SHARED])
 def trajectories(trajectories: int, **values: Any) -> None:
     """Drives along streets with the noise of GPS: lat, lon, timestamp, trajectory_id, user_id."""
     _make(write_trajectories, trajectories, "trajectories", values)
@@ -99,36 +92,28 @@ _PLACE: list[tuple[str, str, str]] = [
 ]
 
 
-def _fields(of: Any, options: list[tuple[str, str, str]]) -> Callable[[Any], Any]:
+def _fields(of: Any, options: list[tuple[str, str, str]]) -> list[click.Parameter]:
     """Return options for the fields of a data class, with its defaults."""
-
-    def add(function: Any) -> Any:
-        for name, metavar, text in reversed(options):
-            default = getattr(of, name.replace("-", "_"))
-            function = click.option(f"--{name}", default=default, show_default=True, metavar=metavar, help=text)(
-                function
-            )
-        return function
-
-    return add
+    return [
+        click.Option([f"--{name}"], default=getattr(of, name.replace("-", "_")), show_default=True, metavar=metavar, help=text)
+        for name, metavar, text in options
+    ]  # fmt: skip
 
 
-@command.command()
-@click.argument("movers", type=int)
-@click.option(
-    "--network",
-    nargs=2,
-    metavar="NODES ROADS",
-    help="Two files: `id x y` for each node, `id from to length` for each road. [a made-up grid of streets]",
-)
-@click.option(
-    "--length", type=float, metavar="X", help="How far movers want to go on average, in units. [0.4 × (width + height)]"
-)
-@_fields(Traffic(), _TRAFFIC)
-@_fields(NetworkPlacement(), _PLACE)
-@click.option("--seed", default=0, show_default=True, metavar="N", help="The same seed gives the same bytes.")
-@click.option("-o", "--output", required=True, metavar="FILE", help="File to write: .parquet or .csv.")
-@click.option("--overwrite", is_flag=True, help="Replace files that exist.")
+@command.command(
+    params=[
+        click.Argument(["movers"], type=int),
+        click.Option(
+            ["--network"], nargs=2, metavar="NODES ROADS",
+            help="Two files: `id x y` for each node, `id from to length` for each road. [a made-up grid of streets]",
+        ),
+        click.Option(
+            ["--length"], type=float, metavar="X",
+            help="How far movers want to go on average, in units. [0.4 × (width + height)]",
+        ),
+        *_fields(Traffic(), _TRAFFIC), *_fields(NetworkPlacement(), _PLACE), _SEED, _OUTPUT, _OVERWRITE,
+    ]
+)  # fmt: skip
 def movers(
     movers: int, network: tuple[str, str] | None, seed: int, output: str, overwrite: bool, **values: Any
 ) -> None:
@@ -154,13 +139,16 @@ def movers(
     click.echo(f"{output}: {movers:,} movers on {roads.nodes:,} nodes and {len(roads.begin):,} roads")
 
 
-@command.command()
-@click.argument("profile", type=click.Choice(sorted(PROFILES)))
-@click.option("--matrices", default=1, show_default=True, metavar="N", help="Number of hourly matrices.")
-@click.option("--seed", default=0, show_default=True, metavar="N", help="The same seed gives the same bytes.")
-@click.option("--zones-out", metavar="FILE", help="Also write the zones, as GeoJSON.")
-@click.option("-o", "--output", required=True, metavar="FILE", help="File to write: .parquet, .csv or .omx.")
-@click.option("--overwrite", is_flag=True, help="Replace files that exist.")
+@command.command(
+    params=[
+        click.Argument(["profile"], type=click.Choice(sorted(PROFILES))),
+        click.Option(["--matrices"], default=1, show_default=True, metavar="N", help="Number of hourly matrices."),
+        _SEED,
+        click.Option(["--zones-out"], metavar="FILE", help="Also write the zones, as GeoJSON."),
+        click.Option(["-o", "--output"], required=True, metavar="FILE", help="File to write: .parquet, .csv or .omx."),
+        _OVERWRITE,
+    ]
+)
 def flows(profile: str, matrices: int, seed: int, zones_out: str | None, output: str, overwrite: bool) -> None:
     """OD matrices that look like one of the data sets in the literature (tiles, flows, volume, share above 10)."""
     data = make_profile(profile, np.random.default_rng(seed), matrices)

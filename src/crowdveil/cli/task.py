@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from crowdveil.cli.console import show_sentences
-from crowdveil.cli.remote_jobs import fetched, put_file, put_folder, put_release
+from crowdveil.cli.remote_jobs import fetched, put_file, put_folder
 from crowdveil.errors import Option, ParameterError
+from crowdveil.io.written_release import MANIFEST_FILE
 from crowdveil.progress import progress_bar
 from crowdveil.remote import LOCAL_SERVER, Remote, remote
 
@@ -46,7 +47,7 @@ def get(client: Remote, task: str, output: Path, *, overwrite: bool) -> None:
 
     def put(job: dict[str, Any], result: Path) -> None:
         if job["kind"] == "anonymize":
-            put_release(result, output, overwrite=overwrite)
+            put_folder(result, output, overwrite=overwrite, mark_file=MANIFEST_FILE)
         elif job["result"]["name"].endswith(".zip") and output.suffix != ".zip":
             put_folder(result, output, overwrite=overwrite, mark_file="")
         else:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import click
@@ -17,12 +15,9 @@ from crowdveil.server.tokens import SCOPES, USUAL, Limits, length_s
 
 ONCE = "note: this token is not shown again; hand it over by a safe way."
 _ALL = ", ".join(f"{name} ({does})" for name, does in SCOPES.items())
-
-
-def _expires_option() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    return click.option(
-        "--expires", metavar="TIME", help="How long it is good, such as 90d, 12h or 4w. [until revoked]"
-    )
+_EXPIRES = click.option(
+    "--expires", metavar="TIME", help="How long it is good, such as 90d, 12h or 4w. [until revoked]"
+)
 
 
 @click.group()
@@ -41,11 +36,10 @@ def command() -> None:
     """
 
 
-@command.command("create", params=options_of(Limits))
-@place_options
+@command.command("create", params=[*options_of(Limits), *place_options()])
 @click.option("--scope", "scopes", multiple=True, type=click.Choice(list(SCOPES)), metavar="SCOPE",
               help=f"What it may do; several of: {_ALL}. [{' and '.join(USUAL)}]")  # fmt: skip
-@_expires_option()
+@_EXPIRES
 @click.option("--jobs-of", metavar="NAME", help="Work on the jobs of this other token, in place of jobs of its own.")
 @click.option("--source", "sources", multiple=True, metavar="NAME",
               help="Source of its data: every release of flows and heat map is audited against the ledger of the source, in "
@@ -53,8 +47,6 @@ def command() -> None:
 @click.argument("name")
 def create(
     name: str,
-    data_dir: Path | None,
-    database_url: str | None,
     scopes: tuple[str, ...],
     expires: str | None,
     jobs_of: str | None,
@@ -71,7 +63,7 @@ def create(
       crowdveil token create transit --source buses --source trams
     """
     lasts = None if expires is None else length_s(expires, "expires")
-    with place(data_dir, database_url).open() as service:
+    with place(values).open() as service:
         if sources:
             make_ledgers(service.files.root, sources)
         made = service.tokens.create(
@@ -82,12 +74,11 @@ def create(
     click.echo(ONCE, err=True)
 
 
-@command.command("rotate")
-@place_options
+@command.command("rotate", params=place_options())
 @click.option("--grace", default="24h", metavar="TIME", help="How long the old secret still works, such as 12h. [24h]")
-@_expires_option()
+@_EXPIRES
 @click.argument("name")
-def rotate(name: str, data_dir: Path | None, database_url: str | None, grace: str, expires: str | None) -> None:
+def rotate(name: str, grace: str, expires: str | None, **where: Any) -> None:
     """Give a token a new secret, and show it this once; its jobs, scopes and limits stay.
 
     \b
@@ -96,17 +87,16 @@ def rotate(name: str, data_dir: Path | None, database_url: str | None, grace: st
       crowdveil token rotate anna --grace 0h --expires 90d
     """
     lasts = None if expires is None else length_s(expires, "expires")
-    with place(data_dir, database_url).open() as service:
+    with place(where).open() as service:
         made = service.tokens.rotate(name, length_s(grace, "grace"), lasts)
     click.echo(made)
     click.echo(ONCE, err=True)
 
 
-@command.command("list")
-@place_options
-def listing(data_dir: Path | None, database_url: str | None) -> None:
+@command.command("list", params=place_options())
+def listing(**where: Any) -> None:
     """List tokens: scopes, when they were made and last used, when they expire, and what is particular to them."""
-    with place(data_dir, database_url).open_to_read() as service:
+    with place(where).open_to_read() as service:
         rows = service.tokens.all()
     names = {row["id"]: row["name"] for row in rows}
     for row in rows:
@@ -127,21 +117,19 @@ def _found(row: dict[str, Any], names: dict[str, str]) -> list[str]:
     return found + [f"{name.replace('_', ' ')} {value:,}" for name, value in json.loads(row["limits"]).items()]
 
 
-@command.command("revoke")
-@place_options
+@command.command("revoke", params=place_options())
 @click.argument("name")
-def revoke(name: str, data_dir: Path | None, database_url: str | None) -> None:
+def revoke(name: str, **where: Any) -> None:
     """Take a token's rights away at once."""
-    with place(data_dir, database_url).open() as service:
+    with place(where).open() as service:
         service.tokens.revoke(name)
     click.echo(f"{name}: revoked")
 
 
-@command.command("log")
-@place_options
-def log(data_dir: Path | None, database_url: str | None) -> None:
+@command.command("log", params=place_options())
+def log(**where: Any) -> None:
     """Show who did what; nothing of the data is in it."""
-    with place(data_dir, database_url).open_to_read() as service:
+    with place(where).open_to_read() as service:
         names, lines = {row["id"]: row["name"] for row in service.tokens.all()}, service.store.log()
     for line in lines:
         at, who = datetime.fromtimestamp(line["at"], UTC).isoformat(timespec="seconds"), line["who"]

@@ -9,15 +9,15 @@ from typing import Any
 
 import click
 
-from crowdveil.cli.options import engine_options, given, options_of
+from crowdveil.cli.options import given, options_of
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.guarantees.base import FROM_FILES, tally
 from crowdveil.reading import EitherReading
 from crowdveil.run import releases
-from crowdveil.run.options import refuse_table_without_spark
+from crowdveil.run.options import EngineOptions, refuse_table_without_spark
 
 
-@click.command(params=[*engine_options(), *options_of(EitherReading)])
+@click.command(params=[*options_of(EngineOptions), *options_of(EitherReading)])
 @click.argument("folder")
 @click.option("--original", metavar="FILE", help="The trips, flows or trajectories that the release was made from.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
@@ -49,8 +49,12 @@ def command(
         checked, counts = releases.verified(Path(folder), original, reading)
     if as_json:
         findings = [
-            {"name": p.name, "kind": p.kind, "statement": p.statement(), **_as_json(finding)} for p, finding in checked
-        ]
+            {
+                "name": p.name, "kind": p.kind, "statement": p.statement(), "outcome": finding.outcome.value,
+                "counts": finding.counts, "checked": finding.detail, "with_original": finding.with_original,
+            }
+            for p, finding in checked
+        ]  # fmt: skip
         click.echo(json.dumps({"folder": folder, "k_unit": counts, "findings": findings}, indent=2))
     else:
         _show(checked, original is None)
@@ -71,13 +75,3 @@ def _show(checked: list[tuple[Guarantee, Finding]], from_files: bool) -> None:
         click.echo(f"{'':13}no guarantee of anonymity is given: the method is a heuristic.")
     said = tally([finding.outcome for _, finding in checked], FROM_FILES if from_files else "not checked")
     click.echo(f"{said}.")
-
-
-def _as_json(finding: Finding) -> dict[str, Any]:
-    """Return a finding in plain values."""
-    return {
-        "outcome": finding.outcome.value,
-        "counts": finding.counts,
-        "checked": finding.detail,
-        "with_original": finding.with_original,
-    }

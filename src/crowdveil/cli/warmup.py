@@ -9,16 +9,13 @@ from typing import Any
 
 import click
 
+from crowdveil.cli.demo import make_city
 from crowdveil.errors import InputError, counted
-from crowdveil.io.geojson import write_zones
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
 from crowdveil.progress import progress_bar
 from crowdveil.registry import all_methods, find_method
 from crowdveil.run import pipeline
-from crowdveil.synth.city import City
-from crowdveil.synth.trajectories import write_trajectories
-from crowdveil.synth.trips import write_trips
 
 TILES, PEOPLE, TRIPS, TRAJECTORIES = 36, 300, 3_000, 120
 
@@ -40,10 +37,7 @@ def command(methods: tuple[str, ...]) -> None:
     start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="crowdveil-warmup-") as scratch, progress_bar() as (_, stage):
         folder = Path(scratch)
-        city = City.make(0, TILES, PEOPLE)
-        write_zones(city.zones, folder / "zones.geojson")
-        write_trips(city, folder / "trips.parquet", TRIPS, 1, seed=0)
-        write_trajectories(city, folder / "trajectories.parquet", TRAJECTORIES, 1, seed=0)
+        make_city(folder, 0, TILES, PEOPLE, TRIPS, TRAJECTORIES, 1)
         for number, method in enumerate(chosen, 1):
             stage(f"compiling {method.name} ({number} of {len(chosen)})")
             _run(method, folder)

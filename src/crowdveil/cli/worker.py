@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
+from typing import Any
 
 import click
 
-from crowdveil.cli.serve import MEMORY_HELP, SANDBOX_HELP, log_option, memory_bytes, place, place_options
+from crowdveil.cli.serve import place, place_options, setting_option, setting_options
 
 
-@click.command()
-@place_options
-@click.option("--lease", default=15.0, type=click.FloatRange(min=0.5), metavar="SECONDS",
-              help="Silence after which this worker is taken for dead. [15]")  # fmt: skip
-@click.option("--max-memory-mib", type=click.IntRange(min=64), metavar="N", help=MEMORY_HELP)
-@click.option("--require-sandbox", is_flag=True, help=SANDBOX_HELP)
-@click.option("--number", default=1, type=click.IntRange(0, 256), metavar="N", help="Jobs that run at once here. [1]")
-@log_option
+@click.command(
+    params=[
+        *place_options(),
+        setting_option("lease_s", "Silence after which this worker is taken for dead. [15]"),
+        *setting_options("memory_bytes", "require_sandbox"),
+        click.Option(["--number", "workers"], default=1, type=click.IntRange(0, 256), metavar="N",
+                     help="Jobs that run at once here. [1]"),
+        *setting_options("log_format"),
+    ]
+)  # fmt: skip
 @click.option("--parent", type=int, hidden=True)
-def command(
-    data_dir: Path | None,
-    database_url: str | None,
-    lease: float,
-    max_memory_mib: int | None,
-    require_sandbox: bool,
-    number: int,
-    log_format: str,
-    parent: int | None,
-) -> None:
+def command(parent: int | None, **values: Any) -> None:
     """Run jobs of a service that has its queue in PostgreSQL; any number of these, on any number of machines.
 
     All machines share the data directory (NFS or the like). A worker that is stopped puts its job back into the queue.
@@ -41,7 +34,7 @@ def command(
     from crowdveil.server.workers.crew import Crew
     from crowdveil.server.workers.sandbox.trial import check_sandbox
 
-    logs.configure(log_format)
-    check_sandbox(require_sandbox, partial(click.echo, err=True))
-    settings = place(data_dir, database_url, lease_s=lease, memory_bytes=memory_bytes(max_memory_mib, number))
-    Crew(settings, number).run(parent)
+    settings = place(values, values["workers"])
+    logs.configure(settings.log_format)
+    check_sandbox(settings.require_sandbox, partial(click.echo, err=True))
+    Crew(settings, settings.workers).run(parent)

@@ -20,25 +20,17 @@ from crowdveil.io.zones import read_zones
 from crowdveil.model.zones import Zones
 
 _SHARES = ",".join(map(str, SHARES))
-
-
-def _shared(function: Any) -> Any:
-    options = [
-        click.argument("zones"),
-        click.option("-o", "--output", required=True, metavar="FILE", help="Zones to write: .geojson."),
-        click.option("--zone-id", metavar="COLUMN", help="Column of the zones' ids."),
-        click.option("--trips", metavar="FILE", help="Trips or flows between these zones, by their ids."),
-        click.option("--trips-out", metavar="FILE", help="Trips or flows to write: .csv or .parquet. Not anonymized."),
-        click.option("--origin", metavar="COLUMN", help="Column of the origin's zone id."),
-        click.option("--destination", metavar="COLUMN", help="Column of the destination's zone id."),
-        click.option(
-            "--volume", metavar="COLUMN", help="Column of volumes; with it a row is a flow, without it a trip."
-        ),
-        click.option("--overwrite", is_flag=True, help="Replace files that exist."),
-    ]
-    for option in reversed(options):
-        function = option(function)
-    return function
+_SHARED: list[click.Parameter] = [
+    click.Argument(["zones"]),
+    click.Option(["-o", "--output"], required=True, metavar="FILE", help="Zones to write: .geojson."),
+    click.Option(["--zone-id"], metavar="COLUMN", help="Column of the zones' ids."),
+    click.Option(["--trips"], metavar="FILE", help="Trips or flows between these zones, by their ids."),
+    click.Option(["--trips-out"], metavar="FILE", help="Trips or flows to write: .csv or .parquet. Not anonymized."),
+    click.Option(["--origin"], metavar="COLUMN", help="Column of the origin's zone id."),
+    click.Option(["--destination"], metavar="COLUMN", help="Column of the destination's zone id."),
+    click.Option(["--volume"], metavar="COLUMN", help="Column of volumes; with it a row is a flow, without it a trip."),
+    click.Option(["--overwrite"], is_flag=True, help="Replace files that exist."),
+]
 
 
 @click.group()
@@ -55,8 +47,7 @@ def command() -> None:
     """
 
 
-@command.command()
-@_shared
+@command.command(params=[*_SHARED])
 @click.option("--bbox", metavar="W,S,E,N", help="Keep zones whose center is in this box; degrees.")
 @click.option(
     "--keep", type=click.IntRange(min=1), metavar="N", help="Keep this many zones, the outermost on one side."
@@ -74,8 +65,7 @@ def crop(zones: str, bbox: str | None, keep: int | None, side: Any, **values: An
           lambda data, _, after, columns: keep_trips(data, after, **columns), **values)  # fmt: skip
 
 
-@command.command()
-@_shared
+@command.command(params=[*_SHARED])
 @click.option("--shares", default=_SHARES, show_default=True, metavar="S,S,...",
               help="Shares of the parts of a zone in its trips; as many parts as shares.")  # fmt: skip
 @click.option("--seed", default=0, show_default=True, metavar="N", help="Seed of the random parts of trips.")

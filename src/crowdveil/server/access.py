@@ -53,6 +53,13 @@ def caller(request: Request) -> Caller:
     raise _who("wanted a token; send it as Authorization: Bearer TOKEN, or set CROWDVEIL_TOKEN.")
 
 
+async def _service(request: Request) -> Service:  # not in a thread of its own: it waits for nothing
+    found: Service = request.app.state.service
+    return found
+
+
+TheService = Annotated[Service, Depends(_service)]
+"""The service that is asked, as a dependency of routes."""
 Who = Annotated[Caller, Depends(caller)]
 """The caller, as a dependency of routes."""
 

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from crowdveil.errors import CrowdveilError, Option, ParameterError, as_json, internal_error
+from crowdveil.errors import CrowdveilError, Option, ParameterError, as_json
 from crowdveil.params import expected
 from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.sentences import without_paths
@@ -36,11 +36,6 @@ class ApiError(CrowdveilError):
     def __init__(self, status: int, code: str, *said: object, **headers: str) -> None:
         super().__init__(*said)
         self.status, self.code, self.headers = status, code, headers
-
-
-def fault(error: BaseException) -> JSONResponse:
-    """Return the answer to an internal error, without its message, which may hold data."""
-    return answer(500, "fault", internal_error(error))
 
 
 def answer(status: int, code: str, text: str, headers: Any = None, **more: Any) -> JSONResponse:

@@ -70,18 +70,18 @@ def _add_kind(app: FastAPI, kind: Kind) -> None:
 
     @app.get(f"/{kind.collection}", summary=f"What there is to {kind.verb} with", tags=[kind.collection],
              operation_id=f"list_{kind.collection}",
-             responses=openapi.errors(401, 403))  # fmt: skip
+             responses=openapi.errors())  # fmt: skip
     def listing(who: Who) -> dict[str, Any]:
         return {kind.collection: [_described(kind, name) for name in kind.names()]}
 
     @app.get(f"/{kind.collection}/{{name}}", summary="One of them, with the schema of its parameters", tags=[kind.collection],
-             operation_id=f"describe_{kind.collection}", responses=openapi.errors(401, 403, 404, 422))  # fmt: skip
+             operation_id=f"describe_{kind.collection}", responses=openapi.errors(404))  # fmt: skip
     def one(who: Who, name: Name) -> dict[str, Any]:
         return _described(kind, known(kind, name))
 
     @app.post(f"/{kind.collection}/{{name}}/jobs", status_code=202, summary=kind.summary, tags=[kind.collection],
               operation_id=f"{kind.verb}", openapi_extra=openapi.upload_body(kind),
-              response_model=JobView, responses=openapi.errors(400, 401, 403, 404, 413, 415, 422, 429))  # fmt: skip
+              response_model=JobView, responses=openapi.errors(400, 404, 413, 415))  # fmt: skip
     async def post(request: Request, who: Sender, name: Name) -> Any:
         registered = await run_in_threadpool(known, kind, name)
         job = await accept(request, who, kind, lambda _form: (registered, None))

@@ -20,6 +20,12 @@ _LOGGER = logging.getLogger("crowdveil.server")
 _OTHERS = ("uvicorn", "uvicorn.error", "asyncio")
 
 
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    """Return the fields of a record, with the place of its error."""
+    error = record.exc_info[1] if record.exc_info else None
+    return getattr(record, "fields", {}) | ({} if error is None else located(error))
+
+
 class JsonFormatter(logging.Formatter):
     """One JSON object a line: time, level, event, message, and fields."""
 
@@ -32,10 +38,8 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "event": getattr(record, "event", record.name),
             "message": record.getMessage(),
-            **getattr(record, "fields", {}),
+            **_fields(record),
         }
-        if record.exc_info and record.exc_info[1] is not None:
-            line |= located(record.exc_info[1])
         return json.dumps(line, ensure_ascii=False)
 
 
@@ -44,10 +48,7 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record."""
-        fields = dict(getattr(record, "fields", {}))
-        if record.exc_info and record.exc_info[1] is not None:
-            fields |= located(record.exc_info[1])
-        more = ", ".join(f"{name} {value}" for name, value in fields.items())
+        more = ", ".join(f"{name} {value}" for name, value in _fields(record).items())
         return f"crowdveil: {record.getMessage()}{f' ({more})' if more else ''}"
 
 

@@ -10,9 +10,10 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from crowdveil.errors import internal_error
 from crowdveil.server import logs
 from crowdveil.server.access import HEADERS, check_local
-from crowdveil.server.answers import ApiError, answer, fault
+from crowdveil.server.answers import ApiError, answer
 from crowdveil.server.metrics import Metrics
 from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.routes.operations import HEALTH, READY
@@ -56,7 +57,7 @@ class Observe:
             logs.say_fault(error, request=request_id, route=_route(scope))
             if not status:
                 scope["crowdveil.code"] = "fault"
-                await fault(error)(scope, receive, noted)
+                await answer(500, "fault", internal_error(error))(scope, receive, noted)
         finally:
             await self._note(scope, request_id, status, time.perf_counter() - begun)
 
@@ -78,20 +79,11 @@ class Observe:
         self.metrics.request_seconds.labels(route).observe(seconds)
         if status >= 400 and route != READY:
             self.metrics.refuse(status, code)
-        fields: dict[str, Any] = {
-            "request": request_id,
-            "method": method,
-            "route": route,
-            "status": status,
-            "ms": round(seconds * 1000, 1),
-        }
-        more = {
-            "code": code,
-            "caller": scope.get("crowdveil.caller"),
-            "job": scope.get("path_params", {}).get("job_id"),
-        }
-        fields |= {n: v for n, v in more.items() if v}
-        logs.say("request", f"{method} {route} {status}", logging.INFO, **fields)
+        caller, job = scope.get("crowdveil.caller"), scope.get("path_params", {}).get("job_id")
+        logs.say(
+            "request", f"{method} {route} {status}", request=request_id, method=method, route=route, status=status,
+            ms=round(seconds * 1000, 1), **{n: v for n, v in (("code", code), ("caller", caller), ("job", job)) if v},
+        )  # fmt: skip
         if status in REFUSED:
             try:
                 await run_in_threadpool(self.service.refusals.add, REFUSED[status])

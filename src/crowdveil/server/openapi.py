@@ -10,7 +10,11 @@ from crowdveil.server.answers import ERROR_SCHEMA
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.base import Kind
 
-UPLOADS_HELP = 'Ids of files that were uploaded before, by field, as JSON: {"data": "30c2ad9d…"}.'
+UPLOADS = {
+    "type": "string",
+    "description": 'Ids of files that were uploaded before, by field, as JSON: {"data": "30c2ad9d…"}.',
+    "example": "{}",
+}
 _MEANING = {
     400: "The request is broken.",
     401: "No token, or one that is not known.",
@@ -29,10 +33,9 @@ _MEANING = {
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Answers that a route may give instead."""
+    """Answers that a route may give instead, besides those of every route: it can refuse the caller, the address, the upload."""
     schema = {"$ref": "#/components/schemas/Error"}
-    # Every route can refuse the caller, the address and the upload.
-    all_statuses = dict.fromkeys((*statuses, 422, 429, 503, *((507,) if 413 in statuses else ())))
+    all_statuses = sorted({401, 403, 422, 429, 503, *statuses, *((507,) if 413 in statuses else ())})
     return {s: {"description": _MEANING[s], "content": {"application/json": {"schema": schema}}} for s in all_statuses}
 
 
@@ -58,19 +61,19 @@ def upload_body(kind: Kind) -> dict[str, Any]:
         "anyOf": [{"$ref": f"#/components/schemas/{schema_name(kind, name)}"} for name in _distinct(kind)],
         "example": kind.example,
     }
-    properties: dict[str, Any] = {
+    # No file is required in the form: it may have been uploaded before.
+    schema = form_schema(fields, {"parameters": parameters, "uploads": UPLOADS})
+    shown = {field: ".csv" if ".csv" in endings else endings[0] for field, endings in fields.items()}
+    return form(schema, shown, "parameters")
+
+
+def form_schema(fields: dict[str, tuple[str, ...]], texts: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a form: files by field, with their endings, and other fields."""
+    files = {
         field: {"type": "string", "format": "binary", "description": f"A file: {', '.join(endings)}."}
         for field, endings in fields.items()
     }
-    # No file is required in the form: it may have been uploaded before.
-    uploads = {"type": "string", "description": UPLOADS_HELP, "example": "{}"}
-    schema = {
-        "type": "object",
-        "properties": {**properties, "parameters": parameters, "uploads": uploads},
-        "additionalProperties": False,
-    }
-    shown = {field: ".csv" if ".csv" in endings else endings[0] for field, endings in fields.items()}
-    return form(schema, shown, "parameters")
+    return {"type": "object", "properties": {**files, **texts}, "additionalProperties": False}
 
 
 def form(schema: dict[str, Any], files: dict[str, str], json_field: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from math import ceil
 
 from crowdveil.server.answers import ApiError
@@ -18,7 +18,7 @@ from crowdveil.server.queue.upload_files import UploadFiles
 from crowdveil.server.tokens import Caller
 
 WAIT_S = 60.0
-"""How long a preview waits for one of the places that all share."""
+"""How long a preview waits for one of the places."""
 FORGET_AT = 10_000
 """Buckets that are kept before full ones are forgotten."""
 
@@ -71,22 +71,24 @@ class Previews:
             if not self._held[who.who]:
                 del self._held[who.who]
 
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """One of the places that all share; waited for, since others are done soon."""
-        if self._free is None:
-            yield
-            return
-        try:
-            async with asyncio.timeout(WAIT_S):
-                await self._free.acquire()
-        except TimeoutError:
-            sentence = "too many files are looked at just now; try again in a minute."
-            raise ApiError(429, "too_many", sentence, Retry_After="30") from None
-        try:
-            yield
-        finally:
-            self._free.release()
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """One of the places that all share."""
+        return nullcontext() if self._free is None else turn(self._free)
+
+
+@asynccontextmanager
+async def turn(places: asyncio.Semaphore) -> AsyncIterator[None]:
+    """One of some places; waited for, since others are done soon."""
+    try:
+        async with asyncio.timeout(WAIT_S):
+            await places.acquire()
+    except TimeoutError:
+        sentence = "too many files are looked at just now; try again in a minute."
+        raise ApiError(429, "too_many", sentence, Retry_After="30") from None
+    try:
+        yield
+    finally:
+        places.release()
 
 
 class DiskQuota:

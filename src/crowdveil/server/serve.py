@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from crowdveil.errors import MissingExtraError, Option, OutputError, ParameterError
+from crowdveil.errors import MissingExtraError, Option, OutputError, ParameterError, counted
 from crowdveil.server import logs
 from crowdveil.server.settings import Service, Settings
 from crowdveil.server.workers.sandbox.trial import check_sandbox
@@ -67,10 +67,7 @@ class Keeper:
                 )  # what dies at once is not hurried
                 self.crew, begun = self._start(), time.monotonic()
             if time.monotonic() - tidied > TIDY_EVERY_S:
-                try:
-                    self.service.tidy(purge=time.monotonic() - started > PURGE_AFTER_S)
-                except Exception as error:  # a database that is away for a while must not end this thread
-                    logs.say("tidy", "old files could not be removed", logging.WARNING, **logs.located(error))
+                tidy(self.service, purge=time.monotonic() - started > PURGE_AFTER_S)
                 tidied = time.monotonic()
             if self._stopping.wait(WATCH_EVERY_S):
                 break
@@ -82,14 +79,21 @@ class Keeper:
             self.crew.wait()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        code = "from crowdveil.cli.main import main; main()"
-        command = [sys.executable, "-c", code, "worker", "--parent", str(os.getpid()), *self.arguments]
+        command = [sys.executable, "-m", "crowdveil", "worker", "--parent", str(os.getpid()), *self.arguments]
         return subprocess.Popen(command, stdin=subprocess.DEVNULL)
 
     def stop(self) -> None:
         """End all workers; their jobs go back into the queue."""
         self._stopping.set()
         self._thread.join(30)
+
+
+def tidy(service: Service, *, purge: bool = False) -> None:
+    """Remove what is no longer needed; a database that is away for a while must not end the thread that does this."""
+    try:
+        service.tidy(purge=purge)
+    except Exception as error:
+        logs.say("tidy", "old files could not be removed", logging.WARNING, **logs.located(error))
 
 
 def check_address(service: Service) -> None:
@@ -106,16 +110,7 @@ def check_reviewers(service: Service) -> None:
         raise ParameterError(Option("four_eyes"), NO_REVIEWERS)
 
 
-def serve(
-    settings: Settings,
-    workers: int,
-    say: Any,
-    *,
-    log_format: str = "text",
-    accept_new_database: bool = False,
-    backed_up: bool = False,
-    extra_routes: Sequence[Callable[[Any], None]] = (),
-) -> None:
+def serve(settings: Settings, say: Any, extra_routes: Sequence[Callable[[Any], None]] = ()) -> None:
     """Serve until stopped. An older database is migrated first; a PostgreSQL one only where it is `backed_up`."""
     try:
         import uvicorn
@@ -124,19 +119,21 @@ def serve(
         from crowdveil.server.connections import limited_protocol
     except ImportError:
         raise MissingExtraError("fastapi", "server", "The service") from None
-    logs.configure(log_format)
+    logs.configure(settings.log_format)
     allow_connections(settings.clients.max_connections)
-    service = settings.open(accept_new_database=accept_new_database, migrate=True, backed_up=backed_up)
+    service = settings.open(
+        accept_new_database=settings.accept_new_database, migrate=True, backed_up=settings.backed_up
+    )
     check_address(service)
     check_sandbox(settings.require_sandbox, say)
     check_reviewers(service)
     app = make_app(service, extra_routes)
     listening = listen(settings)
     service.space.keep_reserve()
-    if accept_new_database:
+    if settings.accept_new_database:
         service.store.say("operator", "accepted a new database")
-    arguments = ["--data-dir", str(settings.data), "--lease", str(settings.lease_s), "--number", str(workers)]
-    arguments += ["--log-format", log_format]
+    arguments = ["--data-dir", str(settings.data), "--lease", str(settings.lease_s), "--number", str(settings.workers)]
+    arguments += ["--log-format", settings.log_format]
     if settings.database_url is not None:
         os.environ["CROWDVEIL_DATABASE_URL"] = (
             settings.database_url
@@ -147,9 +144,9 @@ def serve(
         arguments += ["--max-memory-mib", str(settings.memory_bytes >> 20)]
     keeper = Keeper(service, arguments)
     keeper.start()
-    logs.say("start", "the service starts", workers=workers)
+    logs.say("start", "the service starts", workers=settings.workers)
     where = _address(settings, listening)
-    say(f"{where}: ready, with {workers} worker{'s' if workers != 1 else ''}; files in {settings.data}")
+    say(f"{where}: ready, with {counted(settings.workers, 'worker')}; files in {settings.data}")
     if not settings.is_local:
         say(TLS)
     config = uvicorn.Config(
@@ -189,7 +186,7 @@ def _address(settings: Settings, listening: socket.socket) -> str:
 def listen(settings: Settings) -> socket.socket:
     """Open the socket that the service listens on."""
     if settings.socket is not None:
-        return _listen_unix(settings.socket, settings.socket_mode)
+        return _listen_unix(settings.socket, int(settings.socket_mode, 8))
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     # The protocol is named: asyncio sets TCP_NODELAY only on connections whose protocol it knows to be TCP.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

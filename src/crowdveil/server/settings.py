@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,17 +11,22 @@ from functools import cached_property
 from pathlib import Path
 
 from crowdveil.errors import Option, OutputError, ParameterError
+from crowdveil.remote import is_here
 from crowdveil.server.audit import Refusals
 from crowdveil.server.limits import ClientLimits
 from crowdveil.server.queue import data_dir
 from crowdveil.server.queue.database import DatabaseUnavailableError, open_database
-from crowdveil.server.queue.disk import DiskSpace
+from crowdveil.server.queue.disk import Answer, DiskSpace
 from crowdveil.server.queue.files import Files
 from crowdveil.server.queue.job import QueuedJob
 from crowdveil.server.queue.store import Store
 from crowdveil.server.queue.upload_files import UploadFiles
 from crowdveil.server.quotas import DiskQuota, Previews, Rates
 from crowdveil.server.tokens import Limits, Tokens
+from crowdveil.threads import processors
+
+FORGET_S = 90 * 86_400.0
+"""How long the row of a job and the log are kept."""
 
 
 def default_folder() -> Path:
@@ -31,68 +36,66 @@ def default_folder() -> Path:
 
 @dataclass(frozen=True)
 class Settings:
-    """A service.
+    """A service. Each setting but the limits is an option of `crowdveil serve`: the string below it is the help of the option.
 
-    Attributes
-    ----------
-    data
-        The folder of uploads and results; all machines share it.
-    database_url
-        Of the store and the queue; a SQLite file in `data` without.
-    host, port
-        Where it listens.
-    limits
-        Of tokens that say nothing else.
-    keep_s
-        How long a result is kept.
-    upload_s
-        How long an upload is kept after its last use.
-    forget_s
-        How long the row of a job and the log are kept.
-    lease_s
-        How long a worker may be silent before its job is given to another.
-    memory_bytes
-        Memory that a job may hold; None for as much as there is.
-    socket
-        Path of a Unix socket to listen on in place of `host` and `port`.
-    clients
-        How long and how often a client may hold a connection.
-    quarantine_s
-        How long folders of unknown jobs are kept.
-    min_free_bytes
-        Free bytes on the disk below which uploads are refused.
-    metrics_token
-        Opens `/metrics` for other machines; None for this machine alone.
-    disk_bytes
-        Size of the files of all jobs together; 0 for as much as there is.
-    previews
-        Files that are looked at at once, of all tokens together; 0 for any number.
-    four_eyes
-        Whether a result is given out only after another token approved it.
-    require_sandbox
-        Whether to refuse to run where the kernel cannot confine what opens uploads.
+    Metadata say what the option has of its own: a name, a unit (how many of ours), bounds, a placeholder, a variable of the
+    environment.
     """
 
-    data: Path
-    database_url: str | None = None
+    data: Path = field(metadata={"option": "--data-dir", "metavar": "FOLDER", "envvar": "CROWDVEIL_DATA_DIR"})
+    """Uploads and results; all machines must share it. [~/.local/state/crowdveil]"""
+    database_url: str | None = field(default=None, metadata={"metavar": "URL", "envvar": "CROWDVEIL_DATABASE_URL"})
+    """Store and queue in PostgreSQL, for several machines. [a SQLite file in the data directory]"""
     host: str = "127.0.0.1"
-    port: int = 8000
-    limits: Limits = field(default_factory=Limits)
-    keep_s: float = 24 * 3600.0
-    upload_s: float = 3600.0
-    forget_s: float = 90 * 86_400.0
-    lease_s: float = 15.0
-    memory_bytes: int | None = None
-    socket: Path | None = None
-    socket_mode: int = 0o600
-    clients: ClientLimits = field(default_factory=ClientLimits)
-    quarantine_s: float = 7 * 86_400.0
-    min_free_bytes: int = 256 << 20
-    metrics_token: str | None = None
-    disk_bytes: int = 0
-    previews: int = 2
+    """Address to listen on; others than this machine need tokens. [127.0.0.1]"""
+    port: int = field(default=8000, metadata={"min": 0, "max": 65535})
+    """Port to listen on. [8000]"""
+    workers: int = field(default=processors(), metadata={"min": 0, "max": 256})
+    """Jobs that run at once on this machine. [one for each core]"""
+    keep_s: float = field(
+        default=24 * 3600.0, metadata={"option": "--keep-hours", "min": 0, "min_open": True, "unit": 3600}
+    )
+    """Hours that results are kept. [24]"""
+    upload_s: float = field(
+        default=3600.0, metadata={"option": "--upload-hours", "min": 0, "min_open": True, "unit": 3600}
+    )
+    """Hours that a resumable upload is kept after its last use; others go when the job ends. [1]"""
+    lease_s: float = field(default=15.0, metadata={"option": "--lease", "min": 0.5, "metavar": "SECONDS"})
+    """Silence after which a worker is taken for dead, and its job given to another. [15]"""
+    memory_bytes: int | None = field(default=None, metadata={"option": "--max-memory-mib", "min": 64, "unit": 1 << 20})
+    """Memory that one job may hold. [80 % of the memory of the machine, container or unit, over all that run at once]"""
+    socket: Path | None = field(default=None, metadata={"metavar": "PATH"})
+    """Unix socket to listen on, in place of an address."""
+    socket_mode: str = field(default="600", metadata={"metavar": "MODE"})
+    """Who may use the socket, as for chmod. [600]"""
+    quarantine_s: float = field(
+        default=7 * 86_400.0, metadata={"option": "--quarantine-days", "min": 0, "unit": 86_400}
+    )
+    """Days that folders of unknown jobs are kept in quarantine. [7]"""
+    min_free_bytes: int = field(default=256 << 20, metadata={"option": "--min-free-mib", "min": 0, "unit": 1 << 20})
+    """Free MiB on the disk below which uploads are refused, and /ready answers 503. [256]"""
+    metrics_token: str | None = field(default=None, metadata={"metavar": "TOKEN", "envvar": "CROWDVEIL_METRICS_TOKEN"})
+    """Opens /metrics for other machines; better as CROWDVEIL_METRICS_TOKEN. [this machine alone]"""
+    accept_new_database: bool = False
+    """Start with a database that does not belong to the data directory; its files go to quarantine."""
+    log_format: str = field(default="text", metadata={"choices": ("text", "json")})
+    """Lines on standard error: text (warnings), or JSON with every request. [text]"""
+    disk_bytes: int = field(default=0, metadata={"option": "--max-total-disk-mib", "min": 0, "unit": 1 << 20})
+    """Size of the files of all jobs together; 0 for any. [0]"""
+    previews: int = field(default=2, metadata={"option": "--max-total-previews", "min": 0})
+    """Files that are looked at (previews) at once, of all tokens together; 0 for any number. [2]"""
     four_eyes: bool = False
+    """Give a result out only after another token (scope review) approved its report."""
+    backed_up: bool = field(default=False, metadata={"option": "--migrate"})
+    """Migrate an older PostgreSQL database; make a backup first. A SQLite file needs no option."""
     require_sandbox: bool = False
+    """Refuse to start where the kernel cannot confine the processes that open uploads."""
+    limits: Limits = field(default_factory=Limits)
+    clients: ClientLimits = field(default_factory=ClientLimits)
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch("0?[0-7]{3}", self.socket_mode):
+            raise ParameterError(Option("socket_mode"), "wanted three digits as for chmod, such as 660.")
 
     @property
     def url(self) -> str:
@@ -102,12 +105,7 @@ class Settings:
     @property
     def is_local(self) -> bool:
         """Return whether only this machine can reach it."""
-        if self.socket is not None or self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return self.socket is not None or is_here(self.host)
 
     def open(self, *, accept_new_database: bool = False, migrate: bool = False, backed_up: bool = False) -> Service:
         """Open the files and the database, and make them where the data directory is new.
@@ -141,7 +139,7 @@ class Settings:
         return Service(self, files, store, Tokens(store, self.limits), Rates(), previews, quota, uploads)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Service:
     """A service that is open: its files, its jobs, and who may use it."""
 
@@ -153,6 +151,8 @@ class Service:
     previews: Previews
     quota: DiskQuota
     uploads: UploadFiles
+    had_tokens: bool = False
+    """Whether it is known already that requests need a token."""
 
     def __enter__(self) -> Service:
         return self
@@ -178,27 +178,14 @@ class Service:
         if (marker is not None and marker.tokens) or self.tokens.any():
             with suppress(OutputError):  # a disk that is full; the next start records it
                 data_dir.note_tokens(self.files.root)
-            self._tokens_seen.append(True)
+            self.had_tokens = True
         return self.had_tokens
-
-    @property
-    def had_tokens(self) -> bool:
-        """Whether it is known already that requests need a token; asks nothing."""
-        return bool(self._tokens_seen)
-
-    @cached_property
-    def _tokens_seen(self) -> list[bool]:
-        return []
 
     def delete(self, job: str, owner: str, by: str = "") -> QueuedJob | None:
         """End a job of an owner and remove its files, even where the disk is full; None if it is not theirs."""
-        try:
-            ended = self.space.writing(lambda: self.store.cancel(job, owner, by))
-        except DatabaseUnavailableError:
-            if not self.space.is_full() or self.store.get(job, owner) is None:
-                raise
-            self.files.remove(job)  # first the files, which frees space for the row
-            ended = self.store.cancel(job, owner, by)
+        ended = self._written(
+            lambda: self.store.cancel(job, owner, by), lambda: [job] if self.store.get(job, owner) is not None else []
+        )
         if ended is not None:
             self.files.remove(job)
         return ended
@@ -210,7 +197,7 @@ class Service:
         """
         steps: list[Callable[[], object]] = [
             self._expire, self._expire_uploads, self.store.take_back, lambda: self.files.sweep(self.store),
-            lambda: self.store.forget(self.settings.forget_s), self.refusals.flush, self.space.keep_reserve,
+            lambda: self.store.forget(FORGET_S), self.refusals.flush, self.space.keep_reserve,
         ]  # fmt: skip
         if purge:
             steps.append(lambda: self.files.purge(self.settings.quarantine_s))
@@ -225,19 +212,22 @@ class Service:
 
     def _expire(self) -> None:
         """Remove results whose time is over; where the disk is full, their files first."""
-        try:
-            ended = self.space.writing(self.store.expire)
-        except DatabaseUnavailableError:
-            if not self.space.is_full():
-                raise
-            for job in self.store.due():
-                self.files.remove(job)
-            ended = self.store.expire()
-        for job in ended:
+        for job in self._written(self.store.expire, self.store.due):
             self.files.remove(job)
+
+    def _written(self, write: Callable[[], Answer], jobs: Callable[[], list[str]]) -> Answer:
+        """Write to the database; where the disk is full, remove the files of some jobs first, which frees space for rows."""
+        try:
+            return self.space.writing(write)
+        except DatabaseUnavailableError:
+            if not self.space.is_full() or not (removable := jobs()):
+                raise
+        for job in removable:
+            self.files.remove(job)
+        return write()
 
     def _expire_uploads(self) -> None:
         """Remove uploads that nobody used for a while, and write it into the log."""
-        for _owner, upload in self.uploads.expire():
+        for upload in self.uploads.expire():
             with suppress(DatabaseUnavailableError):  # a full disk: the file is gone all the same
                 self.store.say("server", "removed an upload whose time was over", upload)

@@ -10,9 +10,9 @@ from typing import Any
 import click
 
 from crowdveil.compat.mobidatalab.runfiles import PAIRING, TILES, lower_keys
-from crowdveil.errors import OutputError, ParameterError
+from crowdveil.errors import OutputError
 from crowdveil.io.atomic import new_file
-from crowdveil.remote import LOCAL_SERVER, remote
+from crowdveil.remote import LOCAL_SERVER, checked_id, remote
 from crowdveil.runfiles.common import load, need
 
 SENT: dict[str, tuple[str, dict[str, str]]] = {
@@ -73,9 +73,7 @@ def _optional(content: dict[str, Any]) -> dict[str, Path]:
 
 
 def _get(task: str, server: str) -> None:
-    if not re.fullmatch(r"[0-9a-f]{32}", task):
-        raise ParameterError("task", "wanted the id of a job, 32 signs from 0 to 9 and a to f.")
-    with remote(server).get(f"/task/?task_id={task}") as answer:
+    with remote(server).get(f"/task/?task_id={checked_id(task)}") as answer:
         named = re.search(
             r'filename="([A-Za-z0-9_][A-Za-z0-9_.-]{0,119})"', answer.headers.get("Content-Disposition", "")
         )

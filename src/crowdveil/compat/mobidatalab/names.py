@@ -52,6 +52,13 @@ class Names:
 NONE = Names()
 
 _DISTANCE = {"trajectory_distance": "distance", "trajectory_distance.p_lambda": "time_weight"}
+_CLUSTERING = {
+    "clustering_method.trajectory_distance": "distance",
+    "clustering_method.trajectory_distance.p_lambda": "time_weight",
+    "clustering_method.aggregation_method": "center_aggregation",
+    "aggregation_method": "aggregation",
+    "aggregation_method.p_lambda": "aggregation_time_weight",
+}
 _TILES = {"tesselation_meters": "tile_m", "tessellation_meters": "tile_m", "sort": ""}
 
 METHODS: dict[str, Names] = {
@@ -64,25 +71,12 @@ METHODS: dict[str, Names] = {
     ),
     "microaggregation": Names(
         ("Microaggregation", "SimpleMDAV"),
-        {
-            "clustering_method.trajectory_distance": "distance",
-            "clustering_method.trajectory_distance.p_lambda": "time_weight",
-            "clustering_method.aggregation_method": "center_aggregation",
-            "aggregation_method": "aggregation",
-            "aggregation_method.p_lambda": "aggregation_time_weight",
-        },
+        _CLUSTERING,
         defaults={"aggregation": "mean-trajectory"},
     ),
     "time-partitioned-microaggregation": Names(
         ("TimePartMicroaggregation",),
-        {
-            "interval": "interval_s",
-            "clustering_method.trajectory_distance": "distance",
-            "clustering_method.trajectory_distance.p_lambda": "time_weight",
-            "clustering_method.aggregation_method": "center_aggregation",
-            "aggregation_method": "aggregation",
-            "aggregation_method.p_lambda": "aggregation_time_weight",
-        },
+        {"interval": "interval_s", **_CLUSTERING},
     ),
     "swap-locations": Names(
         ("SwapAllLocations", "SwapLocations"),

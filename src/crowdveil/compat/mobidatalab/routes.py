@@ -132,9 +132,9 @@ def add_routes(app: FastAPI) -> None:
         _add(app, path, verb, fields, chosen)
 
     @app.get("/task", tags=["mobidatalab"], summary="The same without a slash", operation_id="get_task_without_slash",
-             responses=openapi.errors(401, 403, 422) | openapi.file_answer())  # fmt: skip
+             responses=openapi.errors() | openapi.file_answer())  # fmt: skip
     @app.get("/task/", tags=["mobidatalab"], summary="The result of a task, or why there is none yet", operation_id="get_task",
-             responses=openapi.errors(401, 403, 422) | openapi.file_answer())  # fmt: skip
+             responses=openapi.errors() | openapi.file_answer())  # fmt: skip
     def task(request: Request, who: Reader, task_id: str = Query(max_length=200)) -> Response:
         service = request.app.state.service
         job = service.store.get(task_id, who.id) if ID.fullmatch(task_id) else None
@@ -185,7 +185,7 @@ def _add(app: FastAPI, path: str, verb: str, fields: Fields, chosen: Choose) -> 
     for route, suffix in ((path, ""), (path.rstrip("/"), "_without_slash")):
         app.post(route, tags=["mobidatalab"], summary=f"{KINDS[verb].summary} As in MobiDataLab.",
                  operation_id=f"mobidatalab_{verb}{suffix}", openapi_extra=_body(verb, fields),
-                 responses=openapi.errors(400, 401, 403, 413, 415, 422, 429))(post)  # fmt: skip
+                 responses=openapi.errors(400, 413, 415))(post)  # fmt: skip
 
 
 def _body(verb: str, fields: Fields) -> dict[str, Any]:

@@ -80,10 +80,8 @@ def _request_of(path: Path, content: dict[str, Any], *, overwrite: bool) -> Requ
     name = content.get("main_output_file") or f"{source.stem}_anonymized.csv"
     if not isinstance(name, str) or Path(name).name != name or Path(name).suffix not in (".csv", ".parquet"):
         raise ParameterError(path, "main_output_file must be a plain name that ends in .csv or .parquet.")
-    values = content.get("params") or {}
-    if not isinstance(values, dict):
-        raise ParameterError(path, "params must be an object of names and values.")
-    values = METHODS.get(method.name, NONE).translate(_mdav_parts(path, method, _flatten(path, values)))
+    given = _flatten(path, _params_of(path, content, "params"))
+    values = METHODS.get(method.name, NONE).translate(_mdav_parts(path, method, given))
     options = {name: values.pop(name) for name in list(values) if name in RunOptions.model_fields}
     if content.get("pairing") is not None:
         options["pairing"] = need(path, content, "pairing")
@@ -100,6 +98,14 @@ def _request_of(path: Path, content: dict[str, Any], *, overwrite: bool) -> Requ
     )
 
 
+def _params_of(path: Path, content: dict[str, Any], called: str) -> dict[str, Any]:
+    """Return the parameters of an object of a run file, none where there are none; messages call them `called`."""
+    values = content.get("params") or {}
+    if not isinstance(values, dict):
+        raise ParameterError(path, f"{called} must be an object of names and values.")
+    return values
+
+
 def _flatten(path: Path, values: dict[str, Any], inside: str = "") -> dict[str, Any]:
     """Return values by dotted names, without those that are null.
 
@@ -112,9 +118,7 @@ def _flatten(path: Path, values: dict[str, Any], inside: str = "") -> dict[str, 
             value = lower_keys(path, value)
         if isinstance(value, dict) and "name" in value:
             known_only(path, value, ("name", "params"))
-            inner = value.get("params") or {}
-            if not isinstance(inner, dict):
-                raise ParameterError(path, f"params of {inside}{name} must be an object of names and values.")
+            inner = _params_of(path, value, f"params of {inside}{name}")
             flat |= {inside + name: value["name"], **_flatten(path, inner, f"{inside}{name}.")}
         elif value is not None:
             flat[inside + name] = value
@@ -205,9 +209,8 @@ def _measures_of(path: Path, entry: dict[str, Any]) -> list[MeasureRequest]:
     """Return the measures of one entry of the list, with parameters under our names."""
     entry = lower_keys(path, entry)
     known_only(path, entry, ("name", "params"))
-    name, values = need(path, entry, "name"), entry.get("params") or {}
-    if not isinstance(values, dict):
-        raise ParameterError(path, f"params of {name} must be an object of names and values.")
+    name = need(path, entry, "name")
+    values = _params_of(path, entry, f"params of {name}")
     # Measures of one name have the same parameters there.
     given = MEASURES.get(find_measures(name)[0].name, NONE).translate(_flatten(path, values))
     if isinstance(given.get("distance"), str):

@@ -8,7 +8,6 @@ from crowdveil import api
 from crowdveil.analysis.base import CONFIDENTIAL
 from crowdveil.analysis.study import Study, StudyReading
 from crowdveil.errors import Option, ParameterError
-from crowdveil.io.notes import ReadNotes
 from crowdveil.params import Params
 from crowdveil.registry import all_analyses, find_analysis
 from crowdveil.server.kinds.base import JobRequest, Kind, PlainReading, ResultOptions, SourceOptions, Task, values_of
@@ -40,26 +39,24 @@ def _run(task: Task) -> JobRequest:
 
 
 def _study(task: Task) -> JobRequest:
-    analysis, notes = find_analysis(task.name), ReadNotes()
+    analysis = find_analysis(task.name)
     options = AnalysisOptions.checked(values_of(task.values, AnalysisOptions))
     found = api.analyze(
         analysis.name, task.files["release"], task.out / f"{analysis.name}.{options.format}",
         original=task.files.get("original"), plot=task.out / f"{analysis.name}.png" if options.plot else None,
-        notes=notes, progress=task.progress, stage=task.stage,
-        **values_of(task.values, analysis.params), **values_of(task.values | task.files, StudyReading),
+        **task.reporting, **values_of(task.values, analysis.params), **values_of(task.values | task.files, StudyReading),
     )  # fmt: skip
-    return JobRequest(notes.sentences(), [*found.lines(), *([CONFIDENTIAL] if "original" in task.files else [])])
+    return JobRequest(task.notes.sentences(), [*found.lines(), *([CONFIDENTIAL] if "original" in task.files else [])])
 
 
 def _map(task: Task) -> JobRequest:
-    analysis, notes = find_analysis(task.name), ReadNotes()
+    analysis = find_analysis(task.name)
     form = MapOptions.checked(values_of(task.values, MapOptions)).format
     found = api.analyze(
         analysis.name, task.files["data"], task.out if form == "all" else task.out / f"{analysis.name}.{form}",
-        ledger=task.ledger, notes=notes, progress=task.progress, stage=task.stage,
-        **values_of(task.values, analysis.params, PlainReading),
+        ledger=task.ledger, **task.reporting, **values_of(task.values, analysis.params, PlainReading),
     )  # fmt: skip
-    return JobRequest(notes.sentences(), found.lines())
+    return JobRequest(task.notes.sentences(), found.lines())
 
 
 def _check(name: str, values: dict[str, Any]) -> None:

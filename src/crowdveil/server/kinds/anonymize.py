@@ -15,7 +15,6 @@ from crowdveil.registry import all_methods, find_method
 from crowdveil.run import pipeline
 from crowdveil.run.options import AuditOptions, ReleaseOptions
 from crowdveil.server.kinds.base import JobRequest, Kind, SourceOptions, Task, values_of
-from crowdveil.server.queue.files import FLOWS
 
 PRIVATE = "private.html"
 """The confidential report that shows the original, in the folder of a run, outside the result."""
@@ -81,8 +80,6 @@ KIND = Kind(
     names=lambda: list(all_methods()),
     find=lambda name: find_method(name).name,
     models=_models,
-    required_files=lambda name: {"data": FLOWS},
-    optional_files=lambda name: {},
     run=_run,
     about=_about,
     check=_check,

@@ -9,7 +9,6 @@ from crowdveil.attacks.base import AllAttackParams
 from crowdveil.attacks.od.releases import PublishedReleases
 from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories
 from crowdveil.comparison.candidates import CONFIDENTIAL
-from crowdveil.io.notes import ReadNotes
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.registry import ATTACKS, find_attack
@@ -45,14 +44,13 @@ def _needs(name: str) -> dict[str, tuple[str, ...]]:
 
 
 def _run(task: Task) -> JobRequest:
-    notes, form = ReadNotes(), AttackOptions.checked(values_of(task.values, AttackOptions)).format
+    form = AttackOptions.checked(values_of(task.values, AttackOptions)).format
     models = [model for model in _models(task.name) if model is not AttackOptions]
     found = api.attack(
         task.name, task.files["data"], task.files.get("release"), task.out / f"attack.{form}",
-        pairing=task.files.get("pairing"), notes=notes, progress=task.progress, stage=task.stage,
-        **values_of(task.values, *models),
+        pairing=task.files.get("pairing"), **task.reporting, **values_of(task.values, *models),
     )  # fmt: skip
-    return JobRequest(notes.sentences(), [*found.lines(), *([CONFIDENTIAL] if found.confidential else [])])
+    return JobRequest(task.notes.sentences(), [*found.lines(), *([CONFIDENTIAL] if found.confidential else [])])
 
 
 def _about(name: str) -> dict[str, Any]:

@@ -12,10 +12,11 @@ from typing import Any
 from pydantic import Field
 
 from crowdveil.errors import Option, ParameterError
+from crowdveil.io.notes import ReadNotes
 from crowdveil.params import Params
 from crowdveil.progress import Progress, Stage
 from crowdveil.reading import TrajectoryReading
-from crowdveil.server.queue.files import MAPS, RELEASE
+from crowdveil.server.queue.files import FLOWS, MAPS, RELEASE
 
 WORD = r"^[A-Za-z0-9_ -]{1,64}$"
 """What an option that can name a file may be in a request: a plain word, such as `ward` or a column's name."""
@@ -53,6 +54,12 @@ class Task:
     progress: Progress
     stage: Stage
     ledger: Path | None = None
+    notes: ReadNotes = field(default_factory=ReadNotes)
+
+    @property
+    def reporting(self) -> dict[str, Any]:
+        """The arguments of a function of the API that notes and progress come through."""
+        return {"notes": self.notes, "progress": self.progress, "stage": self.stage}
 
 
 @dataclass(frozen=True)
@@ -79,7 +86,7 @@ class Kind:
         The name by which something is registered, from that or an alias; raises where there is none.
     models
         The parameter models of one of them, whose fields together are its parameters.
-    needs, may
+    required_files, optional_files
         Fields of files that must be there, and those that may, with the endings of each.
     check
         Raises where parameters mean nothing beyond what the models see.
@@ -101,10 +108,10 @@ class Kind:
     names: Callable[[], list[str]]
     find: Callable[[str], str]
     models: Callable[[str], tuple[type[Params], ...]]
-    required_files: Callable[[str], dict[str, tuple[str, ...]]]
-    optional_files: Callable[[str], dict[str, tuple[str, ...]]]
     run: Callable[[Task], JobRequest]
     about: Callable[[str], dict[str, Any]]
+    required_files: Callable[[str], dict[str, tuple[str, ...]]] = lambda name: {"data": FLOWS}
+    optional_files: Callable[[str], dict[str, tuple[str, ...]]] = lambda name: {}
     check: Callable[[str, dict[str, Any]], None] = lambda name, values: None
     packed: bool = False
     example: dict[str, Any] = field(default_factory=dict)

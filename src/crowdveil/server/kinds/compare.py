@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import Field
@@ -14,13 +15,11 @@ from crowdveil.comparison.requested_measures import flow_columns
 from crowdveil.comparison.tables import Comparison, conclusions, omissions, write_comparison
 from crowdveil.comparison.trajectories import TrajectoryComparisonParams
 from crowdveil.errors import Option, ParameterError, as_command_line
-from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.reading import READINGS
 from crowdveil.server.kinds.base import JobRequest, Kind, Task, values_of
-from crowdveil.server.queue.files import FLOWS
 
 NAMES: dict[str, type] = {INPUTS[takes][0]: takes for takes in (Flows, Trajectories)}
 """What is compared: methods for flows, or for trajectories."""
@@ -93,45 +92,28 @@ def check_measures(takes: type, names: Any) -> None:
 
 
 def _run(task: Task) -> JobRequest:
-    takes, noted = NAMES[task.name], NotedStages(task)
-    found = api.compare(
-        task.files["data"], **noted.options, trajectories=takes is Trajectories,
-        **values_of(task.values, ChosenMethods, SETTINGS[takes]), **values_of(task.values | task.files, READINGS[takes]),
-    )  # fmt: skip
-    return noted.written(found)
+    takes = NAMES[task.name]
+    options = values_of(task.values, ChosenMethods, SETTINGS[takes]) | values_of(
+        task.values | task.files, READINGS[takes]
+    )
+    return noted(task, api.compare, task.files["data"], trajectories=takes is Trajectories, **options)
 
 
-class NotedStages:
-    """Notes of a comparison: what was read, and how much is compared.
+def noted(task: Task, compare: Callable[..., Comparison], *arguments: Any, **options: Any) -> JobRequest:
+    """Compare, write the tables and plots, and return what the command line prints: also how much is compared."""
+    announced = list[str]()
 
-    Attributes
-    ----------
-    task
-        The job.
-    notes, announced
-        The notes of reading, and the sentence on how much is compared.
-    """
+    def stage(name: str) -> None:
+        announced.extend(announcement(name))
+        task.stage(name)
 
-    def __init__(self, task: Task) -> None:
-        self.task, self.notes, self.announced = task, ReadNotes(), list[str]()
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Return the arguments of a comparison that notes and progress come through."""
-        return {"notes": self.notes, "progress": self.task.progress, "stage": self._stage}
-
-    def _stage(self, name: str) -> None:
-        self.announced += announcement(name)
-        self.task.stage(name)
-
-    def written(self, found: Comparison) -> JobRequest:
-        """Write the tables and plots of a comparison, and return what the command line prints of it."""
-        self.task.stage("drawing")
-        write_comparison(found, self.task.out)
-        return JobRequest(
-            [*self.announced, *self.notes.sentences(), *omissions(found, as_command_line)],
-            [*found.lines(), "", *conclusions(found), CONFIDENTIAL],
-        )
+    found = compare(*arguments, **task.reporting | {"stage": stage} | options)
+    task.stage("drawing")
+    write_comparison(found, task.out)
+    return JobRequest(
+        [*announced, *task.notes.sentences(), *omissions(found, as_command_line)],
+        [*found.lines(), "", *conclusions(found), CONFIDENTIAL],
+    )
 
 
 def _about(name: str) -> dict[str, Any]:
@@ -145,8 +127,6 @@ KIND = Kind(
     names=lambda: list(NAMES),
     find=_find,
     models=lambda name: (ChosenMethods, SETTINGS[NAMES[name]], READINGS[NAMES[name]]),
-    required_files=lambda name: {"data": FLOWS},
-    optional_files=lambda name: {},
     run=_run,
     about=_about,
     check=_check,

@@ -8,7 +8,6 @@ from pydantic import Field
 
 from crowdveil.errors import ParameterError
 from crowdveil.filters import check_filters, filter_file, filter_names, filters_of
-from crowdveil.io.notes import ReadNotes
 from crowdveil.server.kinds.base import JobRequest, Kind, PlainReading, ResultOptions, Task, values_of
 from crowdveil.server.queue.files import TABLES
 
@@ -39,13 +38,12 @@ def _check(name: str, values: dict[str, Any]) -> None:
 
 
 def _run(task: Task) -> JobRequest:
-    notes, form = ReadNotes(), task.values.get("format", "csv")
-    options = values_of(task.values, PlainReading)
+    form = task.values.get("format", "csv")
     found = filter_file(
         task.files["data"], task.out / f"filtered.{form}", filters_of(task.values["filters"]),
-        split_by=task.values.get("split_by"), notes=notes, **options,
+        split_by=task.values.get("split_by"), notes=task.notes, **values_of(task.values, PlainReading),
     )  # fmt: skip
-    return JobRequest(notes.sentences(), [*found.lines(), found.rest()])
+    return JobRequest(task.notes.sentences(), [*found.lines(), found.rest()])
 
 
 KIND = Kind(
@@ -56,7 +54,6 @@ KIND = Kind(
     find=_find,
     models=lambda name: (FilterOptions, PlainReading),
     required_files=lambda name: {"data": TABLES},
-    optional_files=lambda name: {},
     run=_run,
     about=lambda name: {"summary": "Filters: " + ", ".join(filter_names()) + "."},
     check=_check,

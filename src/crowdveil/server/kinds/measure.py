@@ -7,7 +7,6 @@ from typing import Any, Literal
 from crowdveil import api
 from crowdveil.comparison.requested_measures import named_measures, parsed
 from crowdveil.errors import Option, ParameterError, as_command_line
-from crowdveil.io.notes import ReadNotes
 from crowdveil.measures.base import MeasureRequest
 from crowdveil.model.flows import Flows
 from crowdveil.params import Params
@@ -61,18 +60,17 @@ def _check(name: str, values: dict[str, Any]) -> None:
 
 
 def _run(task: Task) -> JobRequest:
-    options, notes = MeasureOptions.checked(values_of(task.values, MeasureOptions)), ReadNotes()
+    options = MeasureOptions.checked(values_of(task.values, MeasureOptions))
     found = api.measure(
         task.files["original"], task.files["release"], _wanted(task.name, task.values), pairing=task.files.get("pairing"),
         paired_by_id=options.paired_by_id, traveler_class=options.traveler_class, class_order=options.class_order,
-        notes=notes, progress=task.progress, stage=task.stage,
-        **values_of(task.values | task.files, EitherReading),
+        **task.reporting, **values_of(task.values | task.files, EitherReading),
     )  # fmt: skip
     found.write(task.out / f"measures.{options.format}")
     if options.plot:
         task.stage("drawing")
         found.plot(task.out / "measures.png")
-    return JobRequest([*notes.sentences(), *found.sentences(as_command_line)], found.lines())
+    return JobRequest([*task.notes.sentences(), *found.sentences(as_command_line)], found.lines())
 
 
 def _about(name: str) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from crowdveil import api
 from crowdveil.comparison.candidates import varied_values
 from crowdveil.comparison.flows import FlowSample
 from crowdveil.comparison.sweep import K, sweep_candidates
-from crowdveil.comparison.tables import Comparison
 from crowdveil.comparison.trajectories import K as K_OF_TRAJECTORIES
 from crowdveil.comparison.trajectories import TrajectoryComparisonParams, trajectory_sweep_candidates
 from crowdveil.model.flows import Flows
@@ -18,8 +17,7 @@ from crowdveil.params import Params
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods, find_method
 from crowdveil.server.kinds.base import JobRequest, Kind, Task, values_of
-from crowdveil.server.kinds.compare import MOST, NotedStages, Varied, check_measures
-from crowdveil.server.queue.files import FLOWS
+from crowdveil.server.kinds.compare import MOST, Varied, check_measures, noted
 
 
 class TriedValues(Params):
@@ -72,15 +70,11 @@ def _check(name: str, values: dict[str, Any]) -> None:
 
 
 def _run(task: Task) -> JobRequest:
-    takes, noted, label = find_method(task.name).takes, NotedStages(task), _label(task.name, task.values)
-    options = noted.options | values_of(task.values | task.files, *_models(task.name))
+    of_flows, label = find_method(task.name).takes is Flows, _label(task.name, task.values)
+    options = values_of(task.values | task.files, *_models(task.name))
     options.pop("method_parameters", None)
-    found: Comparison
-    if takes is Flows:
-        found = api.sweep(label, task.files["data"], **(options | _tried(task.values, K)))
-    else:
-        found = api.sweep_trajectories(label, task.files["data"], **(options | _tried(task.values, K_OF_TRAJECTORIES)))
-    return noted.written(found)
+    options |= _tried(task.values, K if of_flows else K_OF_TRAJECTORIES)
+    return noted(task, api.sweep if of_flows else api.sweep_trajectories, label, task.files["data"], **options)
 
 
 def _swept() -> list[str]:
@@ -88,10 +82,6 @@ def _swept() -> list[str]:
     return [
         name for name, method in all_methods().items() if "k" in method.params.model_fields or method.takes is not Flows
     ]
-
-
-def _find(name: str) -> str:
-    return find_method(name).name
 
 
 def _about(name: str) -> dict[str, Any]:
@@ -104,10 +94,8 @@ KIND = Kind(
     collection="sweeps",
     summary="Run a method with several k and budgets, publishing nothing. The figures are exact and confidential.",
     names=_swept,
-    find=_find,
+    find=lambda name: find_method(name).name,
     models=_models,
-    required_files=lambda name: {"data": FLOWS},
-    optional_files=lambda name: {},
     run=_run,
     about=_about,
     check=_check,

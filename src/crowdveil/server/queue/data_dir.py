@@ -17,9 +17,9 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
 from crowdveil.errors import Option, OutputError, ParameterError
+from crowdveil.server.queue.store import Store
 
 MARKER = "crowdveil-data.json"
 DATABASE = "jobs.sqlite"
@@ -27,16 +27,6 @@ FORMAT = 1
 _ID = re.compile(r"[0-9a-f]{32}")
 _IGNORED = ("lost+found",)
 _TABLES = {"jobs", "tokens", "log"}
-
-
-class HasDataId(Protocol):
-    """The store, as far as it matters here."""
-
-    def data_id(self) -> str | None:
-        """Return the id of the data directory that the database belongs to."""
-
-    def set_data_id(self, data_id: str, *, replace: bool = False) -> str:
-        """Set the id where there is none yet, or in any case; returns the one that holds."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +104,7 @@ def check_folder(root: Path, *, own_database: bool, accept_new_database: bool = 
     return None
 
 
-def bind(root: Path, marker: Marker | None, store: HasDataId, *, accept_new_database: bool = False) -> Marker:
+def bind(root: Path, marker: Marker | None, store: Store, *, accept_new_database: bool = False) -> Marker:
     """Make the folder and the database belong together, and return the marker; raises where they belong to others."""
     known = store.data_id()
     if marker is None:

@@ -61,16 +61,11 @@ class Database:
         """Several statements that take effect together: gives a function as `do`. With `alone`, no two of these run at once."""
         with or_away(), self.engine.begin() as connection:
             if alone:
-                self.wait_for_others(connection)
+                self.lock(connection.execute)
             yield lambda statement: _run(connection, statement)
 
-    def wait_for_others(self, connection: sa.Connection) -> None:
+    def lock(self, do: Callable[..., Any]) -> None:
         """Hold the one lock until the transaction ends; a transaction of SQLite that writes is alone already."""
-        if not self.is_sqlite:
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
-
-    def lock(self, do: Do) -> None:
-        """The same inside a transaction, by its function."""
         if not self.is_sqlite:
             do(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
 

@@ -49,9 +49,7 @@ class Files:
 
     def job(self, job: str) -> Path:
         """The folder of a job."""
-        if not ID.fullmatch(job):
-            raise ValueError("no id of a job")
-        return self.jobs / job
+        return self.jobs / _checked(job, "id")
 
     def inputs(self, job: str) -> Path:
         """What a job works on."""
@@ -59,15 +57,11 @@ class Files:
 
     def run(self, job: str, lease: str) -> Path:
         """What one run of a job writes."""
-        if not ID.fullmatch(lease):
-            raise ValueError("no lease of a job")
-        return self.job(job) / f"run-{lease}"
+        return self.job(job) / f"run-{_checked(lease, 'lease')}"
 
     def receive(self, job: str) -> Path:
         """A new folder for what is being uploaded."""
-        if not ID.fullmatch(job):
-            raise ValueError("no id of a job")
-        folder = self.incoming / job
+        folder = self.incoming / _checked(job, "id")
         (folder / "inputs").mkdir(mode=0o700, parents=True)
         return folder
 
@@ -98,28 +92,24 @@ class Files:
             return sum(path.stat().st_size for path in self.run(job, lease).rglob("*") if path.is_file())
         return 0
 
-    def sweep(self, store: Store) -> int:
-        """Remove what no job needs any more; how many folders. What is queued or running is left alone.
+    def sweep(self, store: Store) -> None:
+        """Remove what no job needs any more. What is queued or running is left alone.
 
         Folders of jobs that no row names are moved to the quarantine, since the rows may be lost; what has another name than
         an id is not ours, and stays.
         """
-        removed = 0
         for folder in [path for path in (*self.incoming.iterdir(), *self.jobs.iterdir()) if ID.fullmatch(path.name)]:
             known = store.state_of(folder.name)
             if folder.parent == self.incoming:
                 if _age(folder) > ORPHAN_S:  # an upload that broke off
                     shutil.rmtree(folder, ignore_errors=True)
-                    removed += 1
             elif known is None:
                 if _age(folder) > ORPHAN_S:
                     self._isolate(folder)
             elif known[0] in ("failed", "cancelled", "expired"):
                 self.remove(folder.name)
-                removed += 1
             elif known[0] == "done" and known[1] is not None:
                 self.keep_result(folder.name, known[1]["lease"])
-        return removed
 
     def _isolate(self, folder: Path) -> None:
         """Move a folder to the quarantine of today."""
@@ -129,18 +119,13 @@ class Files:
         with suppress(OSError):
             folder.rename(target if not target.exists() else today / f"{folder.name}-{secrets.token_hex(4)}")
 
-    def purge(self, after_s: float) -> int:
-        """Remove what is in quarantine for longer than this; how many days' folders."""
-        removed = 0
-        if not self.quarantine.is_dir():
-            return 0
-        for folder in self.quarantine.iterdir():
+    def purge(self, after_s: float) -> None:
+        """Remove what is in quarantine for longer than this."""
+        for folder in self.quarantine.glob("*"):
             with suppress(ValueError):  # of another name: not ours
                 ended = datetime.combine(date.fromisoformat(folder.name) + timedelta(days=1), datetime.min.time())
                 if time.time() - ended.timestamp() > after_s:
                     shutil.rmtree(folder, ignore_errors=True)
-                    removed += 1
-        return removed
 
 
 def safe_name(given: str, field: str, endings: tuple[str, ...], taken: tuple[str, ...] = ()) -> str | None:
@@ -152,6 +137,13 @@ def safe_name(given: str, field: str, endings: tuple[str, ...], taken: tuple[str
     if PLAIN_NAME.fullmatch(base) and ".." not in base and base.lower() not in (name.lower() for name in taken):
         return base
     return f"{field}{ending}"
+
+
+def _checked(name: str, what: str) -> str:
+    """Return an id or a lease, which is safe as a part of a path."""
+    if not ID.fullmatch(name):
+        raise ValueError(f"no {what} of a job")
+    return name
 
 
 def _age(folder: Path) -> float:

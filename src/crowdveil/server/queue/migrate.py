@@ -39,7 +39,7 @@ def prepare(database: Database, *, migrate: bool = False, backed_up: bool = Fals
         if _revision(database) == REVISION:
             return
         with database.engine.begin() as connection:
-            database.wait_for_others(connection)  # two that begin at once would both make the tables
+            database.lock(connection.execute)  # two that begin at once would both make the tables
             found = _revision_in(connection)
             if found is None and not create:
                 return

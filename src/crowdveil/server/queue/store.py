@@ -61,15 +61,11 @@ class Store(LeaseStore, FigureStore):
             mine = sa.select(sa.func.count().label("n")).where(jobs.c.owner == job.owner, jobs.c.state.in_(OPEN))
             if do(mine)[0]["n"] >= waiting_most:
                 return False
-            do(
-                sa.insert(jobs).values(
-                    id=job.id, owner=job.owner, kind=job.kind, name=job.name, parameters=json.dumps(job.parameters),
-                    files=json.dumps(job.files), limits=json.dumps(job.limits), max_running=job.max_running,
-                    keep_s=job.keep_s, state="queued", created=now(), bytes=job.bytes,
-                    review="awaiting" if job.review else None,
-                )
-            )  # fmt: skip
-            self.record(do, job.by or job.owner, f"put a job to {job.kind} into the queue", job.id)
+            row = {n: json.dumps(value) if isinstance(value, dict) else value for n, value in vars(job).items()}
+            by = row.pop("by") or job.owner
+            row |= {"state": "queued", "created": now(), "review": "awaiting" if job.review else None}
+            do(sa.insert(jobs).values(**row))
+            self.record(do, by, f"put a job to {job.kind} into the queue", job.id)
             return True
 
     def get(self, job: str, owner: str | None = None) -> QueuedJob | None:

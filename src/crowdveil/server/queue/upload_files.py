@@ -151,15 +151,12 @@ class UploadFiles:
                     total += int(json.loads((folder / ABOUT).read_text(encoding="utf-8"))["bytes"])
         return total
 
-    def expire(self) -> list[tuple[str, str]]:
-        """Remove uploads whose time is over; owner and id of each."""
-        over = []
-        for folder in self._folders():
-            owner = folder.parent.name
-            if self.get(owner, folder.name) is None:
-                self.remove(owner, folder.name)
-                over.append((owner, folder.name))
-        return over
+    def expire(self) -> list[str]:
+        """Remove uploads whose time is over; the id of each."""
+        over = [folder for folder in self._folders() if self.get(folder.parent.name, folder.name) is None]
+        for folder in over:
+            self.remove(folder.parent.name, folder.name)
+        return [folder.name for folder in over]
 
     def _folder(self, owner: str, upload: str) -> Path:
         if not _OWNER.fullmatch(owner) or not ID.fullmatch(upload):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from fastapi import Request
@@ -13,8 +12,7 @@ from crowdveil.errors import ParameterError
 from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds.base import Kind
 from crowdveil.server.queue.job import NewJob, QueuedJob, new_id
-from crowdveil.server.quotas import Upload
-from crowdveil.server.routes.attached import UPLOADS, attach, count_attached
+from crowdveil.server.routes.attached import UPLOADS, attach
 from crowdveil.server.routes.uploads import Form, check_files, make_upload_folder, parsed, receive
 from crowdveil.server.settings import Service
 from crowdveil.server.sources import with_source
@@ -48,15 +46,13 @@ async def accept(
     service: Service = request.app.state.service
     declared, held = request.headers.get("content-length", ""), await run_in_threadpool(service.quota.held, who)
     with service.quota.upload(who, held, declared) as upload:
-        job, limits = new_id(), who.limits
-        folder = await run_in_threadpool(make_upload_folder, request, service, job)
-        accepted = False
-        try:
-            allowed = await run_in_threadpool(_allowed, kind, request.path_params.get("name"), fields)
-            form = await receive(
-                request, folder / "inputs", allowed, texts, limits.upload_bytes, limits.max_rows, upload
-            )
-            attached = await run_in_threadpool(_attach, service, who, form, folder / "inputs", allowed, upload)
+        job, limits, accepted = new_id(), who.limits, False
+        inputs = await run_in_threadpool(make_upload_folder, request, service, job) / "inputs"
+
+        def add(form: Form) -> QueuedJob | None:
+            # All in one thread: an interrupted request must not remove the files of a job that was added.
+            nonlocal accepted
+            attached = attach(service, who, form, inputs, allowed, again=upload)
             name, values = chosen(form)
             if values is None:
                 values = parsed(form.texts.get("parameters") or "{}", "parameters")
@@ -66,42 +62,31 @@ async def accept(
                     next(f for f in fields[theirs] if f in taken): file for theirs, file in form.files.items()
                 }
             values = with_source(kind, name, values, who)
-            await run_in_threadpool(kind.checked, name, values, form.files)
-            await run_in_threadpool(check_files, form, folder / "inputs", limits.upload_bytes)
-            await run_in_threadpool(service.files.accept, job)
+            kind.checked(name, values, form.files)
+            check_files(form, inputs, limits.upload_bytes)
+            service.files.accept(job)
             new = NewJob(
                 job, who.id, kind.verb, name, values, form.files,
                 {"max_seconds": limits.max_seconds, "max_rows": limits.max_rows, "upload_bytes": limits.upload_bytes},
                 limits.max_running, service.settings.keep_s, upload.counted + attached, service.settings.four_eyes, who.who,
             )  # fmt: skip
+            accepted = service.store.add(new, limits.max_waiting)
+            return service.store.get(job) if accepted else None
 
-            def add() -> None:
-                # Noted in the same thread: an interrupted request must not remove the files of a job that was added.
-                nonlocal accepted
-                accepted = service.store.add(new, limits.max_waiting)
-
-            await run_in_threadpool(add)
+        try:
+            allowed = await run_in_threadpool(_allowed, kind, request.path_params.get("name"), fields)
+            form = await receive(request, inputs, allowed, texts, upload)
+            found = await run_in_threadpool(add, form)
             if not accepted:
-                most = limits.max_waiting
-                raise ApiError(
-                    429, "too_many", f"wanted at most {most:,} jobs at a time; wait until some end.", Retry_After="5"
-                )
+                sentence = f"wanted at most {limits.max_waiting:,} jobs at a time; wait until some end."
+                raise ApiError(429, "too_many", sentence, Retry_After="5")
         finally:
             if not accepted:
                 service.files.discard(job)
                 service.files.remove(job)
-        found = await run_in_threadpool(service.store.get, job)
         if found is None:
             raise ApiError(404, "not_found", "there is no such job.")
         return found
-
-
-def _attach(
-    service: Service, who: Caller, form: Form, folder: Path, fields: dict[str, tuple[str, ...]], upload: Upload
-) -> int:
-    """Put files that were uploaded before next to those of the form; returns the bytes that the job adds to its own count."""
-    again = count_attached(service, who, form, upload)
-    return attach(service, who, form, folder, fields) - again
 
 
 def _allowed(kind: Kind, name: str | None, fields: Fields | None) -> dict[str, tuple[str, ...]]:

@@ -6,11 +6,10 @@ from pathlib import Path
 
 from crowdveil.errors import Option
 from crowdveil.server.answers import ApiError
-from crowdveil.server.queue.files import safe_name
 from crowdveil.server.queue.upload_files import UploadState
 from crowdveil.server.quotas import Upload
 from crowdveil.server.routes.resumable import upload_of
-from crowdveil.server.routes.uploads import Form, parsed
+from crowdveil.server.routes.uploads import Form, checked_name, parsed
 from crowdveil.server.settings import Service
 from crowdveil.server.tokens import Caller
 
@@ -21,26 +20,27 @@ PART_BYTES = 20_000_000
 
 
 def attach(
-    service: Service, who: Caller, form: Form, folder: Path, fields: dict[str, tuple[str, ...]], *, part: bool = False
-) -> int:
+    service: Service, who: Caller, form: Form, folder: Path, fields: dict[str, tuple[str, ...]], *, part: bool = False,
+    again: Upload | None = None,
+) -> int:  # fmt: skip
     """Put the uploads that a form names into its folder, as if they had come with it; returns their bytes.
 
-    With `part`, of the data only the beginning is taken, which may be all that arrived so far.
+    With `part`, of the data only the beginning is taken, which may be all that arrived so far. With `again`, those that another
+    job holds already are counted there once more, which checks the quota, and not in what is returned.
     """
-    total = 0
+    total = counted_again = 0
     for field, upload in parsed(form.texts.get(UPLOADS) or "{}", UPLOADS).items():
         state = _known(service, who, form, fields, field, upload)
-        safe = safe_name(state.name, field, fields[field], tuple(form.files.values()))
-        if safe is None:
-            raise ApiError(
-                415, "bad_type", Option(field), f"wanted a file whose name ends in {', '.join(fields[field])}."
-            )
+        safe = checked_name(state.name, field, fields[field], form.files.values())
         only = PART_BYTES if part and field == "data" else state.bytes
         if state.received < min(state.bytes, only):
             raise ApiError(
                 409, "incomplete", Option(field), "the upload is not complete; send the rest, and ask again."
             )
         try:
+            if again is not None and service.uploads.is_shared(who.id, state.id):
+                counted_again += state.bytes
+                again.came(again.counted + state.bytes)
             if only < state.bytes:
                 service.uploads.copy_beginning(who.id, state, folder / safe, only)
             else:
@@ -52,7 +52,7 @@ def attach(
     most = who.limits.upload_bytes
     if total > most:
         raise ApiError(413, "too_large", f"wanted at most {most >> 20:,} MiB in one request; send less data.")
-    return total
+    return total - counted_again
 
 
 def _known(
@@ -63,15 +63,3 @@ def _known(
     if field in form.files:
         raise ApiError(422, "bad_form", Option(field), "the file is in the form and among the uploads; send it once.")
     return upload_of(service, who, upload if isinstance(upload, str) else "")
-
-
-def count_attached(service: Service, who: Caller, form: Form, upload: Upload) -> int:
-    """Check the quota for uploads that another job holds already, which count once more; returns their bytes."""
-    again = 0
-    for one in parsed(form.texts.get(UPLOADS) or "{}", UPLOADS).values():
-        state = service.uploads.get(who.id, one) if isinstance(one, str) else None
-        if state is not None and service.uploads.is_shared(who.id, state.id):
-            again += state.bytes
-    if again:
-        upload.came(upload.counted + again)
-    return again

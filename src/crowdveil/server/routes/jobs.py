@@ -11,14 +11,14 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import IO, Annotated, Any, BinaryIO
 
-from fastapi import FastAPI, Header, Path, Query, Request, Response
+from fastapi import FastAPI, Header, Path, Query, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
 from crowdveil.errors import as_json
 from crowdveil.report.html import policy_in
 from crowdveil.server import openapi
-from crowdveil.server.access import Follower, Reader, Sender
+from crowdveil.server.access import Follower, Reader, Sender, TheService
 from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.queue.files import ID
@@ -39,28 +39,26 @@ def add_job_routes(app: FastAPI) -> None:
     """What can be asked about jobs."""
 
     @app.get("/jobs", tags=["jobs"], summary="Your jobs, newest first", operation_id="list_jobs",
-             response_model=JobList, responses=openapi.errors(401, 403, 422))  # fmt: skip
+             response_model=JobList, responses=openapi.errors())  # fmt: skip
     def jobs(
-        request: Request,
+        service: TheService,
         who: Follower,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
         before: Annotated[
             str | None, Query(pattern="^[0-9a-f]{32}$", description="Only those before this job of yours.")
         ] = None,
     ) -> JobList:
-        service: Service = request.app.state.service
         return JobList(jobs=[listed(service, job) for job in service.store.of_owner(who.id, limit, before)])
 
     @app.get("/jobs/{job_id}", tags=["jobs"], summary="State, progress and time of a job", operation_id="get_job",
-             response_model=JobView, responses=openapi.errors(401, 403, 404, 422))  # fmt: skip
-    async def job(request: Request, who: Follower, job_id: JobId) -> JobView:
+             response_model=JobView, responses=openapi.errors(404))  # fmt: skip
+    async def job(service: TheService, who: Follower, job_id: JobId) -> JobView:
         # Clients ask this again and again: one change of threads for all of it.
-        return await run_in_threadpool(lambda: shown(request.app.state.service, theirs(request, who, job_id)))
+        return await run_in_threadpool(lambda: shown(service, theirs(service, who, job_id)))
 
     @app.delete("/jobs/{job_id}", tags=["jobs"], summary="End a job, and remove its files", operation_id="delete_job",
-                response_model=JobView, responses=openapi.errors(401, 403, 404, 422))  # fmt: skip
-    def delete(request: Request, who: Sender, job_id: JobId) -> JobView:
-        service: Service = request.app.state.service
+                response_model=JobView, responses=openapi.errors(404))  # fmt: skip
+    def delete(service: TheService, who: Sender, job_id: JobId) -> JobView:
         ended = service.delete(job_id, who.id, who.who)
         if ended is None:
             raise no_job()
@@ -68,16 +66,16 @@ def add_job_routes(app: FastAPI) -> None:
 
     @app.get("/jobs/{job_id}/result", tags=["jobs"], summary="The result: a zip file, or one file", operation_id="get_result",
              response_class=StreamingResponse,
-             responses=openapi.errors(401, 403, 404, 409, 410, 416, 422) | openapi.file_answer())  # fmt: skip
+             responses=openapi.errors(404, 409, 410, 416) | openapi.file_answer())  # fmt: skip
     def result(
-        request: Request,
+        service: TheService,
         who: Reader,
         job_id: JobId,
         range_: Annotated[str | None, Header(alias="Range", description="bytes=N- for what is left.")] = None,
     ) -> Response:
-        found = theirs(request, who, job_id)
-        file, about = result_of(request.app.state.service, found, who)
-        headers = {"Content-Length": str(about["bytes"]), "Accept-Ranges": "bytes", **_digest(about)}
+        file, about = result_of(service, theirs(service, who, job_id), who)
+        headers = {"Content-Length": str(about["bytes"]), "Accept-Ranges": "bytes"}
+        headers["Repr-Digest"] = f"sha-256=:{base64.b64encode(bytes.fromhex(about['sha256'])).decode()}:"
         first = _first_byte(range_)
         if first == 0:
             return sent(file, about["name"], about["media_type"], headers)
@@ -90,9 +88,9 @@ def add_job_routes(app: FastAPI) -> None:
         return sent(file, about["name"], about["media_type"], headers, status=206)
 
     @app.get("/jobs/{job_id}/report", tags=["jobs"], summary="What a job says about its result", operation_id="get_report",
-             responses=openapi.errors(401, 403, 404, 409, 410, 422) | openapi.file_answer())  # fmt: skip
-    def report(request: Request, who: Reader, job_id: JobId) -> Response:
-        return report_of(request.app.state.service, theirs(request, who, job_id), who)
+             responses=openapi.errors(404, 409, 410) | openapi.file_answer())  # fmt: skip
+    def report(service: TheService, who: Reader, job_id: JobId) -> Response:
+        return report_of(service, theirs(service, who, job_id), who)
 
 
 def report_of(service: Service, job: QueuedJob, who: Caller) -> Response:
@@ -116,9 +114,8 @@ def as_report(name: str, content: bytes) -> Response:
     return Response(content, media_type="text/html", headers={"Content-Security-Policy": policy})
 
 
-def theirs(request: Request, who: Caller, job: str) -> QueuedJob:
+def theirs(service: Service, who: Caller, job: str) -> QueuedJob:
     """Return a job of the caller; another's is as unknown as one that never was."""
-    service: Service = request.app.state.service
     found = service.store.get(job, who.id) if ID.fullmatch(job) else None
     if found is None:
         raise no_job()
@@ -185,10 +182,6 @@ def result_of(
     return file, job.result | {"name": asked or job.result["name"]}
 
 
-def _digest(about: dict[str, Any]) -> dict[str, str]:
-    return {"Repr-Digest": f"sha-256=:{base64.b64encode(bytes.fromhex(about['sha256'])).decode()}:"}
-
-
 def listed(service: Service, job: QueuedJob) -> JobView:
     """Return a job in a list, which one bad row must not break."""
     try:
@@ -211,19 +204,10 @@ def shown(service: Service, job: QueuedJob) -> JobView:
     """Return a job as its owner sees it."""
     done = job.result is not None and job.state == "done"
     return JobView.model_validate({
-        "id": job.id,
-        "kind": job.kind,
-        "name": job.name,
-        "state": job.state,
-        "created": job.created,
-        "created_at": iso_time(job.created),
-        "started_at": iso_time(job.started),
-        "ended_at": iso_time(job.ended),
-        "expires_at": iso_time(job.expires),
+        **{name: getattr(job, name) for name in ("id", "kind", "name", "state", "created", "runs", "files")},
+        **{f"{time}_at": iso_time(getattr(job, time)) for time in ("created", "started", "ended", "expires")},
         "seconds": None if job.started is None or job.ended is None else round(job.ended - job.started, 3),
-        "runs": job.runs,
         "progress": {"stage": job.stage, "done": job.done, "total": job.total},
-        "files": job.files,
         "parameters": {n: v for n, v in job.parameters.items() if n not in _secret(job.kind)},
         "error": None if job.error is None else as_json(job.error_code or "failed", job.error),
         "result": {n: job.result[n] for n in ResultView.model_fields} if done and job.result else None,

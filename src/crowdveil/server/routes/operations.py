@@ -9,7 +9,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
 from crowdveil.errors import Option
-from crowdveil.server.access import check_local
+from crowdveil.server.access import TheService, check_local
 from crowdveil.server.answers import ApiError
 from crowdveil.server.metrics import Metrics
 from crowdveil.server.queue.database import DatabaseUnavailableError
@@ -28,8 +28,8 @@ def add_operations(app: FastAPI, metrics: Metrics) -> None:
         return {"status": "ok"}
 
     @app.get(READY, include_in_schema=False)
-    def ready(request: Request) -> JSONResponse:
-        checks = readiness(request.app.state.service)
+    def ready(service: TheService) -> JSONResponse:
+        checks = readiness(service)
         good = all(state == "ok" for state in checks.values())
         return JSONResponse({"ready": good, "checks": checks}, 200 if good else 503)
 

@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, Path, Request, Response
+from fastapi import FastAPI, Path, Response
 
 from crowdveil import __version__
 from crowdveil.fields import rows
@@ -22,12 +22,11 @@ from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods
 from crowdveil.report.html import asset
 from crowdveil.server import openapi
-from crowdveil.server.access import Who
+from crowdveil.server.access import TheService, Who
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.anonymize import FlowAuditOptions, JobOptions
 from crowdveil.server.kinds.base import file_options
 from crowdveil.server.routes.example import NAMES
-from crowdveil.server.settings import Service
 from crowdveil.server.workers.subprocess_call import apart
 
 _PAGE = "crowdveil.server.page"
@@ -53,17 +52,15 @@ def add_pages(app: FastAPI) -> None:
         return Response(_file(name), media_type=_TYPES[FilePath(name).suffix])
 
     @app.get("/auth", include_in_schema=False)
-    def auth(request: Request) -> dict[str, Any]:
-        service: Service = request.app.state.service
+    def auth(service: TheService) -> dict[str, Any]:
         return {
             "token_needed": not service.settings.is_local or service.needs_tokens(),
             "version": __version__,
         }
 
     @app.get("/session", tags=["page"], summary="Who asks, and what they may do", operation_id="session",
-             responses=openapi.errors(401, 403))  # fmt: skip
-    def session(request: Request, who: Who) -> dict[str, Any]:
-        service: Service = request.app.state.service
+             responses=openapi.errors())  # fmt: skip
+    def session(service: TheService, who: Who) -> dict[str, Any]:
         return {
             "name": who.name, "limits": who.limits.model_dump(), "keep_hours": service.settings.keep_s / 3600,
             "upload_hours": service.settings.upload_s / 3600,
@@ -71,14 +68,13 @@ def add_pages(app: FastAPI) -> None:
         }  # fmt: skip
 
     @app.get("/form", tags=["page"], summary="What a form for anonymizing is drawn from", operation_id="form",
-             responses=openapi.errors(401, 403))  # fmt: skip
+             responses=openapi.errors())  # fmt: skip
     def form(who: Who) -> dict[str, Any]:
         return _form() | {"sources": list(who.sources)}
 
     @app.get("/example/{name}", tags=["page"], summary="A file of a made-up city, to try things with", operation_id="example",
-             responses=openapi.errors(401, 403, 422) | openapi.file_answer())  # fmt: skip
-    async def example(request: Request, who: Who, name: Example) -> Response:
-        service: Service = request.app.state.service
+             responses=openapi.errors() | openapi.file_answer())  # fmt: skip
+    async def example(service: TheService, who: Who, name: Example) -> Response:
         made = await _example(service.settings.memory_bytes)
         return Response(made[name], media_type="text/csv" if name.endswith(".csv") else "application/geo+json")
 

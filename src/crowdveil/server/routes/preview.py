@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from crowdveil.errors import Option, as_json, from_json
 from crowdveil.reading import READINGS
 from crowdveil.server import openapi
-from crowdveil.server.access import Sender
+from crowdveil.server.access import Sender, TheService
 from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds.base import check_word, endings_of, file_options
 from crowdveil.server.queue.files import FLOWS
@@ -28,35 +28,18 @@ SECONDS_MOST = 300
 TAKES = ("", "flows", "trajectories")
 _OPTIONS = {option for reading in READINGS.values() for option in file_options(reading)}
 _FIELDS = {"data": FLOWS, **{option: endings_of(option) for option in sorted(_OPTIONS)}}
-_TEXTS = ("parameters", "takes", "part", "method", "method_parameters", UPLOADS)
-_BODY: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        **{
-            field: {"type": "string", "format": "binary", "description": f"A file: {', '.join(endings)}."}
-            for field, endings in _FIELDS.items()
-        },
-        "parameters": {"type": "string", "description": "Options of reading, as JSON.", "example": '{"step": "1h"}'},
-        "takes": {
-            "type": "string",
-            "enum": list(TAKES),
-            "description": "What the data are; guessed where nothing is said.",
-        },
-        "part": {
-            "type": "string",
-            "enum": ["", "true"],
-            "description": "Whether only the beginning of a text table is sent, or read of an upload.",
-        },
-        "method": {
-            "type": "string",
-            "description": "A method, to check whether it can work on the data.",
-            "example": "joint",
-        },
-        "method_parameters": {"type": "string", "description": "Its parameters, as JSON.", "example": '{"k": 10}'},
-        UPLOADS: {"type": "string", "description": openapi.UPLOADS_HELP, "example": "{}"},
+_TEXTS: dict[str, dict[str, Any]] = {
+    "parameters": {"description": "Options of reading, as JSON.", "example": '{"step": "1h"}'},
+    "takes": {"enum": list(TAKES), "description": "What the data are; guessed where nothing is said."},
+    "part": {
+        "enum": ["", "true"],
+        "description": "Whether only the beginning of a text table is sent, or read of an upload.",
     },
-    "additionalProperties": False,
+    "method": {"description": "A method, to check whether it can work on the data.", "example": "joint"},
+    "method_parameters": {"description": "Its parameters, as JSON.", "example": '{"k": 10}'},
+    UPLOADS: openapi.UPLOADS,
 }
+_BODY = openapi.form_schema(_FIELDS, {field: {"type": "string", **about} for field, about in _TEXTS.items()})
 
 
 def add_preview(app: FastAPI) -> None:
@@ -65,9 +48,8 @@ def add_preview(app: FastAPI) -> None:
 
     @app.post("/preview", tags=["preview"], summary="Look at a file, and forget it", operation_id="preview",
               openapi_extra={"requestBody": body}, response_model=PreviewView, response_model_exclude_unset=True,
-              responses=openapi.errors(400, 401, 403, 413, 415, 422, 429))  # fmt: skip
-    async def preview(request: Request, who: Sender) -> Any:
-        service: Service = request.app.state.service
+              responses=openapi.errors(400, 413, 415))  # fmt: skip
+    async def preview(request: Request, service: TheService, who: Sender) -> Any:
         declared = request.headers.get("content-length", "")
         async with service.previews.place(who):
             held = await run_in_threadpool(service.quota.held, who)
@@ -81,7 +63,7 @@ async def _previewed(request: Request, who: Caller, upload: Upload) -> dict[str,
     await run_in_threadpool(lambda: service.space.writing(lambda: service.store.say(who.who, "previewed a file")))
     folder = await run_in_threadpool(make_upload_folder, request, service, name) / "inputs"
     try:
-        form = await receive(request, folder, _FIELDS, _TEXTS, limits.upload_bytes, limits.max_rows, upload)
+        form = await receive(request, folder, _FIELDS, tuple(_TEXTS), upload)
         part = form.texts.get("part") == "true"
         upload.hold(await run_in_threadpool(lambda: attach(service, who, form, folder, _FIELDS, part=part)))
         asked = _asked(form, {"max_rows": limits.max_rows, "upload_bytes": limits.upload_bytes})

@@ -6,15 +6,14 @@ import mimetypes
 import zipfile
 from typing import Annotated, Any, BinaryIO
 
-from fastapi import FastAPI, Path, Request, Response
+from fastapi import FastAPI, Path, Response
 from fastapi.responses import StreamingResponse
 
 from crowdveil.server import openapi
-from crowdveil.server.access import Reader
+from crowdveil.server.access import Reader, TheService
 from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds.anonymize import PRIVATE
 from crowdveil.server.routes.jobs import REPORTS, JobId, as_report, result_of, sent, theirs
-from crowdveil.server.settings import Service
 from crowdveil.server.views import FileList
 
 FileName = Annotated[
@@ -24,12 +23,12 @@ FileName = Annotated[
 
 def add_parts(app: FastAPI) -> None:
     """The routes."""
-    wrong = openapi.errors(401, 403, 404, 409, 410, 422)
+    wrong = openapi.errors(404, 409, 410)
 
     @app.get("/jobs/{job_id}/files", tags=["jobs"], summary="The files of a result", operation_id="list_files",
              response_model=FileList, responses=wrong)  # fmt: skip
-    def files(request: Request, who: Reader, job_id: JobId) -> Any:
-        file, about = result_of(request.app.state.service, theirs(request, who, job_id), who, review=False)
+    def files(service: TheService, who: Reader, job_id: JobId) -> Any:
+        file, about = result_of(service, theirs(service, who, job_id), who, review=False)
         with file:
             if about["media_type"] != "application/zip":
                 return {"files": [{"name": about["name"], "bytes": about["bytes"]}]}
@@ -38,11 +37,9 @@ def add_parts(app: FastAPI) -> None:
 
     @app.get("/jobs/{job_id}/files/{name}", tags=["jobs"], summary="One file of a result", operation_id="get_file",
              response_class=StreamingResponse, responses=wrong | openapi.file_answer())  # fmt: skip
-    def one(request: Request, who: Reader, job_id: JobId, name: FileName) -> Response:
+    def one(service: TheService, who: Reader, job_id: JobId, name: FileName) -> Response:
         # What a review is about can be seen before it.
-        file, about = result_of(
-            request.app.state.service, theirs(request, who, job_id), who, review=name not in REPORTS
-        )  # fmt: skip
+        file, about = result_of(service, theirs(service, who, job_id), who, review=name not in REPORTS)
         try:
             if about["media_type"] != "application/zip":
                 if name != about["name"]:
@@ -59,9 +56,8 @@ def add_parts(app: FastAPI) -> None:
     @app.get("/jobs/{job_id}/before-after", tags=["jobs"],
              summary="The report that shows the original; confidential, do not publish",
              operation_id="get_before_after", responses=wrong | openapi.file_answer())  # fmt: skip
-    def private(request: Request, who: Reader, job_id: JobId) -> Response:
-        service: Service = request.app.state.service
-        job = theirs(request, who, job_id)
+    def private(service: TheService, who: Reader, job_id: JobId) -> Response:
+        job = theirs(service, who, job_id)
         file, about = result_of(service, job, who, what="fetched the report with the original")
         file.close()
         try:

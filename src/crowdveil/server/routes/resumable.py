@@ -12,13 +12,13 @@ from starlette.requests import ClientDisconnect
 from crowdveil.errors import Option
 from crowdveil.params import Params
 from crowdveil.server import openapi
-from crowdveil.server.access import Sender
+from crowdveil.server.access import Sender, TheService
 from crowdveil.server.answers import ApiError
 from crowdveil.server.edge import check_text
-from crowdveil.server.queue.files import FLOWS, MAPS, RELEASE, safe_name
+from crowdveil.server.queue.files import FLOWS, MAPS, RELEASE
 from crowdveil.server.queue.upload_files import BusyError, UploadState
 from crowdveil.server.routes.table_limits import count_rows
-from crowdveil.server.routes.uploads import check_space, no_space
+from crowdveil.server.routes.uploads import check_space, checked_name, no_space
 from crowdveil.server.settings import Service
 from crowdveil.server.tokens import Caller
 from crowdveil.server.views import UploadView
@@ -53,33 +53,29 @@ def add_uploads(app: FastAPI) -> None:
 
     @app.post("/uploads", tags=["uploads"], summary="Begin an upload that can be resumed", operation_id="begin_upload",
               status_code=201, response_model=UploadView,
-              responses=openapi.errors(401, 403, 413, 415, 422, 429))  # fmt: skip
-    def begin(request: Request, who: Sender, new: NewUpload) -> Any:
-        service: Service = request.app.state.service
+              responses=openapi.errors(413, 415))  # fmt: skip
+    def begin(service: TheService, who: Sender, new: NewUpload) -> Any:
         check_text("name", new.name)
         return _shown(_begin(service, who, new))
 
     @app.get("/uploads/{upload_id}", tags=["uploads"], summary="The bytes of an upload that were received",
              operation_id="get_upload", response_model=UploadView,
-             responses=openapi.errors(401, 403, 404, 422))  # fmt: skip
-    def state(request: Request, who: Sender, upload_id: UploadId) -> Any:
-        service: Service = request.app.state.service
+             responses=openapi.errors(404))  # fmt: skip
+    def state(service: TheService, who: Sender, upload_id: UploadId) -> Any:
         return _shown(upload_of(service, who, upload_id))
 
     @app.patch("/uploads/{upload_id}", tags=["uploads"], summary="Send the next chunk of an upload",
                operation_id="continue_upload", openapi_extra=_CHUNK, response_model=UploadView,
-               responses=openapi.errors(400, 401, 403, 404, 409, 413, 422))  # fmt: skip
-    async def more(request: Request, who: Sender, upload_id: UploadId, offset: Offset) -> Any:
-        service: Service = request.app.state.service
+               responses=openapi.errors(400, 404, 409, 413))  # fmt: skip
+    async def more(request: Request, service: TheService, who: Sender, upload_id: UploadId, offset: Offset) -> Any:
         found = await run_in_threadpool(upload_of, service, who, upload_id)
         await _receive(request, service, who, found, offset)
         return _shown(found)
 
     @app.delete("/uploads/{upload_id}", tags=["uploads"], summary="Remove an upload", operation_id="remove_upload",
                 status_code=204, response_class=Response, response_model=None,
-                responses=openapi.errors(401, 403, 404, 422))  # fmt: skip
-    def remove(request: Request, who: Sender, upload_id: UploadId) -> None:
-        service: Service = request.app.state.service
+                responses=openapi.errors(404))  # fmt: skip
+    def remove(service: TheService, who: Sender, upload_id: UploadId) -> None:
         found = upload_of(service, who, upload_id)
         service.uploads.remove(who.id, found.id)
         service.space.writing(lambda: service.store.say(who.who, "removed an upload", found.id))
@@ -94,8 +90,7 @@ def upload_of(service: Service, who: Caller, upload: str) -> UploadState:
 
 
 def _begin(service: Service, who: Caller, new: NewUpload) -> UploadState:
-    if safe_name(new.name, "data", _ENDINGS) is None:
-        raise ApiError(415, "bad_type", Option("name"), f"wanted a file whose name ends in {', '.join(_ENDINGS)}.")
+    checked_name(new.name, "data", _ENDINGS, of="name")
     most = who.limits.upload_bytes
     if new.bytes > most:
         raise ApiError(413, "too_large", f"wanted at most {most >> 20:,} MiB in one file; send less data.")

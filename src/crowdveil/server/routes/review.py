@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect
 from crowdveil.errors import ParameterError
 from crowdveil.params import Params
 from crowdveil.server import openapi
-from crowdveil.server.access import Admin, Reviewer
+from crowdveil.server.access import Admin, Reviewer, TheService
 from crowdveil.server.answers import ApiError
 from crowdveil.server.queue.job import QueuedJob
 from crowdveil.server.routes.jobs import JobId, awaits, no_job, report_of, shown
@@ -51,28 +51,24 @@ def add_review(app: FastAPI) -> None:
 
 def _add_decisions(app: FastAPI) -> None:
     @app.get("/reviews", tags=["reviews"], summary="Results of others that await review", operation_id="list_reviews",
-             responses=openapi.errors(401, 403))  # fmt: skip
-    def reviews(request: Request, who: Reviewer) -> dict[str, Any]:
-        service: Service = request.app.state.service
+             responses=openapi.errors())  # fmt: skip
+    def reviews(service: TheService, who: Reviewer) -> dict[str, Any]:
         waiting = service.store.awaiting(who.id, all_done=service.settings.four_eyes)
         return {"reviews": [_asked(service, job) for job in waiting]}
 
     @app.get("/reviews/{job_id}/report", tags=["reviews"], summary="The report that is to be approved",
-             operation_id="get_review_report", responses=openapi.errors(401, 403, 404, 410) | openapi.file_answer())  # fmt: skip
-    def report(request: Request, who: Reviewer, job_id: JobId) -> Response:
-        service: Service = request.app.state.service
+             operation_id="get_review_report", responses=openapi.errors(404, 410) | openapi.file_answer())  # fmt: skip
+    def report(service: TheService, who: Reviewer, job_id: JobId) -> Response:
         return report_of(service, _reviewable(service, who, job_id), who)
 
     @app.get("/reviews/{job_id}", tags=["reviews"], summary="What is to be approved", operation_id="get_review",
-             responses=openapi.errors(401, 403, 404))  # fmt: skip
-    def one(request: Request, who: Reviewer, job_id: JobId) -> dict[str, Any]:
-        service: Service = request.app.state.service
+             responses=openapi.errors(404))  # fmt: skip
+    def one(service: TheService, who: Reviewer, job_id: JobId) -> dict[str, Any]:
         return _asked(service, _reviewable(service, who, job_id))
 
     @app.post("/reviews/{job_id}", tags=["reviews"], summary="Approve or reject a result", operation_id="decide",
-              openapi_extra={"requestBody": _BODY}, responses=openapi.errors(400, 401, 403, 404, 409, 413))  # fmt: skip
-    async def decide(request: Request, who: Reviewer, job_id: JobId) -> dict[str, Any]:
-        service: Service = request.app.state.service
+              openapi_extra={"requestBody": _BODY}, responses=openapi.errors(400, 404, 409, 413))  # fmt: skip
+    async def decide(request: Request, service: TheService, who: Reviewer, job_id: JobId) -> dict[str, Any]:
         decision: Decision = Decision.checked(parsed(await _small_body(request), "decision"))
         return await run_in_threadpool(_decided, service, who, job_id, decision)
 
@@ -121,9 +117,8 @@ def _asked(service: Service, job: QueuedJob) -> dict[str, Any]:
 
 def _add_tokens(app: FastAPI) -> None:
     @app.get("/tokens", tags=["tokens"], summary="All tokens, without their secrets", operation_id="list_tokens",
-             responses=openapi.errors(401, 403))  # fmt: skip
-    def tokens(request: Request, who: Admin) -> dict[str, Any]:
-        service: Service = request.app.state.service
+             responses=openapi.errors())  # fmt: skip
+    def tokens(service: TheService, who: Admin) -> dict[str, Any]:
         times = ("created", "expires", "last_used", "revoked")
         return {
             "tokens": [
@@ -133,9 +128,8 @@ def _add_tokens(app: FastAPI) -> None:
         }
 
     @app.delete("/tokens/{name}", tags=["tokens"], summary="Revoke a token", operation_id="revoke_token",
-                responses=openapi.errors(401, 403, 404))  # fmt: skip
-    def revoke(request: Request, who: Admin, name: TokenName) -> dict[str, Any]:
-        service: Service = request.app.state.service
+                responses=openapi.errors(404))  # fmt: skip
+    def revoke(service: TheService, who: Admin, name: TokenName) -> dict[str, Any]:
         try:
             service.tokens.revoke(name, who.who)
         except ParameterError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -105,13 +106,8 @@ class _Receiver:
                 422, "bad_form", Option(name), "wanted a file in this field of the form; add it with its name."
             )
         given = filename_of(options[b"filename"], name)
-        safe = safe_name(given, name, self.fields[name], tuple(self.form.files.values()))
-        if safe is None:
-            raise ApiError(
-                415, "bad_type", Option(name), f"wanted a file whose name ends in {', '.join(self.fields[name])}."
-            )
-        self.part.filename = safe
-        self.part.file = (self.folder / safe).open("xb")
+        self.part.filename = checked_name(given, name, self.fields[name], self.form.files.values())
+        self.part.file = (self.folder / self.part.filename).open("xb")
 
     def data(self, data: bytes, start: int, end: int) -> None:
         part, piece = self.part, data[start:end]
@@ -145,6 +141,14 @@ class _Receiver:
             self.part.file.close()
 
 
+def checked_name(given: str, field: str, endings: tuple[str, ...], taken: Iterable[str] = (), *, of: str = "") -> str:
+    """Return a name for an uploaded file; raise unless its own has one of the endings. The error is of `of`, or of the field."""
+    safe = safe_name(given, field, endings, tuple(taken))
+    if safe is None:
+        raise ApiError(415, "bad_type", Option(of or field), f"wanted a file whose name ends in {', '.join(endings)}.")
+    return safe
+
+
 def no_space() -> ApiError:
     """Return the refusal of an upload for which there is no space on the disk."""
     return ApiError(507, "no_space", "the disk of the server is full; delete jobs, or ask its operator.")
@@ -171,11 +175,10 @@ async def receive(
     folder: Path,
     fields: dict[str, tuple[str, ...]],
     texts: tuple[str, ...],
-    most: int,
-    rows_most: int,
     upload: Upload,
 ) -> Form:
     """Write the files of a form to a folder; its fields are known beforehand, with the endings of names."""
+    most = upload.who.limits.upload_bytes
     kind, options = parse_options_header(request.headers.get("content-type", "").encode())
     if kind != b"multipart/form-data" or not options.get(b"boundary"):
         raise ApiError(
@@ -185,7 +188,7 @@ async def receive(
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > most:
         raise too_large
-    taker, came = _Receiver(folder, fields, texts, rows_most), 0
+    taker, came = _Receiver(folder, fields, texts, upload.who.limits.max_rows), 0
     try:
         if len(options[b"boundary"]) > MAX_BOUNDARY:
             raise FormParserError("the boundary is too long")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdveil.errors import CrowdveilError, internal_error
+from crowdveil.errors import NO_MEMORY, TOO_DEEP, CrowdveilError, internal_error
 from crowdveil.io.archive import pack, unpack
 from crowdveil.kernels import cached
 from crowdveil.server.kinds import KINDS
@@ -92,7 +92,7 @@ def be_child(order: Order, pipe: int, parent: int, confinement: Confinement | No
             _enter(order, pipe, confinement)
         except OSError:
             sentence = "the server could not confine the job, so it was not run; ask the operator of the server."
-            _say(pipe, {"end": "failed", "code": "no_sandbox", "message": sentence})
+            _say(pipe, _failure("no_sandbox", sentence))
         else:
             end = _outcome(order, pipe)
             _say(pipe, {"compiled": cached.missed()})
@@ -121,18 +121,17 @@ def _outcome(order: Order, pipe: int) -> dict[str, Any]:
         result = perform(order, *_reporters(pipe))
         return {"end": "done", "result": result | {"lease": order.lease}}
     except CrowdveilError as error:
-        return {"end": "failed", "code": error.code, "message": error.text}
+        return _failure(error.code, error.text)
     except RecursionError:
-        return {
-            "end": "failed",
-            "code": "bad_input",
-            "message": "a file is nested too deep to be read; write it again.",
-        }
+        return _failure("bad_input", TOO_DEEP)
     except MemoryError:
-        sentence = "There is not enough memory for this; use less data, or a machine with more."
-        return {"end": "failed", "code": "no_memory", "message": sentence}
+        return _failure("no_memory", NO_MEMORY)
     except BaseException as error:
-        return {"end": "failed", "code": "fault", "message": internal_error(error)}
+        return _failure("fault", internal_error(error))
+
+
+def _failure(code: str, message: str) -> dict[str, Any]:
+    return {"end": "failed", "code": code, "message": message}
 
 
 def perform(order: Order, progress: Any, stage: Any) -> dict[str, Any]:
@@ -170,17 +169,12 @@ def _packed(out: Path, run: Path, output: JobRequest, archive: str, *, packed: b
         pack(out, result)
         for path in made:
             path.unlink()
-        out.rmdir()
     else:
         result = run / made[0].name
         shutil.move(made[0], result)  # the first version of Landlock lets nothing be renamed into another folder
-        out.rmdir()
-    (run / SUMMARY).write_text(
-        json.dumps(
-            {"notes": [without_paths(n) for n in output.notes], "lines": [without_paths(line) for line in output.lines]}
-        ),
-        encoding="utf-8",
-    )
+    out.rmdir()
+    summary = {name: [without_paths(text) for text in texts] for name, texts in vars(output).items()}
+    (run / SUMMARY).write_text(json.dumps(summary), encoding="utf-8")
     sync_file(run / SUMMARY)
     sync_file(result)
     with result.open("rb") as file:

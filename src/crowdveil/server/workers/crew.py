@@ -17,7 +17,7 @@ from crowdveil.server.queue.store import Store
 from crowdveil.server.settings import Settings
 from crowdveil.server.workers.heartbeat import Heartbeat
 from crowdveil.server.workers.process import die_with_parent
-from crowdveil.server.workers.starter import Launcher, Starter, StarterEndedError
+from crowdveil.server.workers.starter import Launcher, StarterEndedError
 from crowdveil.server.workers.worker import LOOK_EVERY_S, Worker
 
 _OWN_FAULT = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
@@ -78,7 +78,8 @@ class Crew:
         try:
             die_with_parent(me)
             launcher.connection.close()
-            mine = self._worker(starter)
+            service = self.settings.open()
+            mine = Worker(service.store, service.files, starter, self.settings.lease_s, self.settings.memory_bytes)
             signal.signal(signal.SIGTERM, mine.stop)
             signal.signal(signal.SIGINT, mine.stop)
             mine.work()
@@ -86,10 +87,6 @@ class Crew:
             logs.say("worker", "a worker ended", logging.ERROR, **logs.located(error))
         finally:
             os._exit(0)
-
-    def _worker(self, starter: Starter) -> Worker:
-        service = self.settings.open()
-        return Worker(service.store, service.files, starter, self.settings.lease_s, self.settings.memory_bytes)
 
     def _bury(self, store: Store) -> None:
         """Take the jobs of workers that died back."""

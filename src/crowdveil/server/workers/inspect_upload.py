@@ -42,15 +42,8 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
     for name in (path, *map(Path, request["files"].values())):
         check_rows(name, request["limits"])
     if path.suffix.lower() == ".omx":
-        return {
-            "columns": [],
-            "rows": [],
-            "looks_like": "flows",
-            "takes": "flows",
-            "roles": {},
-            "times": [],
-            **_read("flows", request),
-        }
+        lists: dict[str, Any] = {"columns": [], "rows": [], "times": []}
+        return {**lists, "looks_like": "flows", "takes": "flows", "roles": {}, **_read("flows", request)}
     if request["part"]:
         cut_last_line(path)
     source = open_source(path)

@@ -5,21 +5,21 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.resources import files
-from math import asin, cos, radians, sin, sqrt
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pyarrow as pa
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.times import read_seconds
+from crowdveil.model.projection import great_circle_m
 
 VALUES_SHOWN = 5
 NEAR_SHOWN = 8
 _NEAR_FACTOR, _NEAR_KM = 2.0, 400.0
 """Zones of cities within twice the distance of the nearest, or within this distance, are near."""
-_EARTH_KM = 6371.0
 
 
 def parsed_times(column: Any, values: dict[str, Any]) -> list[dict[str, str | None]]:
@@ -47,16 +47,11 @@ def _local(seconds: int, zone: ZoneInfo | None) -> str:
 
 def near_time_zones(lon: float, lat: float) -> list[str]:
     """Return time zones whose cities are near a position, the nearest first; only a guess, since borders are not known."""
-    cities = sorted((_distance_km(lon, lat, *place), name) for name, place in _cities().items())
+    names, places = list(_cities()), np.array(list(_cities().values())).reshape(-1, 2)
+    km = great_circle_m(np.array(lon), np.array(lat), places[:, 0], places[:, 1]) / 1000
+    cities = sorted(zip(km.tolist(), names, strict=True))
     most = max(_NEAR_FACTOR * cities[0][0], _NEAR_KM) if cities else 0.0
     return [name for distance, name in cities[:NEAR_SHOWN] if distance <= most]
-
-
-def _distance_km(lon: float, lat: float, other_lon: float, other_lat: float) -> float:
-    """Return the great-circle distance."""
-    a, b = radians(lat), radians(other_lat)
-    half = sin((b - a) / 2) ** 2 + cos(a) * cos(b) * sin(radians(other_lon - lon) / 2) ** 2
-    return 2 * _EARTH_KM * asin(sqrt(min(half, 1.0)))
 
 
 @cache

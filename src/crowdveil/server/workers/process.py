@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from crowdveil.errors import CrowdveilError, InputError
+from crowdveil.errors import TOO_DEEP, CrowdveilError, InputError
 from crowdveil.server.workers.sandbox.confine import Bounds, confine
 from crowdveil.threads import processors
 
@@ -127,7 +127,7 @@ def be_apart(work: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     except CrowdveilError as error:
         made = {"refused": error.text}
     except RecursionError:
-        made = {"refused": "a file is nested too deep to be read; write it again."}
+        made = {"refused": TOO_DEEP}
     except MemoryError:
         os.kill(os.getpid(), signal.SIGKILL)
         raise

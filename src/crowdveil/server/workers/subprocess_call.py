@@ -14,23 +14,21 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
+from crowdveil.errors import NO_MEMORY
 from crowdveil.server.answers import ApiError
+from crowdveil.server.quotas import turn
 from crowdveil.server.sentences import without_paths
 from crowdveil.server.workers.process import PREVIEW_MEMORY_MOST, memory_of
 from crowdveil.server.workers.sandbox.confine import clean_environment
 
 AT_ONCE = 32
 """Processes at a time, whatever the settings say; the places for previews are in `quotas`."""
-WAIT_S = 60.0
 LOOK_EVERY_S = 0.2
 _TEMPORARY = ".tmp"
 """The temporary folder of such a process, in the folder that it works in; no upload has a name that begins so."""
+# As in commands: what is not used, or not yet, takes half of the time of a look.
 _CODE = (
-    # As in commands: what is not used, or not yet, takes half of the time of a look.
-    "from crowdveil.cli.lazy_records import parse_types_later, write_methods_later; "
-    "from crowdveil.cli.unused_imports import leave_out_unused; "
-    "leave_out_unused(); write_methods_later(); parse_types_later(); "
-    "from crowdveil.server.{module} import main; main()"
+    "from crowdveil.startup import start_quickly; start_quickly(); from crowdveil.server.{module} import main; main()"
 )
 NO_THREADS = {
     **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"),
@@ -44,16 +42,8 @@ async def apart(
     module: str, request: dict[str, Any], folder: Path, seconds: float, memory: int | None
 ) -> dict[str, Any]:
     """As `run_apart`, a few at a time; those that wait hold no thread, which other requests need."""
-    try:
-        async with asyncio.timeout(WAIT_S):
-            await _places.acquire()
-    except TimeoutError:
-        sentence = "too many files are looked at just now; try again in a minute."
-        raise ApiError(429, "too_many", sentence, Retry_After="30") from None
-    try:
+    async with turn(_places):
         return await run_in_threadpool(run_apart, module, request, folder, seconds, memory)
-    finally:
-        _places.release()
 
 
 def run_apart(module: str, request: dict[str, Any], folder: Path, seconds: float, memory: int | None) -> dict[str, Any]:
@@ -95,9 +85,9 @@ def _answer(process: subprocess.Popen[bytes], request: bytes, until: float, memo
                     422, "too_long", "looking at the file takes too long; run it without, or give less data."
                 ) from None
             if memory_of(process.pid) > memory:
-                raise _no_memory() from None
+                raise ApiError(422, "no_memory", NO_MEMORY) from None
     if process.returncode < 0:
-        raise _no_memory()
+        raise ApiError(422, "no_memory", NO_MEMORY)
     try:
         answer: dict[str, Any] = json.loads(said)
     except ValueError:
@@ -105,7 +95,3 @@ def _answer(process: subprocess.Popen[bytes], request: bytes, until: float, memo
             500, "fault", "internal error (the file); please report it to the operator of the server."
         ) from None
     return answer
-
-
-def _no_memory() -> ApiError:
-    return ApiError(422, "no_memory", "There is not enough memory for this; use less data, or a machine with more.")

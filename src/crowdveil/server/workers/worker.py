@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from crowdveil.errors import CrowdveilError, shortened
+from crowdveil.errors import NO_MEMORY, CrowdveilError, shortened
 from crowdveil.io.archive import PLAIN_NAME
 from crowdveil.server import logs
 from crowdveil.server.queue.database import DatabaseUnavailableError
@@ -227,9 +227,7 @@ class Worker:
                 job, "too_long", f"the job ran longer than the {most:,} seconds that it may; give it less data."
             )
         elif reason == "memory":
-            self._failed(
-                job, "no_memory", "There is not enough memory for this; use less data, or a machine with more."
-            )
+            self._failed(job, "no_memory", NO_MEMORY)
         elif reason == "garbled" or heard.end is None:
             signaled = os.WIFSIGNALED(status) and reason is None
             self.store.crash(job, f" (signal {os.WTERMSIG(status)})" if signaled else "")

@@ -9,8 +9,6 @@ from alembic import op
 
 revision = "0002"
 down_revision = "0001"
-branch_labels = None
-depends_on = None
 
 _JOBS = sa.table("jobs", sa.column("id"), sa.column("state"), sa.column("result"), sa.column("bytes"))
 

@@ -46,7 +46,7 @@ class _Refusal:
         if name in STAND_INS:
             return ModuleSpec(name, _StandIn(STAND_INS[name]))  # type: ignore[arg-type]
         if name == "pyarrow.compute":
-            from crowdveil.cli.lazy_compute import spec_on_demand  # here, since `--help` does not need it
+            from crowdveil.startup.lazy_compute import spec_on_demand  # here, since `--help` does not need it
 
             return spec_on_demand(path, self)
         if name not in UNUSED:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from crowdveil.cli.unused_imports import _Refusal
+from crowdveil.startup.unused_imports import _Refusal
 
 UNUSED = (
     "pandas", "coverage", "jinja2", "scipy.spatial", "sqlite3", "crowdveil.ledger.audit", "crowdveil.manifest_schema",

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as plain
 import pytest
 
-from crowdveil.cli.lazy_compute import AT_ONCE, MAKE, NAME, FunctionsOnDemand
+from crowdveil.startup.lazy_compute import AT_ONCE, MAKE, NAME, FunctionsOnDemand
 
 
 def _loader() -> Any:
@@ -85,7 +85,7 @@ def test_a_module_that_is_another_than_expected_is_imported_as_it_is(change: tup
 
 def test_commands_make_functions_on_demand() -> None:
     code = (
-        "import sys\nfrom crowdveil.cli.unused_imports import leave_out_unused\nleave_out_unused()\n"
+        "import sys\nfrom crowdveil.startup.unused_imports import leave_out_unused\nleave_out_unused()\n"
         "import pyarrow.compute as pc\nfrom pyarrow.compute import equal\nimport pyarrow as pa\n"
         "assert 'abs' not in vars(pc) and pc.abs(pa.array([-1])).to_pylist() == [1] and 'abs' in vars(pc)\n"
         "assert pa.array([3, 1]).sort().to_pylist() == [1, 3]\n"

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from crowdveil.cli.lazy_records import write_methods_later
+from crowdveil.startup.lazy_records import write_methods_later
 
 CLASSES = """
 from dataclasses import dataclass, field
@@ -64,7 +64,7 @@ def test_methods_do_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_another_python_is_left_as_it_is() -> None:
     code = (
-        "import dataclasses\nfrom crowdveil.cli.lazy_records import write_methods_later\n"
+        "import dataclasses\nfrom crowdveil.startup.lazy_records import write_methods_later\n"
         "other = dataclasses._create_fn = lambda name: None\nwrite_methods_later()\n"
         "raise SystemExit(dataclasses._create_fn is not other)"
     )
@@ -73,7 +73,7 @@ def test_another_python_is_left_as_it_is() -> None:
 
 TYPES = """
 import typing
-from crowdveil.cli.lazy_records import parse_types_later
+from crowdveil.startup.lazy_records import parse_types_later
 plain = typing.ForwardRef.__init__
 for _ in range(2):
     parse_types_later()
@@ -109,7 +109,7 @@ def test_types_that_are_parsed_late_are_the_same() -> None:
 
 def test_types_of_another_python_are_left_as_they_are() -> None:
     code = (
-        "import typing\nfrom crowdveil.cli.lazy_records import parse_types_later\n"
+        "import typing\nfrom crowdveil.startup.lazy_records import parse_types_later\n"
         "class Other: pass\ntyping.ForwardRef, before = Other, dict(vars(Other))\nparse_types_later()\n"
         "raise SystemExit(dict(vars(Other)) != before)"
     )
