@@ -17,8 +17,7 @@ from crowdveil.model.intervals import Intervals
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
 from crowdveil.progress import Progress
 from crowdveil.solve.od.refinement import ChosenBoxes, CutRows, Refinement
-from crowdveil.solve.od.small_flows import Reporting
-from crowdveil.solve.od.small_intervals import LeftIntervals, aggregate_small_intervals
+from crowdveil.solve.od.small_flows import Left, Reporting
 from crowdveil.solve.od.step_solver import (
     areas_of_solutions,
     check_person_ids,
@@ -135,11 +134,9 @@ def _release(problem: AdaptiveProblem, wanted: AdaptiveRelease, done: list[Windo
         figures=figures,
         intervals=Intervals(windows.start, windows.end, windows.offsets, first, last),
     )
-    if wanted.reporting.wanted:
-        offsets = np.cumsum([0, *(len(solution.left_origin) for solution in done)])
-        left = LeftIntervals(offsets, left_origin, left_destination, left_first, left_last)
-        release = aggregate_small_intervals(release, data, left, problem.k, wanted.reporting)
-    return finish_release(data, release, None, problem.k, wanted.reporting)
+    offsets = np.cumsum([0, *(len(solution.left_origin) for solution in done)])
+    left = Left(offsets, left_origin, left_destination, left_first, left_last)
+    return finish_release(data, release, left, problem.k, wanted.reporting)
 
 
 def _in_order_of_time(solution: WindowSolution) -> WindowSolution:

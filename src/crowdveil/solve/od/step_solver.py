@@ -191,16 +191,14 @@ def summarize_figures(figures: Floats | None, summarize: Callable[[Floats], dict
     return summarize(of_steps) if len(of_steps) else {}
 
 
-def finish_release(data: Flows, release: FlowRelease, left: Left | None, k: int, reporting: Reporting) -> FlowRelease:
-    """Complete a release: aggregate small flows if wanted and not done, and count what is suppressed in each step."""
+def finish_release(data: Flows, release: FlowRelease, left: Left, k: int, reporting: Reporting) -> FlowRelease:
+    """Complete a release: aggregate small flows if wanted, and count what is suppressed in each step."""
     return _finish_with_all_areas(data, release, left, k, reporting).without_unused_areas()
 
 
-def _finish_with_all_areas(
-    data: Flows, release: FlowRelease, left: Left | None, k: int, reporting: Reporting
-) -> FlowRelease:
+def _finish_with_all_areas(data: Flows, release: FlowRelease, left: Left, k: int, reporting: Reporting) -> FlowRelease:
     """Do the same for a release that is not published: areas that no row names stay."""
-    if reporting.wanted and left is not None:
+    if reporting.wanted:
         release = aggregate_small(release, data, left, k, reporting)
     release = with_exact_volumes(data, release).without_empty_rows()
     return release.with_suppressed(suppressed_volumes(data, release, k))
