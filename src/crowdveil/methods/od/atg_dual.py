@@ -53,9 +53,10 @@ from crowdveil.solve.od.boxes import gap_percent
 from crowdveil.solve.od.forest import Forest, ForestSolution
 from crowdveil.solve.od.region_space import RegionSpace, large_enough_map
 from crowdveil.solve.od.requirements import check_tree
-from crowdveil.solve.od.stable import NOTHING_PUBLISHED, Solved, StableRelease, release_stable
+from crowdveil.solve.od.stable import StableRelease, release_stable
 from crowdveil.solve.od.stable_forest import StableForest, StableForests, large_steps
 from crowdveil.solve.od.step_matrix import Matrix
+from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepSolution
 from crowdveil.solve.od.summed_steps import sum_steps
 from crowdveil.solve.od.targets import (
     Attempt,
@@ -101,7 +102,7 @@ def _run_stable(data: Flows, params: AtgDualParams, progress: Progress) -> FlowR
     classes = step_classes(data.t, data.tz, params.stable_by)
     numbers = np.unique(classes)
 
-    def solve(number: int) -> Solved:
+    def solve(number: int) -> StepSolution:
         own = data.at_steps(np.flatnonzero(classes == numbers[number]))
         steps, matrix = large_steps(own, system, params.k), Matrix.of(sum_steps(own), 0, system)
         total = sum(step.total for step in steps)
@@ -112,7 +113,7 @@ def _run_stable(data: Flows, params: AtgDualParams, progress: Progress) -> FlowR
 
         return _solve_targets(matrix, total, forest_of, params)
 
-    solved = [Solved(*arrays) for arrays in engine.current().map(solve, len(numbers), progress)]
+    solved = [StepSolution(*arrays) for arrays in engine.current().map(solve, len(numbers), progress)]
     facts = np.array([s.facts for s in solved if len(s.facts)])
     release = release_stable(data, system, _wanted(params, classes), solved)
     return replace(release, facts=summarize_diagnostics(params, facts) if len(facts) else {})
@@ -137,19 +138,21 @@ def _add_up_stable(data: Flows, forests: StableForests, params: AtgDualParams) -
     return forests.add_up(large_steps(data, forests.matrix.system, params.k))
 
 
-def _solve_stable(_frame: Flows, forests: StableForests, sums: Sequence[Ints], params: AtgDualParams) -> Solved:
+def _solve_stable(_frame: Flows, forests: StableForests, sums: Sequence[Ints], params: AtgDualParams) -> StepSolution:
     """Find the best destinations of a class from the sums over all of its time steps."""
     in_order = forests.with_volumes(sums)
     return _solve_targets(forests.matrix, int(sums[0][0]), lambda _: next(in_order), params)
 
 
-def _solve_targets(matrix: Matrix, total: int, forest_of: Callable[[Ints], Forest], params: AtgDualParams) -> Solved:
+def _solve_targets(
+    matrix: Matrix, total: int, forest_of: Callable[[Ints], Forest], params: AtgDualParams
+) -> StepSolution:
     """Find the best destinations over the time steps of a class, which have `total` trips, for the best target volume.
 
     `forest_of` makes the boxes of some origins; it is called once for each target, in order.
     """
     if total == 0:
-        return NOTHING_PUBLISHED
+        return ALL_SUPPRESSED
     budget = params.max_suppressed(total)
 
     def attempt(_: Matrix, origins: Ints) -> Attempt:
@@ -163,15 +166,14 @@ def _solve_targets(matrix: Matrix, total: int, forest_of: Callable[[Ints], Fores
     target, forest, best = Targets(wanted, params.k, attempt, error).best(matrix, _targets(params, matrix))
     final = forest.spend_slack(best, budget) if params.spend_rest else best
     gap = gap_percent(final.cost, best.lower_bound(budget))
-    found = forest.outcome(final.published, target, gap, as_figure(best.multiplier), left=params.aggregate_small)
-    return Solved(found.origin, found.destination, found.left_origin, found.left_destination, found.facts)
+    return forest.outcome(final.published, target, gap, as_figure(best.multiplier), left=params.aggregate_small)
 
 
 def _release_stable(
     data: Flows, classes: Ints, solved: Mapping[int, Sequence[Any]], params: AtgDualParams
 ) -> FlowRelease:
     """Publish the boxes of each class in some time steps."""
-    found = [Solved(*solved[number]) for number in np.unique(classes).tolist()]
+    found = [StepSolution(*solved[number]) for number in np.unique(classes).tolist()]
     return release_stable(data, RegionSpace.trees(data), _wanted(params, classes), found)
 
 

@@ -8,8 +8,9 @@ from crowdveil.errors import InputError, Option
 from crowdveil.model.arrays import Ints, Mask, frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.partition import EarlierRows
-from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
+from crowdveil.model.release import FlowRelease
 from crowdveil.solve.od.small_flows import count_groups
+from crowdveil.solve.od.step_solver import published_rows
 from crowdveil.solve.od.weights import with_exact_volumes
 
 
@@ -34,20 +35,9 @@ def release_like(data: Flows, earlier: EarlierRows, k: int) -> FlowRelease:
     keep = _without_small_rests(
         data, inside, found[inside], row, (people >= k) & (volume > 0), people, max(k, earlier.k)
     )
-    release = FlowRelease(
-        areas,
-        data.t,
-        np.searchsorted(step[keep], np.arange(data.steps + 1)),
-        origin[keep],
-        destination[keep],
-        volume[keep],
-        people[keep],
-        np.full(int(keep.sum()), PUBLISHED, np.uint8),
-        np.full(data.steps, NOT_GIVEN),
-        data.k_unit,
-        data.step_s,
-        data.tz,
-    )
+    offsets = np.searchsorted(step[keep], np.arange(data.steps + 1))
+    columns = origin[keep], destination[keep], volume[keep], people[keep]
+    release = published_rows(data, areas, offsets, *columns)
     return with_exact_volumes(data, release).without_empty_rows().without_unused_areas()
 
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from crowdveil.model.arrays import Ints, frozen, row_slices
+from crowdveil.model.intervals import Intervals
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +110,10 @@ class TimeWindows:
         held = self.step >= 0
         window[self.step[held]] = row_slices(self.offsets)[held]
         return window
+
+    def intervals(self, first: Ints, last: Ints) -> Intervals:
+        """Return the intervals of rows, from the slots of each, half-open."""
+        return Intervals(self.start, self.end, self.offsets, first, last)
 
     def steps_of(self, first: int, last: int) -> tuple[int, int]:
         """Return the time steps of the data in a range of slots, half-open."""
