@@ -25,14 +25,13 @@ def release_fixed_boxes(
 
     `publishable` says which boxes may be published, all by default.
     """
-    from crowdveil.kernels.od.assign import assign_rows
+    from crowdveil.kernels.od.assign import Rows, assign_rows
 
     areas, boxes = partition.areas, len(partition)
     first, last = (frozen(a, np.int64) for a in partition.boxes_of(step_class))
-    box, twice = assign_rows(
-        data.offsets, data.origin, data.destination, first, last, partition.origin, partition.destination, areas.offsets,
-        areas.tiles, len(data.zones),
-    )  # fmt: skip
+    rows = Rows(first, last, partition.origin, partition.destination)
+    made_of = areas.offsets, areas.tiles, len(data.zones)
+    box, twice = assign_rows(data.offsets, data.origin, data.destination, rows, *made_of)
     if twice:
         raise InputError("partition", "its boxes overlap; give one whose boxes are disjoint.")
     inside = np.flatnonzero(box >= 0)

@@ -16,16 +16,15 @@ from crowdveil.solve.od.weights import with_exact_volumes
 
 def release_like(data: Flows, earlier: EarlierRows, k: int) -> FlowRelease:
     """Publish each earlier row in each time step of the data inside its interval, where it reaches k and leaves no small rest."""
-    from crowdveil.kernels.od.assign import assign_rows
+    from crowdveil.kernels.od.assign import Rows, assign_rows
 
     step, row = earlier.step, earlier.row
     bounds = np.searchsorted(step, np.arange(data.steps + 1))
     origin, destination = earlier.origin[row], earlier.destination[row]
     areas = earlier.areas
-    found, twice = assign_rows(
-        data.offsets, data.origin, data.destination, frozen(bounds[:-1], np.int64), frozen(bounds[1:], np.int64), origin,
-        destination, areas.offsets, areas.tiles, len(data.zones),
-    )  # fmt: skip
+    rows = Rows(frozen(bounds[:-1], np.int64), frozen(bounds[1:], np.int64), origin, destination)
+    made_of = areas.offsets, areas.tiles, len(data.zones)
+    found, twice = assign_rows(data.offsets, data.origin, data.destination, rows, *made_of)
     if twice:
         raise InputError(
             Option("like"), "rows of the earlier release overlap, so that they cannot be taken; give another release."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crowdveil.model.areas import Areas
-from crowdveil.model.arrays import AnyArray, Indices, Ints, Mask, distinct, frozen, row_slices, take_slices
+from crowdveil.model.arrays import AnyArray, Indices, Ints, distinct, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import REPORTED, FlowRelease
 from crowdveil.solve.od.area_content import AreaContent
@@ -37,10 +37,6 @@ class Reporting:
     wanted: bool = False
     include_empty: bool = True
     content: AreaContent = AreaContent()  # noqa: RUF009 (frozen)
-
-    def fits(self, data: Flows, offsets: Ints, tiles: Ints | Indices) -> Mask:
-        """Return whether areas, given by their tiles, contain enough."""
-        return self.content.areas_that_fit(data, offsets, tiles)
 
 
 @dataclass(frozen=True)
@@ -79,7 +75,7 @@ def aggregate_small(release: FlowRelease, data: Flows, left: Left, k: int, repor
     keys = (small.first * (length.max(initial=0) + 1) + length) * len(areas) + small.area
     _, example, of_visited = np.unique(keys, return_index=True, return_inverse=True)
     volume, crowd = count_groups(data, inside, of_visited[place], len(example))
-    large = reporting.fits(data, areas.offsets, areas.tiles)
+    large = reporting.content.areas_that_fit(data, areas.offsets, areas.tiles)
     kept = (crowd >= k) & (volume >= k) & large[small.area[example]]
     number = np.where(kept, np.cumsum(kept) - 1, -1)
 
@@ -91,7 +87,7 @@ def aggregate_small(release: FlowRelease, data: Flows, left: Left, k: int, repor
     groups = SmallGroups(*(frozen(column[example[kept]], np.int64) for column in small))
     made_of = areas.offsets, areas.tiles
     offsets, tiles = aggregated_tiles(groups, rows, others, *made_of, len(data.zones), reporting.include_empty)
-    large = reporting.fits(data, offsets, tiles)
+    large = reporting.content.areas_that_fit(data, offsets, tiles)
     taken, offsets = take_slices(offsets, np.flatnonzero(large))
     groups = SmallGroups(*(column[large] for column in groups))
     return _with_rows(release, groups, volume[kept][large], crowd[kept][large], offsets, tiles[taken])

@@ -38,9 +38,8 @@ class TimeTree:
         Keys of a level must differ wherever those of the next one do.
         """
         count = len(levels[0]) if levels else 0
-        firsts, lasts, offsets, children = list(range(count)), list(range(1, count + 1)), [0] * (count + 1), []
-        tops = list(range(count))
-        first, last = firsts.copy(), lasts.copy()
+        first, last, tops = list(range(count)), list(range(1, count + 1)), list(range(count))
+        offsets, children = [0] * (count + 1), []
         for keys in levels:
             joined: list[int] = []
             groups: list[list[int]] = []
