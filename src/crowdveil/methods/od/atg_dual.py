@@ -54,7 +54,7 @@ from crowdveil.solve.od.forest import Forest, ForestSolution
 from crowdveil.solve.od.region_space import RegionSpace, large_enough_map
 from crowdveil.solve.od.requirements import check_tree
 from crowdveil.solve.od.stable import StableRelease, release_stable
-from crowdveil.solve.od.stable_forest import StableForest, StableForests, large_steps
+from crowdveil.solve.od.stable_forest import StableForests, add_up, large_steps, with_volumes
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepSolution
 from crowdveil.solve.od.summed_steps import sum_steps
@@ -108,8 +108,8 @@ def _run_stable(data: Flows, params: AtgDualParams, progress: Progress) -> FlowR
         total = sum(step.total for step in steps)
 
         def forest_of(origins: Ints) -> Forest:  # one at a time, so that memory is that of one
-            forest = StableForest.of(matrix, origins, params.k)
-            return forest.with_volumes(forest.add_up(steps), total)
+            base = Forest.of(matrix, origins, params.k)
+            return with_volumes(base, add_up(base, steps, params.k), total)
 
         return _solve_targets(matrix, total, forest_of, params)
 
@@ -135,7 +135,7 @@ def _begin_stable(summed: Flows, params: AtgDualParams) -> StableForests:
 
 def _add_up_stable(data: Flows, forests: StableForests, params: AtgDualParams) -> list[Ints]:
     """Add up the trips of some time steps, and those that each box publishes."""
-    return forests.add_up(large_steps(data, forests.matrix.system, params.k))
+    return forests.add_up(large_steps(data, forests.matrix.system, params.k), params.k)
 
 
 def _solve_stable(_frame: Flows, forests: StableForests, sums: Sequence[Ints], params: AtgDualParams) -> StepSolution:
