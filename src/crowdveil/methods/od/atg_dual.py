@@ -98,7 +98,7 @@ def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: 
 
 def _run_stable(data: Flows, params: AtgDualParams, progress: Progress) -> FlowRelease:
     """Fix the origins by the trips of all time steps of a class, then find the destinations that are best over all of them."""
-    system = large_enough_map(RegionSpace.trees(data, extent=params.extent))
+    system = _regions(data, params)
     classes = step_classes(data.t, data.tz, params.stable_by)
     numbers = np.unique(classes)
 
@@ -119,6 +119,11 @@ def _run_stable(data: Flows, params: AtgDualParams, progress: Progress) -> FlowR
     return replace(release, facts=summarize_diagnostics(params, facts) if len(facts) else {})
 
 
+def _regions(data: Flows, params: AtgDualParams) -> RegionSpace:
+    """Return the nodes that may be published; raise if not even the whole map may."""
+    return large_enough_map(RegionSpace.trees(data, extent=params.extent))
+
+
 def _wanted(params: AtgDualParams, classes: Ints) -> StableRelease:
     return StableRelease(params.stable_by, classes, params.k, params.reporting)
 
@@ -130,7 +135,7 @@ def _targets(params: AtgDualParams, matrix: Matrix) -> list[float]:
 
 def _begin_stable(summed: Flows, params: AtgDualParams) -> StableForests:
     """Build the boxes of all target volumes from the flows of all time steps of a class together."""
-    return StableForests.of(summed, RegionSpace.trees(summed), params.k, partial(_targets, params)).without_people()
+    return StableForests.of(summed, _regions(summed, params), params.k, partial(_targets, params)).without_people()
 
 
 def _add_up_stable(data: Flows, forests: StableForests, params: AtgDualParams) -> list[Ints]:
