@@ -27,27 +27,23 @@ def assign_rows(
     flow_offsets: Ints,
     origin: Indices,
     destination: Indices,
-    row_first: Ints,
-    row_last: Ints,
-    row_origin: Indices,
-    row_destination: Indices,
+    rows: Rows,
     area_offsets: Ints,
     area_tiles: Indices,
     tiles: int,
 ) -> tuple[Ints, int]:
     """Return the row of each flow, -1 where there is none; and the number of flows that lie in more than one.
 
-    Flows are sorted by (step, origin, destination); the rows of step s are row_first[s] to row_last[s], in any order.
-    Areas may be any sets of tiles. The origin areas of a step are taken one after the other: the destinations of their
-    rows are written into a table from tile to row, in which the flows that start in the area look themselves up. A flow
-    is thus met once for each origin area that holds its origin: as often as a tree is deep, or less.
+    Flows are sorted by (step, origin, destination). Areas may be any sets of tiles. The origin areas of a step are taken one
+    after the other: the destinations of their rows are written into a table from tile to row, in which the flows that start in
+    the area look themselves up. A flow is thus met once for each origin area that holds its origin: as often as a tree is deep,
+    or less.
 
     In nearly all releases no flow lies in two rows. So it is first done without a look at that, which needs no branch; where
     more rows were met than flows that have one, it is done again, one flow after the other.
     """
     row_of = np.full(len(origin), -1, np.int64)
-    rows = row_first, row_last, row_origin, row_destination
-    every = np.ones(len(row_origin), np.bool_)
+    every = np.ones(len(rows.origin), np.bool_)
     met = _look_up(flow_offsets, origin, destination, rows, every, area_offsets, area_tiles, tiles, False, row_of)
     if met == _with_row(row_of):
         return row_of, 0
@@ -79,8 +75,7 @@ def assign_changed_rows(
         known = row_before[np.uintp(i)]
         row_of[np.uintp(i)] = same[np.uintp(known)] if known >= 0 else -1
     met = _with_row(row_of)
-    given = rows.first, rows.last, rows.origin, rows.destination
-    met += _look_up(flow_offsets, origin, destination, given, new, area_offsets, area_tiles, tiles, False, row_of)
+    met += _look_up(flow_offsets, origin, destination, rows, new, area_offsets, area_tiles, tiles, False, row_of)
     return row_of, met == _with_row(row_of)
 
 
@@ -122,7 +117,7 @@ def _look_up(
     flow_offsets: Ints,
     origin: Indices,
     destination: Indices,
-    rows: tuple[Ints, Ints, Indices, Indices],
+    rows: Rows,
     wanted: Mask,
     area_offsets: Ints,
     area_tiles: Indices,

@@ -53,9 +53,10 @@ from crowdveil.solve.od.boxes import gap_percent
 from crowdveil.solve.od.forest import Forest, ForestSolution
 from crowdveil.solve.od.region_space import RegionSpace, large_enough_map
 from crowdveil.solve.od.requirements import check_tree
-from crowdveil.solve.od.stable import NOTHING_PUBLISHED, Solved, StableRelease, release_stable
-from crowdveil.solve.od.stable_forest import StableForest, StableForests, large_steps
+from crowdveil.solve.od.stable import StableRelease, release_stable
+from crowdveil.solve.od.stable_forest import StableForests, add_up, large_steps, with_volumes
 from crowdveil.solve.od.step_matrix import Matrix
+from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepSolution
 from crowdveil.solve.od.summed_steps import sum_steps
 from crowdveil.solve.od.targets import (
     Attempt,
@@ -97,25 +98,30 @@ def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: 
 
 def _run_stable(data: Flows, params: AtgDualParams, progress: Progress) -> FlowRelease:
     """Fix the origins by the trips of all time steps of a class, then find the destinations that are best over all of them."""
-    system = large_enough_map(RegionSpace.trees(data, extent=params.extent))
+    system = _regions(data, params)
     classes = step_classes(data.t, data.tz, params.stable_by)
     numbers = np.unique(classes)
 
-    def solve(number: int) -> Solved:
+    def solve(number: int) -> StepSolution:
         own = data.at_steps(np.flatnonzero(classes == numbers[number]))
         steps, matrix = large_steps(own, system, params.k), Matrix.of(sum_steps(own), 0, system)
         total = sum(step.total for step in steps)
 
         def forest_of(origins: Ints) -> Forest:  # one at a time, so that memory is that of one
-            forest = StableForest.of(matrix, origins, params.k)
-            return forest.with_volumes(forest.add_up(steps), total)
+            base = Forest.of(matrix, origins, params.k)
+            return with_volumes(base, add_up(base, steps, params.k), total)
 
         return _solve_targets(matrix, total, forest_of, params)
 
-    solved = [Solved(*arrays) for arrays in engine.current().map(solve, len(numbers), progress)]
+    solved = [StepSolution(*arrays) for arrays in engine.current().map(solve, len(numbers), progress)]
     facts = np.array([s.facts for s in solved if len(s.facts)])
     release = release_stable(data, system, _wanted(params, classes), solved)
     return replace(release, facts=summarize_diagnostics(params, facts) if len(facts) else {})
+
+
+def _regions(data: Flows, params: AtgDualParams) -> RegionSpace:
+    """Return the nodes that may be published; raise if not even the whole map may."""
+    return large_enough_map(RegionSpace.trees(data, extent=params.extent))
 
 
 def _wanted(params: AtgDualParams, classes: Ints) -> StableRelease:
@@ -129,27 +135,29 @@ def _targets(params: AtgDualParams, matrix: Matrix) -> list[float]:
 
 def _begin_stable(summed: Flows, params: AtgDualParams) -> StableForests:
     """Build the boxes of all target volumes from the flows of all time steps of a class together."""
-    return StableForests.of(summed, RegionSpace.trees(summed), params.k, partial(_targets, params)).without_people()
+    return StableForests.of(summed, _regions(summed, params), params.k, partial(_targets, params)).without_people()
 
 
 def _add_up_stable(data: Flows, forests: StableForests, params: AtgDualParams) -> list[Ints]:
     """Add up the trips of some time steps, and those that each box publishes."""
-    return forests.add_up(large_steps(data, forests.matrix.system, params.k))
+    return forests.add_up(large_steps(data, forests.matrix.system, params.k), params.k)
 
 
-def _solve_stable(_frame: Flows, forests: StableForests, sums: Sequence[Ints], params: AtgDualParams) -> Solved:
+def _solve_stable(_frame: Flows, forests: StableForests, sums: Sequence[Ints], params: AtgDualParams) -> StepSolution:
     """Find the best destinations of a class from the sums over all of its time steps."""
     in_order = forests.with_volumes(sums)
     return _solve_targets(forests.matrix, int(sums[0][0]), lambda _: next(in_order), params)
 
 
-def _solve_targets(matrix: Matrix, total: int, forest_of: Callable[[Ints], Forest], params: AtgDualParams) -> Solved:
+def _solve_targets(
+    matrix: Matrix, total: int, forest_of: Callable[[Ints], Forest], params: AtgDualParams
+) -> StepSolution:
     """Find the best destinations over the time steps of a class, which have `total` trips, for the best target volume.
 
     `forest_of` makes the boxes of some origins; it is called once for each target, in order.
     """
     if total == 0:
-        return NOTHING_PUBLISHED
+        return ALL_SUPPRESSED
     budget = params.max_suppressed(total)
 
     def attempt(_: Matrix, origins: Ints) -> Attempt:
@@ -163,15 +171,14 @@ def _solve_targets(matrix: Matrix, total: int, forest_of: Callable[[Ints], Fores
     target, forest, best = Targets(wanted, params.k, attempt, error).best(matrix, _targets(params, matrix))
     final = forest.spend_slack(best, budget) if params.spend_rest else best
     gap = gap_percent(final.cost, best.lower_bound(budget))
-    found = forest.outcome(final.published, target, gap, as_figure(best.multiplier), left=params.aggregate_small)
-    return Solved(found.origin, found.destination, found.left_origin, found.left_destination, found.facts)
+    return forest.outcome(final.published, target, gap, as_figure(best.multiplier), left=params.aggregate_small)
 
 
 def _release_stable(
     data: Flows, classes: Ints, solved: Mapping[int, Sequence[Any]], params: AtgDualParams
 ) -> FlowRelease:
     """Publish the boxes of each class in some time steps."""
-    found = [Solved(*solved[number]) for number in np.unique(classes).tolist()]
+    found = [StepSolution(*solved[number]) for number in np.unique(classes).tolist()]
     return release_stable(data, RegionSpace.trees(data), _wanted(params, classes), found)
 
 

@@ -109,7 +109,7 @@ from crowdveil.solve.od.matrix_solver import MatrixSolver
 from crowdveil.solve.od.refinement import Refinement
 from crowdveil.solve.od.region_space import Objective, RegionExtent, RegionSpace, mean_hectares
 from crowdveil.solve.od.requirements import check_outlines, check_pois, check_positions, check_tree
-from crowdveil.solve.od.stable import Solved, StableProblem, StableRelease, StepSums, release_stable, solve_stable
+from crowdveil.solve.od.stable import StableProblem, StableRelease, StepSums, release_stable, solve_stable
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, AreasOfRegions, StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import summarize_gaps
 from crowdveil.solve.od.time_boxes import AdaptiveProblem
@@ -253,7 +253,7 @@ def _add_up_stable(data: Flows, base: BoxSpace, params: JointParams) -> StepSums
     return _stable(data, params, base.system).add_up(base, np.arange(data.steps))
 
 
-def _solve_stable(frame: Flows, base: BoxSpace, sums: Sequence[Ints], params: JointParams) -> Solved:
+def _solve_stable(frame: Flows, base: BoxSpace, sums: Sequence[Ints], params: JointParams) -> StepSolution:
     """Find the best boxes of a class from the sums over all of its time steps; cuts need its flows in `frame`."""
     return _stable(frame, params, base.system).solve(base, StepSums(*sums), left=params.aggregate_small)
 
@@ -262,7 +262,7 @@ def _release_stable(
     data: Flows, classes: Ints, solved: Mapping[int, Sequence[Any]], params: JointParams
 ) -> FlowRelease:
     """Publish the boxes of each class in some time steps."""
-    found = [Solved(*solved[number]) for number in np.unique(classes).tolist()]
+    found = [StepSolution(*solved[number]) for number in np.unique(classes).tolist()]
     return release_stable(data, _regions(data, params), _wanted(params, classes), found)
 
 

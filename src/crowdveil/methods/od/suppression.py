@@ -29,11 +29,11 @@ from crowdveil.method import INDEPENDENT, Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.areas import Areas
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
+from crowdveil.model.release import FlowRelease
 from crowdveil.params import FlowParams
 from crowdveil.progress import Progress
 from crowdveil.solve.od.small_flows import Left
-from crowdveil.solve.od.step_solver import finish_release
+from crowdveil.solve.od.step_solver import finish_release, published_rows
 
 
 class SuppressionParams(FlowParams):
@@ -44,20 +44,8 @@ def run(data: Flows, params: SuppressionParams, rng: np.random.Generator, progre
     """Keep the rows of at least k people."""
     keep = data.people >= params.k
     kept, small = data.where(keep), data.where(~keep)
-    release = FlowRelease(
-        areas=Areas.of_tiles(data.zones, np.arange(len(data.zones), dtype=np.int32)),
-        t=kept.t,
-        offsets=kept.offsets,
-        origin=kept.origin,
-        destination=kept.destination,
-        volume=kept.volume,
-        people=kept.people,
-        state=np.full(len(kept), PUBLISHED, np.uint8),
-        suppressed=np.full(data.steps, NOT_GIVEN),
-        k_unit=data.k_unit,
-        step_s=data.step_s,
-        tz=data.tz,
-    )
+    areas = Areas.of_tiles(data.zones, np.arange(len(data.zones), dtype=np.int32))
+    release = published_rows(data, areas, kept.offsets, kept.origin, kept.destination, kept.volume, kept.people)
     progress(data.steps, data.steps)
     left = Left(small.offsets, small.origin.astype(np.int64), small.destination.astype(np.int64))
     return finish_release(data, release, left, params.k, params.reporting)

@@ -31,8 +31,7 @@ from crowdveil.params import Params
 from crowdveil.progress import Progress
 from crowdveil.registry import find_method
 from crowdveil.run.spark.trip_rows import FlowPartitionReader
-from crowdveil.solve.od.stable import NOTHING_PUBLISHED, Solved
-from crowdveil.solve.od.step_solver import check_person_ids
+from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepSolution, check_person_ids
 from crowdveil.solve.od.summed_steps import sum_steps
 
 _PAIRS = pa.schema([("o", pa.int32()), ("d", pa.int32()), ("volume", pa.int64()), ("people", pa.int64())])
@@ -251,14 +250,12 @@ def find_shared_boxes(
 
 def boxes_by_class(solved: Mapping[int, bytes], classes: Ints) -> dict[int, Sequence[Any]]:
     """Return the boxes of every class, from the bytes of those that have any."""
-    return {
-        number: pickle.loads(solved[number]) if number in solved else NOTHING_PUBLISHED for number in classes.tolist()
-    }
+    return {number: pickle.loads(solved[number]) if number in solved else ALL_SUPPRESSED for number in classes.tolist()}
 
 
 def facts_by_class(shared: Mapping[int, Sequence[Any]]) -> list[Sequence[float]]:
     """Return the diagnostics of each class of time steps that has any."""
-    found = [Solved(*boxes).facts.tolist() for _, boxes in sorted(shared.items())]
+    found = [StepSolution(*boxes).facts.tolist() for _, boxes in sorted(shared.items())]
     return [facts for facts in found if facts]
 
 

@@ -13,24 +13,20 @@ from crowdveil import engine
 from crowdveil.errors import InputError
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
-from crowdveil.model.intervals import Intervals
-from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
+from crowdveil.model.release import NOT_GIVEN, FlowRelease
 from crowdveil.progress import Progress
-from crowdveil.solve.od.refinement import ChosenBoxes, CutRows, Refinement
+from crowdveil.solve.od.refinement import CutRows, Refinement
 from crowdveil.solve.od.small_flows import Reporting
-from crowdveil.solve.od.small_intervals import LeftIntervals, aggregate_small_intervals
 from crowdveil.solve.od.step_solver import (
-    areas_of_solutions,
+    ALL_SUPPRESSED,
+    StepRange,
+    StepSolution,
     check_person_ids,
-    finish_release,
-    summarize_figures,
+    join_solutions,
     suppressed_volumes,
 )
 from crowdveil.solve.od.targets import summarize_gaps
-from crowdveil.solve.od.time_boxes import WINDOW_SUPPRESSED, AdaptiveProblem, TimeBoxSpace, WindowSolution
-
-_BOX, _LEFT = slice(0, 6), slice(6, 10)
-"""Columns of a solution: published boxes, and the rest."""
+from crowdveil.solve.od.time_boxes import AdaptiveProblem, TimeBoxSpace
 
 
 class AdaptiveRelease(NamedTuple):
@@ -50,23 +46,25 @@ def solve_adaptive(problem: AdaptiveProblem, wanted: AdaptiveRelease, progress: 
     begin_near = len(problem.windows) > 1 and wanted.refinement is None
     near = _multiplier_of_largest(problem, wanted) if begin_near else None
 
-    def solve(window: int) -> WindowSolution:
+    def solve(window: int) -> StepSolution:
         try:
             return solve_window(problem, wanted, window, near)
         except InputError as error:
             raise InputError(f"window {window + 1:,} of {len(problem.windows):,}: {error.text}") from None
 
     done = engine.current().map(solve, len(problem.windows), progress)
-    return _release(problem, wanted, [WindowSolution(*arrays) for arrays in done])
+    found = [_in_order_of_time(StepSolution(*arrays)) for arrays in done]
+    steps = StepRange(problem.k, lambda: problem.system, lambda _: solve, wanted.reporting, _summarize)
+    return join_solutions(problem.data, steps, found, problem.system, problem.windows.intervals)
 
 
 def solve_window(
     problem: AdaptiveProblem, wanted: AdaptiveRelease, window: int, near: Fraction | None = None
-) -> WindowSolution:
+) -> StepSolution:
     """Find the best boxes of a window within its budget; the search for the multiplier begins at `near`."""
     space = problem.space(window)
     if space is None:
-        return WINDOW_SUPPRESSED
+        return ALL_SUPPRESSED
     if wanted.refinement is not None:
         return _refined(problem, wanted, window, space, wanted.refinement)
     choice, gaps, _ = space.solve(wanted.max_suppressed(space.total), near)
@@ -75,7 +73,7 @@ def solve_window(
 
 def _refined(
     problem: AdaptiveProblem, wanted: AdaptiveRelease, window: int, space: TimeBoxSpace, refinement: Refinement
-) -> WindowSolution:
+) -> StepSolution:
     """Find the best boxes of a window, and cut them again in space; pieces have the interval of their box."""
     windows, left = problem.windows, wanted.reporting.wanted
     slots = np.full(problem.data.steps, -1, np.int64)
@@ -83,15 +81,10 @@ def _refined(
     low, high = windows.steps_of(int(windows.offsets[window]), int(windows.offsets[window + 1]))
     rows = CutRows.of(problem.data, low, high, slots=slots)
 
-    def chosen(choice: Ints) -> ChosenBoxes:
-        found = space.solution(choice, (0.0, 0.0), left=left)
-        return ChosenBoxes(
-            found.origin, found.destination, found.first, found.last, found.left_origin, found.left_destination,
-            found.left_first, found.left_last, int(found.volume.sum()),
-        )  # fmt: skip
+    def chosen(choice: Ints) -> StepSolution:
+        return space.solution(choice, (0.0, 0.0), left=left)
 
-    cut, facts = refinement.solve(space, wanted.max_suppressed(space.total), rows, chosen, left=left)
-    return WindowSolution(*cut[:10], facts, *cut[10:])
+    return refinement.solve(space, wanted.max_suppressed(space.total), rows, chosen, left=left)
 
 
 def _multiplier_of_largest(problem: AdaptiveProblem, wanted: AdaptiveRelease) -> Fraction | None:
@@ -108,57 +101,15 @@ def _multiplier_of_largest(problem: AdaptiveProblem, wanted: AdaptiveRelease) ->
         return None  # its own turn raises the error
 
 
-def _release(problem: AdaptiveProblem, wanted: AdaptiveRelease, done: list[WindowSolution]) -> FlowRelease:
-    """Make one release of the boxes of all windows."""
-    data, windows = problem.data, problem.windows
-    done = [_in_order_of_time(solution) for solution in done]
-    o, d, first, last, volume, people = _columns(done, _BOX)
-    left_o, left_d, left_first, left_last = _columns(done, _LEFT)
-    areas, (origin, destination), (left_origin, left_destination) = areas_of_solutions(
-        data, problem.system, done, (o, d), (left_o, left_d)
-    )
-    figures = _figures(done)
-    release = FlowRelease(
-        areas,
-        windows.start[windows.offsets[:-1]],
-        np.cumsum([0, *(len(solution.origin) for solution in done)]),
-        origin.astype(np.int32),
-        destination.astype(np.int32),
-        volume,
-        people,
-        np.full(len(o), PUBLISHED, np.uint8),
-        np.full(len(windows), NOT_GIVEN),
-        data.k_unit,
-        data.step_s,
-        data.tz,
-        facts=summarize_figures(figures, lambda facts: summarize_gaps(facts[:, 0], facts[:, 1])),
-        figures=figures,
-        intervals=Intervals(windows.start, windows.end, windows.offsets, first, last),
-    )
-    if wanted.reporting.wanted:
-        offsets = np.cumsum([0, *(len(solution.left_origin) for solution in done)])
-        left = LeftIntervals(offsets, left_origin, left_destination, left_first, left_last)
-        release = aggregate_small_intervals(release, data, left, problem.k, wanted.reporting)
-    return finish_release(data, release, None, problem.k, wanted.reporting)
+def _summarize(facts: Floats) -> dict[str, Any]:
+    return summarize_gaps(facts[:, 0], facts[:, 1])
 
 
-def _in_order_of_time(solution: WindowSolution) -> WindowSolution:
+def _in_order_of_time(solution: StepSolution) -> StepSolution:
     """Return the solution with its boxes by start and end."""
     order = np.lexsort((solution.last, solution.first))
-    columns: Any = (column[order] for column in solution[_BOX])
-    return solution._replace(**dict(zip(WindowSolution._fields[_BOX], columns, strict=True)))
-
-
-def _columns(done: list[WindowSolution], which: slice) -> list[Ints]:
-    columns: Any = zip(WINDOW_SUPPRESSED[which], *(solution[which] for solution in done), strict=True)
-    return [np.concatenate(column) for column in columns]
-
-
-def _figures(done: list[WindowSolution]) -> Floats | None:
-    """Return the facts of all windows, a row each; NaN where a window has none."""
-    if not any(len(solution.facts) for solution in done):
-        return None
-    return np.array([solution.facts if len(solution.facts) else [np.nan, np.nan] for solution in done])
+    by_box = ("origin", "destination", "volume", "crowd", "first", "last")
+    return solution._replace(**{name: getattr(solution, name)[order] for name in by_box})
 
 
 def as_steps(data: Flows, release: FlowRelease, k: int) -> FlowRelease:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdveil.errors import InputError, Option
-from crowdveil.model.arrays import Indices, Ints, Mask, row_slices, slice_sums
+from crowdveil.model.arrays import Indices, Ints, Mask, row_slices, slice_sums, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.points_of_interest import PointsOfInterest
@@ -56,13 +56,9 @@ class AreaContent:
             fits = fits & (slice_sums(offsets, points_of(data).per_tile(len(data.zones))[tiles]) >= self.pois)
         if self.categories > 0:
             begin, category = points_of(data).categories_per_tile(len(data.zones))
-            count = np.diff(begin)[tiles]
-            of = (
-                np.repeat(begin[:-1][tiles], count)
-                + np.arange(count.sum())
-                - np.repeat(np.cumsum(count) - count, count)
-            )
-            pairs = np.unique(np.column_stack([np.repeat(row_slices(offsets), count), category[of]]), axis=0)
+            entries, of_tile = take_slices(begin, tiles.astype(np.int64))
+            area = np.repeat(row_slices(offsets), np.diff(of_tile))
+            pairs = np.unique(np.column_stack([area, category[entries]]), axis=0)
             fits = fits & (np.bincount(pairs[:, 0], minlength=len(fits)) >= self.categories)
         return fits
 

@@ -60,7 +60,7 @@ class Assignments:
             known, apart = assign_changed_rows(*given, rows, *made_of, *self._before[1:])
             found = known if apart else None
         if found is None:
-            found, twice = assign_rows(*given, rows.first, rows.last, rows.origin, rows.destination, *made_of)
+            found, twice = assign_rows(*given, rows, *made_of)
         self._before = None if twice else (areas, rows, found)
         return (found if release.intervals is None else np.append(by_step.row, -1)[found]), twice
 

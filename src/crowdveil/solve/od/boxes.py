@@ -152,13 +152,18 @@ class BoxSpace:
 
     def solve_at(self, multiplier: Fraction | None) -> tuple[int, int, Ints]:
         """Return cost, suppressed volume and choices of the best partition at a multiplier; None is infinite."""
+        best, choice = self._evaluated(multiplier)
+        return int(best[-2]), int(best[-1]), choice
+
+    def _evaluated(self, multiplier: Fraction | None) -> tuple[Ints, Ints]:
+        """Return cost and suppressed volume of the best partition of each box at a multiplier, in turn; and the choices."""
         from crowdveil.kernels.od.partition import evaluate
 
-        p, q = as_ratio(multiplier)
         n = len(self)
         best, choice = np.empty(2 * n, np.int64), np.empty(n, np.int64)
-        evaluate(np.arange(n), self.cost, self.volume, self.splits, self.allowed, p, q, best, choice)
-        return int(best[-2]), int(best[-1]), choice
+        given = self.cost, self.volume, self.splits, self.allowed
+        evaluate(np.arange(n), *given, *as_ratio(multiplier), best, choice)
+        return best, choice
 
     def solve_for_budget(self, budget: int, near: Fraction | None = None) -> BoxSolution:
         """Find the best partition within a budget that a multiplier can reach; the search for it begins at `near`."""
@@ -190,12 +195,9 @@ class BoxSpace:
         differ from the best ones without exceeding the gap; `choice` is returned where that takes more than `MAX_STATES`.
         """
         from crowdveil.kernels.od.exact_boxes import FOUND, TOO_MANY, Slack, reach, solve_exactly
-        from crowdveil.kernels.od.partition import evaluate
 
         p, q = as_ratio(best.multiplier)
-        n = len(self)
-        of_box, unused = np.empty(2 * n, np.int64), np.empty(n, np.int64)
-        evaluate(np.arange(n), self.cost, self.volume, self.splits, self.allowed, p, q, of_box, unused)
+        of_box, _ = self._evaluated(best.multiplier)
         # What is cheaper is within it.
         slack = Slack(q > 0, self.cost_of(choice) - self.lost_cost * budget - int(of_box[-2]), budget - int(of_box[-1]))
         if slack.bounded and q * slack.a + p * slack.s <= 0:

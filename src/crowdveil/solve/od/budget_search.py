@@ -46,24 +46,6 @@ class BoxSolution:
     published: Ints | None = None
 
     @classmethod
-    def at_least(
-        cls,
-        boxes: BoxSpace,
-        multiplier: Fraction | None,
-        cost: int,
-        suppressed: int,
-        choice: Ints,
-        published: Ints | None = None,
-    ) -> BoxSolution:
-        """Return the partition of a multiplier; that of a higher one where a suppressed trip is worth more than the budget asks
-        for, so that less is suppressed than may be.
-        """
-        lost_cost = boxes.lost_cost
-        if multiplier is not None and multiplier < lost_cost:
-            return cls.at(boxes, Fraction(lost_cost))
-        return cls(multiplier, cost, suppressed, choice, lost_cost, published)
-
-    @classmethod
     def at(cls, boxes: BoxSpace, multiplier: Fraction) -> BoxSolution:
         """Return the best partition at a multiplier."""
         return cls(multiplier, *boxes.solve_at(multiplier), boxes.lost_cost)
@@ -79,28 +61,29 @@ class BoxSolution:
         return Fraction(q * cost - over * (budget - self.suppressed), q)
 
 
-@dataclass(frozen=True, eq=False)
-class _Piece:
-    """The best partition at a multiplier p/q: cost, suppressed volume, what becomes of each box; does it keep a budget?"""
+def _solution(
+    boxes: BoxSpace,
+    budget: int,
+    found: tuple[bool, int, int, int, int],
+    choice: Ints,
+    published: Ints | None = None,
+) -> BoxSolution:
+    """Return the partition that a search has found for a budget; raise if none keeps it.
 
-    kept: bool
-    p: int
-    q: int
-    cost: int
-    suppressed: int
-    choice: Ints
-    published: Ints | None = None
-
-    def solution(self, boxes: BoxSpace, budget: int) -> BoxSolution:
-        """Return the partition for a budget; raise if none keeps it."""
-        if not self.kept:
-            raise InputError(
-                f"wanted at most {budget:,} trips to be suppressed, but no partition of the map suppresses fewer than "
-                f"{self.suppressed:,} trips; allow more with {Option('suppress')}, "
-                f"or larger areas with {Option('max_area_km2')}."
-            )
-        multiplier = Fraction(self.p, self.q) if self.q else None
-        return BoxSolution.at_least(boxes, multiplier, self.cost, self.suppressed, self.choice, self.published)
+    It is that of a higher multiplier where a suppressed trip is worth more than the budget asks for, so that less is suppressed
+    than may be. `found` has whether there is one, its multiplier p/q, cost and suppressed volume.
+    """
+    kept, p, q, cost, suppressed = found
+    if not kept:
+        raise InputError(
+            f"wanted at most {budget:,} trips to be suppressed, but no partition of the map suppresses fewer than "
+            f"{suppressed:,} trips; allow more with {Option('suppress')}, "
+            f"or larger areas with {Option('max_area_km2')}."
+        )
+    multiplier, lost_cost = (Fraction(p, q) if q else None), boxes.lost_cost
+    if multiplier is not None and multiplier < lost_cost:
+        return BoxSolution.at(boxes, Fraction(lost_cost))
+    return BoxSolution(multiplier, cost, suppressed, choice, lost_cost, published)
 
 
 def search_budget(boxes: BoxSpace, budget: int, near: Fraction | None = None) -> BoxSolution:
@@ -111,15 +94,16 @@ def search_budget(boxes: BoxSpace, budget: int, near: Fraction | None = None) ->
     arrays = SearchArrays(np.empty(2 * n, np.int64), np.full(n, PUBLISH, np.int64), *np.empty((2, n), np.int64))
     given = boxes.cost, boxes.volume, boxes.splits, boxes.allowed
     found = search(np.arange(n), *given, budget, _begin(boxes, near), arrays)
-    return _Piece(*found, arrays.choice).solution(boxes, budget)
+    return _solution(boxes, budget, found, arrays.choice)
 
 
 def search_budget_near(boxes: BoxSpace, budget: int, p: Sequence[int]) -> BoxSolution:
     """Find the same from several multipliers p / PARTS on; all boxes may do anything, and the budget is not 0."""
     from crowdveil.kernels.od.near_search import search_near
 
-    found = search_near(boxes.cost, boxes.splits, budget, np.array(p, np.int64), boxes.total.bit_length())
-    return _Piece(*found).solution(boxes, budget)
+    first, bits = np.array(p, np.int64), boxes.total.bit_length()
+    kept, at_p, q, cost, lost, choice, published = search_near(boxes.cost, boxes.splits, budget, first, bits)
+    return _solution(boxes, budget, (kept, at_p, q, cost, lost), choice, published)
 
 
 def _begin(boxes: BoxSpace, near: Fraction | None) -> Ints:

@@ -8,9 +8,9 @@ from crowdveil.errors import InputError
 from crowdveil.model.arrays import Ints, Mask, frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.partition import BoxPartition
-from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
+from crowdveil.model.release import FlowRelease
 from crowdveil.solve.od.small_flows import Left, Reporting, count_groups
-from crowdveil.solve.od.step_solver import finish_release
+from crowdveil.solve.od.step_solver import finish_release, published_rows
 
 
 def release_fixed_boxes(
@@ -25,14 +25,13 @@ def release_fixed_boxes(
 
     `publishable` says which boxes may be published, all by default.
     """
-    from crowdveil.kernels.od.assign import assign_rows
+    from crowdveil.kernels.od.assign import Rows, assign_rows
 
     areas, boxes = partition.areas, len(partition)
     first, last = (frozen(a, np.int64) for a in partition.boxes_of(step_class))
-    box, twice = assign_rows(
-        data.offsets, data.origin, data.destination, first, last, partition.origin, partition.destination, areas.offsets,
-        areas.tiles, len(data.zones),
-    )  # fmt: skip
+    rows = Rows(first, last, partition.origin, partition.destination)
+    made_of = areas.offsets, areas.tiles, len(data.zones)
+    box, twice = assign_rows(data.offsets, data.origin, data.destination, rows, *made_of)
     if twice:
         raise InputError("partition", "its boxes overlap; give one whose boxes are disjoint.")
     inside = np.flatnonzero(box >= 0)
@@ -41,20 +40,8 @@ def release_fixed_boxes(
     keep = crowd >= k if publishable is None else (crowd >= k) & publishable[keys % max(boxes, 1)]
     step, of_box = np.divmod(keys[keep], max(boxes, 1))
     bounds = np.arange(data.steps + 1)
-    release = FlowRelease(
-        areas,
-        data.t,
-        np.searchsorted(step, bounds),
-        partition.origin[of_box],
-        partition.destination[of_box],
-        volume[keep],
-        crowd[keep],
-        np.full(len(step), PUBLISHED, np.uint8),
-        np.full(data.steps, NOT_GIVEN),
-        data.k_unit,
-        data.step_s,
-        data.tz,
-    )
+    columns = partition.origin[of_box], partition.destination[of_box], volume[keep], crowd[keep]
+    release = published_rows(data, areas, np.searchsorted(step, bounds), *columns)
     left = _left(partition, first, last, step, of_box) if reporting.wanted else Left(0 * bounds, _NONE, _NONE)
     return finish_release(data, release, left, k, reporting)
 

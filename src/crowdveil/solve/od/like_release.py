@@ -8,23 +8,23 @@ from crowdveil.errors import InputError, Option
 from crowdveil.model.arrays import Ints, Mask, frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.partition import EarlierRows
-from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
+from crowdveil.model.release import FlowRelease
 from crowdveil.solve.od.small_flows import count_groups
+from crowdveil.solve.od.step_solver import published_rows
 from crowdveil.solve.od.weights import with_exact_volumes
 
 
 def release_like(data: Flows, earlier: EarlierRows, k: int) -> FlowRelease:
     """Publish each earlier row in each time step of the data inside its interval, where it reaches k and leaves no small rest."""
-    from crowdveil.kernels.od.assign import assign_rows
+    from crowdveil.kernels.od.assign import Rows, assign_rows
 
     step, row = earlier.step, earlier.row
     bounds = np.searchsorted(step, np.arange(data.steps + 1))
     origin, destination = earlier.origin[row], earlier.destination[row]
     areas = earlier.areas
-    found, twice = assign_rows(
-        data.offsets, data.origin, data.destination, frozen(bounds[:-1], np.int64), frozen(bounds[1:], np.int64), origin,
-        destination, areas.offsets, areas.tiles, len(data.zones),
-    )  # fmt: skip
+    rows = Rows(frozen(bounds[:-1], np.int64), frozen(bounds[1:], np.int64), origin, destination)
+    made_of = areas.offsets, areas.tiles, len(data.zones)
+    found, twice = assign_rows(data.offsets, data.origin, data.destination, rows, *made_of)
     if twice:
         raise InputError(
             Option("like"), "rows of the earlier release overlap, so that they cannot be taken; give another release."
@@ -34,20 +34,9 @@ def release_like(data: Flows, earlier: EarlierRows, k: int) -> FlowRelease:
     keep = _without_small_rests(
         data, inside, found[inside], row, (people >= k) & (volume > 0), people, max(k, earlier.k)
     )
-    release = FlowRelease(
-        areas,
-        data.t,
-        np.searchsorted(step[keep], np.arange(data.steps + 1)),
-        origin[keep],
-        destination[keep],
-        volume[keep],
-        people[keep],
-        np.full(int(keep.sum()), PUBLISHED, np.uint8),
-        np.full(data.steps, NOT_GIVEN),
-        data.k_unit,
-        data.step_s,
-        data.tz,
-    )
+    offsets = np.searchsorted(step[keep], np.arange(data.steps + 1))
+    columns = origin[keep], destination[keep], volume[keep], people[keep]
+    release = published_rows(data, areas, offsets, *columns)
     return with_exact_volumes(data, release).without_empty_rows().without_unused_areas()
 
 

@@ -65,7 +65,8 @@ class MatrixSolver:
         if budget == 0:
             return None
         rows = slice(self._offsets[step], self._offsets[step + 1])
-        flows = [column[rows] for column in self._columns]
+        data = self.data
+        flows = data.origin[rows], data.destination[rows], data.volume[rows], data.people[rows]
         begin = (0.0, float(FIRST_GUESS), _WIDELY) if near is None else (near, 0.0, _NEAREST)
         *built, partition = self._kernel(*flows, budget, total.bit_length(), *begin, largest_multiplier(most, total))
         if not partition.found:
@@ -84,10 +85,6 @@ class MatrixSolver:
     def _offsets(self) -> list[int]:
         found: list[int] = self.data.offsets.tolist()
         return found
-
-    @cached_property
-    def _columns(self) -> tuple[Any, ...]:
-        return self.data.origin, self.data.destination, self.data.volume, self.data.people
 
     @cached_property
     def _kernel(self) -> Callable[..., Any]:

@@ -7,9 +7,9 @@ import numpy as np
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
+from crowdveil.model.release import FlowRelease
 from crowdveil.solve.od.small_flows import Left, Reporting, count_groups
-from crowdveil.solve.od.step_solver import finish_release
+from crowdveil.solve.od.step_solver import finish_release, published_rows
 
 
 def release_merged_flows(data: Flows, areas: Areas, part: Ints, k: int, reporting: Reporting) -> FlowRelease:
@@ -29,19 +29,7 @@ def release_merged_flows(data: Flows, areas: Areas, part: Ints, k: int, reportin
     step, origin, destination = keys // max(n * n, 1), keys // max(n, 1) % max(n, 1), keys % max(n, 1)
     keep = crowd >= k
     bounds = np.arange(data.steps + 1)
-    release = FlowRelease(
-        areas,
-        data.t,
-        np.searchsorted(step[keep], bounds),
-        origin[keep].astype(np.int32),
-        destination[keep].astype(np.int32),
-        volume[keep],
-        crowd[keep],
-        np.full(int(keep.sum()), PUBLISHED, np.uint8),
-        np.full(data.steps, NOT_GIVEN),
-        data.k_unit,
-        data.step_s,
-        data.tz,
-    )
+    columns = origin[keep], destination[keep], volume[keep], crowd[keep]
+    release = published_rows(data, areas, np.searchsorted(step[keep], bounds), *columns)
     left = Left(np.searchsorted(step[~keep], bounds), origin[~keep], destination[~keep])
     return finish_release(data, release, left, k, reporting)

@@ -12,7 +12,7 @@ import numpy as np
 
 from crowdveil.errors import InputError
 from crowdveil.kernels.od.cut_structures import ENDS, LEFTS, OF_BOX, BoxContents, CutFlows, CutRules, Pieces, TilePlaces
-from crowdveil.model.arrays import Floats, Ints, frozen, row_slices, take_slices
+from crowdveil.model.arrays import Ints, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.solve.od.box_building import DEVIATION_SCALE
 from crowdveil.solve.od.boxes import BoxSpace, gap_percent
@@ -56,56 +56,6 @@ class CutRows(NamedTuple):
         flows = CutFlows(*(frozen(c, np.int64) for c in (origin, *columns, group, offsets, member)))
         time = step if slots is None else slots[step]
         return cls(frozen(of_origin, np.int64), frozen(time, np.int64), flows)
-
-
-class ChosenBoxes(NamedTuple):
-    """Boxes of a partition that are to be cut.
-
-    Attributes
-    ----------
-    origin, destination, first, last
-        Regions and times, half-open, of each.
-    left_origin, left_destination, left_first, left_last
-        Those of the parts that are not published, where they are wanted.
-    volume
-        Published trips of all boxes.
-    """
-
-    origin: Ints
-    destination: Ints
-    first: Ints
-    last: Ints
-    left_origin: Ints
-    left_destination: Ints
-    left_first: Ints
-    left_last: Ints
-    volume: int
-
-    @classmethod
-    def of_step(cls, found: StepSolution, first: int, last: int) -> ChosenBoxes:
-        """Take the boxes of a solution, all with the same times."""
-        own, left = np.zeros(len(found.origin), np.int64), np.zeros(len(found.left_origin), np.int64)
-        return cls(
-            found.origin, found.destination, own + first, own + last, found.left_origin, found.left_destination,
-            left + first, left + last, int(found.volume.sum()),
-        )  # fmt: skip
-
-
-class CutAreas(NamedTuple):
-    """Boxes after they were cut, and what is left out, with areas of their own: positions in a list, as offsets and tiles."""
-
-    origin: Ints
-    destination: Ints
-    first: Ints
-    last: Ints
-    volume: Ints
-    crowd: Ints
-    left_origin: Ints
-    left_destination: Ints
-    left_first: Ints
-    left_last: Ints
-    area_offsets: Ints
-    area_tiles: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,23 +108,21 @@ class Refinement:
         """Find the best partition of a time step, cut its boxes again, and return what is published and, if wanted, left out."""
         rows = CutRows.of(data, step, step + 1)
 
-        def chosen(choice: Ints) -> ChosenBoxes:
-            return ChosenBoxes.of_step(boxes.outcome(choice, left=left), step, step + 1)
+        def chosen(choice: Ints) -> StepSolution:
+            return boxes.outcome(choice, left=left).during(step, step + 1)
 
-        cut, facts = self.solve(boxes, budget, rows, chosen, left=left)
-        ends = cut.origin, cut.destination, cut.volume, cut.crowd, cut.left_origin, cut.left_destination
-        return StepSolution(*ends, facts, cut.area_offsets, cut.area_tiles)
+        return self.solve(boxes, budget, rows, chosen, left=left)
 
     def solve(
         self,
         boxes: BoxSpace,
         budget: int,
         rows: CutRows,
-        chosen: Callable[[Ints], ChosenBoxes],
+        chosen: Callable[[Ints], StepSolution],
         *,
         left: bool,
-    ) -> tuple[CutAreas, Floats]:
-        """Find the best partition within a budget, and cut the boxes that it chooses again.
+    ) -> StepSolution:
+        """Find the best partition within a budget, and cut the boxes that it chooses again, with the slots of each.
 
         Where cuts may suppress trips, a partition within a part of the budget is cut as well, and the cheaper result is taken.
         The facts are the gaps of the result, and of the best partition before it was cut, to the lowest cost that a partition
@@ -193,11 +141,12 @@ class Refinement:
                 choice = boxes.solve(int(FIRST_SHARE * budget), whole.multiplier).choice
                 cost, other = self._cut(rows, boxes, chosen(choice), budget, saved, left=left)
                 after, found = (cost, other) if cost < after else (after, found)
-        return found, np.array([gap_percent(after, bound), gap_percent(before, bound), as_figure(whole.multiplier)])
+        facts = gap_percent(after, bound), gap_percent(before, bound), as_figure(whole.multiplier)
+        return found._replace(facts=np.array(facts))
 
     def _cut(
-        self, rows: CutRows, boxes: BoxSpace, first: ChosenBoxes, budget: int, saved: float, *, left: bool
-    ) -> tuple[int, CutAreas]:
+        self, rows: CutRows, boxes: BoxSpace, first: StepSolution, budget: int, saved: float, *, left: bool
+    ) -> tuple[int, StepSolution]:
         """Cut the boxes of a partition; return the cost of the result, and what is published and left out."""
         from crowdveil.kernels.od.refine_boxes import refine_boxes
 
@@ -213,14 +162,14 @@ class Refinement:
             boxes.lost_cost,
             MULTIPLIER_SHARE * saved,
         )
-        rest = budget - (boxes.total - first.volume)
+        rest = budget - (boxes.total - int(first.volume.sum()))
         pieces = refine_boxes(self._contents(rows, boxes, first), rows.flows, self.tiles, rules, rest, left)
         published = np.flatnonzero(pieces.published)
         lost = boxes.total - int(pieces.volume[published].sum())
         cost = int(pieces.cost[published].sum()) + boxes.lost_cost * lost
         return cost, _cut_areas(boxes, first, pieces, published)
 
-    def _contents(self, rows: CutRows, boxes: BoxSpace, first: ChosenBoxes) -> BoxContents:
+    def _contents(self, rows: CutRows, boxes: BoxSpace, first: StepSolution) -> BoxContents:
         """Return the tiles and flows of the boxes of a partition."""
         from crowdveil.kernels.od.refine_boxes import flows_of_boxes
 
@@ -237,7 +186,7 @@ class Refinement:
         return BoxContents(*tiles, *(frozen(a, np.int64) for a in own))
 
 
-def _cut_areas(boxes: BoxSpace, first: ChosenBoxes, pieces: Pieces, published: Ints) -> CutAreas:
+def _cut_areas(boxes: BoxSpace, first: StepSolution, pieces: Pieces, published: Ints) -> StepSolution:
     """Return the pieces of boxes with areas of their own, and what is left out: parts of the map, and pieces that are cut off."""
     ends = pieces.ends.reshape(-1, ENDS)[published]
     cut_off = pieces.left[: ENDS * pieces.counts[LEFTS]].reshape(-1, ENDS)
@@ -251,9 +200,9 @@ def _cut_areas(boxes: BoxSpace, first: ChosenBoxes, pieces: Pieces, published: I
     box, off_box = ends[:, OF_BOX], cut_off[:, OF_BOX]
     left_first = np.concatenate([first.left_first, first.first[off_box]])
     left_last = np.concatenate([first.left_last, first.last[off_box]])
-    return CutAreas(
-        rows, at[1] + rows, first.first[box], first.last[box], pieces.volume[published], pieces.crowd[published],
-        left[0], left[1], left_first, left_last, *_joined(areas),
+    return StepSolution(
+        rows, at[1] + rows, pieces.volume[published], pieces.crowd[published], left[0], left[1], np.zeros(0), *_joined(areas),
+        first.first[box], first.last[box], left_first, left_last,
     )  # fmt: skip
 
 

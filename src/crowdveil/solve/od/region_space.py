@@ -225,9 +225,7 @@ def join_table(join: Ints) -> tuple[Ints, Ints]:
     and the second array the exponent of the longest row that fits into each length.
     """
     n = len(join)
-    exponent = np.zeros(n + 2, np.int64)
-    for power in range(1, (n + 1).bit_length()):
-        exponent[1 << power :] += 1
+    exponent = np.maximum(np.frexp(np.arange(n + 2))[1] - 1, 0)
     table = np.zeros((int(exponent[n + 1]) + 1, max(n, 1)), np.int64)
     table[0, :n] = join
     half, row = 1, 1

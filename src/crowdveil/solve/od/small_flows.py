@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from crowdveil.model.areas import Areas
-from crowdveil.model.arrays import AnyArray, Indices, Ints, Mask, frozen, row_slices, take_slices
+from crowdveil.model.arrays import AnyArray, Indices, Ints, distinct, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import REPORTED, FlowRelease
 from crowdveil.solve.od.area_content import AreaContent
+from crowdveil.solve.od.assignment import rows_met
 from crowdveil.solve.od.weights import added_up
+
+if TYPE_CHECKING:
+    from crowdveil.kernels.od.small_flows import SmallGroups, TimedBoxes
 
 
 @dataclass(frozen=True)
@@ -34,61 +38,86 @@ class Reporting:
     include_empty: bool = True
     content: AreaContent = AreaContent()  # noqa: RUF009 (frozen)
 
-    def fits(self, data: Flows, offsets: Ints, tiles: Ints | Indices) -> Mask:
-        """Return whether areas, given by their tiles, contain enough."""
-        return self.content.areas_that_fit(data, offsets, tiles)
-
 
 @dataclass(frozen=True)
 class Left:
-    """Boxes that are not published; those of step i are offsets[i] to offsets[i + 1]. They may hold no trip.
+    """Boxes that are not published; those of step or window i are offsets[i] to offsets[i + 1]. They may hold no trip.
 
     Attributes
     ----------
     offsets
-        Where the boxes of each time step lie.
+        Where the boxes of each time step or window lie.
     origin, destination
         Areas of the release that they go with.
+    first, last
+        Slots of each, half-open, where rows have intervals of time.
     """
 
     offsets: Ints
     origin: Ints
     destination: Ints
+    first: Ints | None = None
+    last: Ints | None = None
 
 
 def aggregate_small(release: FlowRelease, data: Flows, left: Left, k: int, reporting: Reporting) -> FlowRelease:
-    """Add a row to the release for each origin area whose small flows are made by at least k people together."""
-    from crowdveil.kernels.od.assign import assign_rows
-    from crowdveil.kernels.od.small_flows import aggregated_tiles
+    """Add a row for each origin area, and time step or interval, whose small flows are made by at least k people together."""
+    from crowdveil.kernels.od.small_flows import SmallGroups, aggregated_tiles
 
-    areas, step = release.areas, row_slices(left.offsets)
-    box, _ = assign_rows(
-        data.offsets, data.origin, data.destination, frozen(left.offsets[:-1], np.int64), frozen(left.offsets[1:], np.int64),
-        frozen(left.origin, np.int32), frozen(left.destination, np.int32), areas.offsets, areas.tiles, len(data.zones),
-    )  # fmt: skip
+    areas, window = release.areas, row_slices(left.offsets)
+    first, last = _slots(window, left.first, left.last)
+    box = _boxes_of_flows(release, data, left, first, last)
     inside = np.flatnonzero(box >= 0)
-    visited = np.unique(box[inside])
-    # A group is the boxes with trips of one origin area in one time step; groups come in order of steps.
-    keys, of_visited = np.unique(step[visited] * len(areas) + left.origin[visited], return_inverse=True)
-    group_of_box = np.full(len(step), -1, np.int64)
-    group_of_box[visited] = of_visited
-    volume, crowd = count_groups(data, inside, group_of_box[box[inside]], len(keys))
-    large = reporting.fits(data, areas.offsets, areas.tiles)
-    kept = (crowd >= k) & (volume >= k) & large[keys % max(len(areas), 1)]
+    visited, place = distinct(box[inside], len(window))
+    small = SmallGroups(*(column[visited] for column in (window, left.origin, first, last)))
+    length = small.last - small.first
+    # A group is the boxes with trips of one origin area and one interval; groups come in order of time.
+    keys = (small.first * (length.max(initial=0) + 1) + length) * len(areas) + small.area
+    _, example, of_visited = np.unique(keys, return_index=True, return_inverse=True)
+    volume, crowd = count_groups(data, inside, of_visited[place], len(example))
+    large = reporting.content.areas_that_fit(data, areas.offsets, areas.tiles)
+    kept = (crowd >= k) & (volume >= k) & large[small.area[example]]
     number = np.where(kept, np.cumsum(kept) - 1, -1)
-    group_step, group_area = keys[kept] // max(len(areas), 1), keys[kept] % max(len(areas), 1)
-    boxes = group_of_box[visited]
-    columns = (
-        group_step, group_area, release.offsets, release.origin, release.destination,
-        np.searchsorted(visited, left.offsets), left.origin[visited], left.destination[visited], number[boxes],
-        areas.offsets, areas.tiles,
-    )  # fmt: skip
-    arguments: Any = (*(frozen(column, np.int64) for column in columns), len(data.zones), reporting.include_empty)
-    offsets, tiles = aggregated_tiles(*arguments)
-    large = reporting.fits(data, offsets, tiles)
+
+    held = release.intervals
+    times = _slots(release.step, *((None, None) if held is None else (held.first, held.last)))
+    rows = _boxes(release.offsets, release.origin, release.destination, *times, np.full(len(release), -1))
+    destination, offsets = left.destination[visited], np.searchsorted(visited, left.offsets)
+    others = _boxes(offsets, small.area, destination, small.first, small.last, number[of_visited])
+    groups = SmallGroups(*(frozen(column[example[kept]], np.int64) for column in small))
+    made_of = areas.offsets, areas.tiles
+    offsets, tiles = aggregated_tiles(groups, rows, others, *made_of, len(data.zones), reporting.include_empty)
+    large = reporting.content.areas_that_fit(data, offsets, tiles)
     taken, offsets = take_slices(offsets, np.flatnonzero(large))
-    step_of, area_of, volume, crowd = group_step[large], group_area[large], volume[kept][large], crowd[kept][large]
-    return _with_rows(release, step_of, area_of, volume, crowd, offsets, tiles[taken])
+    groups = SmallGroups(*(column[large] for column in groups))
+    return _with_rows(release, groups, volume[kept][large], crowd[kept][large], offsets, tiles[taken])
+
+
+def _boxes(*columns: AnyArray) -> TimedBoxes:
+    from crowdveil.kernels.od.small_flows import TimedBoxes
+
+    return TimedBoxes(*(frozen(column, np.int64) for column in columns))
+
+
+def _slots(window: Ints, first: Ints | None, last: Ints | None) -> tuple[Ints, Ints]:
+    """Return the slots of boxes, half-open; a time step is a slot where there are no intervals."""
+    return (window, window + 1) if first is None or last is None else (first, last)
+
+
+def _boxes_of_flows(release: FlowRelease, data: Flows, left: Left, first: Ints, last: Ints) -> Ints:
+    """Return the box that each flow lies in, -1 where it is published."""
+    none, held = np.zeros(len(left.origin), np.int64), release.intervals
+    as_rows = replace(
+        release,
+        offsets=left.offsets,
+        origin=left.origin.astype(np.int32),
+        destination=left.destination.astype(np.int32),
+        volume=none,
+        people=none,
+        state=none.astype(np.uint8),
+        intervals=None if held is None else replace(held, first=first, last=last),
+    )
+    return rows_met(data, as_rows)[0]
 
 
 def count_groups(data: Flows, rows: Ints, group: Ints, groups: int) -> tuple[Ints, Ints]:
@@ -109,29 +138,33 @@ def count_groups(data: Flows, rows: Ints, group: Ints, groups: int) -> tuple[Int
 
 
 def _with_rows(
-    release: FlowRelease, step: Ints, origin: Ints, volume: Ints, crowd: Ints, offsets: Ints, tiles: Ints
+    release: FlowRelease, groups: SmallGroups, volume: Ints, crowd: Ints, offsets: Ints, tiles: Ints
 ) -> FlowRelease:
-    """Add aggregated rows to the release, each behind the published ones of its step."""
-    areas, destination = with_areas(release.areas, offsets, tiles)
-    all_steps = np.concatenate([release.step, step])
-    order = np.argsort(all_steps, kind="stable")
+    """Add aggregated rows to the release, each behind the published ones of its step or window."""
+    areas, destination = _with_areas(release.areas, offsets, tiles)
+    windows, held = np.concatenate([release.step, groups.window]), release.intervals
+    order = np.argsort(windows, kind="stable")
 
     def both(old: AnyArray, new: AnyArray) -> AnyArray:
         return np.concatenate([old, new.astype(old.dtype)])[order]
 
+    intervals = None
+    if held is not None:
+        intervals = replace(held, first=both(held.first, groups.first), last=both(held.last, groups.last))
     return replace(
         release,
         areas=areas,
-        offsets=np.searchsorted(all_steps[order], np.arange(len(release.t) + 1)),
-        origin=both(release.origin, origin),
+        offsets=np.searchsorted(windows[order], np.arange(len(release.t) + 1)),
+        origin=both(release.origin, groups.area),
         destination=both(release.destination, destination),
         volume=both(release.volume, volume),
         people=both(release.people, crowd),
-        state=both(release.state, np.full(len(step), REPORTED)),
+        state=both(release.state, np.full(len(volume), REPORTED)),
+        intervals=intervals,
     )
 
 
-def with_areas(areas: Areas, offsets: Ints, tiles: Ints) -> tuple[Areas, Ints]:
+def _with_areas(areas: Areas, offsets: Ints, tiles: Ints) -> tuple[Areas, Ints]:
     """Add the areas of aggregated destinations, equal ones once; return the number of each.
 
     Of the areas that are there only single tiles are taken again: whether a larger one is there depends on other time steps,

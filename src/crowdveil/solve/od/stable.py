@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdveil import engine
 from crowdveil.model.areas import Areas
-from crowdveil.model.arrays import Floats, Ints, Mask, frozen, row_slices
+from crowdveil.model.arrays import Ints, Mask, frozen, row_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.partition import BoxPartition, StepClass
 from crowdveil.model.release import FlowRelease
@@ -18,11 +18,11 @@ from crowdveil.progress import Progress
 from crowdveil.solve.od.box_building import box_deviations, build_matrix_boxes, lost_cost_of
 from crowdveil.solve.od.boxes import BoxSpace, check_exact
 from crowdveil.solve.od.fixed_boxes import release_fixed_boxes
-from crowdveil.solve.od.refinement import ChosenBoxes, CutRows, Refinement
+from crowdveil.solve.od.refinement import CutRows, Refinement
 from crowdveil.solve.od.region_space import Objective, RegionSpace
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.od.step_matrix import Matrix
-from crowdveil.solve.od.step_solver import StepSolution, areas_of_solutions, check_person_ids
+from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepSolution, areas_of_solutions, check_person_ids
 from crowdveil.solve.od.summed_steps import sum_steps
 from crowdveil.solve.od.targets import summarize_gaps
 
@@ -36,24 +36,6 @@ class StepSums(NamedTuple):
 
     volume: Ints
     cost: Ints
-
-
-class Solved(NamedTuple):
-    """Boxes of a class of time steps: those that may be published, and the rest of the map; and the gap to the best cost.
-
-    The last two are those of `StepSolution`.
-    """
-
-    origin: Ints
-    destination: Ints
-    left_origin: Ints
-    left_destination: Ints
-    facts: Floats
-    area_offsets: Ints = _NONE
-    area_tiles: Ints = _NONE
-
-
-NOTHING_PUBLISHED = Solved(_NONE, _NONE, _NONE, _NONE, np.zeros(0))
 
 
 @dataclass(frozen=True)
@@ -140,29 +122,26 @@ class StableProblem:
             lost_cost=lost_cost,
         )
 
-    def solve(self, base: BoxSpace, sums: StepSums, *, left: bool) -> Solved:
+    def solve(self, base: BoxSpace, sums: StepSums, *, left: bool) -> StepSolution:
         """Find the best boxes for all time steps within the budget."""
         if not sums.volume[-1]:
-            return NOTHING_PUBLISHED
+            return ALL_SUPPRESSED
         space = self.space(base, sums)
         budget = self.max_suppressed(space.total)
         if self.refinement is not None:
             return self._refined(space, budget, self.refinement, left=left)
         choice, gaps, published = space.solve(budget)
-        found: StepSolution = space.outcome(choice, *gaps, left=left, published=published)
-        return Solved(found.origin, found.destination, found.left_origin, found.left_destination, found.facts)
+        return space.outcome(choice, *gaps, left=left, published=published)
 
-    def _refined(self, space: BoxSpace, budget: int, refinement: Refinement, *, left: bool) -> Solved:
+    def _refined(self, space: BoxSpace, budget: int, refinement: Refinement, *, left: bool) -> StepSolution:
         """Find the best boxes for all time steps, and cut them again; a side is published in the steps where it has k people."""
         steps = self.data.steps
 
-        def chosen(choice: Ints) -> ChosenBoxes:
-            return ChosenBoxes.of_step(space.outcome(choice, left=left), 0, steps)
+        def chosen(choice: Ints) -> StepSolution:
+            return space.outcome(choice, left=left).during(0, steps)
 
         rows = CutRows.of(self.data, 0, steps, by_step=True)
-        cut, facts = replace(refinement, by_step=True).solve(space, budget, rows, chosen, left=left)
-        boxes = cut.origin, cut.destination, cut.left_origin, cut.left_destination
-        return Solved(*boxes, facts, cut.area_offsets, cut.area_tiles)
+        return replace(refinement, by_step=True).solve(space, budget, rows, chosen, left=left)
 
 
 class StableRelease(NamedTuple):
@@ -186,26 +165,21 @@ def solve_stable(problem: StableProblem, wanted: StableRelease, progress: Progre
     return replace(release, facts=summarize_gaps(gaps[:, 0], gaps[:, 1]) if len(gaps) else {})
 
 
-def release_stable(data: Flows, system: RegionSpace, wanted: StableRelease, solved: list[Solved]) -> FlowRelease:
+def release_stable(data: Flows, system: RegionSpace, wanted: StableRelease, solved: list[StepSolution]) -> FlowRelease:
     """Publish the boxes of each class of time steps, in order of the classes, in the steps in which they reach k."""
     classes = np.unique(wanted.step_class)
-    published, left = (
-        [np.concatenate([_NONE, *(getattr(s, name) for s in solved)]) for name in names]
-        for names in (("origin", "destination"), ("left_origin", "left_destination"))
-    )
-    boxes = (published[0], published[1]), (left[0], left[1])
-    areas, of_published, of_left = areas_of_solutions(data, system, solved, *boxes)
+    areas, of_published, of_left = areas_of_solutions(data, system, solved)
     partition, publishable = _join(solved, classes, wanted.by, areas, of_published, of_left)
     return release_fixed_boxes(data, partition, wanted.step_class, wanted.k, wanted.reporting, publishable)
 
 
-def _solve_one(problem: StableProblem, wanted: StableRelease, progress: Progress) -> list[Solved]:
+def _solve_one(problem: StableProblem, wanted: StableRelease, progress: Progress) -> list[StepSolution]:
     """Solve all time steps as one class; their sums are made in chunks on the engine in use."""
     if len(problem.data) == 0:
-        return [NOTHING_PUBLISHED]
+        return [ALL_SUPPRESSED]
     base = problem.base()
     if len(base) == 0:
-        return [NOTHING_PUBLISHED]
+        return [ALL_SUPPRESSED]
     chunks = np.array_split(np.arange(problem.data.steps), min(MAX_CHUNKS, problem.data.steps))
     done = engine.current().map(lambda i: problem.add_up(base, chunks[i]), len(chunks), progress)
     sums = StepSums(*(np.sum([part[i] for part in done], axis=0) for i in range(2)))
@@ -214,23 +188,23 @@ def _solve_one(problem: StableProblem, wanted: StableRelease, progress: Progress
 
 def _solve_each(
     problem: StableProblem, wanted: StableRelease, classes: Ints, progress: Progress
-) -> list[Solved]:  # fmt: skip
+) -> list[StepSolution]:  # fmt: skip
     """Solve each class of time steps on its own, on the engine in use."""
 
-    def solve(number: int) -> Solved:
+    def solve(number: int) -> StepSolution:
         steps = np.flatnonzero(wanted.step_class == classes[number])
         own = replace(problem, data=problem.data.at_steps(steps))
         base = own.base() if len(own.data) else None
         if base is None or len(base) == 0:
-            return NOTHING_PUBLISHED
+            return ALL_SUPPRESSED
         sums = own.add_up(base, np.arange(len(steps)))
         return own.solve(base, sums, left=wanted.reporting.wanted)
 
-    return [Solved(*arrays) for arrays in engine.current().map(solve, len(classes), progress)]
+    return [StepSolution(*arrays) for arrays in engine.current().map(solve, len(classes), progress)]
 
 
 def _join(
-    solved: list[Solved],
+    solved: list[StepSolution],
     classes: Ints,
     by: StepClass,
     areas: Areas,

@@ -16,57 +16,41 @@ from crowdveil.solve.od.step_solver import check_person_ids
 from crowdveil.solve.od.targets import origins_near
 
 
-@dataclass(frozen=True, eq=False)
-class StableForest:
-    """The boxes of some origins over all time steps of a class.
+def add_up(base: Forest, steps: Iterable[Matrix], k: int) -> Ints:
+    """Return the trips that each box publishes in some time steps, those in which it reaches k.
 
-    Attributes
-    ----------
-    base
-        The boxes of the flows of all time steps together.
-    k
-        Smallest crowd.
+    `base` has the boxes of some origins, from the flows of all time steps together.
     """
+    from crowdveil.kernels.od.stable_boxes import fill_forest_step
 
-    base: Forest
-    k: int
+    nodes = len(base.matrix.system.destinations.cost)
+    keys = base.part * nodes + base.node
+    order = np.argsort(keys)
+    total, volume = np.zeros(len(keys), np.int64), np.empty(len(keys), np.int64)
+    for matrix in steps:
+        step = Forest.of(matrix, base.origins, k)
+        listed = order[np.searchsorted(keys, step.part * nodes + step.node, sorter=order)]
+        fill_forest_step(frozen(listed, np.int64), step.volume, base.above, volume)
+        total += volume
+    return total
 
-    @classmethod
-    def of(cls, summed: Matrix, origins: Ints, k: int) -> StableForest:
-        """Build the boxes from the matrix of all time steps together."""
-        return cls(Forest.of(summed, origins, k), k)
 
-    def add_up(self, steps: Iterable[Matrix]) -> Ints:
-        """Return the trips that each box publishes in some time steps, those in which it reaches k."""
-        from crowdveil.kernels.od.stable_boxes import fill_forest_step
+def with_volumes(base: Forest, volume: Ints, trips: int) -> Forest:
+    """Return the boxes with the volumes and costs of all time steps, which have so many `trips`.
 
-        base, nodes = self.base, len(self.base.matrix.system.destinations.cost)
-        keys = base.part * nodes + base.node
-        order = np.argsort(keys)
-        total, volume = np.zeros(len(keys), np.int64), np.empty(len(keys), np.int64)
-        for matrix in steps:
-            step = Forest.of(matrix, base.origins, self.k)
-            listed = order[np.searchsorted(keys, step.part * nodes + step.node, sorter=order)]
-            fill_forest_step(frozen(listed, np.int64), step.volume, base.above, volume)
-            total += volume
-        return total
-
-    def with_volumes(self, volume: Ints, trips: int) -> Forest:
-        """Return the boxes with the volumes and costs of all time steps, which have so many `trips`.
-
-        As in `StableProblem.space`, a split suppresses what a box publishes and its parts do not.
-        """
-        base, system = self.base, self.base.matrix.system
-        below, inner = np.zeros(len(volume), np.int64), base.above >= 0
-        np.add.at(below, base.above[inner], volume[inner])
-        sides = system.origins.cost[base.origins[base.part]] + system.destinations.cost[base.node]
-        return replace(
-            base,
-            volume=frozen(volume, np.int64),
-            cost=frozen(sides * volume, np.int64),
-            lost=frozen(np.where(base.lost >= 0, volume - below, -1), np.int64),
-            gone=trips - int(volume[~inner].sum()),
-        )
+    As in `StableProblem.space`, a split suppresses what a box publishes and its parts do not.
+    """
+    system = base.matrix.system
+    below, inner = np.zeros(len(volume), np.int64), base.above >= 0
+    np.add.at(below, base.above[inner], volume[inner])
+    sides = system.origins.cost[base.origins[base.part]] + system.destinations.cost[base.node]
+    return replace(
+        base,
+        volume=frozen(volume, np.int64),
+        cost=frozen(sides * volume, np.int64),
+        lost=frozen(np.where(base.lost >= 0, volume - below, -1), np.int64),
+        gone=trips - int(volume[~inner].sum()),
+    )
 
 
 def large_steps(data: Flows, system: RegionSpace, k: int) -> list[Matrix]:
@@ -88,28 +72,28 @@ class StableForests:
     """
 
     matrix: Matrix
-    forests: tuple[StableForest, ...]
+    forests: tuple[Forest, ...]
 
     @classmethod
     def of(cls, summed: Flows, system: RegionSpace, k: int, targets: Callable[[Matrix], list[float]]) -> StableForests:
         """Build the forests of all targets from the flows of all time steps together."""
         matrix = Matrix.of(summed, 0, system)
-        return cls(matrix, tuple(StableForest.of(matrix, origins_near(matrix, t), k) for t in targets(matrix)))
+        return cls(matrix, tuple(Forest.of(matrix, origins_near(matrix, t), k) for t in targets(matrix)))
 
-    def add_up(self, steps: list[Matrix]) -> list[Ints]:
+    def add_up(self, steps: list[Matrix], k: int) -> list[Ints]:
         """Return the trips of time steps, and those that the boxes of each forest publish in them."""
         trips = np.array([sum(matrix.total for matrix in steps)])
-        return [trips, *(forest.add_up(steps) for forest in self.forests)]
+        return [trips, *(add_up(forest, steps, k) for forest in self.forests)]
 
     def with_volumes(self, sums: Sequence[Ints]) -> Iterator[Forest]:
         """Yield the forests with the volumes and costs of all time steps."""
         trips, *volumes = sums
         for forest, volume in zip(self.forests, volumes, strict=True):
-            yield forest.with_volumes(volume, int(trips[0]))
+            yield with_volumes(forest, volume, int(trips[0]))
 
     def without_people(self) -> StableForests:
         """Return the forests without the people behind the flows, which are needed to build them alone."""
         none, nowhere = np.zeros(0, np.int64), np.zeros(0, np.int32)
         matrix = replace(self.matrix, person=none, person_origin=nowhere, person_destination=nowhere)
-        forests = tuple(replace(f, base=replace(f.base, matrix=matrix)) for f in self.forests)
+        forests = tuple(replace(forest, matrix=matrix) for forest in self.forests)
         return replace(self, matrix=matrix, forests=forests)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -12,8 +12,9 @@ import numpy as np
 from crowdveil import engine
 from crowdveil.errors import InputError, TimeStepError
 from crowdveil.model.areas import Areas
-from crowdveil.model.arrays import Floats, Ints, slice_sums
+from crowdveil.model.arrays import Floats, Indices, Ints, slice_sums
 from crowdveil.model.flows import Flows
+from crowdveil.model.intervals import Intervals
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
 from crowdveil.progress import Progress
 from crowdveil.solve.od.assignment import row_of_flows, sums_in_windows, trips_in_windows, windows_of_steps
@@ -26,7 +27,7 @@ NO_BOXES: tuple[Ints, Ints] = (_INTS, _INTS)
 
 
 class StepSolution(NamedTuple):
-    """What becomes of a time step.
+    """What becomes of a time step, of a window, or of a class of time steps with the same boxes.
 
     Attributes
     ----------
@@ -39,6 +40,8 @@ class StepSolution(NamedTuple):
     area_offsets, area_tiles
         Tiles of the areas that boxes are made of, where they are not regions of the system: origins and destinations are then
         positions in this list.
+    first, last, left_first, left_last
+        Slots of the boxes, half-open, of those that are published and of the others; empty where all are of the same time.
     """
 
     origin: Ints
@@ -50,10 +53,19 @@ class StepSolution(NamedTuple):
     facts: Floats
     area_offsets: Ints = _INTS
     area_tiles: Ints = _INTS
+    first: Ints = _INTS
+    last: Ints = _INTS
+    left_first: Ints = _INTS
+    left_last: Ints = _INTS
+
+    def during(self, first: int, last: int) -> StepSolution:
+        """Return the solution with the same slots for all boxes."""
+        own, left = np.zeros(len(self.origin), np.int64), np.zeros(len(self.left_origin), np.int64)
+        return self._replace(first=own + first, last=own + last, left_first=left + first, left_last=left + last)
 
 
 ALL_SUPPRESSED = StepSolution(_INTS, _INTS, _INTS, _INTS, _INTS, _INTS, np.zeros(0))
-"""A time step that is suppressed whole."""
+"""A time step, or another part of the data, that is suppressed whole."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +116,7 @@ def solve_steps(data: Flows, steps: StepRange, progress: Progress) -> FlowReleas
     """Solve every time step on its own, on the engine in use, and put the results together."""
     check_person_ids(data)
     if len(data) == 0:
-        return _release(data, steps, [ALL_SUPPRESSED] * data.steps, None)
+        return join_solutions(data, steps, [ALL_SUPPRESSED] * data.steps, None)
     system = steps.system()
     solve_step, people_in = steps.solver(system), _people_of_steps(data)
 
@@ -117,7 +129,7 @@ def solve_steps(data: Flows, steps: StepRange, progress: Progress) -> FlowReleas
             raise TimeStepError(step + 1, data.steps, error.text) from None
 
     done = engine.current().map(solve, data.steps, progress)
-    return _release(data, steps, [StepSolution(*arrays) for arrays in done], system)
+    return join_solutions(data, steps, [StepSolution(*arrays) for arrays in done], system)
 
 
 def _people_of_steps(data: Flows) -> Callable[[int], int]:
@@ -137,38 +149,84 @@ def check_person_ids(data: Flows) -> None:
         )
 
 
-def _release(data: Flows, steps: StepRange, done: list[StepSolution], system: RegionSpace | None) -> FlowRelease:
-    """Make one release of the boxes of all steps."""
-    columns = [np.concatenate(column) for column in zip(ALL_SUPPRESSED[:6], *(o[:6] for o in done), strict=True)]
-    o, d, volume, people, left_o, left_d = columns
-    offsets = np.cumsum([0, *(len(outcome.origin) for outcome in done)])
-    boxes = (o, d), (left_o, left_d)
+def join_solutions(
+    data: Flows,
+    steps: StepRange,
+    done: list[StepSolution],
+    system: RegionSpace | None,
+    intervals: Callable[[Ints, Ints], Intervals] | None = None,
+) -> FlowRelease:
+    """Make one release of the boxes of all steps; or of all windows, with what makes `intervals` of the slots of boxes."""
+    volume, people, first, last, left_first, left_last = _columns(
+        done, "volume", "crowd", "first", "last", "left_first", "left_last"
+    )
     if steps.areas is None or system is None or system.origins is not system.destinations:
-        areas, (origin, destination), (left_origin, left_destination) = areas_of_solutions(data, system, done, *boxes)
+        areas, (origin, destination), (left_origin, left_destination) = areas_of_solutions(data, system, done)
     else:
         made = steps.areas(system)
-        areas, origin, destination = made.areas, made.area[o], made.area[d]
-        left_origin, left_destination = made.area[left_o], made.area[left_d]
+        sides = _columns(done, "origin", "destination", "left_origin", "left_destination")
+        areas, (origin, destination, left_origin, left_destination) = made.areas, (made.area[side] for side in sides)
     figures = _figures(done)
-    release = FlowRelease(
+    release = published_rows(
+        data,
         areas,
-        data.t,
+        _offsets(done, "origin"),
+        origin,
+        destination,
+        volume,
+        people,
+        facts=summarize_figures(figures, steps.summarize),
+        figures=figures,
+        intervals=None if intervals is None else intervals(first, last),
+    )
+    left_times = (None, None) if intervals is None else (left_first, left_last)
+    left = Left(_offsets(done, "left_origin"), left_origin, left_destination, *left_times)
+    finish = finish_release if steps.areas is None else _finish_with_all_areas
+    return finish(data, release, left, steps.k, steps.reporting)
+
+
+def _columns(done: Sequence[StepSolution], *names: str) -> list[Ints]:
+    """Return columns of all solutions, one after the other."""
+    return [np.concatenate([_INTS, *(getattr(outcome, name) for outcome in done)]) for name in names]
+
+
+def _offsets(done: Sequence[StepSolution], name: str) -> Ints:
+    """Return where each solution begins in such a column."""
+    return np.cumsum([0, *(len(getattr(outcome, name)) for outcome in done)])
+
+
+def published_rows(
+    data: Flows,
+    areas: Areas,
+    offsets: Ints,
+    origin: Ints | Indices,
+    destination: Ints | Indices,
+    volume: Ints,
+    people: Ints,
+    *,
+    facts: Mapping[str, Any] | None = None,
+    figures: Floats | None = None,
+    intervals: Intervals | None = None,
+) -> FlowRelease:
+    """Return a release of published rows, by the time steps of the data or by windows; suppressed totals are not given yet."""
+    t = data.t if intervals is None else intervals.window_start
+    return FlowRelease(
+        areas,
+        t,
         offsets,
         origin.astype(np.int32),
         destination.astype(np.int32),
         volume,
         people,
-        np.full(len(o), PUBLISHED, np.uint8),
-        np.full(data.steps, NOT_GIVEN),
+        np.full(len(volume), PUBLISHED, np.uint8),
+        np.full(len(t), NOT_GIVEN),
         data.k_unit,
         data.step_s,
         data.tz,
-        facts=summarize_figures(figures, steps.summarize),
-        figures=figures,
+        facts or {},
+        figures,
+        intervals,
     )
-    left = Left(np.cumsum([0, *(len(outcome.left_origin) for outcome in done)]), left_origin, left_destination)
-    finish = finish_release if steps.areas is None else _finish_with_all_areas
-    return finish(data, release, left, steps.k, steps.reporting)
 
 
 def _figures(done: list[StepSolution]) -> Floats | None:
@@ -191,16 +249,14 @@ def summarize_figures(figures: Floats | None, summarize: Callable[[Floats], dict
     return summarize(of_steps) if len(of_steps) else {}
 
 
-def finish_release(data: Flows, release: FlowRelease, left: Left | None, k: int, reporting: Reporting) -> FlowRelease:
-    """Complete a release: aggregate small flows if wanted and not done, and count what is suppressed in each step."""
+def finish_release(data: Flows, release: FlowRelease, left: Left, k: int, reporting: Reporting) -> FlowRelease:
+    """Complete a release: aggregate small flows if wanted, and count what is suppressed in each step."""
     return _finish_with_all_areas(data, release, left, k, reporting).without_unused_areas()
 
 
-def _finish_with_all_areas(
-    data: Flows, release: FlowRelease, left: Left | None, k: int, reporting: Reporting
-) -> FlowRelease:
+def _finish_with_all_areas(data: Flows, release: FlowRelease, left: Left, k: int, reporting: Reporting) -> FlowRelease:
     """Do the same for a release that is not published: areas that no row names stay."""
-    if reporting.wanted and left is not None:
+    if reporting.wanted:
         release = aggregate_small(release, data, left, k, reporting)
     release = with_exact_volumes(data, release).without_empty_rows()
     return release.with_suppressed(suppressed_volumes(data, release, k))
@@ -218,20 +274,20 @@ def suppressed_volumes(data: Flows, release: FlowRelease, k: int) -> Ints:
 
 
 def areas_of_solutions(
-    data: Flows,
-    system: RegionSpace | None,
-    done: Sequence[Any],
-    published: tuple[Ints, Ints],
-    left: tuple[Ints, Ints],
+    data: Flows, system: RegionSpace | None, done: Sequence[StepSolution]
 ) -> tuple[Areas, tuple[Ints, Ints], tuple[Ints, Ints]]:
-    """Return the areas of the boxes of solutions, regions or areas of their own, and which ones each box has."""
+    """Return the areas of the boxes of solutions, regions or areas of their own, and which ones each box has.
+
+    Those of published boxes, then those of the others.
+    """
+    o, d, left_o, left_d = _columns(done, "origin", "destination", "left_origin", "left_destination")
     if any(len(outcome.area_offsets) for outcome in done):
-        return _own_areas(data, done, published, left)
-    return areas_of_boxes(data, system, published, left)
+        return _own_areas(data, done, (o, d), (left_o, left_d))
+    return areas_of_boxes(data, system, (o, d), (left_o, left_d))
 
 
 def _own_areas(
-    data: Flows, done: Sequence[Any], published: tuple[Ints, Ints], left: tuple[Ints, Ints]
+    data: Flows, done: Sequence[StepSolution], published: tuple[Ints, Ints], left: tuple[Ints, Ints]
 ) -> tuple[Areas, tuple[Ints, Ints], tuple[Ints, Ints]]:
     """Return the areas of boxes that each step has made its own areas for, and which ones each of them has."""
     held = [
@@ -242,13 +298,11 @@ def _own_areas(
     areas, number = Areas.of_sets(data.zones, held)
     first = np.cumsum([0, *(max(len(outcome.area_offsets) - 1, 0) for outcome in done)])[:-1]
 
-    def numbered(side: Ints, name: str) -> Ints:
-        found: Ints = number[side + np.repeat(first, [len(getattr(outcome, name)) for outcome in done])]
-        return found
+    def numbered(sides: tuple[Ints, Ints], name: str) -> tuple[Ints, Ints]:
+        before = np.repeat(first, np.diff(_offsets(done, name)))
+        return number[sides[0] + before], number[sides[1] + before]
 
-    names = ("origin", "origin"), ("left_origin", "left_origin")
-    both = [tuple(map(numbered, sides, of)) for sides, of in zip((published, left), names, strict=True)]
-    return areas, (both[0][0], both[0][1]), (both[1][0], both[1][1])
+    return areas, numbered(published, "origin"), numbered(left, "left_origin")
 
 
 def areas_of_boxes(

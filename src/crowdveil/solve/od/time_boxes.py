@@ -8,52 +8,17 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdveil.kernels.od.structures import ANY_CHOICE, BY_TIME, WHOLE, BoxArrays, Splits
-from crowdveil.model.arrays import Floats, Ints, frozen, take_slices
+from crowdveil.model.arrays import Ints, frozen, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.solve.od.box_building import box_deviations, build_matrix_boxes, lost_cost_of
 from crowdveil.solve.od.boxes import BoxSpace, check_exact
 from crowdveil.solve.od.region_space import Objective, RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
+from crowdveil.solve.od.step_solver import StepSolution
 from crowdveil.solve.od.time_tree import TimeTree, TimeWindows
 
 _NONE = np.zeros(0, np.int64)
 _NO_NODE = -1
-
-
-class WindowSolution(NamedTuple):
-    """What becomes of a window.
-
-    Attributes
-    ----------
-    origin, destination, first, last, volume, crowd
-        Regions, slots (half-open), trips and crowd of the boxes that are published.
-    left_origin, left_destination, left_first, left_last
-        Those of the boxes that are not; empty unless small volumes are to be reported.
-    facts
-        Numbers about the solution.
-    area_offsets, area_tiles
-        Tiles of the areas that boxes are made of, as in `StepSolution`.
-    """
-
-    origin: Ints
-    destination: Ints
-    first: Ints
-    last: Ints
-    volume: Ints
-    crowd: Ints
-    left_origin: Ints
-    left_destination: Ints
-    left_first: Ints
-    left_last: Ints
-    facts: Floats
-    area_offsets: Ints = _NONE
-    area_tiles: Ints = _NONE
-
-
-WINDOW_SUPPRESSED = WindowSolution(
-    _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, np.zeros(0)
-)  # fmt: skip
-"""A window that is suppressed whole."""
 
 
 @dataclass(frozen=True)
@@ -257,15 +222,15 @@ class TimeBoxSpace(BoxSpace):
     tree: TimeTree = field(default_factory=lambda: TimeTree.of_levels(0, []))
     node: Ints = field(default_factory=lambda: _NONE)
 
-    def solution(self, choice: Ints, gaps: tuple[float, float], *, left: bool) -> WindowSolution:
+    def solution(self, choice: Ints, gaps: tuple[float, float], *, left: bool) -> StepSolution:
         """Return what a partition publishes and, if wanted, leaves out."""
         from crowdveil.kernels.od.partition import published_boxes
 
         kept, split = published_boxes(choice, self.splits)
-        first, last = self.tree.first[self.node[kept]], self.tree.last[self.node[kept]]
-        found = (self.origin[kept], self.destination[kept], first, last, self.volume[kept], self.crowd[kept])
-        rest = self._rest(split, choice) if left else (_NONE,) * 4
-        return WindowSolution(*found, *rest, np.array(gaps))
+        columns = self.origin[kept], self.destination[kept], self.volume[kept], self.crowd[kept]
+        left_o, left_d, *left_slots = self._rest(split, choice) if left else (_NONE,) * 4
+        slots = self.tree.first[self.node[kept]], self.tree.last[self.node[kept]], *left_slots
+        return StepSolution(*columns, left_o, left_d, np.array(gaps), _NONE, _NONE, *slots)
 
     def _rest(self, split: Ints, choice: Ints) -> tuple[Ints, Ints, Ints, Ints]:
         """Return origins, destinations and slots of the parts that are not published."""

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from crowdveil.model.arrays import Ints, frozen, row_slices
+from crowdveil.model.intervals import Intervals
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +38,8 @@ class TimeTree:
         Keys of a level must differ wherever those of the next one do.
         """
         count = len(levels[0]) if levels else 0
-        firsts, lasts, offsets, children = list(range(count)), list(range(1, count + 1)), [0] * (count + 1), []
-        tops = list(range(count))
-        first, last = firsts.copy(), lasts.copy()
+        first, last, tops = list(range(count)), list(range(1, count + 1)), list(range(count))
+        offsets, children = [0] * (count + 1), []
         for keys in levels:
             joined: list[int] = []
             groups: list[list[int]] = []
@@ -109,6 +109,10 @@ class TimeWindows:
         held = self.step >= 0
         window[self.step[held]] = row_slices(self.offsets)[held]
         return window
+
+    def intervals(self, first: Ints, last: Ints) -> Intervals:
+        """Return the intervals of rows, from the slots of each, half-open."""
+        return Intervals(self.start, self.end, self.offsets, first, last)
 
     def steps_of(self, first: int, last: int) -> tuple[int, int]:
         """Return the time steps of the data in a range of slots, half-open."""
