@@ -24,9 +24,8 @@ import numpy as np
 
 from crowdveil.kernels._jit import dividing_kernel, kernel
 from crowdveil.kernels._types import Bytes, Floats, Ints
+from crowdveil.kernels.trajectory.warping import BOTH, FIRST, SECOND, walk_back, warped_distance
 
-BOTH, FIRST, SECOND = 0, 1, 2
-"""Which path went on to come to a pair: both, or only one of them."""
 LANES = 16
 """Pairs that are computed at once: diagonals are filled up to a multiple with pairs that are infinitely far apart."""
 CHECK_EVERY = 8
@@ -215,44 +214,11 @@ def _growth_lower_bound(
 
 
 @kernel
-def walk_back(choice: Bytes) -> Ints:
-    """Return the coupling that choices lead to, in two columns: points of the first and of the second path that meet, in their
-    order.
-    """
-    i, j = choice.shape[0] - 1, choice.shape[1] - 1
-    pairs = np.empty((i + j + 1, 2), np.int64)
-    at = i + j
-    pairs[at, 0], pairs[at, 1] = i, j
-    while i > 0 or j > 0:
-        which = choice[i, j]
-        i, j = i - (which != SECOND), j - (which != FIRST)
-        at -= 1
-        pairs[at, 0], pairs[at, 1] = i, j
-    return pairs[at:]
-
-
-@kernel
 def one_pass_coupling(first_x: Floats, first_y: Floats, second_x: Floats, second_y: Floats, work: Floats) -> Ints:
     """Return the coupling that one pass finds; its mean is the result of `one_pass`."""
     choices = np.empty((len(first_x), len(second_x)), np.uint8)
     one_pass(first_x, first_y, second_x, second_y, np.inf, work[0], work[0], work, choices)
     return walk_back(choices)
-
-
-@kernel
-def _least_longest_distance(apart: Floats) -> float:
-    """Return the least longest distance over all couplings (discrete Fréchet)."""
-    p, q = apart.shape
-    row = np.full(q + 1, np.inf)
-    for i in range(p):
-        both = np.inf
-        for j in range(q):
-            first = row[j + 1]
-            least = min(min(first, row[j]), both) if i > 0 or j > 0 else 0.0
-            row[j + 1] = max(apart[i, j], least)
-            both = first
-        row[0] = np.inf
-    return float(row[q])
 
 
 @dividing_kernel
@@ -264,7 +230,7 @@ def exact_coupling(first_x: Floats, first_y: Floats, second_x: Floats, second_y:
         for j in range(q):
             dx, dy = first_x[i] - second_x[j], first_y[i] - second_y[j]
             apart[i, j] = math.sqrt(dx * dx + dy * dy)
-    most = _least_longest_distance(apart)
+    most = warped_distance(first_x, first_y, second_x, second_y, False)
     best, pairs = np.inf, np.zeros((0, 2), np.int64)
     # The first λ is above every mean, so that the first round finds the longest coupling that is not dear.
     price = most
