@@ -16,6 +16,7 @@ import numpy as np
 
 from crowdveil.kernels._jit import end_if_stopped, kernel
 from crowdveil.kernels._types import Floats, Ints, Mask
+from crowdveil.kernels.trajectory.nearest import pair_distance
 from crowdveil.kernels.trajectory.spatiotemporal import SURE, SURE_M, remember, squares
 from crowdveil.kernels.trajectory.structures import Metric, TrajectoryTree
 
@@ -292,7 +293,6 @@ def time_shares(some: Ints, metric: Metric, tree: TrajectoryTree, person: Ints) 
     The share is 1 less the quotient of the distance in space alone and the distance; 0 where there is no distance or no other
     person. Of equally near ones the first counts. All trajectories are in the tree.
     """
-    x, y, t, offsets = metric.points
     n = len(person)
     taken, near, found, shares = np.zeros(n, np.bool_), np.empty(n, np.int64), np.empty(n), np.zeros(len(some))
     for i in range(len(some)):
@@ -305,7 +305,5 @@ def time_shares(some: Ints, metric: Metric, tree: TrajectoryTree, person: Ints) 
                 at, nearest = j, d
         if at == n or nearest == 0:
             continue
-        p, q = offsets[own + 1] - offsets[own], offsets[at + 1] - offsets[at]
-        total = squares(x, y, t, offsets[own], p, x, y, t, offsets[at], q, 0.0, np.inf)
-        shares[i] = 1 - math.sqrt(total / ((p + q + 1) // 2)) / nearest
+        shares[i] = 1 - pair_distance(metric.points, own, metric.points, at, 0.0, np.inf) / nearest
     return shares

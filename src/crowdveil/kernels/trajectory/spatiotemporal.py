@@ -237,16 +237,8 @@ def nearest_people(found: Floats, to: Ints, person: Ints, own: int, skip: Mask, 
             place -= 1
         near_d[place], near_j[place] = d, j
     last_d, last_j = near_d[people - 1], near_j[people - 1]
-    count = 1
-    for at in range(len(to)):
-        d, j = found[at], to[at]
-        if skip[j] or j == own or j == not_this:
-            continue
-        if d < last_d or (d == last_d and j <= last_j):
-            count += 1
-    members = np.empty(count, np.int64)
+    members, count = np.empty(len(to) + 1, np.int64), 1
     members[0] = own
-    count = 1
     for at in range(len(to)):
         d, j = found[at], to[at]
         if skip[j] or j == own or j == not_this:
@@ -254,4 +246,4 @@ def nearest_people(found: Floats, to: Ints, person: Ints, own: int, skip: Mask, 
         if d < last_d or (d == last_d and j <= last_j):
             members[count] = j
             count += 1
-    return members
+    return members[:count].copy()
