@@ -39,7 +39,7 @@ def _cost(walk: Walk, own: list, goal: list, worth: float) -> float:  # type: ig
 @given(own=paths, goal=paths, worth=st.sampled_from([0.0, 0.5]))
 def test_no_walk_has_a_smaller_sum_of_squares(own: list, goal: list, worth: float) -> None:  # type: ignore[type-arg]
     columns = [tuple(np.array(column) for column in zip(*path, strict=True)) for path in (own, goal)]
-    found = [tuple(pair) for pair in box_alignment.shortest_walk(*columns, worth).tolist()][::-1]
+    found = [tuple(pair) for pair in box_alignment.shortest_walk(*columns, worth).tolist()]
     every = _walks(len(own), len(goal))
     assert found in every
     assert _cost(found, own, goal, worth) == min(_cost(walk, own, goal, worth) for walk in every)

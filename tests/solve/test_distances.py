@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdveil.errors import InputError, ParameterError
-from crowdveil.kernels.trajectory.spatiotemporal import time_shares
+from crowdveil.kernels.trajectory.mdav_tree import build, time_shares
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.registry import all_distances, find_distance
 from crowdveil.solve.trajectory.distances import (
@@ -236,11 +236,12 @@ def test_a_part_of_the_sample_decides_only_what_all_of_it_would() -> None:
     rng = np.random.default_rng(5)
     x, y, t = rng.uniform(0, 3000, 160), rng.uniform(0, 3000, 160), np.sort(rng.uniform(0, 900, 160))
     distance, person = SpatioTemporal.of(Paths(x, y, t, np.arange(0, 161, 4)), 0.0), np.arange(40)
+    tree = build(np.arange(40), distance.metric)
     decided = set()
     for weight in np.geomspace(0.001, 5, 60).tolist():
         metric = distance.metric._replace(weight=weight)
-        small = bool(np.median(time_shares(np.arange(40), metric, person)) <= TIME_SHARE)
-        assert _is_time_small(np.arange(40), metric, person) == small
+        small = bool(np.median(time_shares(np.arange(40), metric, tree, person)) <= TIME_SHARE)
+        assert _is_time_small(np.arange(40), metric, tree, person) == small
         decided.add(small)
     assert decided == {False, True}
 
@@ -284,7 +285,7 @@ def test_distances_are_found_by_name_and_alias(data: Trajectories) -> None:
 @settings(max_examples=tries(200))
 @given(paths(), st.sampled_from((0.0, 0.2, 5.0)), st.integers(1, 4))
 def test_shares_of_time_are_those_of_the_nearest_of_all_others(data: Paths, weight: float, people: int) -> None:
-    """Bounds by first and last points leave out none: all distances are computed here."""
+    """Bounds of a tree leave out none, whatever weight it was made with: all distances are computed here."""
     far, space = SpatioTemporal.of(data, weight), SpatioTemporal.of(data, 0.0)
     every, person = np.arange(len(data)), np.arange(len(data)) % people
     expected = []
@@ -293,4 +294,4 @@ def test_shares_of_time_are_those_of_the_nearest_of_all_others(data: Paths, weig
         at = int(np.argmin(apart))
         known = np.isfinite(apart[at]) and apart[at] > 0
         expected.append(1 - space.from_one(own, every)[at] / apart[at] if known else 0.0)
-    assert np.array_equal(time_shares(every, far.metric, person), expected)
+    assert np.array_equal(time_shares(every, far.metric, build(every, space.metric), person), expected)

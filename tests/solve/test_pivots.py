@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from synthetic import make_trajectories, usual_city
 
 from crowdveil.errors import InputError
-from crowdveil.model.arrays import Ints
+from crowdveil.model.arrays import Floats, Ints
 from crowdveil.solve.trajectory import pivots
 from crowdveil.solve.trajectory.distances import FrechetManhattan, Paths
 from crowdveil.solve.trajectory.pivots import Clustering, Clusters, PivotPath
@@ -25,6 +26,33 @@ from crowdveil.testing import paths
 
 def _clusters(clustering: Clustering, left_over: pivots.LeftOver = "drop", seed: int = 3) -> Clusters:
     return clustering.clusters(left_over, np.random.default_rng(seed))
+
+
+class _AllDistances(pivots._Round):
+    """Clusters without bounds and without what is remembered: all distances are computed."""
+
+    def _around(self, i: int, alive: Ints, most: float) -> tuple[float, Ints]:
+        members, far = self._gather(i, alive, self.clustering.person, self.clustering.k, np.inf)
+        return float((far**2).sum()), members
+
+    def _farthest(self, alive: Ints, i: int) -> int:
+        to = alive[alive != i]
+        return int(to[int(np.argmax(self.distance.from_one(i, to)))])
+
+    def _gather(self, i: int, among: Ints, person: Ints, k: int, most: float) -> tuple[Ints, Floats]:
+        from crowdveil.kernels.trajectory.spatiotemporal import nearest_people
+
+        to = among[among != i]
+        found = self.distance.from_one(i, to)
+        members = np.sort(nearest_people(found, to, person, i, self.none_taken, -1, k))
+        far = np.zeros(len(self.single), np.float64)
+        far[to] = found
+        return members, far[members]
+
+
+def _ways(bounded: bool) -> Any:
+    """Find clusters with bounds, or by all distances."""
+    return patch.object(pivots, "_Round", pivots._Round if bounded else _AllDistances)
 
 
 def _sketches(distance: FrechetManhattan) -> list[list[float]]:
@@ -51,11 +79,12 @@ def test_clusters_are_those_of_the_twin(bounded: bool, data: Paths, draw: st.Dat
     twins = plain.clusters(
         lambda i, j: float(far[i, j]), lambda i, j: sketch[i][j], person.tolist(), k, tried, lambda m: int(rng.integers(m))
     )  # fmt: skip
-    found = _clusters(Clustering(distance, person, k, tried, bounded=bounded))
+    with _ways(bounded):
+        found = _clusters(Clustering(distance, person, k, tried))
+        joined = _clusters(Clustering(distance, person, k, tried), "join")
     assert found.pivot.tolist() == [pivot for pivot, _ in twins]
     assert [set(np.flatnonzero(found.cluster == c).tolist()) for c in range(len(twins))] == [m for _, m in twins]
     assert found.left_over == int((found.cluster < 0).sum())
-    joined = _clusters(Clustering(distance, person, k, tried, bounded=bounded), "join")
     for i in np.flatnonzero(found.cluster < 0).tolist():
         ways = [(far[i, pivot], pivot) for pivot in found.pivot.tolist()]
         assert joined.cluster[i] == (ways.index(min(ways)) if ways else -1)
@@ -71,8 +100,8 @@ def test_bounds_change_nothing_and_skip_most(resampled: bool, exact: bool) -> No
     distance = FrechetManhattan(Paths.of(data), exact, resampled)
     found = []
     for bounded in (True, False):
-        with _Counted() as looked:
-            found.append(_clusters(Clustering(distance, data.person, 4, 6, bounded=bounded), "join"))
+        with _ways(bounded), _Counted() as looked:
+            found.append(_clusters(Clustering(distance, data.person, 4, 6), "join"))
         # Most clusters are known from earlier rounds; there are 6 pivots in nearly each.
         assert (sum(looked) < 0.1 * len(looked) * 220 and len(looked) < 4 * len(found[0].pivot)) or not bounded
     assert np.array_equal(found[0].cluster, found[1].cluster) and np.array_equal(found[0].pivot, found[1].pivot)
@@ -84,7 +113,10 @@ def test_what_is_remembered_changes_nothing_where_people_have_several_trajectori
     data = make_trajectories(usual_city(2), 120, seed=seed)
     person = np.random.default_rng(seed).integers(0, 30, 120)
     distance = FrechetManhattan(Paths.of(data), resampled=True)
-    found = [_clusters(Clustering(distance, person, 3, 8, bounded=bounded), seed=seed) for bounded in (True, False)]
+    found = []
+    for bounded in (True, False):
+        with _ways(bounded):
+            found.append(_clusters(Clustering(distance, person, 3, 8), seed=seed))
     assert np.array_equal(found[0].cluster, found[1].cluster) and np.array_equal(found[0].pivot, found[1].pivot)
 
 

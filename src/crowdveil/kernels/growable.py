@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from crowdveil.kernels._jit import inner_kernel
-from crowdveil.kernels._types import Ints
+from crowdveil.kernels._types import AnyArray
 
 
 @inner_kernel
-def grow(array: Ints, needed: int) -> Ints:
+def grow(array: AnyArray, needed: int) -> AnyArray:
     """Return the array, or a copy of twice the size if it is too small."""
     if needed <= len(array):
         return array
-    larger = np.empty(max(needed, 2 * len(array)), np.int64)
+    larger = np.empty(max(needed, 2 * len(array)), array.dtype)
     for i in range(len(array)):
         larger[i] = array[i]
     return larger

@@ -54,14 +54,15 @@ class TrajectoryRows(NamedTuple):
 
 def trajectory_chunk(city: City, rng: np.random.Generator, trips: TripRows) -> TrajectoryRows:
     """Return a trajectory for each trip."""
-    from crowdveil.kernels.synth.city import drive_positions, drive_seconds
+    from crowdveil.kernels.synth.city import drive
 
     corner_x, corner_y = _corners(city, rng, trips.origin, trips.destination)
     pace = rng.uniform(0.9, 1.1, len(trips.person))
     plan = (corner_x, corner_y, pace, street_m(city), city.reach_m / 2)
-    seconds = np.maximum(np.rint(drive_seconds(*plan)), MIN_S).astype(np.int64)
+    nowhere = np.zeros(len(pace) + 1, np.int64), np.zeros(0, np.int64)
+    seconds = np.maximum(np.rint(drive(*plan, *nowhere)[0]), MIN_S).astype(np.int64)
     offsets, elapsed = _moments(rng, seconds)
-    x, y = drive_positions(*plan, offsets, elapsed)
+    _, x, y = drive(*plan, offsets, elapsed)
     points = np.diff(offsets)
     noise_m = np.repeat(rng.uniform(*NOISE_M, len(pace)), points)
     x += noise_m * rng.standard_normal(len(x))

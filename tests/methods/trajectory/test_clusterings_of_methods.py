@@ -43,13 +43,13 @@ def test_groups_of_any_clustering_stay_within_a_part(data: Trajectories, cluster
 @given(data=testing.trajectories(max_trajectories=10))
 def test_the_first_group_begins_far_from_the_trajectory_nearest_to_the_mean(data: Trajectories) -> None:
     from crowdveil.kernels.trajectory.mdav import mean_path
-    from crowdveil.solve.trajectory.mdav import _center_distances
+    from crowdveil.solve.trajectory.mdav import _Distances
 
     assume(len(data) >= 4)
     distance, every = make_distance(data, "dtw", 0.0), np.arange(len(data))
     grouping = Grouping(distance, every, 2, center_aggregation="closest-trajectory")
     far = np.zeros(len(data))
-    _center_distances(grouping, every, far)
+    _Distances(grouping, lambda done: None, 0).fill_center_distances(every, far)
     center = int(np.argmin(distance.between(mean_path(every, distance.paths.points), every)))
     assert far.tolist() == [float(distance.from_one(center, np.array([i]))[0]) for i in range(len(data))]
     group = grouping.groups([every])

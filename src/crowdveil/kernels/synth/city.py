@@ -140,24 +140,7 @@ def block_seconds(x: float, y: float, to_x: float, to_y: float, pace: float, rea
 
 
 @kernel
-def drive_seconds(corner_x: AnyArray, corner_y: AnyArray, pace: AnyArray, block_m: float, reach_m: float) -> AnyArray:
-    """Return seconds that each drive from corner to corner takes; the legs are driven block by block."""
-    seconds = np.zeros(len(pace))
-    for i in range(len(pace)):
-        for leg in range(corner_x.shape[1] - 1):
-            x, y = corner_x[i, leg], corner_y[i, leg]
-            leg_x, leg_y = corner_x[i, leg + 1] - x, corner_y[i, leg + 1] - y
-            blocks = int(np.ceil((abs(leg_x) + abs(leg_y)) / block_m))
-            for b in range(blocks):
-                f, g = b / blocks, (b + 1) / blocks
-                seconds[i] += block_seconds(
-                    x + f * leg_x, y + f * leg_y, x + g * leg_x, y + g * leg_y, pace[i], reach_m
-                )
-    return seconds
-
-
-@kernel
-def drive_positions(
+def drive(
     corner_x: AnyArray,
     corner_y: AnyArray,
     pace: AnyArray,
@@ -165,9 +148,11 @@ def drive_positions(
     reach_m: float,
     offsets: AnyArray,
     elapsed: AnyArray,
-) -> tuple[AnyArray, AnyArray]:
-    """Return where each drive is at its moments `elapsed` (seconds since its start, rising)."""
-    at_x, at_y = np.empty(len(elapsed)), np.empty(len(elapsed))
+) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Return the seconds that each drive from corner to corner takes, block by block, and where it is at its moments `elapsed`
+    (seconds since its start, rising).
+    """
+    seconds, at_x, at_y = np.empty(len(pace)), np.empty(len(elapsed)), np.empty(len(elapsed))
     for i in range(len(pace)):
         point, end, clock = offsets[i], offsets[i + 1], 0.0
         for leg in range(corner_x.shape[1] - 1):
@@ -182,8 +167,9 @@ def drive_positions(
                     at_x[point], at_y[point] = x + h * leg_x, y + h * leg_y
                     point += 1
                 clock += took
+        seconds[i] = clock
         # Moments are whole seconds and the arrival need not be: what comes after it stands at the destination.
         while point < end:
             at_x[point], at_y[point] = corner_x[i, -1], corner_y[i, -1]
             point += 1
-    return at_x, at_y
+    return seconds, at_x, at_y

@@ -153,16 +153,13 @@ def stamps_on_routes(
     A mover stands at its first node, then goes on by its speed a time-stamp, less where external objects slow it down at the
     beginning of the time-stamp. It is last seen at its goal, or when its lifespan is over.
     """
-    size, capacity = 0, 64 * len(begins) + 1
-    px, py = np.empty(capacity), np.empty(capacity)
+    size, px, py = 0, np.empty(64 * len(begins) + 1), np.empty(64 * len(begins) + 1)
     ends = np.zeros(len(begins) + 1, np.int64)
     for i in range(len(begins)):
         node, road, gone, stamp = begins[i], offsets[i], 0.0, appears[i]
         here_x, here_y = x[node], y[node]
         while True:
-            if size == capacity:
-                capacity *= 2
-                px, py = _copied(px, capacity), _copied(py, capacity)
+            px, py = grow(px, size + 1), grow(py, size + 1)
             px[size], py[size] = here_x, here_y
             size += 1
             if road == offsets[i + 1] or stamp - appears[i] + 1 >= lifespan:
@@ -181,10 +178,3 @@ def stamps_on_routes(
                 here_y += share * (y[other] - y[node])
         ends[i + 1] = size
     return px[:size].copy(), py[:size].copy(), ends
-
-
-@kernel
-def _copied(values: Floats, capacity: int) -> Floats:
-    larger = np.empty(capacity)
-    larger[: len(values)] = values
-    return larger

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from crowdveil.kernels._jit import kernel
-from crowdveil.kernels._types import Bytes, Floats, Ints
+from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.trajectory.structures import Points
+from crowdveil.kernels.trajectory.warping import BOTH, FIRST, SECOND, walk_back
 
-BOTH, OWN, PATH = 0, 1, 2
-"""The step of a walk that leads to a pair of points: forward on both paths, on the member's own, or on that of the group."""
 MOST_PAIRS = 1 << 26
 """Pairs of points up to which a walk is searched; longer trajectories are matched evenly."""
 
@@ -72,31 +71,13 @@ def shortest_walk(
             if i == 0 and j == 0:
                 best = 0.0
             if above < best:
-                best, step = above, OWN
+                best, step = above, FIRST
             if before < best:
-                best, step = before, PATH
+                best, step = before, SECOND
             diagonal = above
             row[j] = best + dx * dx + dy * dy + dt * dt
             came[i, j] = step
     return walk_back(came)
-
-
-@kernel
-def walk_back(came: Bytes) -> Ints:
-    """Return the pairs of the walk whose steps are given, from the last pair to the first."""
-    i, j = came.shape[0] - 1, came.shape[1] - 1
-    pairs = np.empty((i + j + 1, 2), np.int64)
-    count = 0
-    while True:
-        pairs[count, 0], pairs[count, 1] = i, j
-        count += 1
-        if i == 0 and j == 0:
-            return pairs[:count]
-        step = came[i, j]
-        if step != PATH:
-            i -= 1
-        if step != OWN:
-            j -= 1
 
 
 @kernel

@@ -156,29 +156,21 @@ def gather(seed: int, near: Ints, found: Floats, excluded: int, state: MdavState
 @kernel
 def not_taken(alive: Ints, taken: Mask) -> Ints:
     """Return those of a list that are not taken."""
-    count = 0
-    for j in alive:
-        count += not taken[j]
-    left = np.empty(count, np.int64)
-    count = 0
+    left, count = np.empty(len(alive), np.int64), 0
     for j in alive:
         if not taken[j]:
             left[count] = j
             count += 1
-    return left
+    return left[:count].copy()
 
 
 @kernel
 def farthest_first(alive: Ints, far: Floats, first_only: bool) -> Ints:
     """Sort trajectories by falling distance, of equal ones the smaller number first; or return the first of them alone."""
     n = len(alive)
-    order, falling = alive.copy(), np.empty(n, np.int64)
     if first_only:
-        at = 0
-        for i in range(1, n):
-            if far[i] > far[at]:
-                at = i
-        return np.full(1, alive[at])
+        return np.full(1, alive[np.argmax(far[:n])])
+    order, falling = alive.copy(), np.empty(n, np.int64)
     for i in range(n):
         falling[i] = -bits_of(far[i])  # distances are not negative, so that their bits rise with them
     merge_sort(falling, order, 0, n)

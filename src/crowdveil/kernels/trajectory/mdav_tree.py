@@ -14,8 +14,9 @@ import math
 
 import numpy as np
 
-from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._jit import end_if_stopped, kernel
 from crowdveil.kernels._types import Floats, Ints, Mask
+from crowdveil.kernels.trajectory.nearest import pair_distance
 from crowdveil.kernels.trajectory.spatiotemporal import SURE, SURE_M, remember, squares
 from crowdveil.kernels.trajectory.structures import Metric, TrajectoryTree
 
@@ -283,3 +284,26 @@ def farthest_left(own: int, metric: Metric, tree: TrajectoryTree, taken: Mask) -
             if d > farthest or (d == farthest and j < who):
                 farthest, who = d, j
     return who, computed
+
+
+@kernel
+def time_shares(some: Ints, metric: Metric, tree: TrajectoryTree, person: Ints) -> Floats:
+    """Return the share of time in the distance from each of some trajectories to the nearest one of another person.
+
+    The share is 1 less the quotient of the distance in space alone and the distance; 0 where there is no distance or no other
+    person. Of equally near ones the first counts. All trajectories are in the tree.
+    """
+    n = len(person)
+    taken, near, found, shares = np.zeros(n, np.bool_), np.empty(n, np.int64), np.empty(n), np.zeros(len(some))
+    for i in range(len(some)):
+        end_if_stopped()
+        own, at, nearest = some[i], n, np.inf
+        count, _ = near_people(own, metric, tree, taken, person, 2, near, found)
+        for e in range(count):
+            j, d = near[e], found[e]
+            if person[j] != person[own] and (d < nearest or (d == nearest and j < at)):
+                at, nearest = j, d
+        if at == n or nearest == 0:
+            continue
+        shares[i] = 1 - pair_distance(metric.points, own, metric.points, at, 0.0, np.inf) / nearest
+    return shares

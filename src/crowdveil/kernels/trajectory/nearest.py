@@ -17,7 +17,7 @@ from crowdveil.kernels.trajectory.structures import Metric, Points
 
 
 @kernel
-def _distance(own: Points, i: int, other: Points, j: int, worth: float, enough: float) -> float:
+def pair_distance(own: Points, i: int, other: Points, j: int, worth: float, enough: float) -> float:
     """Return the distance of two trajectories, infinite if its square is sure to be above `enough`."""
     own_x, own_y, own_t, own_offsets = own
     x, y, t, offsets = other
@@ -36,7 +36,7 @@ def pair_distances(
     found = np.empty(len(those), np.float64)
     for row in range(len(those)):
         i, j = those[row], to[row]
-        found[row] = _distance(own, i, other, j, weight * (own_speed[i] + speed[j]) / 2, np.inf)
+        found[row] = pair_distance(own, i, other, j, weight * (own_speed[i] + speed[j]) / 2, np.inf)
     return found
 
 
@@ -91,7 +91,7 @@ def nearest_distances(
                 total += d * d
             if total > limit * limit * SURE * pairs * SURE:
                 continue
-            here = _distance(own, i, other, j, worth, limit * limit * SURE)
+            here = pair_distance(own, i, other, j, worth, limit * limit * SURE)
             if here < best:
                 best, ties = here, 1
                 limit = min(limit, here)
@@ -117,5 +117,5 @@ def farthest_pair(metric: Metric, low: int, high: int, sure: float) -> tuple[flo
             if most * SURE + SURE_M <= best:
                 continue
             computed += 1
-            best = max(best, _distance(points, i, points, j, worth, np.inf))
+            best = max(best, pair_distance(points, i, points, j, worth, np.inf))
     return best, computed

@@ -12,6 +12,7 @@ import numpy as np
 
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Floats, Indices, Ints
+from crowdveil.kernels.ordering import first_from
 
 FAN = 8
 """Children of a node."""
@@ -108,14 +109,7 @@ def _always(
     """
     if t[low] > begin or t[high - 1] < end:
         return False
-    below, above = low - 1, high - 1
-    while above - below > 1:
-        middle = (below + above) // 2
-        if t[middle] < begin:
-            below = middle
-        else:
-            above = middle
-    i = above  # the first point from `begin` on
+    i = first_from(t, low, high, begin)
     while i < high and t[i] <= end:
         dx, dy = x[i] - cx, y[i] - cy
         if dx * dx + dy * dy > square:

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from crowdveil.kernels._jit import end_if_stopped, kernel
+from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Floats, Ints, Mask
 from crowdveil.kernels.trajectory.structures import Balls, Metric, Points
 
@@ -190,84 +190,6 @@ def look_around(
 
 
 @kernel
-def least_squares(
-    own: int, points: Points, speed: Floats, weight: float, first: Points, last: Points, least: Floats
-) -> None:
-    """Write the least that the square of the distance from a trajectory to each one can be, by the first and the last pair.
-
-    The first and the last points of all trajectories are given in a row each, so that many are looked at in one step.
-    """
-    begin, end = points.offsets[own], points.offsets[own + 1] - 1
-    begin_x, begin_y, begin_t = points.x[begin], points.y[begin], points.t[begin]
-    end_x, end_y, end_t = points.x[end], points.y[end], points.t[end]
-    p, own_speed = end - begin + 1, speed[own]
-    for j in range(len(least)):
-        worth = weight * (own_speed + speed[j]) / 2
-        dx, dy = begin_x - first.x[j], begin_y - first.y[j]
-        d = math.sqrt(dx * dx + dy * dy) + worth * abs(begin_t - first.t[j])
-        dx, dy = end_x - last.x[j], end_y - last.y[j]
-        e = math.sqrt(dx * dx + dy * dy) + worth * abs(end_t - last.t[j])
-        # Of a single pair, which is the first and the last, half of the sum is all of it.
-        least[j] = (d * d + e * e) / max((p + points.offsets[j + 1] - points.offsets[j] + 1) // 2, 2)
-
-
-@kernel
-def nearest_other(own: int, metric: Metric, person: Ints, least: Floats) -> tuple[int, float]:
-    """Return the nearest trajectory of another person, the first of equally near ones, and its distance; -1 where there is none.
-
-    What is nearest by `least` gives the first limit; all that are not sure to be farther are then looked at in their order.
-    """
-    (x, y, t, offsets), speed, weight = metric.points, metric.speed, metric.weight
-    p, guess = offsets[own + 1] - offsets[own], -1
-    for j in range(len(person)):
-        if person[j] != person[own] and (guess < 0 or least[j] < least[guess]):
-            guess = j
-    at, nearest, limit = -1, np.inf, np.inf
-    if guess >= 0:
-        q, worth = offsets[guess + 1] - offsets[guess], weight * (speed[own] + speed[guess]) / 2
-        total = squares(x, y, t, offsets[own], p, x, y, t, offsets[guess], q, worth, np.inf)
-        limit = math.sqrt(total / ((p + q + 1) // 2))
-    for j in range(len(person)):
-        if least[j] > limit * limit * SURE or person[j] == person[own]:
-            continue
-        q, worth = offsets[j + 1] - offsets[j], weight * (speed[own] + speed[j]) / 2
-        pairs = (p + q + 1) // 2
-        total = squares(x, y, t, offsets[own], p, x, y, t, offsets[j], q, worth, limit * limit * pairs * SURE)
-        if total == np.inf:
-            continue
-        here = math.sqrt(total / pairs)
-        if here < nearest:
-            at, nearest = j, here
-        limit = min(limit, here)
-    return at, nearest
-
-
-@kernel
-def time_shares(some: Ints, metric: Metric, person: Ints) -> Floats:
-    """Return the share of time in the distance from each of some trajectories to the nearest one of another person.
-
-    The share is 1 less the quotient of the distance in space alone and the distance; 0 where there is no distance or no other
-    person. Of equally near ones the first counts.
-    """
-    x, y, t, offsets = metric.points
-    begins, ends = offsets[:-1], offsets[1:] - 1
-    first = Points(x[begins], y[begins], t[begins], offsets)
-    last = Points(x[ends], y[ends], t[ends], offsets)
-    least, shares = np.empty(len(person)), np.zeros(len(some))
-    for i in range(len(some)):
-        end_if_stopped()
-        own = some[i]
-        least_squares(own, metric.points, metric.speed, metric.weight, first, last, least)
-        at, nearest = nearest_other(own, metric, person, least)
-        if at < 0 or nearest == 0:
-            continue
-        p, q = offsets[own + 1] - offsets[own], offsets[at + 1] - offsets[at]
-        total = squares(x, y, t, offsets[own], p, x, y, t, offsets[at], q, 0.0, np.inf)
-        shares[i] = 1 - math.sqrt(total / ((p + q + 1) // 2)) / nearest
-    return shares
-
-
-@kernel
 def remember(near_d: Floats, near_person: Ints, people: int, d: float, who: int) -> int:
     """Insert a person into a list of the nearest people by distance; return how many are in it."""
     place = -1
@@ -315,16 +237,8 @@ def nearest_people(found: Floats, to: Ints, person: Ints, own: int, skip: Mask, 
             place -= 1
         near_d[place], near_j[place] = d, j
     last_d, last_j = near_d[people - 1], near_j[people - 1]
-    count = 1
-    for at in range(len(to)):
-        d, j = found[at], to[at]
-        if skip[j] or j == own or j == not_this:
-            continue
-        if d < last_d or (d == last_d and j <= last_j):
-            count += 1
-    members = np.empty(count, np.int64)
+    members, count = np.empty(len(to) + 1, np.int64), 1
     members[0] = own
-    count = 1
     for at in range(len(to)):
         d, j = found[at], to[at]
         if skip[j] or j == own or j == not_this:
@@ -332,4 +246,4 @@ def nearest_people(found: Floats, to: Ints, person: Ints, own: int, skip: Mask, 
         if d < last_d or (d == last_d and j <= last_j):
             members[count] = j
             count += 1
-    return members
+    return members[:count].copy()

@@ -10,38 +10,31 @@ from crowdveil.kernels.trajectory.structures import GridPoints, MeetingRule, Own
 
 
 @kernel
-def _changes_until(a: int, moment: int, points: OwnedPoints, state: PathState) -> int:
-    """Count the changes of owner on the path of a trajectory, with the trajectory's own points up to a moment."""
+def _follow(a: int, moment: int, points: OwnedPoints, state: PathState) -> tuple[int, int, int]:
+    """Return the changes of owner on the path of a trajectory, with the trajectory's own points up to a moment; the owner of its
+    last point that has one; and the first point after it.
+    """
     times, offsets, sure, _ = points
     to = state.head[a]
-    count: int = state.changes[to]
-    before = state.last[to]
-    at = state.begun[a]
-    while at < offsets[a + 1] and times[at] <= moment:
+    count, before = state.changes[to], state.last[to]
+    at, end = state.begun[a], offsets[a + 1]
+    while at < end and times[at] <= moment:
         if sure[at] >= 0:
             if before >= 0 and sure[at] != before:
                 count += 1
             before = sure[at]
         at += 1
-    return count
+    return count, before, at
 
 
 @kernel
 def _walk(a: int, moment: int, points: OwnedPoints, state: PathState) -> None:
     """Put the points of a trajectory up to a moment on its path."""
-    times, offsets, sure, _ = points
     _, head, begun, last, changes, path = state
     to = head[a]
-    count, before = changes[to], last[to]
-    at, end = begun[a], offsets[a + 1]
-    while at < end and times[at] <= moment:
-        path[at] = to
-        if sure[at] >= 0:
-            if before >= 0 and sure[at] != before:
-                count += 1
-            before = sure[at]
-        at += 1
-    changes[to], last[to], begun[a] = count, before, at
+    changes[to], last[to], after = _follow(a, moment, points, state)
+    path[begun[a] : after] = to
+    begun[a] = after
 
 
 @kernel
@@ -107,7 +100,7 @@ def _partner(
                 if end[a] <= moment and end[b] <= moment:
                     continue
                 on = b if end[a] <= moment else a
-                if _changes_until(on, moment, points, state) < enough:
+                if _follow(on, moment, points, state)[0] < enough:
                     continue
             if count == wanted:
                 return int(np.int64(other))

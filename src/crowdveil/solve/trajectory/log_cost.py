@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -73,7 +73,7 @@ class LogCost:
         """
         from crowdveil.kernels.trajectory.log_cost_groups import gather
 
-        sequences = _Sequences.of_points(self.paths)
+        sequences, whose = _Sequences.of_points(self.paths), frozen(person, np.int64)
         alive = np.ones(len(person), np.bool_)
         left_of = np.bincount(person, minlength=1)
         found: list[SpaceTimeBoxes] = []
@@ -82,17 +82,8 @@ class LogCost:
                 continue
             if np.count_nonzero(left_of) < k:
                 break
-            arguments: Any = (
-                pivot,
-                np.flatnonzero(alive),
-                k,
-                growing,
-                frozen(person, np.int64),
-                *sequences.arrays,
-                self.costs,
-                self.computed,
-            )
-            made = SpaceTimeBoxes(*gather(*arguments))
+            rest = np.flatnonzero(alive)
+            made = SpaceTimeBoxes(*gather(pivot, rest, k, growing, whose, *sequences, self.costs, self.computed))
             found.append(made)
             alive[made.members] = False
             np.subtract.at(left_of, person[made.members], 1)
@@ -110,16 +101,13 @@ class LogCost:
         points = _Sequences.of_points(self.paths)
         for i in those.tolist():
             low, high = self.paths.offsets[i], self.paths.offsets[i + 1]
-            g = nearest(
-                points.boxes[:, low:high].copy(), *_Sequences.of_groups(found).arrays, self.costs, self.computed
-            )
+            g = nearest(points.boxes[:, low:high].copy(), *_Sequences.of_groups(found), self.costs, self.computed)
             sides = found[g].sides.copy()
             left = put_together(sides, sides.shape[1], points.boxes, low, high, self.costs)
             found[g] = SpaceTimeBoxes(np.append(found[g].members, i), sides[:, :left].copy())
 
 
-@dataclass(frozen=True, eq=False)
-class _Sequences:
+class _Sequences(NamedTuple):
     """Sequences of boxes as kernels take them, with their summaries."""
 
     boxes: Floats
@@ -145,7 +133,3 @@ class _Sequences:
     def of_groups(cls, groups: list[SpaceTimeBoxes]) -> _Sequences:
         offsets = np.cumsum([0, *(group.sides.shape[1] for group in groups)])
         return cls.of(np.concatenate([group.sides for group in groups], axis=1), offsets)
-
-    @property
-    def arrays(self) -> tuple[Floats, Ints, Floats, Floats]:
-        return self.boxes, self.offsets, self.chunks, self.whole

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -131,20 +130,21 @@ class Grouping:
         with ThreadPoolExecutor(thread_count()) as pool:
             for part in parts:
                 done += len(part)
-                source = self._source(part, pool, partial(_report_left, progress, done))
+                source = self._source(part, pool, progress, done)
                 run_mdav(np.array(part, np.int64), source, state, self.k, self.center == "remaining")
                 progress(done)
 
     def _source(
-        self, part: Ints, pool: ThreadPoolExecutor, progress: Callable[[int], None]
+        self, part: Ints, pool: ThreadPoolExecutor, progress: Callable[[int], None], end: int
     ) -> _TreeDistances | _ThreadedDistances:
-        """Return what finds the near and the far trajectories of a part; `progress` gets how many are left."""
+        """Return what finds the near and the far trajectories of a part."""
         from crowdveil.kernels.trajectory.mdav_tree import build
 
         if not isinstance(self.distance, SpatioTemporal):
-            return _ThreadedDistances(self, pool, progress)
+            return _ThreadedDistances(self, progress, end, pool)
         metric = self.distance.metric
-        return _TreeDistances(self, metric, build(np.array(part, np.int64), metric), progress, np.empty_like(part))
+        tree = build(np.array(part, np.int64), metric)
+        return _TreeDistances(self, progress, end, metric, tree, np.empty_like(part))
 
 
 def _batches(parts: list[Ints], size: int) -> list[list[Ints]]:
@@ -160,44 +160,49 @@ def _batches(parts: list[Ints], size: int) -> list[list[Ints]]:
     return batches
 
 
-def _report_left(progress: Callable[[int], None], end: int, left: int) -> None:
-    """Report how many trajectories are in groups, given how many are left of a part at whose end `end` are."""
-    progress(end - left)
+@dataclass(frozen=True, eq=False)
+class _Distances:
+    """What distances for `run_mdav` have in common, however they are found.
 
+    `progress` gets how many trajectories are in groups; `end` are when those of the part are.
+    """
 
-def _center_distances(grouping: Grouping, alive: Ints, far: Floats) -> None:
-    """Write the distance of each trajectory from the mean of all of them, or from the one nearest to it, in meters."""
-    from crowdveil.kernels.trajectory.mdav import mean_path
+    grouping: Grouping
+    progress: Callable[[int], None]
+    end: int
 
-    distance = grouping.distance
-    found = distance.between(mean_path(alive, distance.paths.points), alive)
-    if grouping.center_aggregation == "closest-trajectory":
-        found = distance.from_one(int(alive[int(np.argmin(found))]), alive)
-    far[: len(alive)] = found
+    def fill_center_distances(self, alive: Ints, far: Floats) -> None:
+        """Write the distance of each trajectory from the mean of all of them, or from the one nearest to it, in meters."""
+        from crowdveil.kernels.trajectory.mdav import mean_path
+
+        distance = self.grouping.distance
+        found = distance.between(mean_path(alive, distance.paths.points), alive)
+        if self.grouping.center_aggregation == "closest-trajectory":
+            found = distance.from_one(int(alive[int(np.argmin(found))]), alive)
+        far[: len(alive)] = found
+
+    def report(self, state: MdavState) -> None:
+        """Report progress."""
+        from crowdveil.kernels.trajectory.mdav import LEFT
+
+        self.progress(self.end - int(state.counts[LEFT]))
 
 
 @dataclass(frozen=True, eq=False)
-class _TreeDistances:
+class _TreeDistances(_Distances):
     """Distances for `run_mdav` by a tree over the trajectories of a part; the same as without."""
 
-    grouping: Grouping
     metric: Metric
     tree: TrajectoryTree
-    progress: Callable[[int], None]
     near: Ints
-
-    def fill_center_distances(self, alive: Ints, far: Floats) -> None:
-        """Write the distance of each trajectory from the mean of all of them, in meters."""
-        _center_distances(self.grouping, alive, far)
 
     def fill_distances(
         self, seed: int, alive: Ints, state: MdavState, farthest: bool, found: Floats
     ) -> tuple[int, Ints]:
         """Return the farthest other trajectory, -1 if it is not wanted, and near ones, with their distances in `found`."""
         from crowdveil.kernels.trajectory import mdav_tree
-        from crowdveil.kernels.trajectory.mdav import LEFT
 
-        self.progress(int(state.counts[LEFT]))
+        self.report(state)
         who = mdav_tree.farthest_left(seed, self.metric, self.tree, state.taken)[0] if farthest else -1
         count, _ = mdav_tree.near_people(
             seed, self.metric, self.tree, state.taken, state.person, self.grouping.k, self.near, found
@@ -212,16 +217,10 @@ class _TreeDistances:
 
 
 @dataclass(frozen=True, eq=False)
-class _ThreadedDistances:
+class _ThreadedDistances(_Distances):
     """Distances for `run_mdav` without bounds, in blocks on all threads; the result does not depend on the blocks."""
 
-    grouping: Grouping
     pool: ThreadPoolExecutor
-    progress: Callable[[int], None]
-
-    def fill_center_distances(self, alive: Ints, far: Floats) -> None:
-        """Write the distance of each trajectory from the mean of all of them, in meters."""
-        _center_distances(self.grouping, alive, far)
 
     def fill_distances(
         self, seed: int, alive: Ints, state: MdavState, farthest: bool, found: Floats
@@ -230,9 +229,7 @@ class _ThreadedDistances:
 
         Over a graph the distance to one costs what the distances to all do.
         """
-        from crowdveil.kernels.trajectory.mdav import LEFT
-
-        self.progress(int(state.counts[LEFT]))
+        self.report(state)
         distance, left = self.grouping.distance, np.flatnonzero(~state.taken[alive])
         count = 1 if isinstance(distance, Contemporaries) else min(thread_count(), max(len(left) // BLOCK, 1))
         blocks = np.array_split(left, count)

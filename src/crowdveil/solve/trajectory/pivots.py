@@ -58,8 +58,6 @@ class Clustering:
         How many trajectories, at most, a cluster is tried around before the tightest is taken.
     path
         How pivots between the first and the last one are found; see `Clustering.clusters`.
-    bounded
-        Whether trajectories may be passed over where bounds are enough; for tests, since nothing else depends on it.
     """
 
     distance: FrechetManhattan
@@ -67,7 +65,6 @@ class Clustering:
     k: int
     pivots: int
     path: PivotPath = "sketched"
-    bounded: bool = True
 
     def __post_init__(self) -> None:
         """Make the people read-only: kernels are compiled once for those, and again for writable ones."""
@@ -184,9 +181,6 @@ class _Round:
         `most`.
         """
         k, person = self.clustering.k, self.clustering.person
-        if not self.clustering.bounded:
-            members, far = self._gather(i, alive, person, k, np.inf)
-            return float((far**2).sum()), members
         if self._as_before(i):
             return self.found[i]
         if self.known[i] > most:
@@ -257,8 +251,6 @@ class _Round:
         from crowdveil.kernels.trajectory.frechet_manhattan_pairs import farthest
 
         to = alive[alive != i]
-        if not self.clustering.bounded:
-            return int(to[int(np.argmax(self.distance.from_one(i, to)))])
         most, rough = np.empty(len(to), np.float64), self._sketched(i, to)
         distance_upper_bounds(i, to, self.boxes, self.whole, self.distance.resampled, most)
         # Those that look far come first: most others are passed over then.
@@ -283,17 +275,13 @@ class _Round:
         from crowdveil.kernels.trajectory.spatiotemporal import nearest_people
 
         to = among[among != i]
-        if self.clustering.bounded:
-            least = np.empty(len(to), np.float64)
-            columns, boxes, whole = self.distance.columns, self.boxes, self.whole
-            distance_lower_bounds(i, to, columns, boxes, whole, self.distance.resampled, most**0.5, least)
-            order = np.argsort(least, kind="stable")
-            to, least = to[order], least[order]
-            found = np.empty(len(to), np.float64)
-            if gather(i, to, least, most, person, k, columns, boxes, *self.how, found) < 0:
-                return to[:0], found[:0]
-        else:
-            found = self.distance.from_one(i, to)
+        least, found = np.empty(len(to), np.float64), np.empty(len(to), np.float64)
+        columns, boxes, whole = self.distance.columns, self.boxes, self.whole
+        distance_lower_bounds(i, to, columns, boxes, whole, self.distance.resampled, most**0.5, least)
+        order = np.argsort(least, kind="stable")
+        to, least = to[order], least[order]
+        if gather(i, to, least, most, person, k, columns, boxes, *self.how, found) < 0:
+            return to[:0], found[:0]
         members = np.sort(nearest_people(found, to, person, i, self.none_taken, -1, k))
         far = np.zeros(len(self.single), np.float64)
         far[to] = found

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from crowdveil.kernels.trajectory.structures import Balls, Metric
+from crowdveil.kernels.trajectory.structures import Balls, Metric, TrajectoryTree
 from crowdveil.model.arrays import Floats, Ints, frozen
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.distances.base import Paths
@@ -18,6 +18,8 @@ WEIGHTS = (5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 """Weights that `auto` chooses from, falling. The choice is published: one of a dozen says next to nothing about the data."""
 TIME_SHARE = 1 / 7
 """Largest share of time in the distance to the nearest neighbor, for the median trajectory."""
+TREE_WEIGHT = 0.2
+"""Weight at which trajectories are put into a tree; its bounds hold for all weights."""
 SAMPLED_NEIGHBORS = 200
 """Trajectories whose nearest neighbors are enough to choose a weight."""
 SAMPLED_BLOCKS = 8
@@ -107,25 +109,28 @@ def _balanced(distance: SpatioTemporal, person: Ints) -> float:
     A neighbor is another person's, unless all trajectories are of one person. The sample is spread evenly over the trajectories,
     which are in the order of hashes of their content.
     """
+    from crowdveil.kernels.trajectory.mdav_tree import build
+
     n = len(distance.paths)
     whose = person if np.any(person != person[0]) else np.arange(n)
     some = np.arange(min(n, SAMPLED_NEIGHBORS)) * n // min(n, SAMPLED_NEIGHBORS)
+    tree = build(np.arange(n), distance.metric._replace(weight=TREE_WEIGHT))
     for weight in WEIGHTS:
-        if _is_time_small(some, distance.metric._replace(weight=weight), whose):
+        if _is_time_small(some, distance.metric._replace(weight=weight), tree, whose):
             return weight
     return WEIGHTS[-1]
 
 
-def _is_time_small(some: Ints, metric: Metric, person: Ints) -> bool:
+def _is_time_small(some: Ints, metric: Metric, tree: TrajectoryTree, person: Ints) -> bool:
     """Decide whether time has at most `TIME_SHARE` of the distance to the nearest neighbor, for the median of some trajectories.
 
     Once more than half of them are on one side, the median is, and the rest is not looked at.
     """
-    from crowdveil.kernels.trajectory.spatiotemporal import time_shares
+    from crowdveil.kernels.trajectory.mdav_tree import time_shares
 
     shares: Floats = np.empty(0, np.float64)
     for block in np.array_split(some, SAMPLED_BLOCKS):
-        shares = np.append(shares, time_shares(block, metric, person))
+        shares = np.append(shares, time_shares(block, metric, tree, person))
         small = np.count_nonzero(shares <= TIME_SHARE)
         if 2 * small > len(some):
             return True
