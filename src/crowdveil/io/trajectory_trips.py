@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.times import Clock
 from crowdveil.io.trajectories import read_trajectories
-from crowdveil.model.arrays import slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.trip_rules import (
@@ -124,23 +122,5 @@ def without_inner(flows: Flows) -> Flows:
     leaves = flows.origin != flows.destination
     if not leaves.any():
         raise InputError(Option(RULE), "no step of a trajectory leaves its tile; choose smaller tiles.")
-    counts = slice_sums(flows.offsets, leaves.astype(np.int64))
-    steps = np.flatnonzero(counts > 0)
-    members: dict[str, Any] = {}
-    if flows.person_offsets is not None and flows.person_ids is not None:
-        sizes = np.diff(flows.person_offsets)
-        members = {
-            "person_offsets": np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[leaves])]),
-            "person_ids": flows.person_ids[np.repeat(leaves, sizes)],
-        }
-    return replace(
-        flows,
-        t=flows.t[steps],
-        offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts[steps])]),
-        origin=flows.origin[leaves],
-        destination=flows.destination[leaves],
-        volume=flows.volume[leaves],
-        people=flows.people[leaves],
-        distinct_people=None,
-        **members,
-    )
+    left = flows.where(leaves)
+    return left.at_steps(np.flatnonzero(np.diff(left.offsets)))
