@@ -13,6 +13,7 @@ from crowdveil.attribute_docs import attribute_docs
 from crowdveil.extensions import OpenNames
 from crowdveil.params import Params, read_share, read_share_of_trajectories
 
+_KINDS: dict[Any, Literal["int", "float", "bool"]] = {int: "int", float: "float", bool: "bool"}
 _UNITS = {"_m": "meters", "_s": "seconds", "_km2": "square kilometers", "_kmh": "km/h"}
 
 
@@ -102,11 +103,7 @@ def _kind(annotation: Any) -> tuple[Literal["int", "float", "bool", "text", "cho
         return _kind(inner[0]) if len(inner) == 1 else ("text", ())
     if get_origin(annotation) is Literal:
         return "choice", tuple(str(a) for a in get_args(annotation))
-    if annotation is bool:
-        return "bool", ()
-    if annotation is int:
-        return "int", ()
-    return ("float", ()) if annotation is float else ("text", ())
+    return _KINDS.get(annotation, "text"), ()
 
 
 def _bounds(info: FieldInfo) -> str:

@@ -179,16 +179,12 @@ def _every_point(data: Trajectories, holds: Mask) -> Mask:
 
 
 def _min_locations(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
-    minimum = _number("min_locations", values, "a whole number of points, at least 1")
-    if minimum < 1 or minimum != int(minimum):
-        raise ParameterError(Option("min_locations"), "wanted a whole number of points, at least 1.")
-    return np.diff(data.offsets) >= minimum
+    wanted = "a whole number of points, at least 1"
+    return np.diff(data.offsets) >= _number("min_locations", values, wanted, lambda x: x >= 1 and x.is_integer())
 
 
 def _max_speed(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
-    limit = _number("max_speed", values, "a speed in km/h, above 0")
-    if not limit > 0:
-        raise ParameterError(Option("max_speed"), "wanted a speed in km/h, above 0.")
+    limit = _number("max_speed", values, "a speed in km/h, above 0", lambda x: x > 0)
     return _every_point(data, leg_speeds_kmh(data) <= limit)
 
 
@@ -202,12 +198,13 @@ def _time_window(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
     return _every_point(data, (data.t >= start) & (data.t < end))
 
 
-def _number(name: str, values: tuple[str, ...], wanted: str) -> float:
+def _number(name: str, values: tuple[str, ...], wanted: str, fits: Callable[[float], bool]) -> float:
+    """Return the only value as a finite number that fits."""
     try:
         (value,) = (float(v) for v in values)
     except ValueError:
-        raise ParameterError(Option(name), f"wanted {wanted}.") from None
-    if not np.isfinite(value):
+        value = np.nan
+    if not (np.isfinite(value) and fits(value)):
         raise ParameterError(Option(name), f"wanted {wanted}.")
     return value
 
