@@ -193,28 +193,26 @@ def find_measures(name: str) -> tuple[Measure, ...]:
 
 def all_analyses() -> dict[str, Analysis]:
     """Return all analyses by name."""
-    own = {name: _own_analysis(name) for name in ANALYSES}
-    return own | {name: _installed_analysis(name) for name in extensions.installed(ANALYSIS_POINTS)}
+    return {name: _analysis(name) for name in (*ANALYSES, *extensions.installed(ANALYSIS_POINTS))}
 
 
 def find_analysis(name: str) -> Analysis:
     """Return an analysis by its name or its name in other software."""
     for ours in (name, *our_names("analysis", name)):
-        if ours in ANALYSES:
-            return _own_analysis(ours)
-    if name in extensions.installed(ANALYSIS_POINTS):
-        return _installed_analysis(name)
+        if ours in ANALYSES or ours in extensions.installed(ANALYSIS_POINTS):
+            return _analysis(ours)
     raise _unknown("analysis", name, all_analyses())
 
 
 def all_attacks() -> dict[str, Attack]:
     """Return all attacks by name."""
-    return {name: _own_attack(name) for name in ATTACKS}
+    return {name: find_attack(name) for name in ATTACKS}
 
 
 def find_attack(name: str) -> Attack:
     """Return an attack by its name or one of its aliases."""
-    return _own_attack(name) if name in ATTACKS else _find("attack", name, all_attacks)
+    own: Attack | None = import_module(ATTACKS[name]).ATTACK if name in ATTACKS else None
+    return _find("attack", name, all_attacks) if own is None else own
 
 
 def all_distances() -> dict[str, DistanceKind]:
@@ -255,21 +253,15 @@ def _own_measure(name: str) -> Measure:
     return next(measure for measure in listed if measure.name == name)
 
 
-def _own_analysis(name: str) -> Analysis:
-    analysis: Analysis = import_module(ANALYSES[name]).ANALYSIS
-    return analysis
-
-
-def _installed_analysis(name: str) -> Analysis:
+def _analysis(name: str) -> Analysis:
+    """Return an analysis of ours, or of an installed package."""
     from crowdveil.analysis.base import Analysis
 
-    found: Analysis = extensions.load(ANALYSIS_POINTS, name, Analysis)
+    own = name in ANALYSES
+    found: Analysis = (
+        import_module(ANALYSES[name]).ANALYSIS if own else extensions.load(ANALYSIS_POINTS, name, Analysis)
+    )
     return found
-
-
-def _own_attack(name: str) -> Attack:
-    attack: Attack = import_module(ATTACKS[name]).ATTACK
-    return attack
 
 
 def _find(kind: str, name: str, records: Callable[[], dict[str, _Record]]) -> _Record:
