@@ -146,11 +146,16 @@ def scratch_folder() -> Iterator[str]:
 def remove_unfinished() -> None:
     """Remove the temporary paths of this process, for a process that exits without leaving its contexts."""
     for path in sorted(_used):
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            with suppress(OSError):
-                path.unlink(missing_ok=True)
+        with suppress(OSError):
+            _remove(path)
+
+
+def _remove(path: Path) -> None:
+    """Remove a folder or a file; of a link, the link alone."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _temporary_path(target: Path, suffix: str = "") -> Path:
@@ -176,10 +181,7 @@ def recover(target: Path) -> None:
                     path.rename(target)
                     continue
                 path = path.rename(path.with_name(path.name.removesuffix(OLD)))  # as in `_move`: it is whole no longer
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
+            _remove(path)
 
 
 def is_of_dead_process(suffix: str) -> bool:

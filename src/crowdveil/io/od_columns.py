@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.columns import describe_columns, find_columns, looks_like_points
@@ -10,10 +10,6 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import Source
 
 ENDS = ("origin", "destination")
-ROLES = (
-    "origin", "destination", "origin_lon", "origin_lat", "destination_lon", "destination_lat",
-    "time", "user", "volume", "people", "weight",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -55,6 +51,9 @@ class OdColumns:
     def used(self) -> list[str]:
         """All columns to read."""
         return [c for c in (getattr(self, role) for role in ROLES) if c is not None]
+
+
+ROLES = tuple(field.name for field in fields(OdColumns))
 
 
 def find_od_columns(source: Source, named: dict[str, str | None], tiled: bool | None, notes: ReadNotes) -> OdColumns:

@@ -13,7 +13,7 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import Source
 from crowdveil.io.values import read_floats
 from crowdveil.io.zone_ids import refuse_other_spelling
-from crowdveil.io.zones import read_points, read_table
+from crowdveil.io.zones import read_points, read_shapes
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.points_of_interest import NO_CATEGORY, PointsOfInterest
 from crowdveil.model.tessellation import locate
@@ -31,7 +31,7 @@ def read_points_of_interest(data: Any, zones: Zones, notes: ReadNotes | None = N
     """
     notes = notes if notes is not None else ReadNotes()
     quiet = ReadNotes()  # their columns are not those of the data
-    table, shapes, name = read_table(data, notes)
+    table, shapes, name = read_shapes(data, notes)
     source = Source(name, table.schema, table=table)
     count = np.ones(len(table), np.int64)
     if shapes is not None or (find_column(source, "lon", None, quiet) and find_column(source, "lat", None, quiet)):

@@ -8,18 +8,16 @@ a mean or median of them would publish something of single trips, and the ids st
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from crowdveil.errors import Option
 from crowdveil.io.columns import find_columns
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import ENDS, OdColumns
 from crowdveil.io.source import Source
-from crowdveil.io.values import natural_key, read_floats
+from crowdveil.io.values import ids_of, natural_key, read_floats
 from crowdveil.model.arrays import Floats, Labels
 from crowdveil.model.tessellation import voronoi_zones
 from crowdveil.model.zones import Zones
@@ -89,7 +87,7 @@ def positions(chunk: pa.RecordBatch, columns: OdColumns, places: Mapping[str, st
         lon, lat = (read_floats(chunk[places[f"{end}_{axis}"]], name)[0] for axis in ("lon", "lat"))
         # Adding 0 turns -0 into 0.
         lon, lat = (np.round(values, DECIMALS) + 0.0 for values in (lon, lat))
-        ids = _text(chunk[getattr(columns, end)])
+        ids = ids_of(chunk[getattr(columns, end)], name).cast(pa.string())
         part = pa.table({"id": ids, "lon": lon, "lat": lat, "n": np.ones(len(lon), np.int64)})
         usable = np.isfinite(lon) & np.isfinite(lat) & (np.abs(lon) <= 180) & (np.abs(lat) <= 90)
         parts.append(part.filter(pa.array(usable)).drop_null())
@@ -100,14 +98,6 @@ def _summed(rows: pa.Table) -> pa.Table:
     """Return one row for each id and position."""
     summed = rows.group_by(["id", "lon", "lat"]).aggregate([("n", "sum")])
     return summed.rename_columns(["id", "lon", "lat", "n"])
-
-
-def _text(column: Any) -> Any:
-    """Return ids as text, as zone ids are."""
-    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-    if pa.types.is_floating(column.type) and pc.all(pc.equal(pc.floor(column), column)).as_py():
-        column = column.cast(pa.int64())
-    return column.cast(pa.string())
 
 
 def _stations(counts: pa.Table) -> Zones | None:

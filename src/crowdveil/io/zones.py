@@ -40,7 +40,7 @@ def read_zones(data: Any, *, zone_id: str | None = None, notes: ReadNotes | None
     if isinstance(data, Zones):
         return data
     notes = notes if notes is not None else ReadNotes()
-    table, shapes, name = _read_shapes(data, notes)
+    table, shapes, name = read_shapes(data, notes)
     if shapes is None:
         return sort_by_id(_with_names(_from_centroids(table, name, zone_id, notes), table))
     ids = _ids(table, name, zone_id, notes)
@@ -88,7 +88,7 @@ def read_tile_values(
     Without `column`, the table must have one column besides the ids.
     """
     notes = notes if notes is not None else ReadNotes()
-    table, _, name = _read_shapes(data, notes)
+    table, _, name = read_shapes(data, notes)
     ids = _ids(table, name, zone_id, notes)
     if column is None:
         others = [c for c in table.column_names if table[c].cast(pa.string()).to_pylist() != ids]
@@ -121,7 +121,7 @@ def read_tile_labels(
 ) -> Labels:
     """Return a text of each zone, such as its known land use, from a column of a table or file of zones; None if it has none."""
     notes = notes if notes is not None else ReadNotes()
-    table, _, name = _read_shapes(data, notes)
+    table, _, name = read_shapes(data, notes)
     if column not in table.column_names:
         raise InputError(
             name, f"there is no column {column} for {Option('reference')}; name one of {', '.join(table.column_names)}."
@@ -133,11 +133,6 @@ def read_tile_labels(
         if index >= 0 and value is not None and value.strip():
             found[index] = value.strip()
     return found
-
-
-def read_table(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, str]:
-    """Return the columns of a file of zones or points, its shapes (None for a plain table), and its name for messages."""
-    return _read_shapes(data, notes)
 
 
 def read_points(table: pa.Table, shapes: Labels | None, name: str, notes: ReadNotes) -> tuple[Floats, Floats]:
@@ -152,7 +147,7 @@ def read_points(table: pa.Table, shapes: Labels | None, name: str, notes: ReadNo
     return points.lon, points.lat
 
 
-def _read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, str]:
+def read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, str]:
     """Return attributes, shapes in degrees of WGS84 (None for a plain table), and the name for messages."""
     import shapely
 
@@ -179,7 +174,7 @@ def _read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, 
 
 
 def _read_geometries(table: pa.Table, name: str, notes: ReadNotes) -> tuple[pa.Table, Labels | None, str]:
-    """Return what `_read_shapes` does, of a table whose geometries are WKB: of GeoArrow, or in a column with a usual name."""
+    """Return what `read_shapes` does, of a table whose geometries are WKB: of GeoArrow, or in a column with a usual name."""
     import shapely
 
     found = [
