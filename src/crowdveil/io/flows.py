@@ -114,12 +114,12 @@ def read_flows(
             raise InputError(Option("time_window"), f"there is no column of times; name it with {Option('time')}.")
         seconds = resolve_step_seconds(step, found, notes)
         form, ids = TimeForm(time_format, any_years), IdRules(user_case_sensitive, user_ignore_case)
-        rest = seconds, tz, form, ids, drop_invalid, members, notes
+        reader = OdReader(source, found, ZoneNames(given), tz, form, notes, ids, crop)
         if given is None or crop.active or not can_read_in_duckdb(source, found, given):
-            flows = read_in_chunks(source, found, given, step is None, *rest, crop)
+            flows = read_in_chunks(reader, seconds, step is None, drop_invalid, members)
             flows = flows if crop.box is None or grid is not None or h3 is not None else crop_zones(flows, crop.box)
         else:
-            flows = read_in_duckdb(source, found, given, *rest)
+            flows = read_in_duckdb(reader, given, seconds, drop_invalid, members)
         refuse_spread(int(flows.t[0]), int(flows.t[-1]), form, f"{source.name}, column {found.time}")
     plain = hierarchy is None and destination_hierarchy is None
     return flows if plain else with_trees(flows, hierarchy, destination_hierarchy)
