@@ -106,13 +106,12 @@ def _stations(counts: pa.Table) -> Zones | None:
         return None
     # The most frequent position of an id; of several the westernmost, so that nothing depends on the order of rows.
     table = counts.sort_by([("id", "ascending"), ("n", "descending"), ("lon", "ascending"), ("lat", "ascending")])
-    ids = table["id"].to_pylist()
-    first = np.array([i == 0 or ids[i] != ids[i - 1] for i in range(len(ids))], bool)
-    lon, lat, n = (table[c].to_numpy()[first] for c in ("lon", "lat", "n"))
-    names = [ids[i] for i in np.flatnonzero(first)]
-    often = table["n"].to_numpy()
+    most = [(column, "first") for column in ("lon", "lat", "n")]
+    found = table.group_by("id", use_threads=False).aggregate([*most, ("n", "sum")])
+    lon, lat, n, all_n = (found[c].to_numpy() for c in ("lon_first", "lat_first", "n_first", "n_sum"))
+    names = found["id"].to_pylist()
     # Of ids that occur once each nothing shows that their positions are fixed.
-    if len(names) < 2 or often.sum() < REPEATED * len(names) or n.sum() < ALIKE * often.sum():
+    if len(names) < 2 or all_n.sum() < REPEATED * len(names) or n.sum() < ALIKE * all_n.sum():
         return None
     order = sorted(range(len(names)), key=lambda i: natural_key(names[i]))
     return _cells(np.array(names, dtype=object)[order], lon[order], lat[order])
