@@ -226,7 +226,7 @@ def refuse_mixed(values: Floats, what: str, unit: str | None = None) -> None:
 def from_digits(numbers: Ints, unit: str) -> tuple[Ints, Mask]:
     """Return local seconds from calendar fields written as one number, and which are invalid."""
     clock = _DIGITS[unit][0]
-    year, fields = numbers, []
+    year, fields = numbers, list[Ints]()
     for _ in range(2 + clock):
         year, field = np.divmod(year, 100)
         fields.insert(0, field)

@@ -29,7 +29,6 @@ READ = ("time", "user", "user_case_sensitive", "user_ignore_case", "tz", "time_f
 """Input options that trajectories and trips share, which are those of the trajectories here."""
 TRIP_COLUMNS = ("origin", "destination", "origin_lon", "origin_lat", "destination_lon", "destination_lat", "volume",
                 "people", "weight", "matrix")  # fmt: skip
-DEFAULTS: dict[str, Any] = {"stay_radius_m": 200.0, "stay_s": 600}
 
 
 def trips_of(
@@ -91,7 +90,7 @@ def read_as_trips(data: Any, options: dict[str, Any], notes: ReadNotes) -> tuple
         found = read_trajectories(data, notes=notes, **named)
     if found.k_unit == "trajectories":
         notes.add(f"without a column of users each trajectory counts as a person (name one with {Option('user')}).")
-    stay = {name: own[name] if own[name] is not None else DEFAULTS[name] for name in STAY}
+    stay = {name: own[name] for name in STAY if own[name] is not None}
     table = trips_of(found, rule, tz=rest["tz"], **stay)
     if len(table) == 0:
         raise InputError(
