@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import calendar
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -155,12 +153,10 @@ def _wall_expression(connection: Any, reader: OdReader, file: str) -> tuple[str 
     seconds = f"(epoch_us(f.{quote_identifier(column)}) + {_SINCE_YEAR_1 * 10**6}) // 1000000 - {_SINCE_YEAR_1}"
     if kind.tz is None:
         note_assumed_zone(reader.notes, column, tz)
-    low, high = (
-        _time_span(source, column)
-        or connection.sql(f"SELECT min(s), max(s) FROM (SELECT {seconds} AS s FROM {file} f)").fetchall()[0]
-    )
-    if low is None:
+    seen = [t // 10**6 for path in source.parquet_files for t in _time_span(connection, path, column) if t is not None]
+    if not seen:
         return seconds, None
+    low, high = min(seen), max(seen)
     if kind.tz is None:
         _note_clock_changes(connection, reader, seconds, file, (low, high))
     wall = seconds if tz == "UTC" else wall_sql(seconds, instants=kind.tz is not None, tz=tz, low=low, high=high)
@@ -182,24 +178,13 @@ def _note_clock_changes(connection: Any, reader: OdReader, seconds: str, file: s
     note_clock_changes(reader.notes, reader.columns.time, reader.tz, *(int(n) for n in found))
 
 
-def _time_span(source: Source, column: str) -> tuple[int, int] | None:
-    """Return the first and last time by the statistics of the files, one second wider; None if they have none."""
-    bounds: list[Any] = []
-    for path in source.parquet_files:
-        with pq.ParquetFile(path) as file:
-            groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-            columns = [
-                g.column(j) for g in groups for j in range(g.num_columns) if g.column(j).path_in_schema == column
-            ]
-            try:
-                found = [t for c in columns if c.is_stats_set for t in (c.statistics.min, c.statistics.max)]
-            except (OverflowError, ValueError):  # a time that Python's datetime cannot hold
-                return None
-        if len(found) < 2 * len(groups) or not all(isinstance(t, datetime) for t in found):
-            return None
-        bounds += found
-    seconds = [calendar.timegm(t.utctimetuple()) for t in bounds]
-    return min(seconds) - 1, max(seconds) + 1
+def _time_span(connection: Any, path: Path, column: str) -> tuple[int | None, int | None]:
+    """Return the first and last time of a file in microseconds, which the engine finds in statistics of one file."""
+    name, file = quote_identifier(column), quote_literal(str(path))
+    span: tuple[int | None, int | None] = connection.sql(
+        f"SELECT epoch_us(min({name})), epoch_us(max({name})) FROM read_parquet({file}, hive_partitioning = false)"
+    ).fetchall()[0]
+    return span
 
 
 def _refuse_other_spelling(connection: Any, rows: str, columns: OdColumns, zones: Zones, name: str) -> None:
