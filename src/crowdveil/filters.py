@@ -210,7 +210,7 @@ def _number(name: str, values: tuple[str, ...], wanted: str, fits: Callable[[flo
 
 
 FILTER_POINTS = "crowdveil.filters"
-FILTERS: tuple[FilterKind, ...] = (
+_OWN = (
     FilterKind("min_locations", _min_locations, "Leave out trajectories with fewer points than this.", "N"),
     FilterKind("max_speed", _max_speed, "Leave out trajectories with a leg faster than this, in km/h.", "KMH"),
     FilterKind("bbox", _bbox, "Leave out trajectories with a point outside this box, in degrees.", "W,S,E,N"),
@@ -218,17 +218,15 @@ FILTERS: tuple[FilterKind, ...] = (
         "time_window", _time_window, "Leave out trajectories with a point before FROM, or at TO or later.", "FROM,TO"
     ),
 )
+FILTERS = {kind.name: kind for kind in _OWN}
 
 
 def filter_names() -> tuple[str, ...]:
     """Return the names of all filters: ours, then those of installed packages."""
-    return (*(kind.name for kind in FILTERS), *extensions.installed(FILTER_POINTS))
+    return (*FILTERS, *extensions.installed(FILTER_POINTS))
 
 
 def find_filter(name: str) -> FilterKind:
     """Return the record of a filter: ours, or of an installed package."""
-    for kind in FILTERS:
-        if kind.name == name:
-            return kind
-    found: FilterKind = extensions.load(FILTER_POINTS, name, FilterKind)
+    found: FilterKind = FILTERS[name] if name in FILTERS else extensions.load(FILTER_POINTS, name, FilterKind)
     return found

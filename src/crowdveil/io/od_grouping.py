@@ -123,15 +123,15 @@ def _sum_volumes(step: str, columns: Collection[str], volume: str, rows: str) ->
     )
 
 
-def regroup(rows: pa.Table, *, members: bool) -> pa.Table:
-    """Group rows that were grouped in chunks before: each has its step and stands for `n` trips.
+def regroup(rows: pa.Table, *, members: bool, threads: int | None = 1) -> pa.Table:
+    """Group rows in memory that have their step, and stand for `n` trips each where they were grouped in chunks before.
 
-    It uses one processor, since it is called in parallel.
+    It uses one thread by default, since it is called in parallel; all of this process with None.
     """
     names = [*rows.column_names, "members"] if members and "person" in rows.column_names else rows.column_names
     of_flows = "rows" in names
     sql = _sum_volumes("step", names, "n", "sum(rows)") if of_flows else group_sql("step", "rows", names)
-    with engine_for_rows(len(rows), threads=1) as connection, duckdb_errors("trips"):
+    with engine_for_rows(len(rows), threads) as connection, duckdb_errors("trips"):
         connection.register("rows", rows)
         return fetch(connection, sql)
 
