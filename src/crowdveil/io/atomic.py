@@ -30,12 +30,9 @@ def new_folder(target: Path, *, overwrite: bool, mark_file: str) -> Iterator[Pat
     check_target(target, overwrite=overwrite, mark_file=mark_file)
     temporary = _temporary_path(target)
     with write_errors(target), _parents(target), _in_use(temporary):
-        try:
-            temporary.mkdir()
-            yield temporary
-            _move(temporary, target)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
+        yield temporary
+        _move(temporary, target)
 
 
 def check_target(target: Path, *, overwrite: bool, mark_file: str) -> None:
@@ -68,11 +65,8 @@ def new_file(target: Path, *, overwrite: bool) -> Iterator[Path]:
     recover(target)
     temporary = _temporary_path(target, target.suffix)
     with write_errors(target), _parents(target), _in_use(temporary):
-        try:
-            yield temporary
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        yield temporary
+        temporary.replace(target)
 
 
 @contextmanager
@@ -128,12 +122,13 @@ _used: set[Path] = set()
 
 @contextmanager
 def _in_use(temporary: Path) -> Iterator[None]:
-    """Register a temporary path: `recover` spares it and `remove_unfinished` removes it."""
+    """Register a temporary path, and remove what is left of it; `recover` spares it and `remove_unfinished` removes it."""
     _used.add(temporary)
     try:
         yield
     finally:
         _used.discard(temporary)
+        _remove(temporary)
 
 
 @contextmanager
