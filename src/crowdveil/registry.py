@@ -120,8 +120,8 @@ OTHER_NAMES: tuple[str, ...] = ("crowdveil.compat.mobidatalab.names",)
 
 
 def our_names(kind: str, name: str) -> tuple[str, ...]:
-    """Return our names for the name of a method, measure, analysis or aggregation in other software."""
-    tables = (import_module(module).TABLE[kind] for module in OTHER_NAMES)
+    """Return our names for the name of a method, measure, analysis or aggregation in other software; none for other kinds."""
+    tables = (import_module(module).TABLE.get(kind, {}) for module in OTHER_NAMES)
     return tuple(ours for table in tables for ours, other in table.items() if name in other.names)
 
 
@@ -215,11 +215,7 @@ def all_aggregations() -> dict[str, Aggregation]:
 
 def find_aggregation(name: str) -> Aggregation:
     """Return an aggregation by its name or its name in other software."""
-    known = all_aggregations()
-    for ours in (name, *our_names("aggregation", name)):
-        if ours in known:
-            return known[ours]
-    raise _unknown("aggregation", name, known)
+    return _find("aggregation", name, all_aggregations)
 
 
 def _own_method(name: str) -> Method:
@@ -244,10 +240,10 @@ def _analysis(name: str) -> Analysis:
 
 
 def _find(kind: str, name: str, records: Callable[[], dict[str, _Record]]) -> _Record:
-    """Return the record with this name or alias."""
-    known = records()
+    """Return the record with this name or alias, or name in other software."""
+    known, ours = records(), (name, *our_names(kind, name))
     for own, record in known.items():
-        if name == own or name in record.aliases:  # type: ignore[attr-defined]
+        if own in ours or name in getattr(record, "aliases", ()):
             return record
     raise _unknown(kind, name, known)
 
