@@ -76,6 +76,11 @@ def _console(*commands: str) -> str:
     return "\n".join(["```console", *commands, "```"])
 
 
+def _opening(title: str, text: str, *commands: str) -> list[str]:
+    """Return the first lines of a page: its title, what it is about, and commands as an example."""
+    return [_HEAD, f"# {title}\n", f"{text}\n", _console(*commands) + "\n"]
+
+
 def _takes(method: Method) -> str:
     return "OD flows" if method.takes is Flows else "trajectories"
 
@@ -112,37 +117,25 @@ def _method_page(method: Method) -> str:
 
 
 def _reading_page() -> str:
-    return "\n".join(
-        [
-            _HEAD,
-            "# Input options\n",
-            "The same for every method, on the command line, in run files (`[reading]`) and in Python.\n",
-            _console(
-                "crowdveil anonymize joint trips.csv --zones zones.geojson --tz Europe/Paris --step 1h --drop-invalid -o hours/",
-                "crowdveil anonymize swapmob cabs.csv --time-format '%d.%m.%Y %H:%M' --drop-invalid -o cabs/",
-            )
-            + "\n",
-            "## Trips and flows\n",
-            _table(rows(FlowReading)),
-            "## Trajectories\n",
-            _table(rows(TrajectoryReading)),
-        ]
+    lines = _opening(
+        "Input options",
+        "The same for every method, on the command line, in run files (`[reading]`) and in Python.",
+        "crowdveil anonymize joint trips.csv --zones zones.geojson --tz Europe/Paris --step 1h --drop-invalid -o hours/",
+        "crowdveil anonymize swapmob cabs.csv --time-format '%d.%m.%Y %H:%M' --drop-invalid -o cabs/",
     )
+    tables = ("## Trips and flows\n", _table(rows(FlowReading)), "## Trajectories\n", _table(rows(TrajectoryReading)))
+    return "\n".join([*lines, *tables])
 
 
 def _distances_page() -> str:
-    lines = [
-        _HEAD,
-        "# Distances and aggregations of trajectories\n",
+    lines = _opening(
+        "Distances and aggregations of trajectories",
         "Values of `distance` and `aggregation` in [methods](methods/README.md) for trajectories. In Python "
         "`crowdveil.registry.find_distance(name)` and `crowdveil.solve.trajectory.distances.make_distance(data, name, weight)`; "
-        "`many_to_many` computes the distances of many trajectories to many in blocks. [Which to choose](trajectories.md).\n",
-        _console(
-            "crowdveil anonymize microaggregation cabs.csv --distance frechet --aggregation medoid -o tracks/ --pairing kept.csv",
-            "crowdveil measure cabs.csv tracks/ --pairing kept.csv -m rmse:distance=dtw",
-        )
-        + "\n",
-    ]
+        "`many_to_many` computes the distances of many trajectories to many in blocks. [Which to choose](trajectories.md).",
+        "crowdveil anonymize microaggregation cabs.csv --distance frechet --aggregation medoid -o tracks/ --pairing kept.csv",
+        "crowdveil measure cabs.csv tracks/ --pairing kept.csv -m rmse:distance=dtw",
+    )
     distances = [(kind.name, kind.summary, kind.aliases) for kind in all_distances().values()]
     table = mobidatalab.AGGREGATIONS
     aggregations = [(name, kind.summary, table[name].names) for name, kind in all_aggregations().items()]
@@ -153,16 +146,12 @@ def _distances_page() -> str:
 
 
 def _attacks_page() -> str:
-    lines = [
-        _HEAD,
-        "# List of attacks\n",
-        "Background knowledge and matching rule of each adversary. [How to read the results](attacks.md).\n",
-        _console(
-            "crowdveil attack location cabs.csv --knowledge 3 --tile-m 500",
-            "crowdveil attack homogeneity out/",
-        )
-        + "\n",
-    ]
+    lines = _opening(
+        "List of attacks",
+        "Background knowledge and matching rule of each adversary. [How to read the results](attacks.md).",
+        "crowdveil attack location cabs.csv --knowledge 3 --tile-m 500",
+        "crowdveil attack homogeneity out/",
+    )
     for attack in all_attacks().values():
         what = _ATTACKED.get(attack.takes, "a release of flows")
         known = f" In scikit-mobility: {', '.join(attack.aliases)}." if attack.aliases else ""
@@ -173,12 +162,11 @@ def _attacks_page() -> str:
 
 def _modules_page() -> str:
     """Return the list of modules by package, each with the first line of its docstring."""
-    lines = [
-        _HEAD,
-        "# Modules\n",
-        "Every module by package. [ARCHITECTURE.md](../ARCHITECTURE.md) has the rules and decisions.\n",
-        _console("python -m crowdveil.docs     # writes this page and the other generated ones") + "\n",
-    ]
+    lines = _opening(
+        "Modules",
+        "Every module by package. [ARCHITECTURE.md](../ARCHITECTURE.md) has the rules and decisions.",
+        "python -m crowdveil.docs     # writes this page and the other generated ones",
+    )
     for folder in [PACKAGE, *sorted(p for p in PACKAGE.rglob("*") if any(p.glob("*.py")))]:
         name = ".".join((PACKAGE.name, *folder.relative_to(PACKAGE).parts))
         summary = _first_line(folder / "__init__.py")

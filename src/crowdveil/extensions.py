@@ -62,14 +62,11 @@ def _named_anywhere() -> bool:
         return True
     if any(Path(place).is_file() for place in sys.path):
         return True  # an archive: Python's own search reads it
-    return any(_names_ours(folder / "entry_points.txt") for folder in _descriptions())
-
-
-def _names_ours(file: Path) -> bool:
-    try:
-        return OURS in file.read_bytes()
-    except OSError:
-        return False
+    for folder in _descriptions():
+        with suppress(OSError):
+            if OURS in (folder / "entry_points.txt").read_bytes():
+                return True
+    return False
 
 
 @lru_cache(maxsize=16)

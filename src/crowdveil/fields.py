@@ -13,6 +13,8 @@ from crowdveil.attribute_docs import attribute_docs
 from crowdveil.extensions import OpenNames
 from crowdveil.params import Params, read_share, read_share_of_trajectories
 
+Kind = Literal["int", "float", "bool", "text", "choice", "share"]
+_KINDS: dict[Any, Kind] = {int: "int", float: "float", bool: "bool"}
 _UNITS = {"_m": "meters", "_s": "seconds", "_km2": "square kilometers", "_kmh": "km/h"}
 
 
@@ -45,7 +47,7 @@ class Row:
     """
 
     name: str
-    kind: Literal["int", "float", "bool", "text", "choice", "share"]
+    kind: Kind
     default: Any
     required: bool
     choices: tuple[str, ...]
@@ -73,7 +75,6 @@ def rows(params: type[Params]) -> list[Row]:
 
 
 def _row(model: type[Params], name: str, info: FieldInfo) -> Row:
-    kind: Literal["int", "float", "bool", "text", "choice", "share"]
     kind, choices = _kind(info.annotation)
     named = next((m for m in info.metadata if isinstance(m, OpenNames)), None)
     if named is not None:
@@ -96,17 +97,13 @@ def _row(model: type[Params], name: str, info: FieldInfo) -> Row:
     )
 
 
-def _kind(annotation: Any) -> tuple[Literal["int", "float", "bool", "text", "choice"], tuple[str, ...]]:
+def _kind(annotation: Any) -> tuple[Kind, tuple[str, ...]]:
     if get_origin(annotation) in (Union, types.UnionType):
         inner = [a for a in get_args(annotation) if a is not type(None)]
         return _kind(inner[0]) if len(inner) == 1 else ("text", ())
     if get_origin(annotation) is Literal:
         return "choice", tuple(str(a) for a in get_args(annotation))
-    if annotation is bool:
-        return "bool", ()
-    if annotation is int:
-        return "int", ()
-    return ("float", ()) if annotation is float else ("text", ())
+    return _KINDS.get(annotation, "text"), ()
 
 
 def _bounds(info: FieldInfo) -> str:

@@ -179,16 +179,12 @@ def _every_point(data: Trajectories, holds: Mask) -> Mask:
 
 
 def _min_locations(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
-    minimum = _number("min_locations", values, "a whole number of points, at least 1")
-    if minimum < 1 or minimum != int(minimum):
-        raise ParameterError(Option("min_locations"), "wanted a whole number of points, at least 1.")
-    return np.diff(data.offsets) >= minimum
+    wanted = "a whole number of points, at least 1"
+    return np.diff(data.offsets) >= _number("min_locations", values, wanted, lambda x: x >= 1 and x.is_integer())
 
 
 def _max_speed(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
-    limit = _number("max_speed", values, "a speed in km/h, above 0")
-    if not limit > 0:
-        raise ParameterError(Option("max_speed"), "wanted a speed in km/h, above 0.")
+    limit = _number("max_speed", values, "a speed in km/h, above 0", lambda x: x > 0)
     return _every_point(data, leg_speeds_kmh(data) <= limit)
 
 
@@ -202,18 +198,19 @@ def _time_window(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
     return _every_point(data, (data.t >= start) & (data.t < end))
 
 
-def _number(name: str, values: tuple[str, ...], wanted: str) -> float:
+def _number(name: str, values: tuple[str, ...], wanted: str, fits: Callable[[float], bool]) -> float:
+    """Return the only value as a finite number that fits."""
     try:
         (value,) = (float(v) for v in values)
     except ValueError:
-        raise ParameterError(Option(name), f"wanted {wanted}.") from None
-    if not np.isfinite(value):
+        value = np.nan
+    if not (np.isfinite(value) and fits(value)):
         raise ParameterError(Option(name), f"wanted {wanted}.")
     return value
 
 
 FILTER_POINTS = "crowdveil.filters"
-FILTERS: tuple[FilterKind, ...] = (
+_OWN = (
     FilterKind("min_locations", _min_locations, "Leave out trajectories with fewer points than this.", "N"),
     FilterKind("max_speed", _max_speed, "Leave out trajectories with a leg faster than this, in km/h.", "KMH"),
     FilterKind("bbox", _bbox, "Leave out trajectories with a point outside this box, in degrees.", "W,S,E,N"),
@@ -221,17 +218,15 @@ FILTERS: tuple[FilterKind, ...] = (
         "time_window", _time_window, "Leave out trajectories with a point before FROM, or at TO or later.", "FROM,TO"
     ),
 )
+FILTERS = {kind.name: kind for kind in _OWN}
 
 
 def filter_names() -> tuple[str, ...]:
     """Return the names of all filters: ours, then those of installed packages."""
-    return (*(kind.name for kind in FILTERS), *extensions.installed(FILTER_POINTS))
+    return (*FILTERS, *extensions.installed(FILTER_POINTS))
 
 
 def find_filter(name: str) -> FilterKind:
     """Return the record of a filter: ours, or of an installed package."""
-    for kind in FILTERS:
-        if kind.name == name:
-            return kind
-    found: FilterKind = extensions.load(FILTER_POINTS, name, FilterKind)
+    found: FilterKind = FILTERS[name] if name in FILTERS else extensions.load(FILTER_POINTS, name, FilterKind)
     return found

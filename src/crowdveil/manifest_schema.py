@@ -113,39 +113,36 @@ class _Decision(_Schema):
     recipient: str | None = None
 
 
-class ManifestSchema(_Schema):
+class _Manifest(_Schema):
+    format: Literal[4]
+    crowdveil: str
+    k_unit: str
+    guarantees: list[_Guarantee]
+    files: dict[str, _File]
+    ledger: _Ledger | None = None
+
+
+class ManifestSchema(_Manifest):
     """Required content of the manifest of a release; further keys are allowed."""
 
-    format: Literal[4]
     created: str
-    crowdveil: str
     python: str
     packages: dict[str, str]
     method: _Method
     input: _Input
-    k_unit: str
-    guarantees: list[_Guarantee]
     cost: _CostOfFlows | _CostOfTrajectories
     distortion: _Distortion | None = None
     """Of trajectories: how far points were moved, lengths, speeds and coverage; None where it was not measured."""
     risk: list[_Risk] | None
     decision: _Decision = Field(default_factory=_Decision)
     """What the publisher says of the release: its title, purpose and recipients."""
-    files: dict[str, _File]
-    ledger: _Ledger | None = None
 
 
-class HeatMapManifestSchema(_Schema):
+class HeatMapManifestSchema(_Manifest):
     """Required content of the manifest of a heat map."""
 
-    format: Literal[4]
-    crowdveil: str
     analysis: str
     parameters: dict[str, JsonValue]
-    k_unit: str
-    guarantees: list[_Guarantee]
-    files: dict[str, _File]
-    ledger: _Ledger | None = None
 
 
 class _Plane(_Schema):

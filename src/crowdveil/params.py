@@ -257,16 +257,27 @@ class TimePartitioned(Params):
         return "step" if self.time_partition == "steps" else self.stable_by
 
 
-def _hour_weight(value: Any) -> Any:
-    """Reject weights with more than two decimals: costs are compared as exact fractions."""
-    try:
-        number = Decimal(str(value).strip())
-    except ArithmeticError:
-        number = Decimal(-1)
-    finite = number.is_finite() and not isinstance(value, bool)
-    if not finite or not 0 <= number <= 10**6 or number != round(number, 2):
-        raise ValueError("a number from 0 with at most two decimals")
-    return float(number)
+def _word_or_number(words: tuple[str, ...], fits: Callable[[float], bool], wanted: str) -> Callable[[Any], Any]:
+    """Return a validator of one of some words, or of a number that fits, also as text."""
+
+    def read(value: Any) -> Any:
+        if isinstance(value, str) and value in words:
+            return value
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = float("nan")
+        if isinstance(value, bool) or not fits(number):
+            raise ValueError(wanted)
+        return number
+
+    return read
+
+
+# Costs are compared as exact fractions, so that weights have few decimals.
+_hour_weight = _word_or_number(
+    (), lambda x: 0 <= x <= 10**6 and x == round(x, 2), "a number from 0 with at most two decimals"
+)
 
 
 def _longest(value: Any) -> Any:
@@ -350,23 +361,6 @@ def _error(error: ValidationError, known: list[str]) -> ParameterError:
     got = first["input"]
     shown = f", but got {got!r}" if isinstance(got, bool | int | float | str) and len(repr(got)) < 60 else ""
     return ParameterError(subject, f"wanted {expected(first)}{shown}.")
-
-
-def _word_or_number(words: tuple[str, ...], fits: Callable[[float], bool], wanted: str) -> Callable[[Any], Any]:
-    """Return a validator of one of some words, or of a number that fits, also as text."""
-
-    def read(value: Any) -> Any:
-        if isinstance(value, str) and value in words:
-            return value
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            number = float("nan")
-        if isinstance(value, bool) or not fits(number):
-            raise ValueError(wanted)
-        return number
-
-    return read
 
 
 _target = _word_or_number(("auto", "sample"), lambda x: 0 < x < 2**53, "auto, sample, or a volume above 0")

@@ -53,57 +53,36 @@ METHODS: dict[str, str] = {
 ENTRY_POINTS = "crowdveil.methods"
 MEASURE_POINTS, ANALYSIS_POINTS = "crowdveil.measures", "crowdveil.analyses"
 
-MEASURES: dict[str, str] = {
-    "generalization": "crowdveil.measures.od.generalization",
-    "generalization-total": "crowdveil.measures.od.generalization",
-    "generalization-cost": "crowdveil.measures.od.generalization",
-    "generalization-boxes": "crowdveil.measures.od.boxes",
-    "mean-duration": "crowdveil.measures.od.duration",
-    "generalization-by-duration": "crowdveil.measures.od.duration",
-    "origin-area": "crowdveil.measures.od.area",
-    "destination-area": "crowdveil.measures.od.area",
-    "origin-tiles": "crowdveil.measures.od.area",
-    "destination-tiles": "crowdveil.measures.od.area",
-    "suppressed": "crowdveil.measures.od.suppression",
-    "k-anonymous": "crowdveil.measures.od.suppression",
-    "reconstruction-error": "crowdveil.measures.od.reconstruction",
-    "distribution-distance": "crowdveil.measures.od.reconstruction",
-    "common-part": "crowdveil.measures.od.similarity",
-    "cosine-distance": "crowdveil.measures.od.similarity",
-    "jensen-shannon": "crowdveil.measures.od.similarity",
-    "origin-margin": "crowdveil.measures.od.margins",
-    "destination-margin": "crowdveil.measures.od.margins",
-    "t-closeness": "crowdveil.measures.od.closeness",
-    "confidence-coverage": "crowdveil.measures.od.confidence",
-    "confidence-width": "crowdveil.measures.od.confidence",
-    "trip-length": "crowdveil.measures.od.trip_length",
-    "areas": "crowdveil.measures.od.counts",
-    "flows": "crowdveil.measures.od.counts",
-    "volume-by-origin-size": "crowdveil.measures.od.counts",
-    "volume-by-destination-size": "crowdveil.measures.od.counts",
-    "sid": "crowdveil.measures.trajectory.range_queries",
-    "aid": "crowdveil.measures.trajectory.range_queries",
-    "sid-found": "crowdveil.measures.trajectory.range_queries",
-    "aid-found": "crowdveil.measures.trajectory.range_queries",
-    "rmse": "crowdveil.measures.trajectory.rmse",
-    "rmse-document": "crowdveil.measures.trajectory.rmse",
-    "normalized-rmse": "crowdveil.measures.trajectory.rmse",
-    "record-linkage": "crowdveil.measures.trajectory.record_linkage",
-    "propensity-score": "crowdveil.measures.trajectory.propensity",
-    "discernibility": "crowdveil.measures.trajectory.boxes",
-    "box-area": "crowdveil.measures.trajectory.boxes",
-    "box-duration": "crowdveil.measures.trajectory.boxes",
-    "box-sid": "crowdveil.measures.trajectory.boxes",
-    "box-aid": "crowdveil.measures.trajectory.boxes",
-    "trajectories-removed": "crowdveil.measures.trajectory.removed",
-    "locations-removed": "crowdveil.measures.trajectory.removed",
-    "visits-per-location": "crowdveil.measures.trajectory.mobility",
-    "straight-line-distance": "crowdveil.measures.trajectory.mobility",
-    "uncorrelated-location-entropy": "crowdveil.measures.trajectory.mobility",
-    "random-location-entropy": "crowdveil.measures.trajectory.mobility",
-    "mean-square-displacement": "crowdveil.measures.trajectory.mobility",
+_MEASURES_OF: dict[str, tuple[str, ...]] = {
+    "od.generalization": ("generalization", "generalization-total", "generalization-cost"),
+    "od.boxes": ("generalization-boxes",),
+    "od.duration": ("mean-duration", "generalization-by-duration"),
+    "od.area": ("origin-area", "destination-area", "origin-tiles", "destination-tiles"),
+    "od.suppression": ("suppressed", "k-anonymous"),
+    "od.reconstruction": ("reconstruction-error", "distribution-distance"),
+    "od.similarity": ("common-part", "cosine-distance", "jensen-shannon"),
+    "od.margins": ("origin-margin", "destination-margin"),
+    "od.closeness": ("t-closeness",),
+    "od.confidence": ("confidence-coverage", "confidence-width"),
+    "od.trip_length": ("trip-length",),
+    "od.counts": ("areas", "flows", "volume-by-origin-size", "volume-by-destination-size"),
+    "trajectory.range_queries": ("sid", "aid", "sid-found", "aid-found"),
+    "trajectory.rmse": ("rmse", "rmse-document", "normalized-rmse"),
+    "trajectory.record_linkage": ("record-linkage",),
+    "trajectory.propensity": ("propensity-score",),
+    "trajectory.boxes": ("discernibility", "box-area", "box-duration", "box-sid", "box-aid"),
+    "trajectory.removed": ("trajectories-removed", "locations-removed"),
+    "trajectory.mobility": (
+        "visits-per-location",
+        "straight-line-distance",
+        "uncorrelated-location-entropy",
+        "random-location-entropy",
+        "mean-square-displacement",
+    ),
 }
-"""The module of each measure; related measures share a module, which lists its records in `MEASURES`."""
+"""The measures of each module, which lists their records in `MEASURES`."""
+MEASURES = {name: f"crowdveil.measures.{module}" for module, names in _MEASURES_OF.items() for name in names}
+"""The module of each measure."""
 
 ANALYSES: dict[str, str] = {
     "reconstruct": "crowdveil.analysis.reconstruction",
@@ -141,8 +120,8 @@ OTHER_NAMES: tuple[str, ...] = ("crowdveil.compat.mobidatalab.names",)
 
 
 def our_names(kind: str, name: str) -> tuple[str, ...]:
-    """Return our names for the name of a method, measure, analysis or aggregation in other software."""
-    tables = (import_module(module).TABLE[kind] for module in OTHER_NAMES)
+    """Return our names for the name of a method, measure, analysis or aggregation in other software; none for other kinds."""
+    tables = (import_module(module).TABLE.get(kind, {}) for module in OTHER_NAMES)
     return tuple(ours for table in tables for ours, other in table.items() if name in other.names)
 
 
@@ -193,28 +172,26 @@ def find_measures(name: str) -> tuple[Measure, ...]:
 
 def all_analyses() -> dict[str, Analysis]:
     """Return all analyses by name."""
-    own = {name: _own_analysis(name) for name in ANALYSES}
-    return own | {name: _installed_analysis(name) for name in extensions.installed(ANALYSIS_POINTS)}
+    return {name: _analysis(name) for name in (*ANALYSES, *extensions.installed(ANALYSIS_POINTS))}
 
 
 def find_analysis(name: str) -> Analysis:
     """Return an analysis by its name or its name in other software."""
     for ours in (name, *our_names("analysis", name)):
-        if ours in ANALYSES:
-            return _own_analysis(ours)
-    if name in extensions.installed(ANALYSIS_POINTS):
-        return _installed_analysis(name)
+        if ours in ANALYSES or ours in extensions.installed(ANALYSIS_POINTS):
+            return _analysis(ours)
     raise _unknown("analysis", name, all_analyses())
 
 
 def all_attacks() -> dict[str, Attack]:
     """Return all attacks by name."""
-    return {name: _own_attack(name) for name in ATTACKS}
+    return {name: find_attack(name) for name in ATTACKS}
 
 
 def find_attack(name: str) -> Attack:
     """Return an attack by its name or one of its aliases."""
-    return _own_attack(name) if name in ATTACKS else _find("attack", name, all_attacks)
+    own: Attack | None = import_module(ATTACKS[name]).ATTACK if name in ATTACKS else None
+    return _find("attack", name, all_attacks) if own is None else own
 
 
 def all_distances() -> dict[str, DistanceKind]:
@@ -238,11 +215,7 @@ def all_aggregations() -> dict[str, Aggregation]:
 
 def find_aggregation(name: str) -> Aggregation:
     """Return an aggregation by its name or its name in other software."""
-    known = all_aggregations()
-    for ours in (name, *our_names("aggregation", name)):
-        if ours in known:
-            return known[ours]
-    raise _unknown("aggregation", name, known)
+    return _find("aggregation", name, all_aggregations)
 
 
 def _own_method(name: str) -> Method:
@@ -255,28 +228,22 @@ def _own_measure(name: str) -> Measure:
     return next(measure for measure in listed if measure.name == name)
 
 
-def _own_analysis(name: str) -> Analysis:
-    analysis: Analysis = import_module(ANALYSES[name]).ANALYSIS
-    return analysis
-
-
-def _installed_analysis(name: str) -> Analysis:
+def _analysis(name: str) -> Analysis:
+    """Return an analysis of ours, or of an installed package."""
     from crowdveil.analysis.base import Analysis
 
-    found: Analysis = extensions.load(ANALYSIS_POINTS, name, Analysis)
+    own = name in ANALYSES
+    found: Analysis = (
+        import_module(ANALYSES[name]).ANALYSIS if own else extensions.load(ANALYSIS_POINTS, name, Analysis)
+    )
     return found
 
 
-def _own_attack(name: str) -> Attack:
-    attack: Attack = import_module(ATTACKS[name]).ATTACK
-    return attack
-
-
 def _find(kind: str, name: str, records: Callable[[], dict[str, _Record]]) -> _Record:
-    """Return the record with this name or alias."""
-    known = records()
+    """Return the record with this name or alias, or name in other software."""
+    known, ours = records(), (name, *our_names(kind, name))
     for own, record in known.items():
-        if name == own or name in record.aliases:  # type: ignore[attr-defined]
+        if own in ours or name in getattr(record, "aliases", ()):
             return record
     raise _unknown(kind, name, known)
 

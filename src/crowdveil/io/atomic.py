@@ -30,12 +30,9 @@ def new_folder(target: Path, *, overwrite: bool, mark_file: str) -> Iterator[Pat
     check_target(target, overwrite=overwrite, mark_file=mark_file)
     temporary = _temporary_path(target)
     with write_errors(target), _parents(target), _in_use(temporary):
-        try:
-            temporary.mkdir()
-            yield temporary
-            _move(temporary, target)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
+        yield temporary
+        _move(temporary, target)
 
 
 def check_target(target: Path, *, overwrite: bool, mark_file: str) -> None:
@@ -68,11 +65,8 @@ def new_file(target: Path, *, overwrite: bool) -> Iterator[Path]:
     recover(target)
     temporary = _temporary_path(target, target.suffix)
     with write_errors(target), _parents(target), _in_use(temporary):
-        try:
-            yield temporary
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        yield temporary
+        temporary.replace(target)
 
 
 @contextmanager
@@ -128,12 +122,13 @@ _used: set[Path] = set()
 
 @contextmanager
 def _in_use(temporary: Path) -> Iterator[None]:
-    """Register a temporary path: `recover` spares it and `remove_unfinished` removes it."""
+    """Register a temporary path, and remove what is left of it; `recover` spares it and `remove_unfinished` removes it."""
     _used.add(temporary)
     try:
         yield
     finally:
         _used.discard(temporary)
+        _remove(temporary)
 
 
 @contextmanager
@@ -146,11 +141,16 @@ def scratch_folder() -> Iterator[str]:
 def remove_unfinished() -> None:
     """Remove the temporary paths of this process, for a process that exits without leaving its contexts."""
     for path in sorted(_used):
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            with suppress(OSError):
-                path.unlink(missing_ok=True)
+        with suppress(OSError):
+            _remove(path)
+
+
+def _remove(path: Path) -> None:
+    """Remove a folder or a file; of a link, the link alone."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _temporary_path(target: Path, suffix: str = "") -> Path:
@@ -176,10 +176,7 @@ def recover(target: Path) -> None:
                     path.rename(target)
                     continue
                 path = path.rename(path.with_name(path.name.removesuffix(OLD)))  # as in `_move`: it is whole no longer
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
+            _remove(path)
 
 
 def is_of_dead_process(suffix: str) -> bool:

@@ -33,14 +33,12 @@ def crosswalk(features: Sequence[dict[str, Any]]) -> pa.Table:
         for tile in about["tiles"]:
             held.setdefault(tile, []).append((len(about["tiles"]), about["area"], about.get("name") or about["area"]))
     rows = [
-        (tile, area, name, level)
+        {"tile": tile, "area": area, "area_name": name, "level": level}
         for tile in sorted(held)
         for level, (_, area, name) in enumerate(sorted(held[tile]), start=1)
     ]
-    columns = [[row[i] for row in rows] for i in range(4)]
-    types = (pa.string(), pa.string(), pa.string(), pa.int64())
-    names = ("tile", "area", "area_name", "level")
-    return pa.table({n: pa.array(c, t) for n, c, t in zip(names, columns, types, strict=True)})
+    text = [(column, pa.string()) for column in ("tile", "area", "area_name")]
+    return pa.Table.from_pylist(rows, pa.schema([*text, ("level", pa.int64())]))
 
 
 def write_derived(

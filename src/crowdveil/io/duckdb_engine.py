@@ -22,9 +22,6 @@ FEW_ROWS = 1_000_000
 _kept: dict[tuple[int, int], Any] = {}
 """Engines for few rows, by process and threads."""
 _guard = threading.Lock()
-_NO_EXTENSIONS = {
-    "autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "allow_community_extensions": "false",
-}  # fmt: skip
 
 
 @contextmanager
@@ -97,7 +94,9 @@ def _open(memory_limit: str, spill: str, threads: int) -> Any:
         "threads": str(threads),
         # The order of rows does not matter, and keeping it costs memory.
         "preserve_insertion_order": "false",
-        **_NO_EXTENSIONS,
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "allow_community_extensions": "false",
     }
     return duckdb.connect(":memory:", config=config)
 

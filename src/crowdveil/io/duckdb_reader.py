@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import calendar
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +14,10 @@ from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.duckdb_engine import duckdb_errors, engine, fetch, is_pattern, quote_identifier, quote_literal
 from crowdveil.io.duckdb_groups import RowGroups
 from crowdveil.io.duckdb_people import EnginePeople
-from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import OdColumns
 from crowdveil.io.od_grouping import to_flows
-from crowdveil.io.od_rows import Problems
-from crowdveil.io.person_ids import IdRules
+from crowdveil.io.od_rows import OdReader, Problems
 from crowdveil.io.source import Source
-from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.time_steps import TimeSteps, wall_sql
 from crowdveil.io.times import FAR_FUTURE, Clock, far_reason, note_assumed_zone, note_clock_changes
 from crowdveil.io.zone_ids import refuse_other_spelling
@@ -83,19 +78,9 @@ def _id_kind(source: Source, column: str | None) -> str | None:
     return "VARCHAR" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else None
 
 
-def read_in_duckdb(
-    source: Source,
-    columns: OdColumns,
-    zones: Zones,
-    seconds: int | None,
-    tz: str,
-    form: TimeForm,
-    ids: IdRules,
-    drop_invalid: bool,
-    members: bool,
-    notes: ReadNotes,
-) -> Flows:
+def read_in_duckdb(reader: OdReader, zones: Zones, seconds: int | None, drop_invalid: bool, members: bool) -> Flows:
     """Group Parquet files of trips inside DuckDB; unusable rows come out as groups without a key."""
+    source, columns, notes = reader.source, reader.columns, reader.notes
     with (
         scratch_folder() as working,
         engine(reading=source.parquet_files, working=Path(working)) as connection,
@@ -103,9 +88,9 @@ def read_in_duckdb(
     ):
         file = _rows_sql(source)
         keys = {p: _register_ids(connection, source, p, getattr(columns, p), zones) for p in ("origin", "destination")}
-        wall, far = _wall_expression(connection, source, columns, file, tz, form, notes)
-        people = EnginePeople.of(connection, source, columns, file, ids)
-        steps = TimeSteps(seconds, tz) if seconds and wall else None
+        wall, far = _wall_expression(connection, reader, file)
+        people = EnginePeople.of(connection, source, columns, file, reader.ids)
+        steps = TimeSteps(seconds, reader.tz) if seconds and wall else None
         step_sql = steps.number_sql("wall") if steps else "0::BIGINT"
         person = ("person", "members")[: 1 + members] if columns.user is not None else ()
         # Columns get new names here, since the file may have columns o, d or person itself.
@@ -128,7 +113,7 @@ def read_in_duckdb(
     held = [grouped]
     del grouped  # `to_flows` frees the groups while it puts them in order
     flows = to_flows(held.pop(), zones, None, steps, columns.user is not None, source.name)
-    ids.warn(people.alike, columns.user, notes)
+    reader.ids.warn(people.alike, columns.user, notes)
     return replace(flows, distinct_people=people.count)
 
 
@@ -158,65 +143,48 @@ def _is_number(text: str) -> bool:
     return digits.isdecimal() and len(digits) < 20 and str(int(text)) == text and -(2**63) <= int(text) < 2**63
 
 
-def _wall_expression(
-    connection: Any, source: Source, columns: OdColumns, file: str, tz: str, form: TimeForm, notes: ReadNotes
-) -> tuple[str | None, str | None]:
+def _wall_expression(connection: Any, reader: OdReader, file: str) -> tuple[str | None, str | None]:
     """Return SQL for the local time, and SQL for times outside the allowed years (None if there are none)."""
-    if columns.time is None:
+    column, source, tz = reader.columns.time, reader.source, reader.tz
+    if column is None:
         return None, None
-    kind = source.schema.field(columns.time).type
+    kind = source.schema.field(column).type
     # DuckDB divides towards zero, which is wrong before 1970: every time is made positive first.
-    seconds = f"(epoch_us(f.{quote_identifier(columns.time)}) + {_SINCE_YEAR_1 * 10**6}) // 1000000 - {_SINCE_YEAR_1}"
+    seconds = f"(epoch_us(f.{quote_identifier(column)}) + {_SINCE_YEAR_1 * 10**6}) // 1000000 - {_SINCE_YEAR_1}"
     if kind.tz is None:
-        note_assumed_zone(notes, columns.time, tz)
-    low, high = (
-        _time_span(source, columns.time)
-        or connection.sql(f"SELECT min(s), max(s) FROM (SELECT {seconds} AS s FROM {file} f)").fetchall()[0]
-    )
-    if low is None:
+        note_assumed_zone(reader.notes, column, tz)
+    seen = [t // 10**6 for path in source.parquet_files for t in _time_span(connection, path, column) if t is not None]
+    if not seen:
         return seconds, None
+    low, high = min(seen), max(seen)
     if kind.tz is None:
-        _note_clock_changes(connection, seconds, file, Clock(tz), (low, high), columns.time, notes)
+        _note_clock_changes(connection, reader, seconds, file, (low, high))
     wall = seconds if tz == "UTC" else wall_sql(seconds, instants=kind.tz is not None, tz=tz, low=low, high=high)
-    if form.any_years or (low >= 0 and high < FAR_FUTURE):
+    if reader.form.any_years or (low >= 0 and high < FAR_FUTURE):
         return wall, None
     far = f"({seconds} < 0 OR {seconds} >= {FAR_FUTURE})"
     # Such rows come out as groups without a key, as all unusable rows.
     return f"CASE WHEN {far} THEN NULL ELSE {wall} END", far
 
 
-def _note_clock_changes(
-    connection: Any, seconds: str, file: str, clock: Clock, span: tuple[int, int], column: str, notes: ReadNotes
-) -> None:
+def _note_clock_changes(connection: Any, reader: OdReader, seconds: str, file: str, span: tuple[int, int]) -> None:
     """Note how many local times were skipped or repeated by changes of the clock, if there are changes in the span."""
-    if clock.tz == "UTC" or not any(clock.turns(*span)):
+    turns = Clock(reader.tz).turns(*span)
+    if reader.tz == "UTC" or not any(turns):
         return
-    counts = []
-    for ranges in clock.turns(*span):
-        inside = " OR ".join(f"s >= {low} AND s < {high}" for low, high in ranges) or "false"
-        counts.append(f"count_if({inside})")
-    found = connection.sql(f"SELECT {', '.join(counts)} FROM (SELECT {seconds} AS s FROM {file} f)").fetchall()[0]
-    note_clock_changes(notes, column, clock.tz, *(int(n) for n in found))
+    inside = (" OR ".join(f"s >= {low} AND s < {high}" for low, high in ranges) or "false" for ranges in turns)
+    counts = ", ".join(f"count_if({condition})" for condition in inside)
+    found = connection.sql(f"SELECT {counts} FROM (SELECT {seconds} AS s FROM {file} f)").fetchall()[0]
+    note_clock_changes(reader.notes, reader.columns.time, reader.tz, *(int(n) for n in found))
 
 
-def _time_span(source: Source, column: str) -> tuple[int, int] | None:
-    """Return the first and last time by the statistics of the files, one second wider; None if they have none."""
-    bounds: list[Any] = []
-    for path in source.parquet_files:
-        with pq.ParquetFile(path) as file:
-            groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-            columns = [
-                g.column(j) for g in groups for j in range(g.num_columns) if g.column(j).path_in_schema == column
-            ]
-            try:
-                found = [t for c in columns if c.is_stats_set for t in (c.statistics.min, c.statistics.max)]
-            except (OverflowError, ValueError):  # a time that Python's datetime cannot hold
-                return None
-        if len(found) < 2 * len(groups) or not all(isinstance(t, datetime) for t in found):
-            return None
-        bounds += found
-    seconds = [calendar.timegm(t.utctimetuple()) for t in bounds]
-    return min(seconds) - 1, max(seconds) + 1
+def _time_span(connection: Any, path: Path, column: str) -> tuple[int | None, int | None]:
+    """Return the first and last time of a file in microseconds, which the engine finds in statistics of one file."""
+    name, file = quote_identifier(column), quote_literal(str(path))
+    span: tuple[int | None, int | None] = connection.sql(
+        f"SELECT epoch_us(min({name})), epoch_us(max({name})) FROM read_parquet({file}, hive_partitioning = false)"
+    ).fetchall()[0]
+    return span
 
 
 def _refuse_other_spelling(connection: Any, rows: str, columns: OdColumns, zones: Zones, name: str) -> None:

@@ -6,16 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.cropping import crop_zones, parse_crop
-from crowdveil.io.duckdb_engine import engine_for_rows, fetch
 from crowdveil.io.duckdb_reader import can_read_in_duckdb, read_in_duckdb
 from crowdveil.io.hierarchy import build_hierarchy, named_by_levels
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import OdColumns, find_od_columns
-from crowdveil.io.od_grouping import group_sql, read_in_chunks, to_flows
+from crowdveil.io.od_grouping import read_in_chunks, regroup, to_flows
 from crowdveil.io.od_rows import OdReader, ZoneNames
 from crowdveil.io.person_ids import IdRules
 from crowdveil.io.source import open_source
@@ -114,12 +114,12 @@ def read_flows(
             raise InputError(Option("time_window"), f"there is no column of times; name it with {Option('time')}.")
         seconds = resolve_step_seconds(step, found, notes)
         form, ids = TimeForm(time_format, any_years), IdRules(user_case_sensitive, user_ignore_case)
-        rest = seconds, tz, form, ids, drop_invalid, members, notes
+        reader = OdReader(source, found, ZoneNames(given), tz, form, notes, ids, crop)
         if given is None or crop.active or not can_read_in_duckdb(source, found, given):
-            flows = read_in_chunks(source, found, given, step is None, *rest, crop)
+            flows = read_in_chunks(reader, seconds, step is None, drop_invalid, members)
             flows = flows if crop.box is None or grid is not None or h3 is not None else crop_zones(flows, crop.box)
         else:
-            flows = read_in_duckdb(source, found, given, *rest)
+            flows = read_in_duckdb(reader, given, seconds, drop_invalid, members)
         refuse_spread(int(flows.t[0]), int(flows.t[-1]), form, f"{source.name}, column {found.time}")
     plain = hierarchy is None and destination_hierarchy is None
     return flows if plain else with_trees(flows, hierarchy, destination_hierarchy)
@@ -189,9 +189,11 @@ def read_trips(
 def trips_to_flows(trips: Trips, *, step: str | int | None = None, tz: str = "UTC", members: bool = False) -> Flows:
     """Group trips in memory to flows by time step; with `members`, keep the person ids of each flow."""
     seconds = None if trips.t is None else step_seconds(DEFAULT_STEP if step is None else step)
-    columns: dict[str, Any] = {"o": trips.origin, "d": trips.destination}
-    if trips.t is not None:
-        columns["wall"] = Clock(tz).to_wall(trips.t)
+    steps = TimeSteps(seconds, tz) if seconds else None
+    number = np.zeros(len(trips.origin), np.int64)
+    if steps is not None and trips.t is not None:
+        number = steps.number(Clock(tz).to_wall(trips.t))
+    columns: dict[str, Any] = {"step": number, "o": trips.origin, "d": trips.destination}
     if trips.person is not None:
         columns["person"] = trips.person
     if trips.weight is not None:
@@ -199,12 +201,7 @@ def trips_to_flows(trips: Trips, *, step: str | int | None = None, tz: str = "UT
         if reasons:
             raise InputError("trips", f"some weights {reasons[0]}; give weights inside these bounds.")
         columns["weight"] = to_weight_units(trips.weight)
-    with engine_for_rows(len(trips.origin)) as connection:
-        connection.register("rows", pa.table(columns))
-        steps = TimeSteps(seconds, tz) if seconds else None
-        step_sql = steps.number_sql("wall") if steps else "0::BIGINT"
-        names = [*columns, "members"] if members else list(columns)
-        grouped = fetch(connection, group_sql(step_sql, "rows", names))
+    grouped = regroup(pa.table(columns), members=members, threads=None)
     return to_flows(grouped, trips.zones, None, steps, "person" in columns, None)
 
 

@@ -91,17 +91,14 @@ def _shapes(features: list[dict[str, Any]]) -> Labels:
     import shapely
 
     shapes = np.full(len(features), None, dtype=object)
-    points: list[tuple[int, Any]] = []
     polygons: list[tuple[int, Polygon]] = []
-    single: set[int] = set()
     for i, feature in enumerate(features):
         match feature.get("geometry"):
             case None:
                 pass
             case {"type": "Point", "coordinates": list(position)}:
-                points.append((i, position))
+                shapes[i] = shapely.Point(_positions([position])[0]) if position else shapely.Point()
             case {"type": "Polygon", "coordinates": list(rings)}:
-                single.add(i)
                 polygons.append((i, rings))
             case {"type": "MultiPolygon", "coordinates": list(parts)}:
                 polygons += [(i, rings) for rings in parts]
@@ -110,13 +107,12 @@ def _shapes(features: list[dict[str, Any]]) -> Labels:
                 shapes[i] = shapely.LineString([(0, 0), (1, 1)])
             case _:
                 raise ValueError("no shape")
-    for i, position in points:
-        shapes[i] = shapely.Point(_positions([position])[0]) if position else shapely.Point()
-    _fill_polygons(shapes, polygons, single)
+    _fill_polygons(shapes, polygons)
     return shapes
 
 
-def _fill_polygons(shapes: Labels, polygons: list[tuple[int, Polygon]], single: set[int]) -> None:
+def _fill_polygons(shapes: Labels, polygons: list[tuple[int, Polygon]]) -> None:
+    """Fill in polygons where there is nothing, and their union where there is an empty multipolygon."""
     import shapely
 
     rings = [(k, ring) for k, (_, polygon) in enumerate(polygons) for ring in polygon if ring]
@@ -130,7 +126,7 @@ def _fill_polygons(shapes: Labels, polygons: list[tuple[int, Polygon]], single: 
     for (i, _), shape in zip(polygons, built, strict=True):
         of_feature.setdefault(i, []).append(shape)
     for i, parts in of_feature.items():
-        shapes[i] = parts[0] if i in single else shapely.MultiPolygon([p for p in parts if not p.is_empty])
+        shapes[i] = parts[0] if shapes[i] is None else shapely.MultiPolygon([p for p in parts if not p.is_empty])
 
 
 def _positions(given: list[Any]) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import sqlite3
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -131,8 +130,7 @@ def _wkb(held: Any) -> bytes | None:
         return None
     if not isinstance(held, bytes) or len(held) < 8 or held[:2] != b"GP":
         raise ValueError("no shape of a GeoPackage")
-    (flags,) = struct.unpack_from("B", held, 3)
-    envelope = (flags >> 1) & 7
-    if flags & 0x20 or envelope >= len(_ENVELOPES):
+    envelope = (held[3] >> 1) & 7
+    if held[3] & 0x20 or envelope >= len(_ENVELOPES):
         raise ValueError("a shape of another kind")
     return held[8 + _ENVELOPES[envelope] :]

@@ -65,9 +65,9 @@ def _check_dataset(dataset: Any, path: Path) -> None:
     if kind.committed() or not _is_plain(kind):
         raise _refused(path, "values that are neither numbers nor texts")
     shape = dataset.shape
-    if len(shape) > 2 or _product(shape) > MAX_VALUES:
+    if len(shape) > 2 or math.prod(shape) > MAX_VALUES:
         raise _refused(path, f"a data set of more than {MAX_VALUES:,} values")
-    if layout == h5py.h5d.CHUNKED and _product(created.get_chunk()) * kind.get_size() > MAX_CHUNK_BYTES:
+    if layout == h5py.h5d.CHUNKED and math.prod(created.get_chunk()) * kind.get_size() > MAX_CHUNK_BYTES:
         raise _refused(path, f"chunks of more than {MAX_CHUNK_BYTES >> 20} MiB")
 
 
@@ -78,10 +78,6 @@ def _is_plain(kind: Any) -> bool:
         return bool(kind.is_variable_str() or kind.get_size() <= MAX_TEXT_BYTES)
     # Numbers of other sizes are decoded bit by bit, which is slow, and no tool writes them.
     return isinstance(kind, h5py.h5t.TypeIntegerID | h5py.h5t.TypeFloatID) and kind.get_size() in (1, 2, 4, 8)
-
-
-def _product(sizes: Any) -> int:
-    return math.prod(int(s) for s in sizes)
 
 
 def _refused(path: Path, what: str) -> InputError:

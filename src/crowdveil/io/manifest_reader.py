@@ -15,11 +15,6 @@ FORMAT: Final = 4
 4: published trajectories are named in `published_id`, so that their numbers are never taken for original ids."""
 
 
-def _format(value: Any) -> str:
-    """Return a format number as text; anything else is not repeated."""
-    return str(value) if type(value) is int else "unknown"
-
-
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Read the manifest of a release."""
     from crowdveil.manifest_schema import ManifestSchema  # here, since a run reads none, and its classes take long
@@ -32,9 +27,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if manifest["format"] != FORMAT:
+            # Anything but a number is not repeated.
+            given = manifest["format"] if type(manifest["format"]) is int else "unknown"
             raise InputError(
                 path,
-                f"its format is {_format(manifest['format'])}, and this version reads {FORMAT}; verify the release with "
+                f"its format is {given}, and this version reads {FORMAT}; verify the release with "
                 "the version of Crowdveil that made it, or make it again with this one.",
             )
         if "analysis" in manifest:

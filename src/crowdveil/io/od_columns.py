@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.columns import describe_columns, find_columns, looks_like_points
@@ -10,10 +10,6 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import Source
 
 ENDS = ("origin", "destination")
-ROLES = (
-    "origin", "destination", "origin_lon", "origin_lat", "destination_lon", "destination_lat",
-    "time", "user", "volume", "people", "weight",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -57,6 +53,9 @@ class OdColumns:
         return [c for c in (getattr(self, role) for role in ROLES) if c is not None]
 
 
+ROLES = tuple(field.name for field in fields(OdColumns))
+
+
 def find_od_columns(source: Source, named: dict[str, str | None], tiled: bool | None, notes: ReadNotes) -> OdColumns:
     """Find the columns of all roles.
 
@@ -72,7 +71,8 @@ def find_od_columns(source: Source, named: dict[str, str | None], tiled: bool | 
     if tiled is None and by_coordinates:
         # Guessed without a note: that of the stations names both columns.
         by_coordinates = None in find_columns(source, {end: named.get(end) for end in ENDS}, ReadNotes()).values()
-    wanted = {r: n for r, n in roles.items() if not _skip(r, by_coordinates)}
+    skipped = ENDS if by_coordinates else ROLES[2:6]
+    wanted = {r: n for r, n in roles.items() if r not in skipped}
     found = OdColumns(**find_columns(source, wanted, notes))
     if by_coordinates or found.origin is None or found.destination is None:
         found = OdColumns(**find_columns(source, {r: n for r, n in roles.items() if r not in ENDS}, notes))
@@ -99,7 +99,3 @@ def find_od_columns(source: Source, named: dict[str, str | None], tiled: bool | 
             f"weights are for trips, so omit {Option('weight')}.",
         )
     return found
-
-
-def _skip(role: str, by_coordinates: bool) -> bool:
-    return (role in ENDS) if by_coordinates else role.endswith(("_lon", "_lat"))

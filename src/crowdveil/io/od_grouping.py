@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from typing import Any, NoReturn
 
@@ -14,15 +13,9 @@ import pyarrow.compute as pc
 
 from crowdveil.errors import InputError, counted
 from crowdveil.io.column_files import drop_column_pages, new_column
-from crowdveil.io.cropping import Crop
 from crowdveil.io.duckdb_engine import duckdb_errors, engine_for_rows, fetch
-from crowdveil.io.notes import ReadNotes
-from crowdveil.io.od_columns import OdColumns
-from crowdveil.io.od_rows import OdReader, ZoneNames
-from crowdveil.io.person_ids import IdRules
+from crowdveil.io.od_rows import OdReader
 from crowdveil.io.sorted_flows import flows_in_order, read_in_order
-from crowdveil.io.source import Source
-from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.time_steps import TimeSteps
 from crowdveil.io.values import encode_ids
 from crowdveil.io.weights import read_weight_sums
@@ -52,34 +45,19 @@ def group_sql(step: str, rows: str, columns: Collection[str]) -> str:
     )
 
 
-def read_in_chunks(
-    source: Source,
-    columns: OdColumns,
-    zones: Zones | None,
-    own_steps: bool,
-    seconds: int | None,
-    tz: str,
-    form: TimeForm,
-    ids: IdRules,
-    drop_invalid: bool,
-    members: bool,
-    notes: ReadNotes,
-    crop: Crop,
-) -> Flows:
+def read_in_chunks(reader: OdReader, seconds: int | None, own_steps: bool, drop_invalid: bool, members: bool) -> Flows:
     """Read flows from rows that Python must prepare: text, coordinates, volumes, or zones found while reading."""
+    columns, zones, flows = reader.columns, reader.names.zones, None
     own_steps = own_steps and columns.is_flows and columns.time is not None
     seconds = 1 if own_steps else seconds
-    steps = TimeSteps(seconds, tz) if seconds and columns.time else None
-    new_reader = partial(OdReader, source, columns, ZoneNames(zones), tz, form, notes, ids, crop)
-    flows = None
+    steps = TimeSteps(seconds, reader.tz) if seconds and columns.time else None
     if columns.is_flows and columns.user is None and zones is not None:
-        reader = new_reader()
         flows = read_in_order(reader, zones, steps)
         if flows is not None:
-            reader.problems.settle(source.name, drop_invalid, notes)
+            reader.problems.settle(reader.source.name, drop_invalid, reader.notes)
     if flows is None:
         # Unsorted rows are mostly unsorted from the start, so little is read twice.
-        flows = _group_chunks(new_reader(), steps, drop_invalid, members)
+        flows = _group_chunks(replace(reader), steps, drop_invalid, members)
     return with_inferred_steps(flows) if own_steps else flows
 
 
@@ -145,15 +123,15 @@ def _sum_volumes(step: str, columns: Collection[str], volume: str, rows: str) ->
     )
 
 
-def regroup(rows: pa.Table, *, members: bool) -> pa.Table:
-    """Group rows that were grouped in chunks before: each has its step and stands for `n` trips.
+def regroup(rows: pa.Table, *, members: bool, threads: int | None = 1) -> pa.Table:
+    """Group rows in memory that have their step, and stand for `n` trips each where they were grouped in chunks before.
 
-    It uses one processor, since it is called in parallel.
+    It uses one thread by default, since it is called in parallel; all of this process with None.
     """
     names = [*rows.column_names, "members"] if members and "person" in rows.column_names else rows.column_names
     of_flows = "rows" in names
     sql = _sum_volumes("step", names, "n", "sum(rows)") if of_flows else group_sql("step", "rows", names)
-    with engine_for_rows(len(rows), threads=1) as connection, duckdb_errors("trips"):
+    with engine_for_rows(len(rows), threads) as connection, duckdb_errors("trips"):
         connection.register("rows", rows)
         return fetch(connection, sql)
 

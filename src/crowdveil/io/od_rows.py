@@ -159,7 +159,10 @@ class RowHashes(Protocol):
 
 @dataclass
 class OdReader:
-    """Reader of a source as batches with the columns o, d, wall, person, volume, people (those that exist)."""
+    """Reader of a source as batches with the columns o, d, wall, person, volume, people (those that exist).
+
+    A copy made with `replace` starts from the first row.
+    """
 
     source: Source
     columns: OdColumns
@@ -169,14 +172,14 @@ class OdReader:
     notes: ReadNotes
     ids: IdRules = field(default_factory=IdRules)
     crop: Crop = field(default_factory=Crop)
-    problems: Problems = field(default_factory=Problems)
-    instants: bool | None = None
-    """Whether times are unambiguous instants; None until some have been read."""
-    odd_times: tuple[int, int] = (0, 0)
-    """Number of local times that do not exist, and that exist twice."""
-    people: DistinctPeople = field(default_factory=DistinctPeople)
     content: RowHashes | None = None
     """Adds columns to the usable rows: their keyed hashes, for a ledger. Confidential."""
+    problems: Problems = field(default_factory=Problems, init=False)
+    instants: bool | None = field(default=None, init=False)
+    """Whether times are unambiguous instants; None until some have been read."""
+    odd_times: tuple[int, int] = field(default=(0, 0), init=False)
+    """Number of local times that do not exist, and that exist twice."""
+    people: DistinctPeople = field(default_factory=DistinctPeople, init=False)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the usable rows. `problems` is complete after the last batch."""

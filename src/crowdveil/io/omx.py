@@ -53,14 +53,12 @@ def read_omx(
             parts = [_cells(path, name, file["data"][name], len(index)) for name in names]
     except (OSError, LookupError, AttributeError, TypeError, ValueError, RuntimeError):
         raise InputError(path, "the file is broken or is no OMX; write it again.") from None
-    origin = np.concatenate([index[o] for o, _, _ in parts])
-    destination = np.concatenate([index[d] for _, d, _ in parts])
-    volume = np.concatenate([v for _, _, v in parts])
+    origin, destination, volume = (np.concatenate(values) for values in zip(*parts, strict=True))
     if len(volume) == 0:
         raise InputError(path, "all cells are zero or missing; wanted at least one flow.")
     when = np.repeat(t, [len(v) for _, _, v in parts])
     step_s = (int(np.diff(np.sort(t)).min()) if len(t) > 1 else 3600) if timed else None
-    return Flows.from_rows(known, when, origin, destination, volume, step_s=step_s)
+    return Flows.from_rows(known, when, index[origin], index[destination], volume, step_s=step_s)
 
 
 def _check_groups(path: Path, file: Any) -> None:

@@ -152,25 +152,23 @@ def count_case_variants(ids: Any) -> int:
 class DistinctPeople:
     """Distinct person ids, collected over the chunks of a table."""
 
-    _known: Any = None
-    _new: list[Any] = field(default_factory=list)
-    _waiting: int = 0
+    _chunks: list[Any] = field(default_factory=list)
+    _new: int = 0
 
     def add(self, ids: Any) -> None:
         """Add the ids of a chunk, distinct or not."""
-        self._new.append(pc.unique(ids))
-        self._waiting += len(self._new[-1])
-        if self._waiting > max(1 << 20, 0 if self._known is None else len(self._known)):
+        self._chunks.append(ids)
+        self._new += len(ids)
+        if self._new > max(1 << 20, len(self._chunks[0])):
             self._join()
 
     def _join(self) -> None:
-        chunks = [*([] if self._known is None else [self._known]), *self._new]
-        kind = chunks[0].type if chunks else pa.string()
-        self._known = pc.unique(pa.concat_arrays([c.cast(kind) for c in chunks])) if chunks else pa.array([], kind)
-        self._new, self._waiting = [], 0
+        kind = self._chunks[0].type
+        self._chunks, self._new = [pc.unique(pa.concat_arrays([c.cast(kind) for c in self._chunks]))], 0
 
     @property
     def ids(self) -> Any:
         """The distinct ids."""
+        self._chunks = self._chunks or [pa.array([], pa.string())]
         self._join()
-        return self._known.drop_null()
+        return self._chunks[0].drop_null()

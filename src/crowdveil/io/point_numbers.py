@@ -30,21 +30,16 @@ def number_points(first: Columns, second: Columns) -> tuple[Indices | Ints, Indi
     numbers, count = tuple(np.empty(len(t), kind) for t, _, _ in sides), 0
     intervals = _Intervals(second[0], (len(first[0]) + len(second[0])) // PART_ROWS)
     for rows in zip(*(intervals.rows(t) for t, _, _ in sides), strict=True):
-        columns = [_taken(pair, rows) for pair in zip(*sides, strict=True)]
+        # The values of these rows of a column of both tables, one after the other.
+        columns = [
+            np.concatenate([values.take(r) for values, r in zip(pair, rows, strict=True)])
+            for pair in zip(*sides, strict=True)
+        ]
         number, distinct = _number_rows(columns)
         for of, r, found in zip(numbers, rows, np.split(number, [len(rows[0])]), strict=True):
             of[r] = found + count
         count += distinct
     return numbers[0], numbers[1]
-
-
-def _taken(columns: tuple[Any, Any], rows: tuple[Ints, Ints]) -> Any:
-    """Return the values of some rows of a column of both tables, one after the other."""
-    cut = len(rows[0])
-    taken = np.empty(cut + len(rows[1]), columns[0].dtype)
-    for column, places, to in zip(columns, rows, (taken[:cut], taken[cut:]), strict=True):
-        column.take(places, out=to, mode="clip")  # clipping changes nothing, but numpy writes to `to` at once
-    return taken
 
 
 class _Intervals:

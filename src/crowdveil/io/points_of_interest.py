@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import InputError, rows_that
+from crowdveil.errors import InputError
 from crowdveil.io.columns import describe_columns, find_column
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import Source
 from crowdveil.io.values import read_floats
 from crowdveil.io.zone_ids import refuse_other_spelling
-from crowdveil.io.zones import read_points, read_table
+from crowdveil.io.zones import read_points, read_shapes, refuse_rows
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.points_of_interest import NO_CATEGORY, PointsOfInterest
 from crowdveil.model.tessellation import locate
@@ -31,7 +31,7 @@ def read_points_of_interest(data: Any, zones: Zones, notes: ReadNotes | None = N
     """
     notes = notes if notes is not None else ReadNotes()
     quiet = ReadNotes()  # their columns are not those of the data
-    table, shapes, name = read_table(data, notes)
+    table, shapes, name = read_shapes(data, notes)
     source = Source(name, table.schema, table=table)
     count = np.ones(len(table), np.int64)
     if shapes is not None or (find_column(source, "lon", None, quiet) and find_column(source, "lat", None, quiet)):
@@ -70,12 +70,8 @@ def _counts(source: Source, table: pa.Table, notes: ReadNotes) -> Ints:
     values: Floats
     values, bad = read_floats(table[column], f"{source.name}, column {column}")
     wrong = ~((values >= 0) & (values < _MOST) & (values == np.floor(values)))
-    rows = np.flatnonzero(wrong if bad is None else wrong | bad) + 1
-    if len(rows):
-        raise InputError(
-            source.name,
-            f"{rows_that(rows.tolist(), len(rows), f'have no whole number from 0 in column {column}')}; fix or remove them.",
-        )
+    wrong = wrong if bad is None else wrong | bad
+    refuse_rows(source.name, wrong, f"have no whole number from 0 in column {column}")
     return values.astype(np.int64)
 
 

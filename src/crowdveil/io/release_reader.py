@@ -24,12 +24,38 @@ from crowdveil.model.zones import Zones
 
 def load_flow_release(written: WrittenRelease, flows: Flows) -> FlowRelease:
     """Return the release over zones and time steps of `flows`: tiles match by id, steps by time."""
-    return _release(written, flows.zones, flows, flows.step_s, flows.tz)
+    return load_flow_release_alone(written, flows.zones, flows.step_s, flows.tz, flows)
 
 
-def load_flow_release_alone(written: WrittenRelease, zones: Zones, step_s: int | None, tz: str) -> FlowRelease:
-    """Return the release over zones that hold its tiles, without the original."""
-    return _release(written, zones, None, step_s, tz)
+def load_flow_release_alone(
+    written: WrittenRelease, zones: Zones, step_s: int | None, tz: str, flows: Flows | None = None
+) -> FlowRelease:
+    """Return the release over zones that hold its tiles; one without times is of the only time step of `flows`, if given."""
+    if not written.is_flows:
+        raise InputError(written.folder, "wanted a release of flows, but it holds trajectories.")
+    counts: FlowUnit = "people" if "people" in written.data.column_names else "trips"
+    t, suppressed = _steps(written, flows)
+    intervals = read_intervals(written, step_s, tz) if written.has_intervals else None
+    row_t = _row_times(written, flows, intervals)
+    if len(np.setdiff1d(row_t, t)):
+        raise InputError(written.folder, "a row is of a time step that the table of steps does not list.")
+    order = np.argsort(row_t, kind="stable")
+    return FlowRelease(
+        areas=_areas(written, zones),
+        t=t,
+        offsets=np.append(np.searchsorted(row_t[order], t), len(order)),
+        intervals=None if intervals is None else intervals.rows(order),
+        origin=written.area_numbers("origin_area")[order].astype(np.int32),
+        destination=written.area_numbers("destination_area")[order].astype(np.int32),
+        volume=written.column("volume")[order],
+        bounds=_bounds(written, order),
+        people=written.column(counts)[order],
+        state=_states(written)[order],
+        suppressed=suppressed,
+        k_unit=counts,
+        step_s=step_s,
+        tz=tz,
+    )
 
 
 def places_in_table(written: WrittenRelease, flows: Flows) -> tuple[Ints, Ints]:
@@ -63,36 +89,6 @@ def wrap_trajectories(published: Trajectories, source: Ints | None) -> Trajector
     """Return trajectories published by another tool as a release."""
     people = published.person if published.k_unit == "people" else None
     return TrajectoryRelease(published.lon, published.lat, published.t, published.offsets, people, source)
-
-
-def _release(
-    written: WrittenRelease, zones: Zones, flows: Flows | None, step_s: int | None, tz: str
-) -> FlowRelease:  # fmt: skip
-    if not written.is_flows:
-        raise InputError(written.folder, "wanted a release of flows, but it holds trajectories.")
-    counts: FlowUnit = "people" if "people" in written.data.column_names else "trips"
-    t, suppressed = _steps(written, flows)
-    intervals = read_intervals(written, step_s, tz) if written.has_intervals else None
-    row_t = _row_times(written, flows, intervals)
-    if len(np.setdiff1d(row_t, t)):
-        raise InputError(written.folder, "a row is of a time step that the table of steps does not list.")
-    order = np.argsort(row_t, kind="stable")
-    return FlowRelease(
-        areas=_areas(written, zones),
-        t=t,
-        offsets=np.append(np.searchsorted(row_t[order], t), len(order)),
-        intervals=None if intervals is None else intervals.rows(order),
-        origin=written.area_numbers("origin_area")[order].astype(np.int32),
-        destination=written.area_numbers("destination_area")[order].astype(np.int32),
-        volume=written.column("volume")[order],
-        bounds=_bounds(written, order),
-        people=written.column(counts)[order],
-        state=_states(written)[order],
-        suppressed=suppressed,
-        k_unit=counts,
-        step_s=step_s,
-        tz=tz,
-    )
 
 
 def _row_times(written: WrittenRelease, flows: Flows | None, intervals: Intervals | None) -> Ints:

@@ -307,25 +307,23 @@ def _header(path: Path, delimiter: str) -> list[str]:
     return list(table.column_names)
 
 
-def _odd_quotes(path: Path) -> bool:
-    """Return whether the number of quotes in the file is odd."""
-    quotes = 0
+def _pieces(path: Path) -> Iterator[bytes]:
+    """Yield the unpacked bytes of a CSV, some at a time."""
     with pa.input_stream(str(path), compression="detect") as stream:
         while chunk := stream.read(1 << 24):
-            quotes += chunk.count(b'"')
-    return quotes % 2 == 1
+            yield chunk
+
+
+def _odd_quotes(path: Path) -> bool:
+    """Return whether the number of quotes in the file is odd."""
+    return sum(chunk.count(b'"') for chunk in _pieces(path)) % 2 == 1
 
 
 def _is_utf8(path: Path) -> bool:
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    with pa.input_stream(str(path), compression="detect") as stream:
-        try:
-            while chunk := stream.read(1 << 24):
-                decoder.decode(chunk)
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            return False
-    return True
+    try:
+        return all(True for _ in codecs.iterdecode(_pieces(path), "utf-8"))
+    except UnicodeDecodeError:
+        return False
 
 
 def _bad_row(name: str, path: Path, delimiter: str) -> InputError | None:

@@ -8,18 +8,16 @@ a mean or median of them would publish something of single trips, and the ids st
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from crowdveil.errors import Option
 from crowdveil.io.columns import find_columns
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import ENDS, OdColumns
 from crowdveil.io.source import Source
-from crowdveil.io.values import natural_key, read_floats
+from crowdveil.io.values import ids_of, natural_key, read_floats
 from crowdveil.model.arrays import Floats, Labels
 from crowdveil.model.tessellation import voronoi_zones
 from crowdveil.model.zones import Zones
@@ -89,7 +87,7 @@ def positions(chunk: pa.RecordBatch, columns: OdColumns, places: Mapping[str, st
         lon, lat = (read_floats(chunk[places[f"{end}_{axis}"]], name)[0] for axis in ("lon", "lat"))
         # Adding 0 turns -0 into 0.
         lon, lat = (np.round(values, DECIMALS) + 0.0 for values in (lon, lat))
-        ids = _text(chunk[getattr(columns, end)])
+        ids = ids_of(chunk[getattr(columns, end)], name).cast(pa.string())
         part = pa.table({"id": ids, "lon": lon, "lat": lat, "n": np.ones(len(lon), np.int64)})
         usable = np.isfinite(lon) & np.isfinite(lat) & (np.abs(lon) <= 180) & (np.abs(lat) <= 90)
         parts.append(part.filter(pa.array(usable)).drop_null())
@@ -102,27 +100,18 @@ def _summed(rows: pa.Table) -> pa.Table:
     return summed.rename_columns(["id", "lon", "lat", "n"])
 
 
-def _text(column: Any) -> Any:
-    """Return ids as text, as zone ids are."""
-    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-    if pa.types.is_floating(column.type) and pc.all(pc.equal(pc.floor(column), column)).as_py():
-        column = column.cast(pa.int64())
-    return column.cast(pa.string())
-
-
 def _stations(counts: pa.Table) -> Zones | None:
     """Return the zones of stations from the rows of each id and position; None if they are no stations."""
     if not len(counts):
         return None
     # The most frequent position of an id; of several the westernmost, so that nothing depends on the order of rows.
     table = counts.sort_by([("id", "ascending"), ("n", "descending"), ("lon", "ascending"), ("lat", "ascending")])
-    ids = table["id"].to_pylist()
-    first = np.array([i == 0 or ids[i] != ids[i - 1] for i in range(len(ids))], bool)
-    lon, lat, n = (table[c].to_numpy()[first] for c in ("lon", "lat", "n"))
-    names = [ids[i] for i in np.flatnonzero(first)]
-    often = table["n"].to_numpy()
+    most = [(column, "first") for column in ("lon", "lat", "n")]
+    found = table.group_by("id", use_threads=False).aggregate([*most, ("n", "sum")])
+    lon, lat, n, all_n = (found[c].to_numpy() for c in ("lon_first", "lat_first", "n_first", "n_sum"))
+    names = found["id"].to_pylist()
     # Of ids that occur once each nothing shows that their positions are fixed.
-    if len(names) < 2 or often.sum() < REPEATED * len(names) or n.sum() < ALIKE * often.sum():
+    if len(names) < 2 or all_n.sum() < REPEATED * len(names) or n.sum() < ALIKE * all_n.sum():
         return None
     order = sorted(range(len(names)), key=lambda i: natural_key(names[i]))
     return _cells(np.array(names, dtype=object)[order], lon[order], lat[order])

@@ -65,11 +65,6 @@ class TimeForm:
         return self.given if self.given in (*TICKS, EXCEL) else None
 
 
-def as_form(form: TimeForm | str | None) -> TimeForm:
-    """Return a form, made from the user's text if that is given."""
-    return form if isinstance(form, TimeForm) else TimeForm(form)
-
-
 def learned_form(chunks: Iterable[Any], form: TimeForm, what: str) -> TimeForm:
     """Return the form completed from the chunks of a column; stop at the first chunk that decides it."""
     if form.learned or form.given is not None:
@@ -231,15 +226,12 @@ def refuse_mixed(values: Floats, what: str, unit: str | None = None) -> None:
 def from_digits(numbers: Ints, unit: str) -> tuple[Ints, Mask]:
     """Return local seconds from calendar fields written as one number, and which are invalid."""
     clock = _DIGITS[unit][0]
-    rest = numbers
-    parts: list[Ints] = []
+    year, fields = numbers, list[Ints]()
     for _ in range(2 + clock):
-        rest, part = np.divmod(rest, 100)
-        parts.append(part)
-    day_of = parts[::-1]
-    month, day = day_of[0], day_of[1]
-    hour, minute, second = (day_of[2 + i] if i < clock else np.zeros_like(rest) for i in range(3))
-    return seconds_of(rest, month, day, hour, minute, second)
+        year, field = np.divmod(year, 100)
+        fields.insert(0, field)
+    # Fields of the clock that are not written are 0.
+    return seconds_of(year, *fields, *[np.zeros_like(year)] * (3 - clock))
 
 
 def from_excel(days: Floats) -> tuple[Ints, Mask]:

@@ -70,15 +70,12 @@ def ends_of_steps(starts: Ints, seconds: int, tz: str) -> Ints:
 
 def wall_sql(seconds: str, *, instants: bool, tz: str, low: int, high: int) -> str:
     """Return SQL for the local time. Times without a zone are shifted only where clocks went forward."""
-    moments, offsets = Clock(tz).shifts(low, high)
     if instants:
+        moments, offsets = Clock(tz).shifts(low, high)
         return f"({seconds}) + {_choose(seconds, moments.tolist(), offsets.tolist())}"
-    bounds: list[int] = []
-    moves: list[int] = [0]
-    for moment, before, after in zip(moments.tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-        if after > before:
-            bounds += [moment + before, moment + after]
-            moves += [after - before, 0]
+    skipped, _ = Clock(tz).turns(low, high)
+    bounds = [bound for both in skipped for bound in both]
+    moves = [0, *(move for first, last in skipped for move in (last - first, 0))]
     return f"({seconds}) + {_choose(seconds, bounds, moves)}" if bounds else seconds
 
 

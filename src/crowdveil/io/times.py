@@ -21,7 +21,6 @@ from crowdveil.io.time_forms import (
     YEAR_LAST,
     TimeForm,
     all_numbers,
-    as_form,
     date_order,
     from_digits,
     from_excel,
@@ -68,7 +67,7 @@ def read_seconds(column: Any, what: str, time_format: TimeForm | str | None = No
 
     Unknown parts of the form are detected in the column; for a chunk of a column, the form must be learned before.
     """
-    form = as_form(time_format)
+    form = time_format if isinstance(time_format, TimeForm) else TimeForm(time_format)
     if isinstance(column, pa.ChunkedArray) and pa.types.is_timestamp(column.type) and column.null_count == 0:
         return _from_chunks(column)
     array = one_array(column)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -40,9 +40,9 @@ from crowdveil.io.trajectory_points import (
     with_normalized_ids,
 )
 from crowdveil.io.zones import read_zones
-from crowdveil.model.arrays import Floats, Ints, Labels, Mask, frozen
+from crowdveil.model.arrays import Floats, Ints, Mask, frozen
 from crowdveil.model.canonical import points_in_order
-from crowdveil.model.trajectories import Trajectories, TrajectoryUnit
+from crowdveil.model.trajectories import Trajectories
 
 
 def read_trajectories(
@@ -110,10 +110,11 @@ def read_trajectories(
     return_unused()
     if lost is not None:
         lon_deg, lat_deg = np.where(lost, 0.0, lon_deg), np.where(lost, 0.0, lat_deg)
-    points = Points(lon_deg, lat_deg, t, group, lost)
-    model = assemble(points, labels, person, people, columns.counts, keep_rows)
+    group = frozen(group, np.int64)
+    lon_deg, lat_deg, t, offsets, row = _in_order(lon_deg, lat_deg, frozen(t, np.int64), group, len(labels), keep_rows)
+    model = Trajectories(lon_deg, lat_deg, t, offsets, labels, person, people, columns.counts, row)
     if lost is not None:
-        model = _drop_incomplete(model, points, source, notes)
+        model = _drop_incomplete(model, lost, group, source, notes)
     if len(model.t):
         refuse_spread(int(model.t.min()), int(model.t.max()), form, f"{source.name}, column {columns.time}")
     model = points_in_order(model)
@@ -142,42 +143,26 @@ def _note_times(times: Seconds, columns: PointColumns, tz: str, notes: ReadNotes
         note_clock_changes(notes, columns.time, tz, *odd_times(times, Clock(tz)))
 
 
-@dataclass(frozen=True)
-class Points:
-    """Points as read: position, time, trajectory, and which are unusable."""
-
-    lon: Floats
-    lat: Floats
-    t: Ints
-    group: Ints
-    lost: Mask | None
-
-
-def assemble(
-    points: Points, labels: Labels, person: Ints, people: Labels, counts: TrajectoryUnit, keep_rows: bool
-) -> Trajectories:
-    """Return the model from points, sorted by trajectory and time."""
+def _in_order(
+    lon: Floats, lat: Floats, t: Ints, group: Ints, groups: int, keep_rows: bool
+) -> tuple[Floats, Floats, Ints, Ints, Ints | None]:
+    """Return points sorted by trajectory and time, the offsets of trajectories, and the row of each point."""
     from crowdveil.kernels.ordering import group_offsets, in_order, rows_by_group_and_time
 
-    lon, lat = points.lon, points.lat
-    # Kernels get read-only int64 arrays only, so that each is compiled once.
-    t, group = frozen(points.t, np.int64), frozen(points.group, np.int64)
-    counted_up, ordered = run_parallel(lambda: group_offsets(group, len(labels)), lambda: in_order(group, t))
-    offsets = frozen(counted_up, np.int64)
-    row: Ints | None = np.arange(len(group)) if keep_rows else None
-    if not ordered:
-        order, t = rows_by_group_and_time(group, t, offsets)
-        lon, lat = run_parallel(*(partial(np.take, column, order) for column in (lon, lat)))
-        row = order if keep_rows else None
-    return Trajectories(lon, lat, t, offsets, labels, person, people, counts, row)
+    counted_up, ordered = run_parallel(lambda: group_offsets(group, groups), lambda: in_order(group, t))
+    offsets = frozen(counted_up, np.int64)  # kernels get read-only int64 arrays only, so that each is compiled once
+    if ordered:
+        return lon, lat, t, offsets, np.arange(len(group)) if keep_rows else None
+    order, t = rows_by_group_and_time(group, t, offsets)
+    lon, lat = run_parallel(*(partial(np.take, column, order) for column in (lon, lat)))
+    return lon, lat, t, offsets, order if keep_rows else None
 
 
-def _drop_incomplete(model: Trajectories, points: Points, source: Source, notes: ReadNotes) -> Trajectories:
+def _drop_incomplete(model: Trajectories, lost: Mask, group: Ints, source: Source, notes: ReadNotes) -> Trajectories:
     """Drop the trajectories that have an unusable point."""
     from crowdveil.kernels.ordering import spread
 
-    lost = points.lost if points.lost is not None else np.zeros(model.points, bool)
-    gone = spread(frozen(lost, np.bool_), frozen(points.group, np.int64), len(model))
+    gone = spread(frozen(lost, np.bool_), group, len(model))
     notes.drop(INCOMPLETE_TRAJECTORY, int(np.diff(model.offsets)[gone].sum()) - int(lost.sum()))
     if gone.all():
         raise none_usable(source, len(gone))

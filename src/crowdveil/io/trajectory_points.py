@@ -179,11 +179,10 @@ def drop_or_raise(source: Source, bad: dict[str, Mask], hint: str, drop_invalid:
 
 def count_first_reasons(bad: dict[str, Mask]) -> dict[str, int]:
     """Count the unusable rows by their first reason."""
-    counts: dict[str, int] = {}
-    before: Mask | None = None
+    counts, before = dict[str, int](), np.zeros(1, np.bool_)
     for name, mask in bad.items():
-        counts[name] = int((mask if before is None else mask & ~before).sum())
-        before = mask if before is None else before | mask
+        counts[name] = int((mask & ~before).sum())
+        before = before | mask
     return {name: n for name, n in counts.items() if n}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.times import Clock
 from crowdveil.io.trajectories import read_trajectories
-from crowdveil.model.arrays import slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.trip_rules import (
@@ -31,7 +29,6 @@ READ = ("time", "user", "user_case_sensitive", "user_ignore_case", "tz", "time_f
 """Input options that trajectories and trips share, which are those of the trajectories here."""
 TRIP_COLUMNS = ("origin", "destination", "origin_lon", "origin_lat", "destination_lon", "destination_lat", "volume",
                 "people", "weight", "matrix")  # fmt: skip
-DEFAULTS: dict[str, Any] = {"stay_radius_m": 200.0, "stay_s": 600}
 
 
 def trips_of(
@@ -93,7 +90,7 @@ def read_as_trips(data: Any, options: dict[str, Any], notes: ReadNotes) -> tuple
         found = read_trajectories(data, notes=notes, **named)
     if found.k_unit == "trajectories":
         notes.add(f"without a column of users each trajectory counts as a person (name one with {Option('user')}).")
-    stay = {name: own[name] if own[name] is not None else DEFAULTS[name] for name in STAY}
+    stay = {name: own[name] for name in STAY if own[name] is not None}
     table = trips_of(found, rule, tz=rest["tz"], **stay)
     if len(table) == 0:
         raise InputError(
@@ -124,23 +121,5 @@ def without_inner(flows: Flows) -> Flows:
     leaves = flows.origin != flows.destination
     if not leaves.any():
         raise InputError(Option(RULE), "no step of a trajectory leaves its tile; choose smaller tiles.")
-    counts = slice_sums(flows.offsets, leaves.astype(np.int64))
-    steps = np.flatnonzero(counts > 0)
-    members: dict[str, Any] = {}
-    if flows.person_offsets is not None and flows.person_ids is not None:
-        sizes = np.diff(flows.person_offsets)
-        members = {
-            "person_offsets": np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[leaves])]),
-            "person_ids": flows.person_ids[np.repeat(leaves, sizes)],
-        }
-    return replace(
-        flows,
-        t=flows.t[steps],
-        offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts[steps])]),
-        origin=flows.origin[leaves],
-        destination=flows.destination[leaves],
-        volume=flows.volume[leaves],
-        people=flows.people[leaves],
-        distinct_people=None,
-        **members,
-    )
+    left = flows.where(leaves)
+    return left.at_steps(np.flatnonzero(np.diff(left.offsets)))

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.columns import find_column, need_column
@@ -63,9 +64,7 @@ def keep_trips(data: Any, zones: Zones, **columns: str | None) -> pa.Table:
     """Return the rows of trips or flows that begin and end in one of the zones; `origin`, `destination` name their columns."""
     table, ends, _ = _read_ends(data, columns)
     known = pa.array([str(i) for i in zones.ids], pa.string())
-    inside = np.ones(len(table), np.bool_)
-    for end in ends:
-        inside &= np.isin(np.array(table[end].cast(pa.string()).to_pylist(), dtype=object), known.to_pylist())
+    inside = np.logical_and(*(pc.is_in(table[end].cast(pa.string()), known).to_numpy() for end in ends))
     if not inside.any():
         raise InputError("no trip begins and ends in the zones that are left; keep more zones.")
     return table.filter(pa.array(inside))

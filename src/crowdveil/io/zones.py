@@ -40,7 +40,7 @@ def read_zones(data: Any, *, zone_id: str | None = None, notes: ReadNotes | None
     if isinstance(data, Zones):
         return data
     notes = notes if notes is not None else ReadNotes()
-    table, shapes, name = _read_shapes(data, notes)
+    table, shapes, name = read_shapes(data, notes)
     if shapes is None:
         return sort_by_id(_with_names(_from_centroids(table, name, zone_id, notes), table))
     ids = _ids(table, name, zone_id, notes)
@@ -88,7 +88,7 @@ def read_tile_values(
     Without `column`, the table must have one column besides the ids.
     """
     notes = notes if notes is not None else ReadNotes()
-    table, _, name = _read_shapes(data, notes)
+    table, _, name = read_shapes(data, notes)
     ids = _ids(table, name, zone_id, notes)
     if column is None:
         others = [c for c in table.column_names if table[c].cast(pa.string()).to_pylist() != ids]
@@ -106,7 +106,7 @@ def read_tile_values(
     values, bad = read_floats(table[column], f"{name}, column {column}")
     _refuse_commas(table, column, name)
     off = values < 0
-    _refuse(name, off if bad is None else off | bad, f"have no weight of zero or more in column {column}")
+    refuse_rows(name, off if bad is None else off | bad, f"have no weight of zero or more in column {column}")
     if len(set(ids)) < len(ids):
         raise InputError(name, "wanted one weight per tile, but ids repeat; give each id once.")
     index = np.array([zones.index_of(i) for i in ids], np.int64)
@@ -121,7 +121,7 @@ def read_tile_labels(
 ) -> Labels:
     """Return a text of each zone, such as its known land use, from a column of a table or file of zones; None if it has none."""
     notes = notes if notes is not None else ReadNotes()
-    table, _, name = _read_shapes(data, notes)
+    table, _, name = read_shapes(data, notes)
     if column not in table.column_names:
         raise InputError(
             name, f"there is no column {column} for {Option('reference')}; name one of {', '.join(table.column_names)}."
@@ -135,11 +135,6 @@ def read_tile_labels(
     return found
 
 
-def read_table(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, str]:
-    """Return the columns of a file of zones or points, its shapes (None for a plain table), and its name for messages."""
-    return _read_shapes(data, notes)
-
-
 def read_points(table: pa.Table, shapes: Labels | None, name: str, notes: ReadNotes) -> tuple[Floats, Floats]:
     """Return longitudes and latitudes of points, from their shapes or from columns."""
     import shapely
@@ -147,12 +142,12 @@ def read_points(table: pa.Table, shapes: Labels | None, name: str, notes: ReadNo
     if shapes is None:
         points = _from_centroids(table, name, None, notes)
     else:
-        _refuse(name, shapely.get_type_id(shapes) != 0, "are no points")
+        refuse_rows(name, shapely.get_type_id(shapes) != 0, "are no points")
         points = _from_shapes(shapes, [str(i) for i in range(len(shapes))], name)
     return points.lon, points.lat
 
 
-def _read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, str]:
+def read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, str]:
     """Return attributes, shapes in degrees of WGS84 (None for a plain table), and the name for messages."""
     import shapely
 
@@ -179,7 +174,7 @@ def _read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, 
 
 
 def _read_geometries(table: pa.Table, name: str, notes: ReadNotes) -> tuple[pa.Table, Labels | None, str]:
-    """Return what `_read_shapes` does, of a table whose geometries are WKB: of GeoArrow, or in a column with a usual name."""
+    """Return what `read_shapes` does, of a table whose geometries are WKB: of GeoArrow, or in a column with a usual name."""
     import shapely
 
     found = [
@@ -277,21 +272,14 @@ def _refuse_invalid_ids(values: Any, column: str, name: str) -> None:
     codes, rows = values.combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False), len(values)
     first = np.zeros(rows, bool)
     first[np.unique(codes, return_index=True)[1]] = True
-    bad = np.flatnonzero(~first | values.is_null().to_numpy()) + 1
-    raise InputError(
-        name,
-        f"{rows_that(bad.tolist(), len(bad), f'have a missing or repeated id in column {column}')}; "
-        f"give each zone one, or name another column with {Option('zone_id')}.",
-    )
+    remedy = f"give each zone one, or name another column with {Option('zone_id')}"
+    bad = ~first | values.is_null().to_numpy()
+    refuse_rows(name, bad, f"have a missing or repeated id in column {column}", remedy)
 
 
 def _text_ids(table: pa.Table, column: str, name: str) -> list[str]:
     values = table[column]
-    if values.null_count:
-        rows = np.flatnonzero(values.is_null().to_numpy()) + 1
-        raise InputError(
-            name, f"{rows_that(rows.tolist(), len(rows), f'have no id in column {column}')}; give them one."
-        )
+    refuse_rows(name, values.is_null(), f"have no id in column {column}", "give them one")
     if pa.types.is_floating(values.type):
         numbers = values.to_numpy()
         if np.all(numbers == np.floor(numbers)):
@@ -305,39 +293,40 @@ def _from_shapes(shapes: Labels, ids: list[str], name: str) -> Zones:
 
     if len(shapes) == 0:
         raise InputError(name, "the file holds no zones; wanted at least one.")
-    _refuse(name, shapely.is_missing(shapes) | shapely.is_empty(shapes), "have no shape")
+    refuse_rows(name, shapely.is_missing(shapes) | shapely.is_empty(shapes), "have no shape")
     kinds = shapely.get_type_id(shapes)
     if np.all(kinds == 0):
         x, y = shapely.get_x(shapes), shapely.get_y(shapes)
         _check_degrees(name, x, y)
         x = np.where(np.abs(x) > 180, wrapped(x), x)
         return Zones(np.array(ids, dtype=object), x, y, kind="centroids")
-    _refuse(name, ~np.isin(kinds, (3, 6)), "are no polygons")
+    refuse_rows(name, ~np.isin(kinds, (3, 6)), "are no polygons")
     bounds = shapely.bounds(shapes)
     _check_degrees(name, bounds[:, [0, 2]], bounds[:, [1, 3]])
-    _refuse(
+    refuse_rows(
         name,
         long_sides(shapes),
         "have a side over more than 180° of longitude (cut them at the date line, as RFC 7946 asks)",
     )
     shapes = in_one_piece(shapes)
-    _refuse(name, ~shapely.is_valid(shapes), "are invalid polygons (they cross themselves)")
+    refuse_rows(name, ~shapely.is_valid(shapes), "are invalid polygons (they cross themselves)")
     _refuse_overlaps(name, shapes)
     outline = np.empty(len(shapes), dtype=object)
     outline[:] = shapes
     return Zones(np.array(ids, dtype=object), *centroids(shapes), outline, "polygons")
 
 
-def _refuse(name: str, bad: Any, what: str) -> None:
+def refuse_rows(name: str, bad: Any, what: str, remedy: str = "fix or remove them") -> None:
+    """Raise if rows are bad; `what` follows "rows that"."""
     rows = np.flatnonzero(bad) + 1
     if len(rows):
-        raise InputError(name, f"{rows_that(rows.tolist(), len(rows), what)}; fix or remove them.")
+        raise InputError(name, f"{rows_that(rows.tolist(), len(rows), what)}; {remedy}.")
 
 
 def _refuse_commas(table: pa.Table, column: str, name: str) -> None:
     """Raise if numbers have a decimal comma."""
     commas = decimal_commas(table[column])
-    _refuse(name, () if commas is None else commas, comma_reason(column))
+    refuse_rows(name, () if commas is None else commas, comma_reason(column))
 
 
 def _check_degrees(name: str, lon: Floats, lat: Floats) -> None:
@@ -378,5 +367,5 @@ def _from_centroids(table: pa.Table, name: str, zone_id: str | None, notes: Read
     for column, values, bad, bound in zip(columns, (lon, lat), (bad_lon, bad_lat), (180.0, 90.0), strict=True):
         _refuse_commas(table, column, name)
         off = np.abs(values) > bound
-        _refuse(name, off if bad is None else off | bad, f"have no usable value in column {column}")
+        refuse_rows(name, off if bad is None else off | bad, f"have no usable value in column {column}")
     return Zones(np.array(_ids(table, name, zone_id, notes), dtype=object), lon, lat, kind="centroids")
