@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.arrays import Floats
 
 MANY = 1_000_000
 """Published flows from which parts of a report are made on several threads, and while the files are verified."""
@@ -73,8 +73,6 @@ class PageModel:
         Static figures, tables, and the first few numbers with their names.
     omissions
         Notes on what the page does not show.
-    equal
-        Size of the equivalence class of each published trajectory.
     """
 
     kind: str
@@ -83,4 +81,3 @@ class PageModel:
     tables: list[Table]
     key_figures: list[tuple[str, str]]
     omissions: list[str]
-    equal: Ints | None = None

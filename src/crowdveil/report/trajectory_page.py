@@ -19,7 +19,7 @@ def build_page_model(written: WrittenRelease, manifest: dict[str, Any], private:
     shown = [("after", "The release", after)]
     if private is not None:
         shown.append(("before", "The original", trajectory_picture.original(private.original)))
-    equal = trajectory_picture.equivalence_class_sizes(after)
+    equal = trajectory_picture.published_class_sizes(written)
     made: list[Figure] = []
     data: dict[str, Any] = {"kind": "trajectories", "frame": None, "layers": [], "bins": []}
     if any(len(p.lon) for _, _, p in shown):
@@ -41,7 +41,7 @@ def build_page_model(written: WrittenRelease, manifest: dict[str, Any], private:
             f"The map shows {after.shown:,} of {len(after):,} trajectories, the first by number (a hash of the points)."
         )
     tables = _distortion(manifest)
-    return PageModel("trajectories", data, made, tables, _key_figures(manifest, equal), omissions, equal)
+    return PageModel("trajectories", data, made, tables, _key_figures(manifest, equal), omissions)
 
 
 def _joined(columns: list[Floats]) -> Floats:

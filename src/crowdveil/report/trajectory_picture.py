@@ -126,6 +126,12 @@ def equivalence_class_sizes(picture: TrajectoryPicture) -> Ints:
     return sizes
 
 
+def published_class_sizes(written: WrittenRelease) -> Ints:
+    """Return the size of the equivalence class of each published trajectory, computed once for a release."""
+    sizes: Ints = written.cached("class sizes", lambda: equivalence_class_sizes(released(written)))
+    return sizes
+
+
 def _content_hashes(picture: TrajectoryPicture) -> Words:
     """Return a hash of all points of each trajectory, in their order."""
     position = np.arange(len(picture.t)) - np.repeat(picture.offsets[:-1], np.diff(picture.offsets))
