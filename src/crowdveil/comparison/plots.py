@@ -260,14 +260,9 @@ def log_axis(axis: Any, values: Floats, which: str = "x") -> None:
 
 
 def ratio_boxes(outcome: MethodResult, other: MethodResult, symbol: str) -> Floats:
-    """Return the ratios of a measure, or of the processor time, of each matrix to those of another method."""
+    """Return the ratios of a measure, or of the processor time, of each matrix to those of another, where both are above 0."""
     values, first = (each.seconds_by_step if symbol == "seconds" else each.by_step[symbol] for each in (outcome, other))
-    return _ratio(values, first)
-
-
-def _ratio(values: Floats, first: Floats) -> Floats:
-    """Return the ratios where both values are defined and above 0, as a logarithm needs."""
-    good = np.isfinite(values) & np.isfinite(first) & (values > 0) & (first > 0)
+    good = np.isfinite(values) & np.isfinite(first) & (values > 0) & (first > 0)  # as a logarithm needs
     return values[good] / first[good]
 
 

@@ -16,11 +16,10 @@ from crowdveil.attacks.box_view import SEARCH_BOXES
 from crowdveil.attacks.od.published import Published
 from crowdveil.attacks.od.releases import PublishedReleases
 from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories
-from crowdveil.comparison.candidates import align_columns
 from crowdveil.errors import InputError, Option, ParameterError, as_command_line, counted, render
 from crowdveil.io.tables import write_json_or_table
 from crowdveil.model.release import TrajectoryRelease
-from crowdveil.model.tabular import Tabular
+from crowdveil.model.tabular import Tabular, align_rows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress
@@ -63,7 +62,7 @@ class AttackResults(Tabular):
         rows = [
             [find_attack(name).title, *_columns(sides, self.k), _remark(sides)] for name, sides in self.risks.items()
         ]
-        return [*align_columns([head, *rows]), "", *self._notes()]
+        return [*align_rows([head, *rows], remarks=True), "", *self._notes()]
 
     def _notes(self) -> list[str]:
         before, after = next(iter(self.risks.values()))
@@ -99,10 +98,6 @@ class AttackResults(Tabular):
             },
         }
 
-    def to_arrow(self) -> pa.Table:
-        """Return the table."""
-        return self.table()
-
     def table(self) -> pa.Table:
         """Return a row for each attack and attacked individual, by the id in the input."""
         columns: dict[str, list[Any]] = {"attack": [], "id": [], "risk_before": [], "risk_after": []}
@@ -113,6 +108,8 @@ class AttackResults(Tabular):
             columns["risk_before"] += before.risk.tolist()
             columns["risk_after"] += [None] * len(before.tried) if after is None else after.risk.tolist()
         return pa.table({**columns, "risk_after": pa.array(columns["risk_after"], pa.float64())})
+
+    to_arrow = table
 
     def write(self, path: Path) -> None:
         """Write results in the format of the suffix: .json without individuals, .csv or .parquet with them."""
@@ -162,21 +159,17 @@ class ExposureResults(Tabular):
             },
         }
 
-    def to_arrow(self) -> pa.Table:
-        """Return the table."""
-        return self.table()
-
     def table(self) -> pa.Table:
         """Return a row for each number."""
-        rows = [(found.name, name, value) for found in self.exposures for name, value in found.values.items()]
-        names, values, numbers = ([row[i] for row in rows] for i in range(3))
-        return pa.table(
-            {
-                "attack": pa.array(names, pa.string()),
-                "value": pa.array(values, pa.string()),
-                "number": pa.array([None if n is None else float(n) for n in numbers], pa.float64()),
-            }
-        )
+        rows = [
+            {"attack": found.name, "value": name, "number": None if number is None else float(number)}
+            for found in self.exposures
+            for name, number in found.values.items()
+        ]
+        columns = (("attack", pa.string()), ("value", pa.string()), ("number", pa.float64()))
+        return pa.Table.from_pylist(rows, pa.schema(columns))
+
+    to_arrow = table
 
     def write(self, path: Path) -> None:
         """Write results in the format of the suffix: .json, .csv or .parquet."""

@@ -22,7 +22,7 @@ from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
-from crowdveil.model.tabular import Tabular
+from crowdveil.model.tabular import Tabular, align_rows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import our_names
@@ -72,16 +72,11 @@ class Measurement(Tabular):
     def lines(self) -> list[str]:
         """Return a table as text: each measure, its mean over matrices and its value over all of them."""
         one = self.matrices is None or self.matrices.steps == 1
-        head = ["measure", "value"] if one else ["measure", "mean of matrices", "pooled"]
-        rows = [head]
+        rows = [["measure", "value"] if one else ["measure", "mean of matrices", "pooled"]]
         for label, unit, mean, pooled in self._rows():
             values = [shown(pooled, unit)] if one else [shown(mean, unit), shown(pooled, unit)]
             rows.append([label, *values])
-        widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
-        return [
-            "  ".join([row[0].ljust(widths[0]), *(v.rjust(w) for v, w in zip(row[1:], widths[1:], strict=True))])
-            for row in rows
-        ]
+        return align_rows(rows)
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Return label, mean over matrices and pooled value of each measure, as text."""
