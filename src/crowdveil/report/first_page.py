@@ -47,8 +47,6 @@ class FirstPage:
         Rows of name and value: what the data is.
     done
         What was done, in plain words.
-    adversary
-        Against whom.
     losses
         What was lost, in three numbers.
     risks
@@ -62,7 +60,6 @@ class FirstPage:
     title: str
     data: list[tuple[str, str]]
     done: str
-    adversary: str
     losses: list[Loss]
     risks: list[str]
     not_covered: list[str]
@@ -80,7 +77,6 @@ def build_first_page(
         decision.get("title") or _usual_title(written, period),
         _data_rows(written, manifest, period, private),
         _done(written, manifest),
-        ADVERSARY,
         losses(written, manifest),
         _risks(manifest, attacks),
         [repeated_releases(manifest), *_not_covered(written, manifest)],

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from crowdveil.guarantees.base import Outcome, tally
-from crowdveil.report.first_page import FirstPage
+from crowdveil.report.first_page import ADVERSARY, FirstPage
 from crowdveil.report.markup import escape, lines
 
 
@@ -27,7 +27,7 @@ def first_page_html(first: FirstPage, manifest: Mapping[str, Any]) -> str:
     </dl></div>
   <div class="half"><h2>What was done</h2>
     <p>{escape(first.done)}</p>
-    <p><b>Adversary:</b> {escape(first.adversary)}</p></div>
+    <p><b>Adversary:</b> {escape(ADVERSARY)}</p></div>
   <div class="full"><h2>What is guaranteed</h2>
     <ul class="outcomes">{outcomes}
     </ul></div>

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +27,14 @@ def build_private_context(data: Flows | Trajectories, release: Release | None, g
 
     `given` is the original as it was given, such as the path of a file.
     """
-    source = _source(data, given)
+    context = PrivateContext(data, source=_source(data, given))
     if isinstance(data, Flows) and isinstance(release, FlowRelease):
         cost, lost = cost_lines(data, release, cost_of(data, release)), _lost(data, release)
-        return PrivateContext(data, cost, _measures(data, release), lost=lost, source=source)
+        return replace(context, cost=cost, measures=_measures(data, release), lost=lost)
     if isinstance(data, Trajectories) and isinstance(release, TrajectoryRelease):
-        return PrivateContext(
-            data,
-            cost_lines(data, release, cost_of(data, release)),
-            displaced_m=_displaced(data, release),
-            source=source,
-        )
-    return PrivateContext(data, source=source)
+        cost = cost_lines(data, release, cost_of(data, release))
+        return replace(context, cost=cost, displaced_m=_displaced(data, release))
+    return context
 
 
 def _source(data: Flows | Trajectories, given: Any) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -121,11 +121,17 @@ def class_legend(prefix: str, classes: Ints, values: Ints) -> list[tuple[str, st
 
 def top_flows(picture: FlowPicture, most: int) -> tuple[Ints, Ints, Ints]:
     """Return the pairs of areas with most trips over all time steps, the largest first."""
-    n = max(len(picture.names), 1)
-    key, pair = np.unique(picture.origin * n + picture.destination, return_inverse=True)
-    volume = np.rint(np.bincount(pair, picture.volume, len(key))).astype(np.int64)
-    order = np.argsort(-volume, kind="stable")[:most]
-    return key[order] // n, key[order] % n, volume[order]
+    o, d, v = sum_by_pair(picture.origin, picture.destination, picture.volume, len(picture.names))
+    return o[:most], d[:most], v[:most]
+
+
+def sum_by_pair(origin: Ints, destination: Ints, volume: Any, areas: int) -> tuple[Ints, Ints, Ints]:
+    """Return the pairs of areas and the sums of their trips, the largest first; ties by the numbers of the areas."""
+    n = max(areas, 1)
+    key, pair = np.unique(origin * n + destination, return_inverse=True)
+    sums = np.rint(np.bincount(pair, volume, len(key))).astype(np.int64)
+    order = np.argsort(-sums, kind="stable")
+    return key[order] // n, key[order] % n, sums[order]
 
 
 def bars(values: Sequence[float], labels: Sequence[str], title: str, x_title: str, y_title: str) -> str:

@@ -118,11 +118,8 @@ def equivalence_class_sizes(picture: TrajectoryPicture) -> Ints:
     if not len(picture):
         return np.zeros(0, np.int64)
     total = np.concatenate([_content_hashes(chunk) for chunk in picture.chunks()])
-    order = np.argsort(total)
-    ends = np.append(np.flatnonzero(np.diff(total[order])) + 1, len(total))
-    lengths = np.diff(ends, prepend=0)
-    sizes = np.empty(len(total), np.int64)
-    sizes[order] = np.repeat(lengths, lengths)
+    _, group, size = np.unique(total, return_inverse=True, return_counts=True)
+    sizes: Ints = size[group]
     return sizes
 
 

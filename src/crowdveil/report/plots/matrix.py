@@ -10,7 +10,7 @@ from crowdveil.errors import InputError
 from crowdveil.guarantees.runs import Runs
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.hierarchy import Hierarchy
-from crowdveil.report.plots.flow_panels import FlowPanel
+from crowdveil.report.plots.flow_panels import FlowPanel, meaning_of_gray
 from crowdveil.report.plots.layout import INK, MUTED, Layout, Margins, lay_out
 from crowdveil.report.plots.scales import VolumeScale, color_bar, colors_of
 
@@ -83,8 +83,5 @@ def draw_matrix(panels: Sequence[FlowPanel], position: dict[str, int], by_tree: 
         axis.set_xlabel("destination tile", fontsize=8, color=INK)
         axis.set_ylabel("origin tile", fontsize=8, color=INK)
         axis.tick_params(labelsize=7, colors=MUTED)
-    missing = "no trips" if all(p.confidential for p in panels) else "none published,\nwhich is not 0"
-    if any(p.confidential for p in panels) and not all(p.confidential for p in panels):
-        missing = "original: no trips;\nrelease: none published,\nwhich is not 0"
-    color_bar(made.legend, scale, "trips per pair\nof tiles", none=missing)
+    color_bar(made.legend, scale, "trips per pair\nof tiles", none=meaning_of_gray(panels))
     return made
