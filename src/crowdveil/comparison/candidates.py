@@ -164,11 +164,9 @@ class RemainingTime:
 
 def reason_of(error: BaseException) -> str:
     """Return why a method is left out, as a sentence."""
-    return (
-        Reason(error)
-        if isinstance(error, CrowdveilError)
-        else "it needs more memory than there is; use a smaller sample."
-    )
+    if isinstance(error, CrowdveilError):
+        return Reason(error)
+    return "it needs more memory than there is; use a smaller sample."
 
 
 def mean_of_defined(values: Floats) -> float:

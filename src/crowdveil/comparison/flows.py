@@ -326,13 +326,9 @@ def shown(value: float, symbol: str) -> str:
     """Format a number for the table; "–" where undefined."""
     if not np.isfinite(value):
         return "–"
-    return (
-        f"{100 * value:.1f} %"
-        if symbol in ("S", "k-anonymous")
-        else f"{value:.3g}"
-        if value < 1000
-        else f"{value:,.0f}"
-    )
+    if symbol in ("S", "k-anonymous"):
+        return f"{100 * value:.1f} %"
+    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
 
 
 def step_times(flows: Flows, *, as_text: bool = True) -> list[Any]:

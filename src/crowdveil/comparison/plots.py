@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,8 @@ _DIGITS = ((8, (1, 1.5, 2, 3, 5, 7)), (50, (1, 2, 5)), (500, (1, 3)), (np.inf, (
 
 
 def method_styles() -> Iterator[tuple[str, str]]:
-    """Yield pairs of color and marker; the first seventy are distinct."""
-    for i in range(len(_COLORS) * len(_MARKERS)):
-        yield _COLORS[i % len(_COLORS)], _MARKERS[i % len(_MARKERS)]
+    """Return pairs of color and marker, without an end; the first seventy are distinct."""
+    return zip(cycle(_COLORS), cycle(_MARKERS), strict=False)
 
 
 def ratios(found: FlowComparison, file: Path) -> None:

@@ -186,12 +186,9 @@ class TrajectoryMethodComparison(TableProperty):
 
     def caption(self) -> str:
         """Return what the numbers of the table mean."""
-        queries = (
-            f" {self.shared.queries:,} queries for each maximum query duration in seconds;"
-            if self.shared.by_window
-            else ""
-        )
-        return f"{counted(len(self.data), 'trajectory', 'trajectories')};{queries} seconds of processor time."
+        queries = f" {self.shared.queries:,} queries for each maximum query duration in seconds;"
+        trajectories = counted(len(self.data), "trajectory", "trajectories")
+        return f"{trajectories};{queries if self.shared.by_window else ''} seconds of processor time."
 
 
 @dataclass(frozen=True, eq=False, repr=False)

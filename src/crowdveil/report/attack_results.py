@@ -229,11 +229,8 @@ def _units(wanted: str, data: Trajectories, release: TrajectoryRelease | None) -
         raise ParameterError(
             Option("units"), f"people are not known; name their column with {Option('user')}, or omit units."
         )
-    if wanted == "people" or (
-        wanted == "auto" and data.k_unit == "people" and (release is None or release.person is not None)
-    ):
-        return "people"
-    return "trajectories"
+    known = data.k_unit == "people" and (release is None or release.person is not None)
+    return "people" if wanted == "people" or (wanted == "auto" and known) else "trajectories"
 
 
 def _individuals(data: Trajectories, risk: Risk) -> Any:
@@ -253,11 +250,8 @@ def _percents(risk: Risk, k: int) -> list[str]:
 
 
 def _remark(sides: tuple[Risk, Risk | None]) -> str:
-    return (
-        ""
-        if all(side is None or side.exact for side in sides)
-        else "lower bound: not all background knowledge was tried"
-    )
+    exact = all(side is None or side.exact for side in sides)
+    return "" if exact else "lower bound: not all background knowledge was tried"
 
 
 def _as_json(risk: Risk, k: int) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def build_page_model(written: WrittenRelease, manifest: dict[str, Any], private:
     pictures += _charts(written, manifest, tz)
     tables = [_largest(after, "Largest published flows over all time steps"), _busiest(after)]
     shown_tables = [t for t in tables if t.rows]
-    return PageModel("flows", data, pictures, shown_tables, _key_figures(written, manifest), _omissions(after, every))
+    return PageModel(data, pictures, shown_tables, _key_figures(written, manifest), _omissions(after, every))
 
 
 def time_zone(written: WrittenRelease, manifest: dict[str, Any]) -> str:

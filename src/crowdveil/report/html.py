@@ -19,7 +19,7 @@ from typing import Any
 from crowdveil.io.parallel import run_parallel
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.report.attack_table import attack_rows
-from crowdveil.report.first_page import build_first_page
+from crowdveil.report.first_page import title_of
 from crowdveil.report.first_page_html import first_page_html
 from crowdveil.report.markup import escape
 from crowdveil.report.page_html import page_html
@@ -57,15 +57,15 @@ def _page_model(written: WrittenRelease, manifest: dict[str, Any], private: Priv
 
 def _page(written: WrittenRelease, manifest: dict[str, Any], private: PrivateContext | None) -> str:
     script, style = asset("report.js"), asset("report.css")
-    attacks = attack_rows(written, manifest)
+    attacks, name = attack_rows(written, manifest), title_of(written, manifest)
     parts: tuple[Callable[[], Any], ...] = (
         lambda: _page_model(written, manifest, private),
         lambda: answers(written, manifest),
-        lambda: build_first_page(written, manifest, attacks, private),
+        lambda: first_page_html(name, written, manifest, attacks, private),
     )
     many = written.is_flows and len(written.data) > MANY
     page, found, first = run_parallel(*parts) if many else [part() for part in parts]
-    title = f"{'CONFIDENTIAL – ' if private else ''}{first.title}: report of a release"
+    title = f"{'CONFIDENTIAL – ' if private else ''}{name}: report of a release"
     mark = f'<p class="mark" role="note">{_CONFIDENTIAL}</p>\n' if private else ""
     return f"""<!doctype html>
 <html lang="en">
@@ -80,7 +80,7 @@ def _page(written: WrittenRelease, manifest: dict[str, Any], private: PrivateCon
 </head>
 <body class="{"private" if private else ""}">
 {mark}<a class="skip" href="#main">Skip to the report</a>
-{first_page_html(first, manifest)}<main id="main">
+{first}<main id="main">
 {page_html(page, manifest, attacks, found, private)}</main>
 <script type="application/json" id="data">{_data(page.data)}</script>
 <script>{script}</script>

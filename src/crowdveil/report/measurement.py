@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.comparison.candidates import numbers_or_null
+from crowdveil.comparison.candidates import Stage, numbers_or_null
 from crowdveil.comparison.flows import step_times
 from crowdveil.errors import CrowdveilError, InputError, Naming, Reason, as_argument, reason_as
 from crowdveil.io.notes import ReadNotes
@@ -29,8 +29,6 @@ from crowdveil.registry import our_names
 
 OVERLAPPING = "rows of this release overlap: the shares of several rows in a pair of tiles are added."
 _ARROWS = {"lower": "↓", "higher": "↑", "neither": " "}
-
-Stage = Callable[[str], None]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -202,6 +200,7 @@ def _compared(
 
 def _described(found: Scores, by_step: bool) -> dict[str, Any]:
     measure, params = found.measure, found.asked.params
+    values = {"mean": _plain(found.mean), "pooled": _plain(found.pooled), "by_step": _plain(found.by_step)}
     return {
         "title": measure.title,
         "symbol": measure.symbol or None,
@@ -209,11 +208,7 @@ def _described(found: Scores, by_step: bool) -> dict[str, Any]:
         "better": measure.better,
         **({"parts": list(measure.parts)} if measure.parts else {}),
         **({"parameters": params.model_dump(mode="json")} if params is not None else {}),
-        **(
-            {"mean": _plain(found.mean), "pooled": _plain(found.pooled), "by_step": _plain(found.by_step)}
-            if by_step
-            else {"value": _plain(found.pooled)}
-        ),
+        **(values if by_step else {"value": values["pooled"]}),
     }
 
 

@@ -58,7 +58,7 @@ def _map(page: PageModel, manifest: Mapping[str, Any], private: PrivateContext |
         reason = "nothing was published." if nothing else "the zones have no positions."
         body = f"  <p>There is nothing to draw on a map: {reason}</p>\n"
     body += lines(f'  <p class="note">{escape(note)}</p>' for note in page.omissions)
-    return _section("map", "Flows on the map" if page.kind == "flows" else "Trajectories on the map", body)
+    return _section("map", "Flows on the map" if page.data["kind"] == "flows" else "Trajectories on the map", body)
 
 
 def _loss(page: PageModel, manifest: Mapping[str, Any], private: PrivateContext | None) -> str:

@@ -65,17 +65,14 @@ class PageModel:
 
     Attributes
     ----------
-    kind
-        flows or trajectories.
     data
-        Data that the script draws; without layers there is no map.
+        Data that the script draws, of kind flows or trajectories; without layers there is no map.
     figures, tables, key_figures
         Static figures, tables, and the first few numbers with their names.
     omissions
         Notes on what the page does not show.
     """
 
-    kind: str
     data: dict[str, Any]
     figures: list[Figure]
     tables: list[Table]

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from crowdveil.comparison.requested_measures import named_measures
-from crowdveil.errors import CrowdveilError
 from crowdveil.io.written_release import file_hash
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.measures.trajectory.distortion import displacements
@@ -49,14 +48,8 @@ def _source(data: Flows | Trajectories, given: Any) -> list[tuple[str, str]]:
 
 
 def _measures(data: Flows, release: FlowRelease) -> list[tuple[str, str, str]]:
-    """Return a row for each defined measure."""
-    rows: list[tuple[str, str, str]] = []
-    for asked in named_measures(None) if len(data) else []:
-        try:
-            rows += measured(data, release, [asked]).rows()
-        except CrowdveilError:
-            continue  # such as lengths of trips between zones without positions
-    return rows
+    """Return a row for each measure that is defined; lengths of trips are not, between zones without positions."""
+    return measured(data, release, named_measures(None), all_of_them=True).rows() if len(data) else []
 
 
 def _lost(data: Flows, release: FlowRelease) -> Floats | None:

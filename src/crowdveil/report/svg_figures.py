@@ -207,17 +207,14 @@ def _short(value: float) -> str:
 def histogram(
     title: str, values: Ints, axes: tuple[str, str, str], text: str, least: int = 1, times: Ints | None = None
 ) -> Figure:
-    """Return a figure of bars by classes of growing width; `axes` are the title of the drawing and those of both axes."""
-    counts, labels = spread(values, least, times)
-    return Figure(title, bars(counts, labels, *axes), text)
+    """Return a figure of bars by classes of growing width, from `least` on; a value counts `times` times.
 
-
-def spread(values: Ints, least: int = 1, times: Ints | None = None) -> tuple[list[int], list[str]]:
-    """Return the counts and labels of classes of growing width; a value counts `times` times."""
+    `axes` are the title of the drawing and those of both axes.
+    """
     top = int(values.max(initial=least))
     cuts = [least]
     while cuts[-1] <= top:
         cuts.append(max(cuts[-1] + 1, round(cuts[-1] * 1.35)))
     counts, _ = np.histogram(values, np.array(cuts, np.float64) - 0.5, weights=times)
     labels = [f"{low:,}" if high - low == 1 else f"{low:,}–{high - 1:,}" for low, high in pairwise(cuts)]
-    return counts.tolist(), labels
+    return Figure(title, bars(counts.tolist(), labels, *axes), text)

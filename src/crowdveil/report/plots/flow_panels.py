@@ -143,14 +143,10 @@ def zone_rings(zones: Zones) -> Rings:
 
 def meaning_of_gray(panels: Sequence[FlowPanel]) -> str:
     """Return what it means that there is no value: of the original no trips, and of a release that none are published."""
-    sides = {panel.confidential for panel in panels}
-    return (
-        "no trips"
-        if sides == {True}
-        else f"original: no trips;\nrelease: {NONE_PUBLISHED}"
-        if True in sides
-        else NONE_PUBLISHED
-    )
+    if all(panel.confidential for panel in panels):
+        return "no trips"
+    original = "original: no trips;\nrelease: " if any(panel.confidential for panel in panels) else ""
+    return f"{original}{NONE_PUBLISHED}"
 
 
 def _chosen(t: Ints, tz: str, at: str | None) -> Mask:

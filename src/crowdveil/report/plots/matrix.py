@@ -62,13 +62,10 @@ def draw_matrix(panels: Sequence[FlowPanel], position: dict[str, int], by_tree: 
         raise InputError("matrix", "nothing was published, so there is nothing to draw.")
     n, m = len(position), len(values[0])
     side = {1: 5.4, 2: 4.7}.get(len(panels), 4.0)
-    order = (
-        "Tiles are in the order of the tree"
-        if by_tree
-        else "Tiles are in an order that keeps those of an area together"
-    )
+    order = "the order of the tree" if by_tree else "an order that keeps those of an area together"
     notes = [
-        f"{order}: an area is a run of rows or columns, and a published flow a rectangle, whose trips are spread evenly."
+        f"Tiles are in {order}: an area is a run of rows or columns, and a published flow a rectangle, whose trips are spread "
+        "evenly."
     ]
     if m < n:
         notes.append(f"A row or column has {n / m:.1f} tiles on average.")
