@@ -42,11 +42,6 @@ def map_outlines(picture: FlowPicture, frame: PictureFrame) -> list[str]:
     return picture.rings.fitted(frame, MAX_VERTICES).paths()
 
 
-def paint_order(picture: FlowPicture) -> Ints:
-    """Return areas by size, the largest first, so that none hides another."""
-    return np.argsort(-picture.size, kind="stable")
-
-
 def still_map(
     picture: FlowPicture,
     frame: PictureFrame,
@@ -61,7 +56,7 @@ def still_map(
     x, y = (c.tolist() for c in small.to_cells(np.nan_to_num(picture.lon), np.nan_to_num(picture.lat)))
     classes = None if shade is None else shade.classes.tolist()
     marks = []
-    for i in paint_order(picture).tolist():
+    for i in np.argsort(-picture.size, kind="stable").tolist():  # the largest first, so that none hides another
         color = "a" if classes is None else f"q{classes[i]}" if classes[i] >= 0 else "none"
         if paths[i]:
             marks.append(f'<path class="{color}" d="{paths[i]}"/>')
