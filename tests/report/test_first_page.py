@@ -16,6 +16,7 @@ import crowdveil
 from crowdveil.io.written_release import file_hash
 from crowdveil.report import first_page
 from crowdveil.report.attack_table import attack_rows
+from crowdveil.report.html import public_report
 from crowdveil.report.loss_summary import losses
 from crowdveil.run.releases import open_release
 from crowdveil.synth.city import City
@@ -153,8 +154,9 @@ def test_the_risk_in_the_original_is_counted_again(made: Path) -> None:
 def test_one_function_has_the_statement_on_other_releases(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     manifest, written = open_release(made / "flows")
     monkeypatch.setattr(first_page, "repeated_releases", lambda manifest: "Compared with 3 releases.")
-    page = first_page.build_first_page(written, manifest, [], None)
-    assert page.not_covered[0] == "Compared with 3 releases." and page.risks == ["No attack applies to this release."]
+    assert first_page.not_covered(manifest)[0] == "Compared with 3 releases."
+    assert first_page.risks(manifest, []) == ["No attack applies to this release."]
+    assert "<li>Compared with 3 releases.</li>" in public_report(written, manifest)
 
 
 def test_the_same_people_in_another_order_give_the_same_page(made: Path, tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_answers_are_what_the_files_say(releases: dict[str, Path]) -> None:
     """Counted again, row by row."""
     folder = releases["map"]
     manifest, written = open_release(folder)
-    single, linked, inferred = questions.answers(written, manifest, None)
+    single, linked, inferred = questions.answers(written, manifest)
     rows = pq.read_table(folder / "flows.parquet").to_pylist()
     sizes = {f["properties"]["area"]: len(f["properties"]["tiles"]) for f in written.features}
     assert f"has {min(row['people'] for row in rows):,} people" in single.lines[0]

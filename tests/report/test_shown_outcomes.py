@@ -108,7 +108,7 @@ ROWS = [(0, "a", "b", 10, 10), (0, "c", "ab", 30, 10), (0, "ab", "a", 20, 10), (
 
 def _said(release: WrittenRelease) -> list[str]:
     manifest = {"k_unit": "people", "guarantees": [], "method": {"status": "proven"}}
-    return next(answer.lines for answer in answers(release, manifest, None) if answer.name == "Inference")
+    return next(answer.lines for answer in answers(release, manifest) if answer.name == "Inference")
 
 
 def test_the_report_and_the_attack_have_the_same_two_numbers() -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 
 from crowdveil.analysis.estimates import Groups
 from crowdveil.errors import InputError, Option
 from crowdveil.io.time_steps import TimeSteps
-from crowdveil.io.times import Clock
+from crowdveil.io.times import Clock, time_column
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.release import FlowRelease
 
@@ -99,6 +100,13 @@ class Slots:
         """Return day (for a period of a week) and hour of each slot, for a table."""
         days = {} if self.weekday is None else {"day": [DAYS[day] for day in self.weekday]}
         return {**days, "hour": [_clock(hour) for hour in self.hour]}
+
+
+def when_columns(release: FlowRelease, slots: Slots | None, number: Ints) -> dict[str, Any]:
+    """Return the columns of a table that name slots by their numbers; without `slots`, the time steps of a release."""
+    if slots is None:
+        return {"t": time_column(release.step_starts, release.tz, as_text=False).take(pa.array(number))}
+    return {name: pa.array(words, pa.string()).take(pa.array(number)) for name, words in slots.columns().items()}
 
 
 def _clock(hour: float) -> str:

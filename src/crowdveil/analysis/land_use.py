@@ -43,13 +43,12 @@ from pydantic import Field, model_validator
 from crowdveil.analysis.base import Analysis
 from crowdveil.analysis.calendar import Period, Slots
 from crowdveil.analysis.profiles import shown, trips_a_day, zone_profiles
-from crowdveil.analysis.reconstruction import align_rows
 from crowdveil.analysis.reference_map import ReferenceMap
 from crowdveil.analysis.study import Study, StudySide
 from crowdveil.errors import InputError, Option, counted, import_extra
 from crowdveil.io.table_writer import open_table_writer
 from crowdveil.model.arrays import Floats, Ints
-from crowdveil.model.tabular import Tabular
+from crowdveil.model.tabular import Tabular, align_rows
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
@@ -153,10 +152,6 @@ class LandUse(Tabular):
         """Group of each zone by its id, from 1."""
         return {str(self.zones.ids[z]): int(c) + 1 for z, c in zip(self.grouped, self.released.cluster, strict=True)}
 
-    def to_arrow(self) -> pa.Table:
-        """Return the table."""
-        return self.table()
-
     def table(self) -> pa.Table:
         """Return a row for each grouped zone."""
         columns: dict[str, Any] = {
@@ -167,6 +162,8 @@ class LandUse(Tabular):
         if self.original is not None:
             columns["original_cluster"] = self.original.cluster + 1
         return pa.table(columns)
+
+    to_arrow = table
 
     def about(self) -> dict[str, Any]:
         """Return the description of the groups: typical profiles, and agreement with the original."""

@@ -43,14 +43,13 @@ from pydantic import Field
 
 from crowdveil.analysis.base import Analysis
 from crowdveil.analysis.calendar import DAY_S, GAPS, Period, Slots
-from crowdveil.analysis.estimates import ANYWHERE, Estimates, Groups, estimates
-from crowdveil.analysis.reconstruction import align_rows
+from crowdveil.analysis.estimates import ANYWHERE, Groups, estimates
 from crowdveil.analysis.study import Study, StudySide
 from crowdveil.errors import Option, ParameterError, counted
 from crowdveil.io.table_writer import open_table_writer
 from crowdveil.measures.base import ratio
 from crowdveil.model.arrays import Floats, Ints, Mask
-from crowdveil.model.tabular import Tabular
+from crowdveil.model.tabular import Tabular, align_rows
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
@@ -145,10 +144,6 @@ class Profiles(Tabular):
         """Return the indices of the profiles with most trips."""
         return [int(i) for i in np.argsort(-self.trips_a_day, kind="stable")[:count]]
 
-    def to_arrow(self) -> pa.Table:
-        """Return the table."""
-        return self.table()
-
     def table(self) -> pa.Table:
         """Return a row per profile and hour."""
         ids, n, hours = pa.array(self.zones.ids, pa.string()), len(self), len(self.slots)
@@ -167,6 +162,8 @@ class Profiles(Tabular):
             for name in ("correlation", "error", "hours_compared"):
                 columns[name] = pa.array(np.repeat(getattr(self, name), hours), from_pandas=True)
         return pa.table(columns)
+
+    to_arrow = table
 
     def about(self) -> dict[str, Any]:
         """Return the description of the numbers, for the file."""
@@ -198,7 +195,7 @@ class Profiles(Tabular):
                 of_original = trips_a_day(self.original[i : i + 1], self.slots)[0]
                 rows[-1] += [f"{of_original:,.1f}", shown(self.correlation[i]), shown(self.error[i])]
                 rows[-1].append(f"{self.hours_compared[i]:,}")
-        lines = [f"{counted(len(self), 'profile')} over {self.slots.weeks:,.1f} weeks", "", *align_rows(rows, left=1)]
+        lines = [f"{counted(len(self), 'profile')} over {self.slots.weeks:,.1f} weeks", "", *align_rows(rows)]
         empty = int(np.isnan(self.volume).sum())
         if empty:
             lines += ["", f"{empty:,} of {self.volume.size:,} hours are empty: {GAPS}"]
@@ -330,19 +327,16 @@ def _wanted(study: Study, params: ProfileParams) -> Ints:
         listed = np.array([end for both in ends for end in both], np.int64).reshape(-1, 2)
     else:
         listed = np.concatenate([np.column_stack([zones, anywhere]), np.column_stack([anywhere, zones])])
-    more = largest_pairs(study.released, params.pairs)
-    return np.concatenate([listed, np.column_stack([more.origin, more.destination])]).astype(np.int64)
+    return np.concatenate([listed, _largest_pairs(study.released, params.pairs)]).astype(np.int64)
 
 
-def largest_pairs(side: StudySide, count: int) -> Estimates:
-    """Return the pairs of zones with most trips over all time steps."""
-    found = estimates(side, Groups.all(side.release)) if count else None
-    if found is None:
-        none = np.zeros(0, np.int32)
-        return Estimates(none.astype(np.int64), none, none, np.zeros(0), none.astype(np.int64), none.astype(np.int64))
-    keep = np.zeros(len(found), np.bool_)
-    keep[np.argsort(-found.volume, kind="stable")[:count]] = True
-    return found.where(keep)
+def _largest_pairs(side: StudySide, count: int) -> Ints:
+    """Return origin and destination of the pairs of zones with most trips over all time steps."""
+    if not count:
+        return np.zeros((0, 2), np.int64)
+    found = estimates(side, Groups.all(side.release))
+    top = np.sort(np.argsort(-found.volume, kind="stable")[:count])
+    return np.column_stack([found.origin[top], found.destination[top]])
 
 
 def _ends(zones: Zones, word: str) -> list[tuple[int, int]]:

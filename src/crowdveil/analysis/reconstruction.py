@@ -41,14 +41,14 @@ import pyarrow as pa
 from pydantic import Field
 
 from crowdveil.analysis.base import Analysis
-from crowdveil.analysis.calendar import Slots
+from crowdveil.analysis.calendar import Slots, when_columns
 from crowdveil.analysis.estimates import ANYWHERE, Estimates, Groups, estimate_chunks
 from crowdveil.analysis.study import Study
 from crowdveil.errors import counted
 from crowdveil.io.table_writer import open_table_writer
 from crowdveil.io.times import time_column
 from crowdveil.model.arrays import Mask
-from crowdveil.model.tabular import Tabular
+from crowdveil.model.tabular import Tabular, align_rows
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
@@ -155,13 +155,11 @@ class Reconstruction(Tabular):
             yield self._table(chunk if keep.all() else chunk.where(keep))
         self._tallied[:] = [tally]
 
-    def to_arrow(self) -> pa.Table:
-        """Return the table."""
-        return self.table()
-
     def table(self) -> pa.Table:
         """Return all estimates as one Arrow table."""
         return pa.concat_tables(self.chunks())
+
+    to_arrow = table
 
     def tally(self) -> Tally:
         """Return the totals; compute the estimates if that was not done before."""
@@ -196,11 +194,9 @@ class Reconstruction(Tabular):
 
     def _times(self, found: Estimates) -> dict[str, Any]:
         release, slots = self.study.released.release, self.slots
-        if slots is not None:
-            return {n: pa.array(c, pa.string()).take(pa.array(found.group)) for n, c in slots.columns().items()}
-        if self.params.over == "all" or release.step_s is None:
+        if slots is None and (self.params.over == "all" or release.step_s is None):
             return {}
-        return {"t": time_column(release.step_starts, release.tz, as_text=False).take(pa.array(found.group))}
+        return when_columns(release, slots, found.group)
 
     def about(self) -> dict[str, Any]:
         """Return the description of the numbers, for the file."""
@@ -253,14 +249,6 @@ class Reconstruction(Tabular):
         if self.params.over == "all" or release.step_s is None:
             return "all"
         return str(time_column(release.step_starts[group : group + 1], release.tz, as_text=True)[0])
-
-
-def align_rows(rows: list[list[str]], left: int) -> list[str]:
-    """Align rows of text: the first `left` columns left, the others right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    cells = [[c.ljust(w) if i < left else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
-             for row in rows]  # fmt: skip
-    return ["  ".join(row).rstrip() for row in cells]
 
 
 def run(study: Study, params: ReconstructionParams, progress: Progress) -> Reconstruction:

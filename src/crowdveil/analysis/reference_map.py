@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.analysis.reconstruction import align_rows
 from crowdveil.errors import InputError, Option, counted
 from crowdveil.model.arrays import Ints, Labels
+from crowdveil.model.tabular import align_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class ReferenceMap:
         rows += [[name, *map(str, row)] for name, row in zip(self.classes, self.counts.tolist(), strict=True)]
         without = f"; {counted(self.without_class, 'zone')} without a class not compared" if self.without_class else ""
         said = f"agreement with the known map (adjusted Rand index) {self.agreement:.3f}{without}"
-        return ["Zones of each known class by group:", "", *align_rows(rows, left=1), "", said]
+        return ["Zones of each known class by group:", "", *align_rows(rows), "", said]
 
     def about(self) -> dict[str, Any]:
         """Return the comparison as plain values."""

@@ -101,8 +101,6 @@ class Study:
         The release.
     original
         The original flows; None if not given.
-    rows
-        Meaning of a row of the release.
     reference
         The known class of each target zone, None where it has none; None if not given.
     """
@@ -110,7 +108,6 @@ class Study:
     zones: Zones
     released: StudySide
     original: StudySide | None = None
-    rows: RowSemantics = "exact"
     reference: Labels | None = None
 
     @property
@@ -160,7 +157,7 @@ def open_for_study(
 
 def step_of_release(written: WrittenRelease, options: dict[str, Any]) -> tuple[int | None, str]:
     """Return the length of a time step in seconds, None without times, and the time zone; `options` are of the manifest."""
-    tz = options.get("tz") or _zone_of_times(written)
+    tz = written.time_zone(options.get("tz"))
     return _step_s(written, options, tz), tz
 
 
@@ -185,11 +182,6 @@ def _outlines(features: list[dict[str, Any]]) -> Labels:
 
     texts = [None if f.get("geometry") is None else json.dumps(f["geometry"]) for f in features]
     return in_one_piece(np.asarray(shapely.from_geojson(np.array(texts, dtype=object)), dtype=object))
-
-
-def _zone_of_times(written: WrittenRelease) -> str:
-    """Return the time zone of the steps of a release, which Parquet keeps."""
-    return str(getattr(written.steps.schema.field("t").type, "tz", None) or "UTC")
 
 
 def _step_s(written: WrittenRelease, options: dict[str, Any], tz: str) -> int | None:
@@ -226,7 +218,7 @@ def build_study(release: OpenedRelease, reading: StudyReading, original: Flows |
         )
     compared = None if original is None else _side_of_original(original, tiles)
     zones = areas.zones if targets is None else targets
-    return Study(zones, side, compared, release.rows, _reference(zones, reading, notes))
+    return Study(zones, side, compared, _reference(zones, reading, notes))
 
 
 def _reference(zones: Zones, reading: StudyReading, notes: ReadNotes) -> Labels | None:

@@ -33,13 +33,12 @@ import pyarrow as pa
 from pydantic import BeforeValidator, Field
 
 from crowdveil.analysis.base import Analysis
-from crowdveil.analysis.reconstruction import align_rows
 from crowdveil.analysis.study import Study
 from crowdveil.analysis.topic_words import TopicParams, count_words, fit_topics, shares_of_words
 from crowdveil.errors import InputError
 from crowdveil.io.table_writer import open_table_writer
 from crowdveil.model.arrays import Floats, Ints, Mask
-from crowdveil.model.tabular import Tabular
+from crowdveil.model.tabular import Tabular, align_rows
 from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
 

@@ -38,15 +38,13 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.analysis.base import Analysis
-from crowdveil.analysis.calendar import Slots
-from crowdveil.analysis.reconstruction import align_rows
+from crowdveil.analysis.calendar import Slots, when_columns
 from crowdveil.analysis.study import Study
 from crowdveil.analysis.topic_words import TopicParams, count_words, filled_counts, fit_topics, shares_of_words
 from crowdveil.errors import Option, as_command_line, counted, render
 from crowdveil.io.table_writer import open_table_writer
-from crowdveil.io.times import time_column
 from crowdveil.model.arrays import Floats, Ints, Labels
-from crowdveil.model.tabular import Tabular
+from crowdveil.model.tabular import Tabular, align_rows
 from crowdveil.progress import Progress, no_progress
 
 MAX_LISTED = 3
@@ -135,14 +133,10 @@ class Topics(Tabular):
         sums = np.stack([np.bincount(slot, column, len(slots)) for column in self.hours.T], axis=1)
         return slots, np.divide(sums, count[:, None], out=np.full(sums.shape, np.nan), where=count[:, None] > 0)
 
-    def to_arrow(self) -> pa.Table:
-        """Return the table."""
-        return self.table()
-
     def table(self) -> pa.Table:
         """Return two kinds of rows: `hours`, the share of a topic in a document; `flows`, that of a main flow in a topic."""
         n, k = self.hours.shape
-        when = {name: c.take(pa.array(np.repeat(np.arange(n), k))) for name, c in self._when().items()}
+        when = when_columns(self.study.released.release, self.slots, np.repeat(self.documents, k))
         hours = pa.table(
             {"what": ["hours"] * (n * k), "topic": np.tile(np.arange(k), n) + 1, **when, "share": self.hours.ravel()}
         )
@@ -159,14 +153,7 @@ class Topics(Tabular):
         both = pa.concat_tables([hours, flows], promote_options="default")
         return both.select(["what", "topic", *when, "origin", "destination", "share"])
 
-    def _when(self) -> dict[str, Any]:
-        """Return the columns that identify documents."""
-        if self.slots is None:
-            release = self.study.released.release
-            return {"t": time_column(release.step_starts[self.documents], release.tz, as_text=False)}
-        return {
-            name: pa.array(c, pa.string()).take(pa.array(self.documents)) for name, c in self.slots.columns().items()
-        }
+    to_arrow = table
 
     def about(self) -> dict[str, Any]:
         """Return the description of the numbers, for the file."""

@@ -154,10 +154,6 @@ class RemainingTime:
     def __init__(self, work: float) -> None:
         self.work, self.done, self.begin = work, 0.0, time.monotonic()
 
-    def add(self, work: float) -> None:
-        """Note that some of the work is done."""
-        self.done += work
-
     def shown(self) -> str:
         """Return the estimate for the name of a stage; "" while nothing is done."""
         if self.done <= 0:
@@ -168,27 +164,21 @@ class RemainingTime:
 
 def reason_of(error: BaseException) -> str:
     """Return why a method is left out, as a sentence."""
-    return (
-        Reason(error)
-        if isinstance(error, CrowdveilError)
-        else "it needs more memory than there is; use a smaller sample."
-    )
-
-
-def align_columns(rows: list[list[str]]) -> list[str]:
-    """Align rows of text: the first column left, numbers right, the last remark unchanged."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        numbers = [text.rjust(width) for text, width in zip(row[1:-1], widths[1:-1], strict=True)]
-        lines.append("  ".join([row[0].ljust(widths[0]), *numbers, row[-1]]).rstrip())
-    return lines
+    if isinstance(error, CrowdveilError):
+        return Reason(error)
+    return "it needs more memory than there is; use a smaller sample."
 
 
 def mean_of_defined(values: Floats) -> float:
     """Return the mean of the finite values; NaN if there are none."""
     defined = values[np.isfinite(values)]
     return float(defined.mean()) if len(defined) else float("nan")
+
+
+def plain_column(values: list[Any]) -> Any:
+    """Return a column of numbers, or of texts where a value is none; null where a method has no such parameter."""
+    numbers = all(value is None or isinstance(value, int | float) for value in values)
+    return pa.array(values if numbers else [None if value is None else str(value) for value in values])
 
 
 def numbers_or_null(values: list[float]) -> Any:

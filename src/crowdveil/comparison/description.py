@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.comparison.candidates import align_columns
 from crowdveil.comparison.flows import step_times
 from crowdveil.comparison.plots import log_axis
 from crowdveil.errors import InputError, Naming, Option, ParameterError, as_argument, as_command_line, render
@@ -21,7 +20,7 @@ from crowdveil.io.tables import write_json_or_table
 from crowdveil.model.arrays import Floats, Ints, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
-from crowdveil.model.tabular import Tabular
+from crowdveil.model.tabular import TableProperty, align_rows
 
 K = (6, 10)
 COARSER = (1, 2, 4, 8, 16, 24)
@@ -53,7 +52,7 @@ class Coarser:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Description(Tabular):
+class Description(TableProperty):
     """Figures of OD matrices.
 
     Attributes
@@ -123,7 +122,7 @@ class Description(Tabular):
             f"people      {people}",
             "",
         ]
-        return [*head, *align_columns(rows), *(render(line, naming) for line in self._suggested())]
+        return [*head, *align_rows(rows, remarks=True), *(render(line, naming) for line in self._suggested())]
 
     def _suggested(self) -> list[str]:
         if not self.coarser and not self.suggestion:
@@ -134,7 +133,7 @@ class Description(Tabular):
             label = f"{found.joined} {found.what}" if found.joined > 1 else f"single {found.what}"
             rows.append([label, *(f"{bound}{_percent(share)}" for share in found.shares)])
         advice = [sentence for sentence in (self._advice(w) for w in ("time steps", "tiles")) if sentence]
-        return ["", *align_columns(rows), "", *advice, *([self.suggestion] if self.suggestion else [])]
+        return ["", *align_rows(rows, remarks=True), "", *advice, *([self.suggestion] if self.suggestion else [])]
 
     def _advice(self, what: str) -> str:
         """Return the least number of joined steps or tiles at which enough trips are in flows of the largest k."""
@@ -164,10 +163,6 @@ class Description(Tabular):
             ],
             "suggestion": self.suggestion or None,
         }
-
-    def to_arrow(self) -> pa.Table:
-        """Return the figures of each time step."""
-        return self.table
 
     def summary(self) -> str:
         """Return the size of the data, and the share of trips in flows of at least the largest k."""

@@ -18,7 +18,6 @@ from crowdveil.comparison.candidates import (
     Candidate,
     RemainingTime,
     Stage,
-    align_columns,
     mean_of_defined,
     numbers_or_null,
     reason_of,
@@ -33,7 +32,7 @@ from crowdveil.io.times import time_column
 from crowdveil.measures.od.comparison import Baseline, OdComparison
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
-from crowdveil.model.tabular import Tabular
+from crowdveil.model.tabular import TableProperty, align_rows
 from crowdveil.params import Budgeted, Params
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import all_methods
@@ -102,7 +101,7 @@ class MethodResult:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FlowComparison(Tabular):
+class FlowComparison(TableProperty):
     """Comparison of methods for flows.
 
     Attributes
@@ -126,10 +125,6 @@ class FlowComparison(Tabular):
     def columns(self) -> list[Column]:
         """Return the measures of the table."""
         return flow_columns(self.shared.measures)
-
-    def to_arrow(self) -> pa.Table:
-        """Return the table."""
-        return self.table
 
     @property
     def table(self) -> pa.Table:
@@ -171,7 +166,7 @@ class FlowComparison(Tabular):
             [found.label, *(shown(found.mean(c.key), c.key) for c in columns), f"{found.seconds:.3g}", found.remark]
             for found in self.outcomes
         ]
-        return align_columns([head, *rows])
+        return align_rows([head, *rows], remarks=True)
 
     def caption(self) -> str:
         """Return what the numbers of the table mean."""
@@ -279,7 +274,7 @@ def compare_flow_methods(
             outcomes.append(replace(outcome, remark=remark_on(candidate, flows)))
         except REFUSALS as error:
             left_out[candidate.label] = reason_of(error)
-        remaining.add(cost[candidate.label])
+        remaining.done += cost[candidate.label]
     if not outcomes:
         raise InputError(reason_as(next(iter(left_out.values())), str))
     return FlowComparison(flows, shared, tuple(outcomes), left_out)
@@ -331,13 +326,9 @@ def shown(value: float, symbol: str) -> str:
     """Format a number for the table; "–" where undefined."""
     if not np.isfinite(value):
         return "–"
-    return (
-        f"{100 * value:.1f} %"
-        if symbol in ("S", "k-anonymous")
-        else f"{value:.3g}"
-        if value < 1000
-        else f"{value:,.0f}"
-    )
+    if symbol in ("S", "k-anonymous"):
+        return f"{100 * value:.1f} %"
+    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
 
 
 def step_times(flows: Flows, *, as_text: bool = True) -> list[Any]:

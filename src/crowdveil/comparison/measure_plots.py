@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -55,7 +54,10 @@ def measure_by_parameter(found: TrajectoryMethodComparison, title: str, value: V
                 axis.plot(*zip(*points, strict=True), color=color, marker=marker, label=family)
             else:
                 axis.axhline(value(members[0]), color=color, linestyle="--", label=f"{family} (without {parameter})")
-        _parameter_axis(axis, parameter, [at for o in found.outcomes if (at := _place(o, parameter)) is not None])
+        if parameter == "k":
+            k_axis(axis, [outcome.k for outcome in found.outcomes if outcome.k is not None])
+        else:
+            axis.set_xlabel(parameter)
         axis.set_ylabel(title)
         if all(value(outcome) >= 0 or not np.isfinite(value(outcome)) for outcome in found.outcomes):
             axis.set_ylim(bottom=0)
@@ -94,10 +96,3 @@ def _family(label: str, parameter: str | None) -> str:
     if parameter is None or parameter == "k":
         return without_k(label)
     return ":".join(part for part in label.split(":") if part.partition("=")[0] != parameter)
-
-
-def _parameter_axis(axis: Any, parameter: str, values: list[float]) -> None:
-    if parameter == "k":
-        k_axis(axis, [int(value) for value in values])
-    else:
-        axis.set_xlabel(parameter)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,8 @@ _DIGITS = ((8, (1, 1.5, 2, 3, 5, 7)), (50, (1, 2, 5)), (500, (1, 3)), (np.inf, (
 
 
 def method_styles() -> Iterator[tuple[str, str]]:
-    """Yield pairs of color and marker; the first seventy are distinct."""
-    for i in range(len(_COLORS) * len(_MARKERS)):
-        yield _COLORS[i % len(_COLORS)], _MARKERS[i % len(_MARKERS)]
+    """Return pairs of color and marker, without an end; the first seventy are distinct."""
+    return zip(cycle(_COLORS), cycle(_MARKERS), strict=False)
 
 
 def ratios(found: FlowComparison, file: Path) -> None:
@@ -260,14 +260,9 @@ def log_axis(axis: Any, values: Floats, which: str = "x") -> None:
 
 
 def ratio_boxes(outcome: MethodResult, other: MethodResult, symbol: str) -> Floats:
-    """Return the ratios of a measure, or of the processor time, of each matrix to those of another method."""
+    """Return the ratios of a measure, or of the processor time, of each matrix to those of another, where both are above 0."""
     values, first = (each.seconds_by_step if symbol == "seconds" else each.by_step[symbol] for each in (outcome, other))
-    return _ratio(values, first)
-
-
-def _ratio(values: Floats, first: Floats) -> Floats:
-    """Return the ratios where both values are defined and above 0, as a logarithm needs."""
-    good = np.isfinite(values) & np.isfinite(first) & (values > 0) & (first > 0)
+    good = np.isfinite(values) & np.isfinite(first) & (values > 0) & (first > 0)  # as a logarithm needs
     return values[good] / first[good]
 
 

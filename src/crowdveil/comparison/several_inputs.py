@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from crowdveil.comparison.flows import FlowComparison
 from crowdveil.comparison.trajectories import TrajectoryMethodComparison
-from crowdveil.model.tabular import Tabular
+from crowdveil.model.tabular import TableProperty
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class InputComparisons(Tabular):
+class InputComparisons(TableProperty):
     """Comparisons of the same methods by input.
 
     Attributes
@@ -33,10 +33,6 @@ class InputComparisons(Tabular):
     def left_out(self) -> dict[str, str]:
         """Why methods are missing, by input and name."""
         return {f"{name}, {label}": why for name, each in self.by_input.items() for label, why in each.left_out.items()}
-
-    def to_arrow(self) -> pa.Table:
-        """Return the table."""
-        return self.table
 
     @property
     def table(self) -> pa.Table:
@@ -67,5 +63,4 @@ class InputComparisons(Tabular):
 
     def caption(self) -> str:
         """Return what the numbers of the tables mean."""
-        captions = list(dict.fromkeys(each.caption() for each in self.by_input.values()))
-        return captions[0] if len(captions) == 1 else "\n".join(captions)
+        return "\n".join(dict.fromkeys(each.caption() for each in self.by_input.values()))

@@ -14,8 +14,8 @@ from crowdveil.comparison.candidates import (
     Candidate,
     RemainingTime,
     Stage,
-    align_columns,
     numbers_or_null,
+    plain_column,
     reason_of,
     with_each,
 )
@@ -24,7 +24,7 @@ from crowdveil.comparison.requested_measures import Column, flow_columns
 from crowdveil.errors import InputError, Option, ParameterError, reason_as
 from crowdveil.measures.od.comparison import Baseline
 from crowdveil.model.flows import Flows
-from crowdveil.model.tabular import Tabular
+from crowdveil.model.tabular import TableProperty, align_rows
 from crowdveil.params import Budgeted
 from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.od.kept_boxes import keep_boxes
@@ -59,7 +59,7 @@ class SweepPoint:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sweep(Tabular):
+class Sweep(TableProperty):
     """One method with several k and budgets.
 
     Attributes
@@ -94,16 +94,12 @@ class Sweep(Tabular):
             return {"suppress_trips": pa.array(trips, pa.int64())}
         return {"suppress": pa.array([trial.suppress for trial in self.trials], pa.float64())}
 
-    def to_arrow(self) -> pa.Table:
-        """Return the table."""
-        return self.table
-
     @property
     def table(self) -> pa.Table:
         """A row per k, budget and varied value, with the means over matrices and processor seconds per matrix."""
         columns: dict[str, Any] = {"k": [trial.k for trial in self.trials], **self._budgets()}
         for name in self.varied:
-            columns[name] = _plain_column([trial.varied[name] for trial in self.trials])
+            columns[name] = plain_column([trial.varied[name] for trial in self.trials])
         for column in self.columns:
             columns[column.name] = numbers_or_null([trial.outcome.mean(column.key) for trial in self.trials])
         columns["seconds"] = numbers_or_null([trial.outcome.seconds for trial in self.trials])
@@ -125,7 +121,9 @@ class Sweep(Tabular):
             ]
             for trial in self.trials
         ]
-        return align_columns([["k", "suppress", *self.varied, *(c.title for c in self.columns), "seconds", ""], *rows])
+        return align_rows(
+            [["k", "suppress", *self.varied, *(c.title for c in self.columns), "seconds", ""], *rows], remarks=True
+        )
 
     @property
     def chosen(self) -> tuple[SweepPoint, ...]:
@@ -307,7 +305,7 @@ def run_sweep(
                     found[i] = SweepPoint(k, budget[0], outcome, budget[1], values)
                 except REFUSALS as error:
                     left_out[label] = reason_of(error)
-                remaining.add(1)
+                remaining.done += 1
         if kept.solutions:
             found |= _with_shared_seconds({i: found[i] for i in mine if i in found})
     if not found:
@@ -338,12 +336,6 @@ def _warm_up(alike: Sequence[Candidate], flows: Flows, seed: int) -> None:
             alike[0].run(smallest, seed)
     except REFUSALS:
         return
-
-
-def _plain_column(values: list[Any]) -> Any:
-    """Return a column of numbers, or of texts where a value is none."""
-    numbers = all(isinstance(value, int | float) for value in values)
-    return pa.array(values) if numbers else pa.array([str(value) for value in values])
 
 
 def budget_shown(share: float | None, trips: int | None) -> str:

@@ -17,9 +17,9 @@ from crowdveil.comparison.candidates import (
     REFUSALS,
     Candidate,
     Stage,
-    align_columns,
     mean_of_defined,
     numbers_or_null,
+    plain_column,
     reason_of,
     with_each,
     with_each_k,
@@ -31,7 +31,7 @@ from crowdveil.measures.base import MeasureRequest, shown
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.measures.trajectory.range_queries import RangeQueryParams
 from crowdveil.model.arrays import Floats
-from crowdveil.model.tabular import Tabular
+from crowdveil.model.tabular import TableProperty, align_rows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import all_methods, find_measure
@@ -106,7 +106,7 @@ class TrajectoryOutcome:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TrajectoryMethodComparison(Tabular):
+class TrajectoryMethodComparison(TableProperty):
     """Comparison of methods for trajectories.
 
     Attributes
@@ -131,10 +131,6 @@ class TrajectoryMethodComparison(Tabular):
         """Lengths of the windows, seconds."""
         return self.shared.windows
 
-    def to_arrow(self) -> pa.Table:
-        """Return the table."""
-        return self.table
-
     @property
     def table(self) -> pa.Table:
         """A row per method: mean distortion over windows, other measures, suppressed share, processor seconds, and a remark."""
@@ -143,7 +139,7 @@ class TrajectoryMethodComparison(Tabular):
             "k": pa.array([found.k for found in self.outcomes], pa.int64()),
         }
         for name in dict.fromkeys(name for found in self.outcomes for name in found.parameters):
-            columns[name] = _texts([found.parameters.get(name) for found in self.outcomes])
+            columns[name] = plain_column([found.parameters.get(name) for found in self.outcomes])
         for name in self.shared.by_window:
             columns[name] = numbers_or_null([mean_of_defined(found.by_window[name]) for found in self.outcomes])
         for column in self.shared.columns:
@@ -186,16 +182,13 @@ class TrajectoryMethodComparison(Tabular):
             ]
             for found in self.outcomes
         ]
-        return align_columns([head, *rows])
+        return align_rows([head, *rows], remarks=True)
 
     def caption(self) -> str:
         """Return what the numbers of the table mean."""
-        queries = (
-            f" {self.shared.queries:,} queries for each maximum query duration in seconds;"
-            if self.shared.by_window
-            else ""
-        )
-        return f"{counted(len(self.data), 'trajectory', 'trajectories')};{queries} seconds of processor time."
+        queries = f" {self.shared.queries:,} queries for each maximum query duration in seconds;"
+        trajectories = counted(len(self.data), "trajectory", "trajectories")
+        return f"{trajectories};{queries if self.shared.by_window else ''} seconds of processor time."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -228,12 +221,6 @@ class TrajectorySweep(TrajectoryMethodComparison):
             f"Take {best.label}: it has the largest k whose {self.weighed} ({self._error(best):.3g}) is at most twice that of "
             "the smallest k, at the smallest budget with which it is at most twice that of the largest."
         )
-
-
-def _texts(values: list[Any]) -> Any:
-    """Return a column of numbers, or of texts where a value is none; null where a method has no such parameter."""
-    numbers = all(value is None or isinstance(value, int | float) for value in values)
-    return pa.array(values if numbers else [None if value is None else str(value) for value in values])
 
 
 def trajectory_candidates(

@@ -58,6 +58,19 @@ class Tabular:
         return f"<p><b>{type(self).__name__}</b>: {escape(self.summary())}</p>{html_rows(self.to_arrow())}"
 
 
+class TableProperty(Tabular):
+    """Data whose table is the property `table`."""
+
+    @property
+    def table(self) -> pa.Table:
+        """The table."""
+        raise NotImplementedError
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table."""
+        return self.table
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Table(Tabular):
     """A table of a release or a result, with the outlines of its rows where it has them."""
@@ -84,6 +97,15 @@ class Table(Tabular):
     def summary(self) -> str:
         """Return the number of rows, and the columns."""
         return f"{len(self):,} rows of {', '.join(self.columns)}"
+
+
+def align_rows(rows: list[list[str]], left: int = 1, *, remarks: bool = False) -> list[str]:
+    """Align rows of text: the first `left` columns left, and the last one if it has `remarks`; the others right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    right = range(left, len(widths) - remarks)
+    cells = [[c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
+             for row in rows]  # fmt: skip
+    return ["  ".join(row).rstrip() for row in cells]
 
 
 def html_rows(table: pa.Table, rows: int = SHOWN_ROWS) -> str:

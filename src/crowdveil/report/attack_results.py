@@ -16,11 +16,10 @@ from crowdveil.attacks.box_view import SEARCH_BOXES
 from crowdveil.attacks.od.published import Published
 from crowdveil.attacks.od.releases import PublishedReleases
 from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories
-from crowdveil.comparison.candidates import align_columns
 from crowdveil.errors import InputError, Option, ParameterError, as_command_line, counted, render
 from crowdveil.io.tables import write_json_or_table
 from crowdveil.model.release import TrajectoryRelease
-from crowdveil.model.tabular import Tabular
+from crowdveil.model.tabular import Tabular, align_rows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress
@@ -63,7 +62,7 @@ class AttackResults(Tabular):
         rows = [
             [find_attack(name).title, *_columns(sides, self.k), _remark(sides)] for name, sides in self.risks.items()
         ]
-        return [*align_columns([head, *rows]), "", *self._notes()]
+        return [*align_rows([head, *rows], remarks=True), "", *self._notes()]
 
     def _notes(self) -> list[str]:
         before, after = next(iter(self.risks.values()))
@@ -99,10 +98,6 @@ class AttackResults(Tabular):
             },
         }
 
-    def to_arrow(self) -> pa.Table:
-        """Return the table."""
-        return self.table()
-
     def table(self) -> pa.Table:
         """Return a row for each attack and attacked individual, by the id in the input."""
         columns: dict[str, list[Any]] = {"attack": [], "id": [], "risk_before": [], "risk_after": []}
@@ -113,6 +108,8 @@ class AttackResults(Tabular):
             columns["risk_before"] += before.risk.tolist()
             columns["risk_after"] += [None] * len(before.tried) if after is None else after.risk.tolist()
         return pa.table({**columns, "risk_after": pa.array(columns["risk_after"], pa.float64())})
+
+    to_arrow = table
 
     def write(self, path: Path) -> None:
         """Write results in the format of the suffix: .json without individuals, .csv or .parquet with them."""
@@ -162,21 +159,17 @@ class ExposureResults(Tabular):
             },
         }
 
-    def to_arrow(self) -> pa.Table:
-        """Return the table."""
-        return self.table()
-
     def table(self) -> pa.Table:
         """Return a row for each number."""
-        rows = [(found.name, name, value) for found in self.exposures for name, value in found.values.items()]
-        names, values, numbers = ([row[i] for row in rows] for i in range(3))
-        return pa.table(
-            {
-                "attack": pa.array(names, pa.string()),
-                "value": pa.array(values, pa.string()),
-                "number": pa.array([None if n is None else float(n) for n in numbers], pa.float64()),
-            }
-        )
+        rows = [
+            {"attack": found.name, "value": name, "number": None if number is None else float(number)}
+            for found in self.exposures
+            for name, number in found.values.items()
+        ]
+        columns = (("attack", pa.string()), ("value", pa.string()), ("number", pa.float64()))
+        return pa.Table.from_pylist(rows, pa.schema(columns))
+
+    to_arrow = table
 
     def write(self, path: Path) -> None:
         """Write results in the format of the suffix: .json, .csv or .parquet."""
@@ -236,11 +229,8 @@ def _units(wanted: str, data: Trajectories, release: TrajectoryRelease | None) -
         raise ParameterError(
             Option("units"), f"people are not known; name their column with {Option('user')}, or omit units."
         )
-    if wanted == "people" or (
-        wanted == "auto" and data.k_unit == "people" and (release is None or release.person is not None)
-    ):
-        return "people"
-    return "trajectories"
+    known = data.k_unit == "people" and (release is None or release.person is not None)
+    return "people" if wanted == "people" or (wanted == "auto" and known) else "trajectories"
 
 
 def _individuals(data: Trajectories, risk: Risk) -> Any:
@@ -260,11 +250,8 @@ def _percents(risk: Risk, k: int) -> list[str]:
 
 
 def _remark(sides: tuple[Risk, Risk | None]) -> str:
-    return (
-        ""
-        if all(side is None or side.exact for side in sides)
-        else "lower bound: not all background knowledge was tried"
-    )
+    exact = all(side is None or side.exact for side in sides)
+    return "" if exact else "lower bound: not all background knowledge was tried"
 
 
 def _as_json(risk: Risk, k: int) -> dict[str, Any]:

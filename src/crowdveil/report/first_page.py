@@ -6,7 +6,6 @@ Everything is from the files of the release and its manifest; the source is name
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import sorted_distinct
 from crowdveil.registry import find_method
 from crowdveil.report.attack_table import AttackRow, percent
-from crowdveil.report.loss_summary import Loss, losses
 from crowdveil.report.page_model import PrivateContext
 from crowdveil.report.questions import NOISY, guaranteed
 
@@ -35,58 +33,16 @@ _CLASSES = {
 """Which time steps have the same areas, by `stable_by`."""
 
 
-@dataclass(frozen=True)
-class FirstPage:
-    """Text of the first page.
-
-    Attributes
-    ----------
-    title
-        Name of the data set.
-    data
-        Rows of name and value: what the data is.
-    done
-        What was done, in plain words.
-    adversary
-        Against whom.
-    losses
-        What was lost, in three numbers.
-    risks
-        Measured risks, a sentence each.
-    not_covered
-        What no guarantee covers, a sentence each.
-    purpose, recipient
-        As the publisher gave them; empty if they are to be filled in by hand.
-    """
-
-    title: str
-    data: list[tuple[str, str]]
-    done: str
-    adversary: str
-    losses: list[Loss]
-    risks: list[str]
-    not_covered: list[str]
-    purpose: str
-    recipient: str
-
-
-def build_first_page(
-    written: WrittenRelease, manifest: Mapping[str, Any], attacks: list[AttackRow], private: PrivateContext | None
-) -> FirstPage:
-    """Return the first page of the report of a release."""
-    decision = manifest.get("decision") or {}
+def title_of(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
+    """Return the name of the data set: as the publisher gave it, or what it is and its period."""
+    if given := (manifest.get("decision") or {}).get("title"):
+        return str(given)
+    if written.is_flows:
+        what = f"Trips between {counted(written.tile_count, 'zone')}"
+    else:
+        what = counted(len(sorted_distinct(written.column("published_id"))), "trajectory", "trajectories")
     period = _period(written, manifest)
-    return FirstPage(
-        decision.get("title") or _usual_title(written, period),
-        _data_rows(written, manifest, period, private),
-        _done(written, manifest),
-        ADVERSARY,
-        losses(written, manifest),
-        _risks(manifest, attacks),
-        [repeated_releases(manifest), *_not_covered(written, manifest)],
-        decision.get("purpose") or "",
-        decision.get("recipient") or "",
-    )
+    return f"{what}, {period}" if period else what
 
 
 def repeated_releases(manifest: Mapping[str, Any]) -> str:
@@ -97,25 +53,11 @@ def repeated_releases(manifest: Mapping[str, Any]) -> str:
     )
 
 
-def _usual_title(written: WrittenRelease, period: str) -> str:
-    if written.is_flows:
-        what = f"Trips between {counted(written.tile_count, 'zone')}"
-    else:
-        what = counted(_trajectories(written), "trajectory", "trajectories")
-    return f"{what}, {period}" if period else what
-
-
-def _trajectories(written: WrittenRelease) -> int:
-    return len(sorted_distinct(written.column("published_id"))) if len(written.data) else 0
-
-
 def _period(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
     """Return the first and the last published day; empty if there are no times."""
     tz = "UTC"
     if written.is_flows:
-        from crowdveil.report.flow_page import time_zone
-
-        t, tz = written.listed_steps()[0], time_zone(written, dict(manifest))
+        t, tz = written.listed_steps()[0], written.time_zone(manifest["input"]["options"].get("tz"))
     else:
         t = written.column("timestamp")
     if not len(t) or t.min() == NO_TIME:
@@ -124,10 +66,11 @@ def _period(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def _data_rows(
-    written: WrittenRelease, manifest: Mapping[str, Any], period: str, private: PrivateContext | None
+def data_rows(
+    written: WrittenRelease, manifest: Mapping[str, Any], private: PrivateContext | None
 ) -> list[tuple[str, str]]:
-    rows = [("Period", period or "the data has no times")]
+    """Return what the data is, as rows of name and value."""
+    rows = [("Period", _period(written, manifest) or "the data has no times")]
     lost = manifest["input"].get("dropped_percent")
     if lost is not None and lost > 100 * MANY_DROPPED:
         rows.append(("Warning", f"{lost} % of the rows of the input were dropped"))
@@ -159,7 +102,7 @@ def _amount(written: WrittenRelease, manifest: Mapping[str, Any]) -> tuple[str, 
     return what, f"{published:,} published; {percent(share)} of those in the data are suppressed"
 
 
-def _done(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
+def what_was_done(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
     """Return what was done, in plain words, by the guarantees of the release; and the method in its own words."""
     name = manifest["method"]["name"]
     try:
@@ -210,7 +153,8 @@ def _areas(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
     return f"{merged}Areas are the same in all time steps{_CLASSES.get(parameters.get('stable_by'), '')}. "
 
 
-def _risks(manifest: Mapping[str, Any], attacks: list[AttackRow]) -> list[str]:
+def risks(manifest: Mapping[str, Any], attacks: list[AttackRow]) -> list[str]:
+    """Return the measured risks, a sentence each."""
     measured = [row.sentence for row in attacks if row.after != "–"]
     if measured:
         return measured[:_RISKS_SHOWN]
@@ -219,7 +163,8 @@ def _risks(manifest: Mapping[str, Any], attacks: list[AttackRow]) -> list[str]:
     return ["No attack applies to this release."]
 
 
-def _not_covered(written: WrittenRelease, manifest: Mapping[str, Any]) -> list[str]:
+def not_covered(manifest: Mapping[str, Any]) -> list[str]:
+    """Return what no guarantee covers, a sentence each."""
     lines = [
         "Differencing with other data: a list of all travelers but one, or a count by another publisher, can be subtracted.",
         "Outside knowledge: what all people of a group share (such as one destination) is learned about each of them, and an "
@@ -229,4 +174,4 @@ def _not_covered(written: WrittenRelease, manifest: Mapping[str, Any]) -> list[s
         lines.insert(0, f"People: k counts {manifest['k_unit']}, and all of a group may be of one person.")
     if manifest["method"]["status"] == "heuristic":
         lines.insert(0, "Anonymity: the method is a heuristic, and no group size is guaranteed.")
-    return lines
+    return [repeated_releases(manifest), *lines]

@@ -6,41 +6,55 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from crowdveil.guarantees.base import Outcome, tally
-from crowdveil.report.first_page import FirstPage
+from crowdveil.io.written_release import WrittenRelease
+from crowdveil.report import first_page
+from crowdveil.report.attack_table import AttackRow
+from crowdveil.report.loss_summary import losses
 from crowdveil.report.markup import escape, lines
+from crowdveil.report.page_model import PrivateContext
 
 
-def first_page_html(first: FirstPage, manifest: Mapping[str, Any]) -> str:
+def first_page_html(
+    title: str,
+    written: WrittenRelease,
+    manifest: Mapping[str, Any],
+    attacks: list[AttackRow],
+    private: PrivateContext | None,
+) -> str:
     """Return the first page."""
-    data = "\n    ".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in first.data)
+    rows = first_page.data_rows(written, manifest, private)
+    data = "\n    ".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in rows)
     outcomes = "\n    ".join(
         f"<li>{outcome_of(guarantee, 'b')} <span>{escape(guarantee['statement'])}</span></li>"
         for guarantee in manifest["guarantees"]
     )
-    losses = "\n    ".join(f"<li><b>{escape(x.value)}</b> <span>{escape(x.sentence)}</span></li>" for x in first.losses)
+    lost = "\n    ".join(
+        f"<li><b>{escape(loss.value)}</b> <span>{escape(loss.sentence)}</span></li>"
+        for loss in losses(written, manifest)
+    )
     return f"""<header id="summary">
   <p class="brand">Crowdveil · report of a release</p>
-  <h1>{escape(first.title)}</h1>
+  <h1>{escape(title)}</h1>
 {_verdicts(manifest)}  <div class="sheet">
   <div class="half"><h2>What data</h2>
     <dl class="rows">{data}
     </dl></div>
   <div class="half"><h2>What was done</h2>
-    <p>{escape(first.done)}</p>
-    <p><b>Adversary:</b> {escape(first.adversary)}</p></div>
+    <p>{escape(first_page.what_was_done(written, manifest))}</p>
+    <p><b>Adversary:</b> {escape(first_page.ADVERSARY)}</p></div>
   <div class="full"><h2>What is guaranteed</h2>
     <ul class="outcomes">{outcomes}
     </ul></div>
   <div class="full"><h2>What was lost</h2>
-    <ul class="losses">{losses}
+    <ul class="losses">{lost}
     </ul></div>
   <div class="half"><h2>Residual risk, measured</h2>
-    <ul>{_items(first.risks)}
+    <ul>{_items(first_page.risks(manifest, attacks))}
     </ul></div>
   <div class="half"><h2>What is not covered</h2>
-    <ul>{_items(first.not_covered)}
+    <ul>{_items(first_page.not_covered(manifest))}
     </ul></div>
-{_decision(first, manifest["files"]["data"])}  </div>
+{_decision(manifest.get("decision") or {}, manifest["files"]["data"])}  </div>
   <nav aria-label="Sections"><a href="#map">Map</a> <a href="#lost">Information loss</a> <a href="#guarantees">Guarantees</a> <a href="#questions">Three questions</a> <a href="#parameters">Parameters</a> <a href="#provenance">Provenance</a></nav>
 </header>
 """  # noqa: E501
@@ -74,11 +88,11 @@ def _items(sentences: Sequence[str]) -> str:
     return "\n    ".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
 
 
-def _decision(first: FirstPage, data: Mapping[str, Any]) -> str:
+def _decision(given: Mapping[str, Any], data: Mapping[str, Any]) -> str:
     """Return the rows that the person who decides fills in."""
     rows = (
-        ("Purpose", first.purpose),
-        ("Recipients", first.recipient),
+        ("Purpose", given.get("purpose") or ""),
+        ("Recipients", given.get("recipient") or ""),
         ("Released by (name, signature)", ""),
         ("Date", ""),
     )

@@ -43,22 +43,17 @@ def build_page_model(written: WrittenRelease, manifest: dict[str, Any], private:
     pictures += _charts(written, manifest, tz)
     tables = [_largest(after, "Largest published flows over all time steps"), _busiest(after)]
     shown_tables = [t for t in tables if t.rows]
-    return PageModel("flows", data, pictures, shown_tables, _key_figures(written, manifest), _omissions(after, every))
+    return PageModel(data, pictures, shown_tables, _key_figures(written, manifest), _omissions(after, every))
 
 
 def time_zone(written: WrittenRelease, manifest: dict[str, Any]) -> str:
     """Return the time zone of the time steps, from the input options or the Parquet file."""
-    return zone_of_times(written, manifest["input"]["options"].get("tz"))
-
-
-def zone_of_times(written: WrittenRelease, given: str | None) -> str:
-    """Return the time zone that was given, or the one in the Parquet file."""
-    return str(given or getattr(written.steps.schema.field("t").type, "tz", None) or "UTC")
+    return written.time_zone(manifest["input"]["options"].get("tz"))
 
 
 def prepare(written: WrittenRelease, given: str | None) -> None:
     """Make what takes longest in the report of many flows, from the rows alone, so that `build_page_model` finds it there."""
-    flow_picture.released(written, zone_of_times(written, given))
+    flow_picture.released(written, written.time_zone(given))
     destination_figures(written)
 
 

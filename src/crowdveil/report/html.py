@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from html import unescape
 from importlib.resources import files
@@ -18,13 +18,13 @@ from typing import Any
 
 from crowdveil.io.parallel import run_parallel
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.report.attack_table import AttackRow, attack_rows
-from crowdveil.report.first_page import FirstPage, build_first_page
+from crowdveil.report.attack_table import attack_rows
+from crowdveil.report.first_page import title_of
 from crowdveil.report.first_page_html import first_page_html
 from crowdveil.report.markup import escape
-from crowdveil.report.page_html import PageContent, page_html
+from crowdveil.report.page_html import page_html
 from crowdveil.report.page_model import MANY, PageModel, PrivateContext
-from crowdveil.report.questions import Answer, answers
+from crowdveil.report.questions import answers
 
 REPORT_FILE = "report.html"
 _PAGE = "crowdveil.report.page"
@@ -57,10 +57,15 @@ def _page_model(written: WrittenRelease, manifest: dict[str, Any], private: Priv
 
 def _page(written: WrittenRelease, manifest: dict[str, Any], private: PrivateContext | None) -> str:
     script, style = asset("report.js"), asset("report.css")
-    attacks = attack_rows(written, manifest)
-    page, first, found = _parts(written, manifest, attacks, private)
-    content = PageContent(page, manifest, attacks, found, private)
-    title = f"{'CONFIDENTIAL – ' if private else ''}{first.title}: report of a release"
+    attacks, name = attack_rows(written, manifest), title_of(written, manifest)
+    parts: tuple[Callable[[], Any], ...] = (
+        lambda: _page_model(written, manifest, private),
+        lambda: answers(written, manifest),
+        lambda: first_page_html(name, written, manifest, attacks, private),
+    )
+    many = written.is_flows and len(written.data) > MANY
+    page, found, first = run_parallel(*parts) if many else [part() for part in parts]
+    title = f"{'CONFIDENTIAL – ' if private else ''}{name}: report of a release"
     mark = f'<p class="mark" role="note">{_CONFIDENTIAL}</p>\n' if private else ""
     return f"""<!doctype html>
 <html lang="en">
@@ -75,29 +80,12 @@ def _page(written: WrittenRelease, manifest: dict[str, Any], private: PrivateCon
 </head>
 <body class="{"private" if private else ""}">
 {mark}<a class="skip" href="#main">Skip to the report</a>
-{first_page_html(first, manifest)}<main id="main">
-{page_html(content)}</main>
+{first}<main id="main">
+{page_html(page, manifest, attacks, found, private)}</main>
 <script type="application/json" id="data">{_data(page.data)}</script>
 <script>{script}</script>
 </body>
 </html>"""
-
-
-def _parts(
-    written: WrittenRelease, manifest: dict[str, Any], attacks: list[AttackRow], private: PrivateContext | None
-) -> tuple[PageModel, FirstPage, list[Answer]]:
-    """Return the maps and tables, the first page and the answers to the regulators; of many flows side by side."""
-
-    def first() -> FirstPage:
-        return build_first_page(written, manifest, attacks, private)
-
-    if len(written.data) > MANY and written.is_flows:
-        page, found, summary = run_parallel(
-            lambda: _page_model(written, manifest, private), lambda: answers(written, manifest, None), first
-        )
-        return page, summary, found
-    page = _page_model(written, manifest, private)
-    return page, first(), answers(written, manifest, page.equal)
 
 
 def _policy(script: str, style: str) -> str:

@@ -72,14 +72,11 @@ def hours_shade(written: WrittenRelease, after: FlowPicture) -> Shade:
     """Return the mean length of the intervals of the trips that leave or reach each tile."""
     weight = written.column("volume").astype(np.float64)
     ends = [written.area_numbers(column) for column in ("origin_area", "destination_area")]
-    sums = np.zeros((2, written.tile_count))
-    area_hours = [
-        np.sum([np.bincount(end, values, len(written.features)) for end in ends], axis=0)
-        for values in (weight * row_hours(written), weight)
-    ]
-    for area, tiles in enumerate(written.area_tiles):
-        for kind in range(2):
-            sums[kind, tiles] += area_hours[kind][area] / len(tiles)
+    size, (_, tiles) = written.area_sizes, written.tiles_by_area
+    sums = []
+    for values in (weight * row_hours(written), weight):
+        of_area = np.sum([np.bincount(end, values, len(size)) for end in ends], axis=0)
+        sums.append(np.bincount(tiles, np.repeat(of_area / size, size), written.tile_count))
     with np.errstate(invalid="ignore", divide="ignore"):
         values = np.where(sums[1] > 0, sums[0] / sums[1], np.nan)
     title = "Mean length of the intervals of trips that leave or reach a tile"

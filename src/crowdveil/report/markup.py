@@ -67,30 +67,25 @@ def pairs(caption: str, rows: Iterable[tuple[Any, Any]]) -> str:
     )
 
 
-def head(columns: Sequence[tuple[str, bool]]) -> str:
-    """Return the heading of a table: names, and whether a column has numbers."""
-    cells = "".join(f'<th scope="col"{_numeric(is_number)}>{escape(name)}</th>' for name, is_number in columns)
-    return f"<thead><tr>{cells}</tr></thead>"
-
-
 def data_table(table: Table) -> str:
     """Return a table of the page; columns of numbers are right-aligned."""
-    body = lines(
+    rows = (
         f"<tr>{''.join(f'<td{_numeric(n)}>{escape(cell)}</td>' for cell, n in zip(row, table.numbers, strict=True))}</tr>"
         for row in table.rows
     )
-    columns = head(list(zip(table.head, table.numbers, strict=True)))
-    return framed(
-        table.title,
-        f"<table><caption>{escape(table.title)}</caption>\n  {columns}\n  <tbody>{body}</tbody></table>",
-    )
+    return table_of(table.title, table.title, list(zip(table.head, table.numbers, strict=True)), rows)
 
 
-def stacked_table(label: str, caption: str, columns: Sequence[tuple[str, bool]], rows: Iterable[str]) -> str:
-    """Return a table whose rows, which are HTML, become blocks on a narrow screen."""
+def table_of(label: str, caption: str, columns: Sequence[tuple[str, bool]], rows: Iterable[str], look: str = "") -> str:
+    """Return a table of rows that are HTML, with the names of its columns, and whether they have numbers.
+
+    Rows of a table that looks "stacked" become blocks on a narrow screen.
+    """
+    style = f' class="{look}"' if look else ""
+    cells = "".join(f'<th scope="col"{_numeric(is_number)}>{escape(name)}</th>' for name, is_number in columns)
     return framed(
         label,
-        f'<table class="broad stacked"><caption>{escape(caption)}</caption>\n  {head(columns)}\n  '
+        f"<table{style}><caption>{escape(caption)}</caption>\n  <thead><tr>{cells}</tr></thead>\n  "
         f"<tbody>{lines(rows)}</tbody></table>",
     )
 

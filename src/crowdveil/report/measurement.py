@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.comparison.candidates import numbers_or_null
+from crowdveil.comparison.candidates import Stage, numbers_or_null
 from crowdveil.comparison.flows import step_times
 from crowdveil.errors import CrowdveilError, InputError, Naming, Reason, as_argument, reason_as
 from crowdveil.io.notes import ReadNotes
@@ -22,15 +22,13 @@ from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
-from crowdveil.model.tabular import Tabular
+from crowdveil.model.tabular import Tabular, align_rows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import our_names
 
 OVERLAPPING = "rows of this release overlap: the shares of several rows in a pair of tiles are added."
 _ARROWS = {"lower": "↓", "higher": "↑", "neither": " "}
-
-Stage = Callable[[str], None]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,16 +70,11 @@ class Measurement(Tabular):
     def lines(self) -> list[str]:
         """Return a table as text: each measure, its mean over matrices and its value over all of them."""
         one = self.matrices is None or self.matrices.steps == 1
-        head = ["measure", "value"] if one else ["measure", "mean of matrices", "pooled"]
-        rows = [head]
+        rows = [["measure", "value"] if one else ["measure", "mean of matrices", "pooled"]]
         for label, unit, mean, pooled in self._rows():
             values = [shown(pooled, unit)] if one else [shown(mean, unit), shown(pooled, unit)]
             rows.append([label, *values])
-        widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
-        return [
-            "  ".join([row[0].ljust(widths[0]), *(v.rjust(w) for v, w in zip(row[1:], widths[1:], strict=True))])
-            for row in rows
-        ]
+        return align_rows(rows)
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Return label, mean over matrices and pooled value of each measure, as text."""
@@ -207,6 +200,7 @@ def _compared(
 
 def _described(found: Scores, by_step: bool) -> dict[str, Any]:
     measure, params = found.measure, found.asked.params
+    values = {"mean": _plain(found.mean), "pooled": _plain(found.pooled), "by_step": _plain(found.by_step)}
     return {
         "title": measure.title,
         "symbol": measure.symbol or None,
@@ -214,11 +208,7 @@ def _described(found: Scores, by_step: bool) -> dict[str, Any]:
         "better": measure.better,
         **({"parts": list(measure.parts)} if measure.parts else {}),
         **({"parameters": params.model_dump(mode="json")} if params is not None else {}),
-        **(
-            {"mean": _plain(found.mean), "pooled": _plain(found.pooled), "by_step": _plain(found.by_step)}
-            if by_step
-            else {"value": _plain(found.pooled)}
-        ),
+        **(values if by_step else {"value": values["pooled"]}),
     }
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from crowdveil.report.attack_table import AttackRow
 from crowdveil.report.first_page_html import outcome_of
-from crowdveil.report.markup import data_table, escape, figure, framed, head, lines, pairs, stacked_table
+from crowdveil.report.markup import data_table, escape, figure, lines, pairs, table_of
 from crowdveil.report.page_model import PageModel, PrivateContext
 from crowdveil.report.questions import Answer
 
@@ -31,57 +30,38 @@ _CONTROLS = """      <label>Color of areas <select id="shade"></select></label>
 """  # noqa: E501
 
 
-@dataclass(frozen=True, eq=False)
-class PageContent:
-    """What the sections show.
-
-    Attributes
-    ----------
-    page
-        Figures, tables and the data of the map.
-    manifest
-        The manifest of the release.
-    attacks
-        Rows of the table of attacks.
-    questions
-        Answers to the three questions of the European regulators.
-    private
-        Confidential content of a private report.
-    """
-
-    page: PageModel
-    manifest: Mapping[str, Any]
-    attacks: list[AttackRow]
-    questions: list[Answer]
-    private: PrivateContext | None
-
-
-def page_html(content: PageContent) -> str:
+def page_html(
+    page: PageModel,
+    manifest: Mapping[str, Any],
+    attacks: list[AttackRow],
+    questions: list[Answer],
+    private: PrivateContext | None,
+) -> str:
     """Return all sections below the first page."""
-    sections = (_map(content), _loss(content), _guarantees(content), _questions(content), _parameters(content))
-    return "".join(sections) + _provenance(content)
+    return (
+        _map(page, manifest, private) + _loss(page, manifest, private) + _guarantees(manifest)
+        + _questions(manifest, attacks, questions) + _parameters(manifest) + _provenance(manifest, private)
+    )  # fmt: skip
 
 
 def _section(name: str, title: str, body: str) -> str:
     return f'<section id="{name}" aria-labelledby="{name}-title">\n  <h2 id="{name}-title">{title}</h2>\n{body}</section>\n'
 
 
-def _map(content: PageContent) -> str:
-    page, private = content.page, content.private
+def _map(page: PageModel, manifest: Mapping[str, Any], private: PrivateContext | None) -> str:
     if page.data["layers"]:
         layer = '      <label>Data <select id="layer"></select></label>\n' if private else ""
         body = f'  <div id="live" hidden>\n    <form id="controls" aria-label="Map controls">\n{layer}{_CONTROLS}'
     else:
-        cost = content.manifest["cost"]
+        cost = manifest["cost"]
         nothing = cost.get("published_flows", cost.get("published_trajectories")) == 0
         reason = "nothing was published." if nothing else "the zones have no positions."
         body = f"  <p>There is nothing to draw on a map: {reason}</p>\n"
     body += lines(f'  <p class="note">{escape(note)}</p>' for note in page.omissions)
-    return _section("map", "Flows on the map" if page.kind == "flows" else "Trajectories on the map", body)
+    return _section("map", "Flows on the map" if page.data["kind"] == "flows" else "Trajectories on the map", body)
 
 
-def _loss(content: PageContent) -> str:
-    page, private = content.page, content.private
+def _loss(page: PageModel, manifest: Mapping[str, Any], private: PrivateContext | None) -> str:
     key_figures = lines(
         f"  <div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in page.key_figures
     )
@@ -89,7 +69,7 @@ def _loss(content: PageContent) -> str:
     body += f'  <div class="figures">{"".join(map(figure, page.figures))}</div>\n'
     body += lines(f"  {data_table(table)}" for table in page.tables)
     caption = "Information loss (from the manifest), in whole percents: an exact suppressed total may reveal a person"
-    body += f"  {pairs(caption, content.manifest['cost'].items())}\n"
+    body += f"  {pairs(caption, manifest['cost'].items())}\n"
     if private:
         body += _exact_numbers(private)
     return _section("lost", "Published data and information loss", body)
@@ -102,17 +82,15 @@ def _exact_numbers(private: PrivateContext) -> str:
         body += f"  <pre>{escape(chr(10).join(private.cost))}</pre>\n"
     if not private.measures:
         return body
-    rows = lines(
+    rows = (
         f'<tr><th scope="row">{escape(label)}</th><td class="n">{escape(mean)}</td><td class="n">{escape(pooled)}</td></tr>'
         for label, mean, pooled in private.measures
     )
-    columns = head((("measure", False), ("mean of matrices", True), ("pooled", True)))
-    table = f"<table><caption>Measures of information loss</caption>\n  {columns}\n  <tbody>{rows}</tbody></table>"
-    return f"{body}  {framed('Measures', table)}\n"
+    columns = (("measure", False), ("mean of matrices", True), ("pooled", True))
+    return f"{body}  {table_of('Measures', 'Measures of information loss', columns, rows)}\n"
 
 
-def _guarantees(content: PageContent) -> str:
-    manifest = content.manifest
+def _guarantees(manifest: Mapping[str, Any]) -> str:
     rows = (
         f'<tr><th scope="row">{escape(p["name"])}<br><small>{escape(p["kind"])}</small></th>'
         + outcome_of(p, "td", ' data-label="outcome"')
@@ -122,7 +100,7 @@ def _guarantees(content: PageContent) -> str:
         for p in manifest["guarantees"]
     )
     columns = [(name, False) for name in ("guarantee", "outcome", "statement", "verification")]
-    table = stacked_table("Guarantees", "Guarantees, verified on the published files", columns, rows)
+    table = table_of("Guarantees", "Guarantees, verified on the published files", columns, rows, "broad stacked")
     unit, status = escape(manifest["k_unit"]), escape(manifest["method"]["status"])
     body = f"  <p>k counts {unit}. The privacy guarantee of the method is {status}.</p>\n  {table}\n"
     return _section(
@@ -132,19 +110,19 @@ def _guarantees(content: PageContent) -> str:
     )
 
 
-def _questions(content: PageContent) -> str:
+def _questions(manifest: Mapping[str, Any], attacks: list[AttackRow], questions: list[Answer]) -> str:
     articles = lines(
         f'  <article><h3>{escape(answer.name)}</h3><p class="asked">{escape(answer.question)}</p>'
         f"{''.join(f'<p>{escape(line)}</p>' for line in answer.lines)}</article>"
-        for answer in content.questions
+        for answer in questions
     )
     body = f'  <div class="questions">\n{articles}  </div>\n'
-    if content.attacks:
-        body += f"  {_attacks(content.attacks)}\n" + (
+    if attacks:
+        body += f"  {_attacks(attacks)}\n" + (
             '  <p class="note">By chance: success of a guess without that knowledge. –: not measured, or there is nothing to '
             "guess.</p>\n"
         )
-    measured = content.manifest["method"].get("facts", {}).get("measured")
+    measured = manifest["method"].get("facts", {}).get("measured")
     if measured:
         body += f"  {pairs('Measured risk (from the manifest)', measured.items())}\n"
     body += (
@@ -169,11 +147,11 @@ def _attacks(attacks: list[AttackRow]) -> str:
         ("in the release", True), ("reading", False),
     )  # fmt: skip
     caption = "Attacks on the original and on the release: success in whole percents"
-    return stacked_table("Attacks", caption, columns, rows)
+    return table_of("Attacks", caption, columns, rows, "broad stacked")
 
 
-def _parameters(content: PageContent) -> str:
-    method = content.manifest["method"]
+def _parameters(manifest: Mapping[str, Any]) -> str:
+    method = manifest["method"]
     facts = {name: value for name, value in method.get("facts", {}).items() if not isinstance(value, dict)}
     body = f"  {pairs('Parameters of the method', method['parameters'].items())}\n"
     if facts:
@@ -181,8 +159,7 @@ def _parameters(content: PageContent) -> str:
     return _section("parameters", "Parameters", body)
 
 
-def _provenance(content: PageContent) -> str:
-    manifest = content.manifest
+def _provenance(manifest: Mapping[str, Any], private: PrivateContext | None) -> str:
     given = manifest["input"]
     body = ""
     if given["options"]:
@@ -191,20 +168,19 @@ def _provenance(content: PageContent) -> str:
         body += f"  {pairs('Dropped rows', given['dropped'].items())}\n"
     if given["notes"]:
         body += f"  <ul>{''.join(f'<li>{escape(note)}</li>' for note in given['notes'])}</ul>\n"
-    files = lines(
+    files = (
         f'<tr><th scope="row">{escape(role)}</th><td>{escape(file["name"])}</td>'
         f"<td><code>{escape(file['sha256'])}</code></td></tr>"
         for role, file in manifest["files"].items()
         if role != "report"
     )
-    columns = head([(name, False) for name in ("role", "name", "SHA-256")])
-    table = f"<table><caption>Files of the release</caption>\n  {columns}\n  <tbody>{files}</tbody></table>"
+    columns = [(name, False) for name in ("role", "name", "SHA-256")]
     versions = ", ".join(f"{escape(name)} {escape(version)}" for name, version in manifest["packages"].items())
     seed = manifest["method"].get("seed_given", False)
     random = "a seed was given, which is secret" if seed else "random choices come from fresh entropy"
-    source = "" if content.private else "This page is made from the published files alone. "
+    source = "" if private else "This page is made from the published files alone. "
     body += (
-        f"  {framed('Files', table)}\n"
+        f"  {table_of('Files', 'Files of the release', columns, files)}\n"
         f"  <p>Crowdveil {escape(manifest['crowdveil'])}, Python {escape(manifest['python'])}, {versions}; {random}. "
         f"{source}No original id was published. The time of the run is in manifest.json.</p>\n"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.arrays import Floats
 
 MANY = 1_000_000
 """Published flows from which parts of a report are made on several threads, and while the files are verified."""
@@ -65,22 +65,16 @@ class PageModel:
 
     Attributes
     ----------
-    kind
-        flows or trajectories.
     data
-        Data that the script draws; without layers there is no map.
+        Data that the script draws, of kind flows or trajectories; without layers there is no map.
     figures, tables, key_figures
         Static figures, tables, and the first few numbers with their names.
     omissions
         Notes on what the page does not show.
-    equal
-        Size of the equivalence class of each published trajectory.
     """
 
-    kind: str
     data: dict[str, Any]
     figures: list[Figure]
     tables: list[Table]
     key_figures: list[tuple[str, str]]
     omissions: list[str]
-    equal: Ints | None = None

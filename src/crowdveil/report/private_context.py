@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from crowdveil.comparison.requested_measures import named_measures
-from crowdveil.errors import CrowdveilError
 from crowdveil.io.written_release import file_hash
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.measures.trajectory.distortion import displacements
@@ -26,18 +26,14 @@ def build_private_context(data: Flows | Trajectories, release: Release | None, g
 
     `given` is the original as it was given, such as the path of a file.
     """
-    source = _source(data, given)
+    context = PrivateContext(data, source=_source(data, given))
     if isinstance(data, Flows) and isinstance(release, FlowRelease):
         cost, lost = cost_lines(data, release, cost_of(data, release)), _lost(data, release)
-        return PrivateContext(data, cost, _measures(data, release), lost=lost, source=source)
+        return replace(context, cost=cost, measures=_measures(data, release), lost=lost)
     if isinstance(data, Trajectories) and isinstance(release, TrajectoryRelease):
-        return PrivateContext(
-            data,
-            cost_lines(data, release, cost_of(data, release)),
-            displaced_m=_displaced(data, release),
-            source=source,
-        )
-    return PrivateContext(data, source=source)
+        cost = cost_lines(data, release, cost_of(data, release))
+        return replace(context, cost=cost, displaced_m=_displaced(data, release))
+    return context
 
 
 def _source(data: Flows | Trajectories, given: Any) -> list[tuple[str, str]]:
@@ -52,14 +48,8 @@ def _source(data: Flows | Trajectories, given: Any) -> list[tuple[str, str]]:
 
 
 def _measures(data: Flows, release: FlowRelease) -> list[tuple[str, str, str]]:
-    """Return a row for each defined measure."""
-    rows: list[tuple[str, str, str]] = []
-    for asked in named_measures(None) if len(data) else []:
-        try:
-            rows += measured(data, release, [asked]).rows()
-        except CrowdveilError:
-            continue  # such as lengths of trips between zones without positions
-    return rows
+    """Return a row for each measure that is defined; lengths of trips are not, between zones without positions."""
+    return measured(data, release, named_measures(None), all_of_them=True).rows() if len(data) else []
 
 
 def _lost(data: Flows, release: FlowRelease) -> Floats | None:

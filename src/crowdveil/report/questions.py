@@ -17,6 +17,7 @@ from crowdveil.errors import counted
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.measures.od.closeness import mean_variation
 from crowdveil.model.arrays import Ints
+from crowdveil.report.attack_table import percent
 
 NOISY = "differential-privacy"
 
@@ -30,9 +31,9 @@ class Answer:
     lines: list[str]
 
 
-def answers(written: WrittenRelease, manifest: dict[str, Any], equal: Ints | None) -> list[Answer]:
-    """Return the three answers; `equal` is the size of each published trajectory's equivalence class."""
-    found = _of_flows(written, manifest) if written.is_flows else _of_trajectories(written, manifest, equal)
+def answers(written: WrittenRelease, manifest: dict[str, Any]) -> list[Answer]:
+    """Return the three answers."""
+    found = _of_flows(written, manifest) if written.is_flows else _of_trajectories(written, manifest)
     asked = (
         ("Singling out", "Can the records of one person be isolated?"),
         ("Linkability", "Can records of one person be linked, in the release or with other data?"),
@@ -78,7 +79,7 @@ def _group_sizes(
         return [*lines, "The method guarantees no group size."]
     near = float(np.mean(people < 2 * k["k"]))
     lines.append(
-        f"At least {k['k']:,} are guaranteed, and {_percent(near)} of the flows have fewer than {2 * k['k']:,}."
+        f"At least {k['k']:,} are guaranteed, and {percent(100 * near)} of the flows have fewer than {2 * k['k']:,}."
     )
     if counts == "trips":
         lines.append("People are not known in the data: k counts trips, and all trips of a flow may be of one person.")
@@ -166,11 +167,11 @@ def _inference(written: WrittenRelease, noise: dict[str, Any] | None) -> list[st
     when, figures = "interval" if written.has_intervals else "time step", destination_figures(written)
     lines = [
         f"Background knowledge: the adversary knows origin area and {when} of a trip, and that it is in the file.",
-        f"Destination area revealed ({AREA}): {_percent(figures.area)} of the trips. All published flows of their origin and "
-        f"{when} have one destination area.",
-        f"Destination tile revealed ({TILE}): {_percent(figures.tile)} of the trips. That area is a single tile, the smallest "
-        "unit of the map.",
-        f"Guessing the most frequent destination area is correct for {_percent(figures.guessed)} of the trips.",
+        f"Destination area revealed ({AREA}): {percent(100 * figures.area)} of the trips. All published flows of their origin "
+        f"and {when} have one destination area.",
+        f"Destination tile revealed ({TILE}): {percent(100 * figures.tile)} of the trips. That area is a single tile, the "
+        "smallest unit of the map.",
+        f"Guessing the most frequent destination area is correct for {percent(100 * figures.guessed)} of the trips.",
         f"A destination area has {figures.sized:,.1f} tiles on average over trips.",
     ]
     if figures.far is not None:
@@ -195,14 +196,15 @@ def _in_order(step: Ints, group: Ints, destination: Ints, volume: Ints) -> tuple
     return step[order], group[order], destination[order], volume[order]
 
 
-def _of_trajectories(
-    written: WrittenRelease, manifest: dict[str, Any], equal: Ints | None
-) -> tuple[list[str], list[str], list[str]]:
-    if equal is None or not len(equal):
+def _of_trajectories(written: WrittenRelease, manifest: dict[str, Any]) -> tuple[list[str], list[str], list[str]]:
+    from crowdveil.report.trajectory_picture import published_class_sizes  # reports of flows do without it
+
+    equal = published_class_sizes(written)
+    if not len(equal):
         return _NOTHING_PUBLISHED
     unique = float(np.mean(equal == 1))
     single = [
-        f"Of {counted(len(equal), 'published trajectory', 'published trajectories')} {_percent(unique)} are unique in all "
+        f"Of {counted(len(equal), 'published trajectory', 'published trajectories')} {percent(100 * unique)} are unique in all "
         f"locations and times; the smallest equivalence class has {int(equal.min()):,}."
     ]
     k = (
@@ -241,15 +243,6 @@ def _homogeneity(equal: Ints) -> str:
     if not shared:
         return "Every published trajectory is distinct: an adversary who recognizes one learns all of its published points."
     return (
-        f"{_percent(shared)} of the published trajectories are equal to others: an adversary who finds the equivalence class "
-        "of a person learns the trajectory published for all of it."
+        f"{percent(100 * shared)} of the published trajectories are equal to others: an adversary who finds the equivalence "
+        "class of a person learns the trajectory published for all of it."
     )
-
-
-def _percent(share: float) -> str:
-    """Format a share in whole percents; shares near but not equal to 0 or 1 are shown as below 1 % and above 99 %."""
-    if 0 < share < 0.005:
-        return "below 1 %"
-    if 0.995 < share < 1:
-        return "above 99 %"
-    return f"{100 * share:.0f} %"

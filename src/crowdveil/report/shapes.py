@@ -94,8 +94,7 @@ class Rings:
         first = [0]
         for shape in shapes:
             if shape is not None and shapely.get_type_id(shape) in (3, 6):
-                for polygon in shapely.get_parts(shape):
-                    arrays += [shapely.get_coordinates(ring) for ring in (polygon.exterior, *polygon.interiors)]
+                arrays += [shapely.get_coordinates(ring) for ring in shapely.get_rings(shapely.get_parts(shape))]
             first.append(len(arrays))
         return cls._of(arrays, first)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -42,11 +42,6 @@ def map_outlines(picture: FlowPicture, frame: PictureFrame) -> list[str]:
     return picture.rings.fitted(frame, MAX_VERTICES).paths()
 
 
-def paint_order(picture: FlowPicture) -> Ints:
-    """Return areas by size, the largest first, so that none hides another."""
-    return np.argsort(-picture.size, kind="stable")
-
-
 def still_map(
     picture: FlowPicture,
     frame: PictureFrame,
@@ -61,7 +56,7 @@ def still_map(
     x, y = (c.tolist() for c in small.to_cells(np.nan_to_num(picture.lon), np.nan_to_num(picture.lat)))
     classes = None if shade is None else shade.classes.tolist()
     marks = []
-    for i in paint_order(picture).tolist():
+    for i in np.argsort(-picture.size, kind="stable").tolist():  # the largest first, so that none hides another
         color = "a" if classes is None else f"q{classes[i]}" if classes[i] >= 0 else "none"
         if paths[i]:
             marks.append(f'<path class="{color}" d="{paths[i]}"/>')
@@ -121,11 +116,17 @@ def class_legend(prefix: str, classes: Ints, values: Ints) -> list[tuple[str, st
 
 def top_flows(picture: FlowPicture, most: int) -> tuple[Ints, Ints, Ints]:
     """Return the pairs of areas with most trips over all time steps, the largest first."""
-    n = max(len(picture.names), 1)
-    key, pair = np.unique(picture.origin * n + picture.destination, return_inverse=True)
-    volume = np.rint(np.bincount(pair, picture.volume, len(key))).astype(np.int64)
-    order = np.argsort(-volume, kind="stable")[:most]
-    return key[order] // n, key[order] % n, volume[order]
+    o, d, v = sum_by_pair(picture.origin, picture.destination, picture.volume, len(picture.names))
+    return o[:most], d[:most], v[:most]
+
+
+def sum_by_pair(origin: Ints, destination: Ints, volume: Any, areas: int) -> tuple[Ints, Ints, Ints]:
+    """Return the pairs of areas and the sums of their trips, the largest first; ties by the numbers of the areas."""
+    n = max(areas, 1)
+    key, pair = np.unique(origin * n + destination, return_inverse=True)
+    sums = np.rint(np.bincount(pair, volume, len(key))).astype(np.int64)
+    order = np.argsort(-sums, kind="stable")
+    return key[order] // n, key[order] % n, sums[order]
 
 
 def bars(values: Sequence[float], labels: Sequence[str], title: str, x_title: str, y_title: str) -> str:
@@ -201,17 +202,14 @@ def _short(value: float) -> str:
 def histogram(
     title: str, values: Ints, axes: tuple[str, str, str], text: str, least: int = 1, times: Ints | None = None
 ) -> Figure:
-    """Return a figure of bars by classes of growing width; `axes` are the title of the drawing and those of both axes."""
-    counts, labels = spread(values, least, times)
-    return Figure(title, bars(counts, labels, *axes), text)
+    """Return a figure of bars by classes of growing width, from `least` on; a value counts `times` times.
 
-
-def spread(values: Ints, least: int = 1, times: Ints | None = None) -> tuple[list[int], list[str]]:
-    """Return the counts and labels of classes of growing width; a value counts `times` times."""
+    `axes` are the title of the drawing and those of both axes.
+    """
     top = int(values.max(initial=least))
     cuts = [least]
     while cuts[-1] <= top:
         cuts.append(max(cuts[-1] + 1, round(cuts[-1] * 1.35)))
     counts, _ = np.histogram(values, np.array(cuts, np.float64) - 0.5, weights=times)
     labels = [f"{low:,}" if high - low == 1 else f"{low:,}–{high - 1:,}" for low, high in pairwise(cuts)]
-    return counts.tolist(), labels
+    return Figure(title, bars(counts.tolist(), labels, *axes), text)

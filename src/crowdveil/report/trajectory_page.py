@@ -19,7 +19,7 @@ def build_page_model(written: WrittenRelease, manifest: dict[str, Any], private:
     shown = [("after", "The release", after)]
     if private is not None:
         shown.append(("before", "The original", trajectory_picture.original(private.original)))
-    equal = trajectory_picture.equivalence_class_sizes(after)
+    equal = trajectory_picture.published_class_sizes(written)
     made: list[Figure] = []
     data: dict[str, Any] = {"kind": "trajectories", "frame": None, "layers": [], "bins": []}
     if any(len(p.lon) for _, _, p in shown):
@@ -27,11 +27,7 @@ def build_page_model(written: WrittenRelease, manifest: dict[str, Any], private:
         t0, bin_s, labels = trajectory_picture.time_bins([p for _, _, p in shown])
         drawn = [p.layer(name, title, frame, t0, bin_s) for name, title, p in shown]
         data |= {"frame": frame.as_json(), "layers": drawn, "bins": labels}
-        for _, title, p in shown:
-            heat = trajectory_picture.heat(p, frame)
-            svg = trajectory_picture.heat_map(heat, frame, f"{title}: heat map")
-            text = f"{len(p):,} trajectories with {len(p.lon):,} points; darker cells have points of more trajectories."
-            made.append(Figure(f"{title}: heat map", svg, text, trajectory_picture.heat_legend(heat)))
+        made += [trajectory_picture.heat_figure(p, frame, f"{title}: heat map") for _, title, p in shown]
     made += _charts(equal, after)
     if private is not None and private.displaced_m is not None and len(private.displaced_m):
         made.append(_displaced(private.displaced_m))
@@ -41,7 +37,7 @@ def build_page_model(written: WrittenRelease, manifest: dict[str, Any], private:
             f"The map shows {after.shown:,} of {len(after):,} trajectories, the first by number (a hash of the points)."
         )
     tables = _distortion(manifest)
-    return PageModel("trajectories", data, made, tables, _key_figures(manifest, equal), omissions, equal)
+    return PageModel(data, made, tables, _key_figures(manifest, equal), omissions)
 
 
 def _joined(columns: list[Floats]) -> Floats:
@@ -53,7 +49,7 @@ def _charts(equal: Any, after: trajectory_picture.TrajectoryPicture) -> list[Fig
     if not len(equal):
         return []
     lengths = np.diff(after.offsets)
-    groups = np.rint(np.array([np.sum(1 / equal)])).astype(np.int64)[0]
+    groups = round(float(np.sum(1 / equal)))
     sizes = "Distribution of equivalence class sizes", "size of the equivalence class", "trajectories"
     text = f"{groups:,} distinct trajectories are published; the smallest equivalence class has {int(equal.min()):,}."
     points = "Distribution of lengths", "points per trajectory", "trajectories"

@@ -16,6 +16,7 @@ from crowdveil.model.arrays import Floats, Ints, Words, sorted_distinct
 from crowdveil.model.projection import great_circle_m
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.report.number_packing import packed
+from crowdveil.report.page_model import Figure
 from crowdveil.report.shapes import PictureFrame
 from crowdveil.report.svg_figures import class_legend
 
@@ -58,8 +59,6 @@ class TrajectoryPicture:
 
     def speeds_kmh(self) -> Floats:
         """Return the mean speed of each trajectory that takes time."""
-        if not len(self):
-            return np.zeros(0)
         hours = (self.t[self.offsets[1:] - 1] - self.t[self.offsets[:-1]]) / 3600
         return self.lengths_km[hours > 0] / hours[hours > 0]
 
@@ -90,9 +89,7 @@ class TrajectoryPicture:
 def released(written: WrittenRelease) -> TrajectoryPicture:
     """Return the trajectories of a written release."""
     number = written.column("published_id")
-    offsets = (
-        np.append(np.flatnonzero(np.diff(number, prepend=-1)), len(number)) if len(number) else np.zeros(1, np.int64)
-    )
+    offsets = np.append(np.flatnonzero(np.diff(number, prepend=-1)), len(number))
     return TrajectoryPicture(written.column("lon"), written.column("lat"), written.column("timestamp"), offsets)
 
 
@@ -118,11 +115,14 @@ def equivalence_class_sizes(picture: TrajectoryPicture) -> Ints:
     if not len(picture):
         return np.zeros(0, np.int64)
     total = np.concatenate([_content_hashes(chunk) for chunk in picture.chunks()])
-    order = np.argsort(total)
-    ends = np.append(np.flatnonzero(np.diff(total[order])) + 1, len(total))
-    lengths = np.diff(ends, prepend=0)
-    sizes = np.empty(len(total), np.int64)
-    sizes[order] = np.repeat(lengths, lengths)
+    _, group, size = np.unique(total, return_inverse=True, return_counts=True)
+    sizes: Ints = size[group]
+    return sizes
+
+
+def published_class_sizes(written: WrittenRelease) -> Ints:
+    """Return the size of the equivalence class of each published trajectory, computed once for a release."""
+    sizes: Ints = written.cached("class sizes", lambda: equivalence_class_sizes(released(written)))
     return sizes
 
 
@@ -144,47 +144,32 @@ def _mix_bits(bits: Any) -> Any:
     return bits ^ (bits >> np.uint64(31))
 
 
-@dataclass(frozen=True, eq=False)
-class Heat:
-    """Square cells with points, row by row from the north-west, the trajectories in each, and the side of a cell."""
+def heat_figure(picture: TrajectoryPicture, frame: PictureFrame, title: str) -> Figure:
+    """Return a map of square cells, row by row from the north-west, colored by the number of trajectories in each."""
+    side = max(frame.width, frame.height) / HEAT_CELLS
+    trajectories = _count_by_cell(picture, frame, side)
+    cells = np.flatnonzero(trajectories)
+    count = trajectories[cells]
+    classes: Ints = np.minimum((7 * np.sqrt(count / count.max(initial=1))).astype(np.int64), 6)
+    marks = [
+        f'<rect class="q{q}" x="{c % HEAT_CELLS}" y="{c // HEAT_CELLS}" width="1" height="1"/>'
+        for c, q in zip(cells.tolist(), classes.tolist(), strict=True)
+    ]
+    svg = (
+        f'<svg class="map heat" role="img" viewBox="-1 -1 {frame.width / side + 2:.1f} {frame.height / side + 2:.1f}">'
+        f"<title>{escape(title)}</title>{''.join(marks)}</svg>"
+    )
+    text = f"{len(picture):,} trajectories with {len(picture.lon):,} points; darker cells have points of more trajectories."
+    return Figure(title, svg, text, class_legend("q", classes, count))
 
-    cells: Ints
-    count: Ints
-    side: float
 
-
-def heat(picture: TrajectoryPicture, frame: PictureFrame) -> Heat:
-    """Return the heat of a frame."""
-    side, every = max(frame.width, frame.height) / HEAT_CELLS, HEAT_CELLS * HEAT_CELLS
+def _count_by_cell(picture: TrajectoryPicture, frame: PictureFrame, side: float) -> Ints:
+    """Return the number of trajectories with a point in each square cell of a frame."""
+    every = HEAT_CELLS * HEAT_CELLS
     count = np.zeros(every, np.int64)
     for chunk in picture.chunks():
         x, y = (np.minimum(c / side, HEAT_CELLS - 1).astype(np.int64) for c in frame.to_cells(chunk.lon, chunk.lat))
         trajectory = np.repeat(np.arange(len(chunk)), np.diff(chunk.offsets))
         once = sorted_distinct((trajectory * HEAT_CELLS + y) * HEAT_CELLS + x)
         count += np.bincount(once % every, minlength=every)
-    cells = np.flatnonzero(count)
-    return Heat(cells, count[cells], side)
-
-
-def _heat_classes(count: Ints) -> Ints:
-    classes: Ints = np.minimum((7 * np.sqrt(count / count.max(initial=1))).astype(np.int64), 6)
-    return classes
-
-
-def heat_legend(found: Heat) -> list[tuple[str, str]]:
-    """Return the classes of a heat map, each with its numbers of trajectories in a cell."""
-    return class_legend("q", _heat_classes(found.count), found.count)
-
-
-def heat_map(found: Heat, frame: PictureFrame, title: str) -> str:
-    """Return an SVG of square cells, colored by the number of trajectories with a point in them."""
-    level = _heat_classes(found.count)
-    marks = [
-        f'<rect class="q{q}" x="{c % HEAT_CELLS}" y="{c // HEAT_CELLS}" width="1" height="1"/>'
-        for c, q in zip(found.cells.tolist(), level.tolist(), strict=True)
-    ]
-    width, height = frame.width / found.side, frame.height / found.side
-    return (
-        f'<svg class="map heat" role="img" viewBox="-1 -1 {width + 2:.1f} {height + 2:.1f}"><title>{escape(title)}</title>'
-        f"{''.join(marks)}</svg>"
-    )
+    return count

@@ -17,8 +17,10 @@ from crowdveil.model.zones import Zones
 from crowdveil.report.flow_page import time_zone
 from crowdveil.report.flow_picture import spread_intervals
 from crowdveil.report.shapes import PictureFrame, Rings
+from crowdveil.report.svg_figures import sum_by_pair
 
 ORIGINAL = "original (confidential)"
+NONE_PUBLISHED = "none published,\nwhich is not 0"
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +81,7 @@ def released_panel(written: WrittenRelease, manifest: Mapping[str, Any], at: str
     properties = [feature["properties"] for feature in written.features]
     o, d, v = summed(origin, destination, volume, len(properties))
     return FlowPanel(
-        release_title(manifest), False, [label_of(p) for p in properties],
+        release_title(manifest), False, [str(p.get("name") or p["area"]) for p in properties],
         np.array([p.get("lon", np.nan) for p in properties], np.float64),
         np.array([p.get("lat", np.nan) for p in properties], np.float64),
         Rings.of_geometries([feature.get("geometry") for feature in written.features]), written.tile_names,
@@ -133,15 +135,18 @@ def release_title(manifest: Mapping[str, Any]) -> str:
     return f"release: {method['name']}{'' if k is None else f', k = {k:,}'}"
 
 
-def label_of(properties: Mapping[str, Any]) -> str:
-    """Return the readable name of an area if it has one, else its id."""
-    return str(properties.get("name") or properties["area"])
-
-
 def zone_rings(zones: Zones) -> Rings:
     """Return the outlines of zones; none where there are only centroids or ids."""
     shapes = list(zones.shapes()) if zones.located else [None] * len(zones)
     return Rings.of_shapes(shapes)
+
+
+def meaning_of_gray(panels: Sequence[FlowPanel]) -> str:
+    """Return what it means that there is no value: of the original no trips, and of a release that none are published."""
+    if all(panel.confidential for panel in panels):
+        return "no trips"
+    original = "original: no trips;\nrelease: " if any(panel.confidential for panel in panels) else ""
+    return f"{original}{NONE_PUBLISHED}"
 
 
 def _chosen(t: Ints, tz: str, at: str | None) -> Mask:
@@ -157,11 +162,8 @@ def _chosen(t: Ints, tz: str, at: str | None) -> Mask:
 
 def summed(origin: Ints, destination: Ints, volume: Any, areas: int) -> tuple[Ints, Ints, Ints]:
     """Return the pairs of areas with trips and their sums, the largest first; ties by the numbers of the areas."""
-    key, pair = np.unique(origin * max(areas, 1) + destination, return_inverse=True)
-    sums = np.rint(np.bincount(pair, volume, len(key))).astype(np.int64)
-    order = np.argsort(-sums, kind="stable")
-    order = order[sums[order] > 0]
-    return key[order] // max(areas, 1), key[order] % max(areas, 1), sums[order]
+    o, d, v = sum_by_pair(origin, destination, volume, areas)
+    return o[v > 0], d[v > 0], v[v > 0]
 
 
 def common_frame(panels: Sequence[FlowPanel], base: Zones | None, zoom: tuple[float, ...] | None) -> PictureFrame:

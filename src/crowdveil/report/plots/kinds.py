@@ -18,7 +18,9 @@ class PlotParams(Params):
     """Parameters of a picture without any."""
 
 
-class _Zoomed(PlotParams):
+class ZoomParams(PlotParams):
+    """Parameters of a picture of a part of the map."""
+
     zoom: Any = Field(None, json_schema_extra={"metavar": "W,S,E,N"})
     """Draw this box of the map, in degrees: west, south, east, north."""
 
@@ -37,44 +39,42 @@ class _Zoomed(PlotParams):
         return box
 
 
-class _AtTime(PlotParams):
+class TimeParams(PlotParams):
+    """Parameters of a picture of some time steps."""
+
     at: str | None = Field(None, min_length=4, json_schema_extra={"metavar": "TIME"})
     """Draw the time steps that begin so in local time, such as 2020-03-06 or 2020-03-06T08. Default: all, summed."""
 
 
-class FlowMapParams(_Zoomed, _AtTime):
+class FlowMapParams(ZoomParams, TimeParams):
     """Parameters of a flow map."""
 
     top: int = Field(150, ge=1, le=20_000)
     """Draw about this many flows: all that are as large as the last of them, in every panel."""
 
 
-class MatrixParams(_AtTime):
-    """Parameters of a matrix."""
-
-
-class ChordParams(_AtTime):
+class ChordParams(TimeParams):
     """Parameters of a chord diagram."""
 
     top: int = Field(8, ge=2, le=12)
     """Groups of near areas; without positions, the busiest areas and all others."""
 
 
-class ZoneMapParams(_Zoomed, _AtTime):
+class ZoneMapParams(ZoomParams, TimeParams):
     """Parameters of a map of one zone."""
 
     zone: str = Field(json_schema_extra={"metavar": "ZONE"})
     """The zone whose trips are drawn."""
 
 
-class CoarseningParams(_Zoomed, _AtTime):
+class CoarseningParams(ZoomParams, TimeParams):
     """Parameters of a map of merged zones."""
 
     end: Literal["both", "origin", "destination"] = "both"
     """End of the trips: zones as origins, as destinations, or a map for each."""
 
 
-class AreaParams(_Zoomed, _AtTime):
+class AreaParams(ZoomParams, TimeParams):
     """Parameters of a map of areas."""
 
 
@@ -99,10 +99,6 @@ class LossParams(PlotParams):
     """With original trajectories: what was kept with --pairing when they were anonymized."""
 
 
-class TrajectoryMapParams(_Zoomed):
-    """Parameters of a map of trajectories."""
-
-
 class ExampleParams(PlotParams):
     """Parameters of one trajectory and what became of it."""
 
@@ -119,7 +115,7 @@ class TreeParams(PlotParams):
     """Groups of zones with a color of their own, at most."""
 
 
-class MultiplierParams(_AtTime, Budgeted):
+class MultiplierParams(TimeParams, Budgeted):
     """Parameters of the function of the multiplier."""
 
     k: int = Field(10, ge=2)
@@ -181,7 +177,7 @@ KINDS: dict[str, PlotKind] = {
             "matrix", "The OD matrix, with tiles in the order of the tree.",
             "Draw the OD matrix with tiles in the order of the tree, so that each published flow is a rectangle. "
             + _SEVERAL + _MAP,
-            MatrixParams, "flows", "optional", "optional", 3,
+            TimeParams, "flows", "optional", "optional", 3,
             examples=("plot matrix out/ -o matrix.png",
                       "plot matrix out/ --original trips.parquet --zones zones.geojson -o matrix-confidential.png"),
         ),
@@ -235,19 +231,19 @@ KINDS: dict[str, PlotKind] = {
         PlotKind(
             "heatmap", "Trajectories by square cell.",
             "Draw the number of trajectories in each square cell, of a release, of the original, or of both. " + _MAP,
-            TrajectoryMapParams, "trajectories", "optional", "optional", 3, "no",
+            ZoomParams, "trajectories", "optional", "optional", 3, "no",
             examples=("plot heatmap cabs/ -o heat.png", "plot heatmap --original cabs.csv -o heat-confidential.png"),
         ),
         PlotKind(
             "points", "Locations of trajectories.",
             "Draw each distinct location of trajectories, colored by the number of points there. " + _MAP,
-            TrajectoryMapParams, "trajectories", "optional", "optional", 3, "no",
+            ZoomParams, "trajectories", "optional", "optional", 3, "no",
             examples=("plot points cabs/ -o points.png", "plot points cabs/ --original cabs.csv -o points-confidential.png"),
         ),
         PlotKind(
             "paths", "Paths of trajectories.",
             "Draw each distinct path, colored by the number of trajectories that are published on it. " + _MAP,
-            TrajectoryMapParams, "trajectories", "optional", "optional", 3, "no",
+            ZoomParams, "trajectories", "optional", "optional", 3, "no",
             examples=("plot paths cabs/ -o paths.png", "plot paths cabs/ --original cabs.csv -o paths-confidential.png"),
         ),
         PlotKind(

@@ -47,8 +47,13 @@ class Layout:
     heading: str
 
     def save(self, file: Path | BinaryIO, kind: str) -> None:
-        """Write the picture in a format of matplotlib; its title says whether it is confidential."""
-        save_figure(self.figure, file, kind, self.heading, confidential=self.confidential)
+        """Write the picture as "png" or "svg": equal ones give equal bytes, and the file's title says if it is confidential."""
+        import matplotlib
+
+        named = f"{CONFIDENTIAL} {self.heading}" if self.confidential else self.heading
+        metadata = {"Title": named, **({"Date": None} if kind == "svg" else {"Software": None})}
+        with matplotlib.rc_context({"svg.hashsalt": "crowdveil"}):
+            self.figure.savefig(file, format=kind, metadata=metadata)
 
 
 @dataclass(frozen=True)
@@ -118,16 +123,6 @@ def _mark(figure: Any, width: float, height: float) -> None:
     band = Rectangle((0, 1 - 0.3 / height), 1, 0.3 / height, transform=figure.transFigure, color=CONFIDENTIAL_COLOR)
     figure.add_artist(band)
     figure.text(0.15 / width, 1 - 0.15 / height, CONFIDENTIAL, fontsize=9, color="#ffffff", weight="bold", va="center")
-
-
-def save_figure(figure: Any, file: Path | BinaryIO, kind: str, title: str, *, confidential: bool) -> None:
-    """Write a figure as "png" or "svg": equal figures give equal bytes, and the file's title says if it is confidential."""
-    import matplotlib
-
-    named = f"{CONFIDENTIAL} {title}" if confidential else title
-    metadata = {"Title": named, **({"Date": None} if kind == "svg" else {"Software": None})}
-    with matplotlib.rc_context({"svg.hashsalt": "crowdveil"}):
-        figure.savefig(file, format=kind, metadata=metadata)
 
 
 def panel_size(frame: PictureFrame, panels: int) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from crowdveil.errors import InputError
 from crowdveil.guarantees.runs import Runs
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.hierarchy import Hierarchy
-from crowdveil.report.plots.flow_panels import FlowPanel
+from crowdveil.report.plots.flow_panels import FlowPanel, meaning_of_gray
 from crowdveil.report.plots.layout import INK, MUTED, Layout, Margins, lay_out
 from crowdveil.report.plots.scales import VolumeScale, color_bar, colors_of
 
@@ -62,13 +62,10 @@ def draw_matrix(panels: Sequence[FlowPanel], position: dict[str, int], by_tree: 
         raise InputError("matrix", "nothing was published, so there is nothing to draw.")
     n, m = len(position), len(values[0])
     side = {1: 5.4, 2: 4.7}.get(len(panels), 4.0)
-    order = (
-        "Tiles are in the order of the tree"
-        if by_tree
-        else "Tiles are in an order that keeps those of an area together"
-    )
+    order = "the order of the tree" if by_tree else "an order that keeps those of an area together"
     notes = [
-        f"{order}: an area is a run of rows or columns, and a published flow a rectangle, whose trips are spread evenly."
+        f"Tiles are in {order}: an area is a run of rows or columns, and a published flow a rectangle, whose trips are spread "
+        "evenly."
     ]
     if m < n:
         notes.append(f"A row or column has {n / m:.1f} tiles on average.")
@@ -83,8 +80,5 @@ def draw_matrix(panels: Sequence[FlowPanel], position: dict[str, int], by_tree: 
         axis.set_xlabel("destination tile", fontsize=8, color=INK)
         axis.set_ylabel("origin tile", fontsize=8, color=INK)
         axis.tick_params(labelsize=7, colors=MUTED)
-    missing = "no trips" if all(p.confidential for p in panels) else "none published,\nwhich is not 0"
-    if any(p.confidential for p in panels) and not all(p.confidential for p in panels):
-        missing = "original: no trips;\nrelease: none published,\nwhich is not 0"
-    color_bar(made.legend, scale, "trips per pair\nof tiles", none=missing)
+    color_bar(made.legend, scale, "trips per pair\nof tiles", none=meaning_of_gray(panels))
     return made

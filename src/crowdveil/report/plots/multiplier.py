@@ -22,12 +22,7 @@ def function_of(flows: Flows, step: int, params: Any) -> tuple[Callable[[Fractio
     matrix = Matrix.of(flows, step, system)
     if params.method == "joint":
         boxes = BoxSpace.of(flows, step, system, params.k)
-
-        def of_boxes(multiplier: Fraction | None) -> Line:
-            cost, suppressed, _ = boxes.solve_at(multiplier)
-            return cost, suppressed
-
-        return of_boxes, matrix.total
+        return lambda multiplier: boxes.solve_at(multiplier)[:2], matrix.total
     forest = _best_forest(matrix, params)
 
     def of_forest(multiplier: Fraction | None) -> Line:

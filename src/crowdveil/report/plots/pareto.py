@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +27,8 @@ def draw_pareto(folder: Path) -> Layout:
     rows = pacsv.read_csv(table).to_pylist()
     figure = new_figure(10, 4.6)
     left, right = figure.subplots(1, 2)
-    _points(left, rows, lambda row: _number(row, "suppressed", 100), "generalization", "trips suppressed, %")
-    _points(right, rows, lambda row: _number(row, "suppressed", 100), "reconstruction-error", "trips suppressed, %")
+    _points(left, rows, "generalization")
+    _points(right, rows, "reconstruction-error")
     left.set_ylabel("mean generalization error Ḡ, tiles")
     right.set_ylabel("mean reconstruction error E")
     handles, labels = right.get_legend_handles_labels()
@@ -54,9 +53,9 @@ def _k_of(row: dict[str, Any]) -> str:
     return f"{row['k']}" if row.get("k") is not None else parts[0].removeprefix("k=") if parts else ""
 
 
-def _points(axis: Any, rows: list[dict[str, Any]], x: Callable[[dict[str, Any]], float], y: str, title: str) -> None:
+def _points(axis: Any, rows: list[dict[str, Any]], y: str) -> None:
     """Draw a point for each row, and the Pareto front of each k: a smaller k would be on every common front."""
-    points = [(x(row), _number(row, y)) for row in rows]
+    points = [(_number(row, "suppressed", 100), _number(row, y)) for row in rows]
     for row, point, (color, marker) in zip(rows, points, method_styles(), strict=False):
         label = row.get("method") or f"k = {row.get('k')}, at most {_budget(row)} suppressed"
         if np.isfinite(point).all():
@@ -64,7 +63,7 @@ def _points(axis: Any, rows: list[dict[str, Any]], x: Callable[[dict[str, Any]],
     for (k, best), style in zip(pareto_fronts(rows, points).items(), _FRONTS * len(rows), strict=False):
         name = f"Pareto front, k = {k}" if k else "Pareto front"
         axis.plot(*zip(*best, strict=True), color="#888888", linestyle=style, linewidth=1.2, zorder=0, label=name)
-    axis.set_xlabel(title)
+    axis.set_xlabel("trips suppressed, %")
     axis.grid(alpha=0.3)
 
 

@@ -96,9 +96,9 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 or value == round(value) else f"{value:,.3g}"
 
 
-def color_bar(axis: Any, scale: VolumeScale, title: str, *, top: float | None = None, none: str = "") -> None:
+def color_bar(axis: Any, scale: VolumeScale, title: str, *, none: str = "") -> None:
     """Draw a scale of colors into a legend's axis, in inches; `none` explains the neutral color."""
-    top = (axis.get_ylim()[1] if top is None else top) - 0.05
+    top = axis.get_ylim()[1] - 0.05
     for i, line in enumerate(title.split("\n")):
         axis.text(0.05, top - 0.14 * i, line, fontsize=7.5, color=INK, va="top")
     top -= 0.14 * title.count("\n") + 0.3

@@ -32,11 +32,6 @@ class TrajectoryPanel:
     confidential: bool
     picture: TrajectoryPicture
 
-    @property
-    def full_title(self) -> str:
-        """What it is, and how many trajectories it has."""
-        return f"{self.title}: {len(self.picture):,} trajectories, {len(self.picture.lon):,} points"
-
 
 def common_frame(panels: Sequence[TrajectoryPanel], zoom: tuple[float, ...] | None) -> PictureFrame:
     """Return one frame for all panels: nearly all of their points, or the box of `zoom` (west, south, east, north)."""
@@ -101,7 +96,7 @@ def _cell_size(frame: PictureFrame) -> str:
 
 
 def _map(panels: Sequence[TrajectoryPanel], frame: PictureFrame, heading: str, note: str) -> Layout:
-    titles = [panel.full_title for panel in panels]
+    titles = [f"{p.title}: {len(p.picture):,} trajectories, {len(p.picture.lon):,} points" for p in panels]
     confidential = any(panel.confidential for panel in panels)
     return map_layout(frame, titles, heading, [note, *_framed(panels, frame)], confidential=confidential)
 
@@ -176,7 +171,8 @@ def draw_example(
     which, published = choose_example(before, source, chosen)
     old, new = _path(before, which), _path(after, published)
     frame = _around(np.concatenate([old[0], new[0]]), np.concatenate([old[1], new[1]]))
-    meters = np.hypot(*_apart(old, new, frame))
+    lon0, lat0, lon1, lat1 = _at_same_time(old, new)
+    meters = np.hypot((lon1 - lon0) * frame.squeeze, lat1 - lat0) * frame.meters / frame.unit
     titles = [f"{method}: {len(old[0])} original points, {len(new[0])} published ones"]
     far = f"At the same time, the two are {np.mean(meters):,.0f} m apart on average." if len(meters) else ""
     notes = ["Gray: other published trajectories. Dotted: positions at the same time.", *([far] if far else [])]
@@ -184,7 +180,9 @@ def draw_example(
     axis = made.panels[0]
     for lon, lat, _ in distinct_paths(after):
         axis.plot(*frame.to_cells(lon, lat), color="#d5dade", linewidth=0.6, zorder=0)
-    _connect(axis, old, new, frame)
+    (x0, y0), (x1, y1) = frame.to_cells(lon0, lat0), frame.to_cells(lon1, lat1)
+    for a, b, c, d in zip(x0, y0, x1, y1, strict=True):
+        axis.plot([a, c], [b, d], ":", color=MUTED, linewidth=0.8, zorder=2)
     for (lon, lat, _), color in ((old, BEFORE), (new, AFTER)):
         x, y = frame.to_cells(lon, lat)
         axis.plot(x, y, "-o", color=color, markersize=3, linewidth=1.4, zorder=4)
@@ -231,19 +229,6 @@ def _at_same_time(old: tuple[Floats, Floats, Ints], new: tuple[Floats, Floats, I
         return (np.zeros(0),) * 4
     times = np.linspace(low, high, CONNECTORS if high > low else 1)
     return tuple(np.interp(times, path[2], path[axis]) for path in (old, new) for axis in (0, 1))
-
-
-def _apart(old: Any, new: Any, frame: PictureFrame) -> tuple[Floats, Floats]:
-    lon0, lat0, lon1, lat1 = _at_same_time(old, new)
-    degree = frame.meters / frame.unit
-    return (lon1 - lon0) * frame.squeeze * degree, (lat1 - lat0) * degree
-
-
-def _connect(axis: Any, old: Any, new: Any, frame: PictureFrame) -> None:
-    lon0, lat0, lon1, lat1 = _at_same_time(old, new)
-    (x0, y0), (x1, y1) = frame.to_cells(lon0, lat0), frame.to_cells(lon1, lat1)
-    for a, b, c, d in zip(x0, y0, x1, y1, strict=True):
-        axis.plot([a, c], [b, d], ":", color=MUTED, linewidth=0.8, zorder=2)
 
 
 def _example_legend(axis: Any) -> None:

@@ -11,15 +11,13 @@ from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.zones import Zones
 from crowdveil.report import layers
-from crowdveil.report.plots.flow_panels import FlowPanel, common_frame, zone_rings
+from crowdveil.report.plots.flow_panels import NONE_PUBLISHED, FlowPanel, common_frame, meaning_of_gray, zone_rings
 from crowdveil.report.plots.layout import INK, Layout, cells, draw_rings, map_layout
 from crowdveil.report.plots.scales import VolumeScale, color_bar, colors_of, swatch
 from crowdveil.report.shapes import PictureFrame, Rings
 
 Direction = Literal["destinations", "origins"]
 NOTHING, CHOSEN = "#e3e7ea", "#d55e00"
-NONE_PUBLISHED, NO_TRIPS = "none published,\nwhich is not 0", "no trips"
-BOTH = "original: no trips;\nrelease: none published,\nwhich is not 0"
 
 
 def trips_of_zone(panel: FlowPanel, zones: Zones, zone: str, direction: Direction) -> Floats:
@@ -70,8 +68,7 @@ def draw_zone(
     for axis, trips in zip(made.panels, found, strict=True):
         _paint(axis, rings, zones.lon, zones.lat, frame, _colors(trips, scale))
         _outline_zone(axis, zones, zones.index_of(zone), frame)
-    missing = NO_TRIPS if all(p.confidential for p in panels) else BOTH if confidential else NONE_PUBLISHED
-    color_bar(made.legend, scale, "trips", none=missing)
+    color_bar(made.legend, scale, "trips", none=meaning_of_gray(panels))
     return made
 
 
