@@ -52,10 +52,7 @@ def discernibility(compared: TrajectoryComparison) -> Floats:
 
 def box_area(compared: TrajectoryComparison) -> Floats:
     """Return the mean area of published boxes."""
-    if not len(compared.release):
-        return np.array([np.nan])
-    area = _boxes(compared).area_km2
-    return np.array([area.mean()])
+    return np.array([_boxes(compared).area_km2.mean() if len(compared.release) else np.nan])
 
 
 def box_duration(compared: TrajectoryComparison) -> Floats:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crowdveil.measures.rounding import DEFAULT_K, group_quantiles, two_digits
+from crowdveil.measures.rounding import DEFAULT_K, group_quantiles
 from crowdveil.model.arrays import AnyArray, Floats, Ints, Mask, frozen, gather, sorted_distinct, take_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
@@ -53,11 +53,11 @@ def measure_distortion(data: Trajectories, release: TrajectoryRelease, k: int | 
         "moved_m": group_quantiles(published.moved, person[release.source], k),
         "length_km": {
             "original": group_quantiles(before.meters / 1000, person, k),
-            "release": _plain_quantiles(after.meters / 1000),
+            "release": group_quantiles(after.meters / 1000, of, 1),  # what is published needs no group
         },
         "speed_kmh": {
             "original": group_quantiles(*_speeds(before, person), k),
-            "release": _plain_quantiles(_speeds(after, of)[0]),
+            "release": group_quantiles(*_speeds(after, of), 1),
         },
         "coverage_percent": _coverage(visits, _owners(data), published.cells, k or DEFAULT_K),
     }
@@ -178,14 +178,6 @@ def _speeds(walks: WalkSums, person: Ints) -> tuple[Floats, Ints]:
     """Return the mean speed of each trajectory that takes time, in km/h, and its person."""
     moving = walks.seconds > 0
     return 3.6 * walks.meters[moving] / walks.seconds[moving], person[moving]
-
-
-def _plain_quantiles(values: Floats) -> dict[str, float | None]:
-    """Return the quantiles of published values, which need no group."""
-    if not len(values):
-        return dict.fromkeys(("low", "middle", "high"))
-    quantiles = np.quantile(values, (0.1, 0.5, 0.9), method="inverted_cdf")
-    return {name: two_digits(float(v)) for name, v in zip(("low", "middle", "high"), quantiles, strict=True)}
 
 
 def _coverage(visits: Ints, people: int, published: Ints, k: int) -> int | None:
