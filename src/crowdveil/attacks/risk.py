@@ -252,7 +252,7 @@ def _on_trajectories(
         within = goal if is_covered and after.paired else None
         trials.append(_trial(attack.name, words, after, before, within, proven))
     if goal is not None:
-        trials.append(_attack_release_itself(data, release, goal, k_unit, proven, seed, tried))
+        trials.append(_attack_release_itself(data, seen, goal, k_unit, proven, seed, tried))
     progress(len(adversaries) + 1, len(adversaries) + 1)
     return trials
 
@@ -303,8 +303,7 @@ def _attack_release_itself(
     else:
         location = numbered(*records.columns(slice(None)))
         histories = LocationHistories(location, records.offsets, records.label, int(location.max(initial=-1)) + 1)
-        scenario = AttackScenario(data, release, "trajectories", k_unit)
-        risk = search_risk(scenario, AdversaryView(histories, histories), params, rule, no_progress)
+        risk = search_risk("trajectories", AdversaryView(histories, histories), params, rule, no_progress)
     return _trial("sequence", f"{counted(known, 'point')} of the release", risk, None, goal, proven)
 
 
@@ -315,11 +314,12 @@ def _published_records(
     k_unit: Units,
 ) -> Records:
     """Return published trajectories as precisely as they may be known: locations, and times as finely as guaranteed."""
-    seen = _merge_visits(release, goal) if isinstance(goal, library.CombinationKAnonymity) else release
     interval = goal.interval_s if isinstance(goal, library.CombinationKAnonymity) else None
     whose = np.arange(len(data)) if k_unit == "trajectories" else data.person
-    label = np.arange(len(seen)) if seen.source is None else whose[seen.source]
-    return Records(lambda rows: (seen.lat[rows], seen.lon[rows], _moments(seen.t[rows], interval)), seen.offsets, label)
+    label = np.arange(len(release)) if release.source is None else whose[release.source]
+    return Records(
+        lambda rows: (release.lat[rows], release.lon[rows], _moments(release.t[rows], interval)), release.offsets, label
+    )
 
 
 def _merge_visits(release: TrajectoryRelease, goal: library.CombinationKAnonymity) -> TrajectoryRelease:

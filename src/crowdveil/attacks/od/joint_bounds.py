@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdveil.attacks.od.release_overlaps import TimedRows
-from crowdveil.model.arrays import Ints
+from crowdveil.model.arrays import Ints, group_sums
 
 MAX_CELLS = 50_000_000
 """Cells that are looked at; more are too many for the memory."""
@@ -100,9 +100,7 @@ def _narrowed(rows: Ints, volume: Ints, low: Ints, high: Ints) -> tuple[Ints, In
     for row in rows.T:
         inside = np.flatnonzero(row >= 0)
         of = row[inside]
-        lows, highs = np.zeros(len(volume), np.int64), np.zeros(len(volume), np.int64)
-        np.add.at(lows, of, low[inside])
-        np.add.at(highs, of, high[inside])
+        lows, highs = (group_sums(of, side[inside], len(volume)) for side in (low, high))
         low, high = low.copy(), high.copy()
         most = volume[of] - (lows[of] - low[inside])
         least = volume[of] - (highs[of] - high[inside])
@@ -122,8 +120,7 @@ def _by_programs(rows: Ints, volume: Ints, low: Ints, high: Ints) -> None:
     component = connected_components(links, directed=False)[1][:n]
     order = np.argsort(component, kind="stable")
     bounds = np.searchsorted(component[order], np.arange(component.max(initial=-1) + 2))
-    for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        members = order[begin:end]
+    for members in np.split(order, bounds[1:-1]):
         open_ = members[(low[members] < high[members])]
         if len(members) > MAX_ATOMS or not len(open_):
             continue
