@@ -48,39 +48,23 @@ if TYPE_CHECKING:
 
     GUARANTEES: tuple[type[Guarantee], ...]
 
-_MODULES = {
-    "FlowKAnonymity": "flows",
-    "DisjointFlows": "flows",
-    "SumsOfParent": "derived",
-    "DifferentialPrivacy": "noise",
-    "SuppressionBudget": "budget",
-    "GeneralizationLimit": "extent",
-    "MinTiles": "extent",
-    "MinInhabitedTiles": "extent",
-    "MinPois": "extent",
-    "MinPoiCategories": "extent",
-    "MaxArea": "extent",
-    "WellFormedFlows": "flows",
-    "TrueVolumes": "original",
-    "BoundedVolumes": "original",
-    "TrajectoryKAnonymity": "trajectories",
-    "SegmentKAnonymity": "trajectories",
-    "SuppressedTrajectories": "suppressed_trajectories",
-    "SuppressedSegments": "suppressed_trajectories",
-    "CombinationKAnonymity": "combinations",
-    "OriginalPoints": "swapping",
-    "SwappedTrajectories": "swapping",
-    "NoOwnPoints": "swapping",
-    "SharedTilePairs": "tile_pairs",
-    "KDeltaAnonymity": "k_delta",
-    "TruthfulBoxes": "boxes",
-    "LocationsOnTileCenters": "trajectories",
-    "WellFormedTrajectories": "trajectories",
-    "SectorKAnonymity": "sectors",
-    "DisjointSectors": "sectors",
-    "EveryLocationCounted": "sectors",
-    "WellFormedSectors": "sectors",
+_OF_MODULES = {
+    "flows": ("FlowKAnonymity", "DisjointFlows", "WellFormedFlows"),
+    "derived": ("SumsOfParent",),
+    "noise": ("DifferentialPrivacy",),
+    "budget": ("SuppressionBudget",),
+    "extent": ("GeneralizationLimit", "MinTiles", "MinInhabitedTiles", "MinPois", "MinPoiCategories", "MaxArea"),
+    "original": ("TrueVolumes", "BoundedVolumes"),
+    "trajectories": ("TrajectoryKAnonymity", "SegmentKAnonymity", "LocationsOnTileCenters", "WellFormedTrajectories"),
+    "suppressed_trajectories": ("SuppressedTrajectories", "SuppressedSegments"),
+    "combinations": ("CombinationKAnonymity",),
+    "swapping": ("OriginalPoints", "SwappedTrajectories", "NoOwnPoints"),
+    "tile_pairs": ("SharedTilePairs",),
+    "k_delta": ("KDeltaAnonymity",),
+    "boxes": ("TruthfulBoxes",),
+    "sectors": ("SectorKAnonymity", "DisjointSectors", "EveryLocationCounted", "WellFormedSectors"),
 }
+_MODULES = {name: module for module, names in _OF_MODULES.items() for name in names}
 """The module of each guarantee, imported when the guarantee is asked for: a run has few of them, and their classes take long."""
 
 __all__ = sorted(

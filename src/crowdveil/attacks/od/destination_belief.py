@@ -128,7 +128,7 @@ def _prior(release: FlowRelease, rows: Ints, how: str) -> Floats:
 
 def _spread(release: FlowRelease, area: Indices) -> tuple[Ints, Ints]:
     """Return the position and the tile of each tile of these areas."""
-    taken, offsets = take_slices(release.areas.offsets, area)
+    taken, offsets = take_slices(release.areas.offsets, area.astype(np.int64))
     return row_slices(offsets), release.areas.tiles[taken].astype(np.int64)
 
 
