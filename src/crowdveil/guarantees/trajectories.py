@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -14,7 +14,7 @@ from crowdveil.guarantees.base import WHOSE, Finding, Guarantee, Kind, Merge, Sp
 from crowdveil.guarantees.outlines import broken_outlines
 from crowdveil.guarantees.runs import distinct
 from crowdveil.io.written_release import TRAJECTORY_COLUMNS, WrittenRelease
-from crowdveil.model.arrays import Floats, Ints, Mask
+from crowdveil.model.arrays import Floats, Ints, Mask, gather
 from crowdveil.model.box_bounds import BOX_COLUMNS, BoxBounds
 from crowdveil.model.trajectories import Trajectories
 
@@ -242,7 +242,7 @@ def _classes_in(written: WrittenRelease, ends: Ints, known: dict[bytes, int]) ->
     boxes = BOX_COLUMNS if BOX_COLUMNS[0] in written.data.column_names else ()
     rows = slice(int(ends[0]), int(ends[-1]))
     columns = [written.column(name, rows).astype(np.float64) for name in ("lon", "lat", "timestamp", *boxes)]
-    differs, points = ~_repeats(columns, ends - ends[0]), np.column_stack(columns)
+    differs, points = ~repeats(columns, ends - ends[0]), np.column_stack(columns)
     every, cuts = points.view(np.uint8).reshape(-1).data, ((ends - ends[0]) * points[:1].nbytes).tolist()
     hashes = (
         hashlib.blake2b(every[cuts[i] : cuts[i + 1]], digest_size=16).digest() for i in np.flatnonzero(differs).tolist()
@@ -252,13 +252,13 @@ def _classes_in(written: WrittenRelease, ends: Ints, known: dict[bytes, int]) ->
     return numbered
 
 
-def _repeats(columns: list[Floats], ends: Ints) -> Mask:
+def repeats(columns: Sequence[Floats | Ints], ends: Ints) -> Mask:
     """Return which trajectories are equal, bit for bit, to the one before: in a release most are, and need no hash."""
     lengths = np.diff(ends)
-    before = np.arange(ends[-1]) - np.repeat(lengths, lengths)  # other rows where lengths differ, and at first the last
+    before = np.arange(ends[-1]) - np.repeat(lengths, lengths)  # other rows where lengths differ, and of the first
     same = np.ones(ends[-1], np.bool_)
     for column in columns:
         bits = column.view(np.int64)
-        same &= bits == bits[before]
-    repeats: Mask = np.logical_and.reduceat(same, ends[:-1]) & (lengths == np.append(0, lengths[:-1]))
-    return repeats
+        same &= bits == gather(bits, before)
+    found: Mask = np.logical_and.reduceat(same, ends[:-1]) & (lengths == np.append(0, lengths[:-1]))
+    return found

@@ -10,13 +10,13 @@ import numpy as np
 
 from crowdveil.errors import GuaranteeViolatedError, Option, counted
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.ledger.alignment import align
+from crowdveil.ledger.alignment import Covered, align
 from crowdveil.ledger.audit import Audit, Derivation, Published, Records, audit
 from crowdveil.ledger.candidates import Candidate
 from crowdveil.ledger.entries import Entry, entries, entry_label, find_entry
 from crowdveil.ledger.reissues import Change, boxes_of_table, small_changes, values_of
 from crowdveil.ledger.store import Ledger
-from crowdveil.ledger.stored import read_covered, stored_release
+from crowdveil.ledger.stored import stored_records, stored_release
 from crowdveil.model.arrays import Ints
 
 MOST_LEAKS, MOST_ROWS = 100, 12
@@ -173,15 +173,13 @@ class Aligned(NamedTuple):
 
 def aligned(ledger: Ledger, candidate: Candidate) -> Aligned:
     """Return the records of a candidate and of all entries of overlapping periods that share one with it."""
-    shared = [
-        (entry, covered)
-        for entry in _comparable(ledger, candidate)
-        if len(np.intersect1d((covered := read_covered(ledger, entry)).source, candidate.records.source))
-    ]
-    k = min([candidate.k, *(entry.k for entry, _ in shared)])
-    return Aligned(
-        [entry for entry, _ in shared], k, *align([candidate.covered(), *(covered for _, covered in shared)])
-    )
+    against, covered = [], [Covered(candidate.name, candidate.records, candidate.k)]
+    for entry in _comparable(ledger, candidate):
+        records = stored_records(ledger, entry)
+        if len(np.intersect1d(records.source, candidate.records.source)):
+            against.append(entry)
+            covered.append(Covered(entry_label(entry), records, entry.k))
+    return Aligned(against, min(release.k for release in covered), *align(covered))
 
 
 def _comparable(ledger: Ledger, candidate: Candidate) -> list[Entry]:

@@ -21,7 +21,7 @@ from crowdveil.ledger.candidates import Candidate
 from crowdveil.ledger.content import SourceRecords
 from crowdveil.ledger.entries import Entry
 from crowdveil.ledger.store import Ledger
-from crowdveil.ledger.stored import read_covered, stored_release
+from crowdveil.ledger.stored import stored_records, stored_release
 from crowdveil.model.arrays import Ints
 from crowdveil.model.release import NOT_GIVEN, FlowRelease
 
@@ -178,32 +178,28 @@ def with_kept_rows(ledger: Ledger, candidate: Candidate, boxes: Sequence[Box], k
         return candidate
     number = {box: row for row, box in enumerate(boxes)}
     repeated = {number[box]: of for box, of in kept.items()}
-    row = np.where(np.isin(candidate.row, list(repeated)), -1, candidate.row)
-    parts: list[tuple[SourceRecords, Ints]] = [(candidate.records, row)]
+    row = candidate.records.cell
+    parts = [candidate.records._replace(cell=np.where(np.isin(row, list(repeated)), -1, row))]
     for entry in {of.entry: of for of, _ in repeated.values()}.values():
-        covered = read_covered(ledger, entry)
-        own = np.full(int(covered.row.max(initial=-1)) + 2, -1, np.int64)  # the last is for records without a row
+        records = stored_records(ledger, entry)
+        own = np.full(int(records.cell.max(initial=-1)) + 2, -1, np.int64)  # the last is for records without a row
         for mine, (of, other) in repeated.items():
             if of.entry == entry.entry:
                 own[other] = mine
-        taken = own[covered.row] >= 0
-        records = SourceRecords(covered.source, covered.person, covered.volume, covered.row).only(taken)
-        parts.append((records, own[covered.row][taken]))
-    return _joined(candidate, parts)
+        kept_records = records._replace(cell=own[records.cell])
+        parts.append(kept_records.only(kept_records.cell >= 0))
+    return replace(candidate, records=_joined(parts))
 
 
-def _joined(candidate: Candidate, parts: list[tuple[SourceRecords, Ints]]) -> Candidate:
-    """Return a candidate with the records of all parts; of records that occur twice the last one counts."""
-    source = np.concatenate([records.source for records, _ in parts])[::-1]
+def _joined(parts: list[SourceRecords]) -> SourceRecords:
+    """Return the records of all parts; of records that occur twice the last one counts."""
+    source = np.concatenate([records.source for records in parts])[::-1]
     _, first = np.unique(source, return_index=True)
 
     def taken(columns: list[Any]) -> Any:
         return np.concatenate(columns)[::-1][first]
 
     person = None
-    if all(records.person is not None for records, _ in parts):
-        person = taken([records.person for records, _ in parts])
-    records = SourceRecords(
-        source[first], person, taken([r.volume for r, _ in parts]), taken([r.cell for r, _ in parts])
-    )
-    return replace(candidate, records=records, row=taken([row for _, row in parts]))
+    if all(records.person is not None for records in parts):
+        person = taken([records.person for records in parts])
+    return SourceRecords(source[first], person, taken([r.volume for r in parts]), taken([r.cell for r in parts]))

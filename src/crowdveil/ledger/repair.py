@@ -78,7 +78,7 @@ def _border(leak: Derivation, name: str, new: Ints, other: Ints) -> tuple[list[i
 
 def _group_sizes(candidate: Candidate, rows: MergedRows, release: FlowRelease) -> Ints:
     """Return the group size of each merged row: its people are counted again, trips are added up."""
-    row = rows.row_of(candidate.row)
+    row = rows.row_of(candidate.records.cell)
     total = len(release)
     if candidate.records.person is None or release.k_unit != "people":
         inside = rows.final >= 0
