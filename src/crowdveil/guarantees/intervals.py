@@ -80,15 +80,10 @@ INTERVAL_FAULTS = {
 }
 
 
-class BudgetWindows(NamedTuple):
-    """Of each time step of the original: its window, and whether it counts for the budget of the window."""
-
-    window: Ints
-    counts: Mask
-
-
-def budget_windows(original: Flows, tz: str, window: WindowLength, interval_s: int | None, k: int) -> BudgetWindows:
-    """Return the window of each time step, by the local calendar.
+def budget_windows(
+    original: Flows, tz: str, window: WindowLength, interval_s: int | None, k: int
+) -> tuple[Ints, Mask]:  # fmt: skip
+    """Return the window of each time step, by the local calendar, and whether the step counts for the budget of the window.
 
     Time steps do not count where the longest interval that could be published, of `interval_s` seconds (the whole window for
     None), has fewer than k people. Of a period of any length only the days between the first and the last with k people
@@ -108,7 +103,7 @@ def budget_windows(original: Flows, tz: str, window: WindowLength, interval_s: i
     for number in np.unique(top).tolist():
         here = np.flatnonzero(top.reshape(-1) == number)
         counts[here] = people_in(original, here) >= k
-    return BudgetWindows(key, counts)
+    return key, counts
 
 
 def rounded_over_windows(original: Flows, window: Ints) -> Flows:
