@@ -82,18 +82,11 @@ class SuppressionBudget(Guarantee):
             f"{self.suppress_trips:,} trips" if self.suppress is None else f"{100 * self.suppress:g} % of the volume"
         )
         rounded = "; flows, or published sums of them, are rounded to whole trips for this" if self.weighted else ""
-        if self.period == "step":
-            return f"Of each time step at most {limit} is suppressed, unless its group size is below {self.k:,} in all{rounded}."
+        of, without = _PERIODS[self.period], "unless its" if self.period == "step" else "without time steps whose"
         if self.period == "window":
             length = "windows" if self.interval_s is None else f"intervals of {self.interval_s / 3600:g} hours"
-            return (
-                f"Of {_WINDOWS[self.window or 'all']} at most {limit} is suppressed, without {length} whose group size is "
-                f"below {self.k:,} in all{rounded}."
-            )
-        return (
-            f"Of {_PERIODS[self.period]} at most {limit} is suppressed, without time steps whose group size is below {self.k:,} "
-            f"in all{rounded}."
-        )
+            of, without = _WINDOWS[self.window or "all"], f"without {length} whose"
+        return f"Of {of} at most {limit} is suppressed, {without} group size is below {self.k:,} in all{rounded}."
 
     def check(self, written: WrittenRelease) -> Finding:
         """Compare each given suppressed total with the volume of its time step."""
@@ -206,15 +199,16 @@ class SuppressionBudget(Guarantee):
         empty = np.flatnonzero((published == 0) & (volume > 0))
         keep = np.ones(len(volume), np.bool_)
         keep[[step for step in empty.tolist() if people_in(original, np.array([step])) < self.k]] = False
-        group = step_groups(original.t, self.tz, self.period)
-        columns = (published[keep], volume[keep], group[keep], unknown[keep])
+        columns = (published[keep], volume[keep], self._groups(original.t)[keep], unknown[keep])
         return self._check_groups(*columns, strange=strange, with_original=True)
 
     def _groups(self, t: Ints) -> Ints:
-        """Return the group of each time step."""
-        if self.period == "window":
-            return window_keys(local_seconds(t, self.tz), self.window or "all")
-        return step_groups(t, self.tz, self.period)
+        """Return the group of each time step: by its local hour, hour of the week, type of day or window."""
+        local = local_seconds(t, self.tz)
+        day, hour = (local // 86_400 + 3) % 7, local // 3600 % 24  # 1970-01-01 was a Thursday
+        groups = {"hour-of-day": hour, "hour-of-week": 24 * day + hour, "day-type": np.maximum(day - 4, 0)}
+        window = self.window if self.period == "window" else "all"
+        return groups.get(self.period, window_keys(local, window or "all"))
 
     def _check_windows_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
         """Compare what is missing of each window of the original with its volume, without intervals of fewer than k people."""
@@ -274,14 +268,6 @@ class SuppressionBudget(Guarantee):
         at[~np.isin(listed, times)] = len(times)
         total: Ints = sums[at][step]
         return total
-
-
-def step_groups(t: Ints, tz: str, period: BudgetPeriod) -> Ints:
-    """Return the group of each time step: by its local hour, hour of the week or type of day; without code of the methods."""
-    local = local_seconds(t, tz)
-    day, hour = (local // 86_400 + 3) % 7, local // 3600 % 24  # 1970-01-01 was a Thursday
-    groups = {"hour-of-day": hour, "hour-of-week": 24 * day + hour, "day-type": np.maximum(day - 4, 0)}
-    return groups.get(period, np.zeros(len(t), np.int64))
 
 
 def _most_flows(written: WrittenRelease) -> Ints:
