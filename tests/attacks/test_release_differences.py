@@ -129,7 +129,7 @@ def test_three_releases_together_are_bounded_by_linear_programs() -> None:
         assert got is not None
         rows = [rows_of_cells(one, 2 // len(one.t), 2) for one in made]
         exact = bounds(rows, cells.ravel())
-        assert len(exact) == len(got.cells)
+        assert len(exact) == len(got.lowest)
         for low, high, (least, most) in zip(got.lowest, got.highest, exact, strict=True):
             # Volumes are whole numbers, so that bounds may be narrower than those of the programs.
             assert np.ceil(least - 1e-6) <= low <= high <= most + 1e-6

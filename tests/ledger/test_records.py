@@ -12,6 +12,7 @@ import crowdveil
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.ledger.alignment import Covered, align
+from crowdveil.ledger.content import SourceRecords
 from crowdveil.ledger.records import Inputs, read_records
 from crowdveil.model.flows import Flows
 from crowdveil.reading import FlowReading, read
@@ -129,7 +130,8 @@ def test_inputs_with_other_columns_are_refused() -> None:
 
 def covered(name: str, **columns: list[int]) -> Covered:
     source, volume, row = (np.array(columns[c]) for c in ("source", "volume", "row"))
-    return Covered(name, source.astype(np.uint64), None, volume.astype(np.int64), row.astype(np.int64), 10)
+    records = SourceRecords(source.astype(np.uint64), None, volume.astype(np.int64), row.astype(np.int64))
+    return Covered(name, records, 10)
 
 
 def test_trips_in_common_are_one_record() -> None:

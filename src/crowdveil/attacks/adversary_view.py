@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from crowdveil.attacks.box_view import SEARCH_BOXES, Cells, box_records
+from crowdveil.attacks.box_view import SEARCH_BOXES, Axis, box_records
 from crowdveil.errors import InputError, Option
 from crowdveil.model.arrays import Floats, Ints, distinct, frozen, row_slices
 from crowdveil.model.box_bounds import BoxBounds
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
+T = TypeVar("T")
 Units = Literal["people", "trajectories"]
 Precision = Literal["year", "month", "day", "hour", "minute", "second"]
 _CLOCK = {"year": "Y", "month": "M", "day": "D", "hour": "h", "minute": "m", "second": "s"}
@@ -155,21 +156,20 @@ class AttackScenario:
         key: tuple[Any, ...] = (tile_m, precision)
         if self.look == "release" and self.release is not None and self.release.boxes is not None:
             key = (tile_m, precision, known)
-        if key not in self._made:
-            number = self._histories_in_boxes if len(key) == 3 else self._histories
-            self._made[key] = number(*key)
-        targets, published = self._made[key]
+        number = self._histories_in_boxes if len(key) == 3 else self._histories
+        targets, published = self.remember(key, lambda: number(*key))
         if published is None or self.look == "original":
             return AdversaryView(targets, targets)
         return AdversaryView(
             targets, published, released=True, paired=self.release is not None and self.release.source is not None
         )
 
-    def remember(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+    def remember(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
         """Return a value that several attacks need, made once."""
         if key not in self._made:
             self._made[key] = make()
-        return self._made[key]
+        made: T = self._made[key]
+        return made
 
     def _histories(
         self, tile_m: float | None, precision: Precision | None
@@ -205,30 +205,30 @@ class AttackScenario:
             )
         if tile_m is None:
             raise InputError(Option("tile_m"), "the release has boxes; give the side of the tiles of known locations.")
-        found = box_records(self._cells(release.boxes, tile_m, precision), release.offsets, known)
-        locations = int(found.of_data.max(initial=-1)) + 1
+        axes = self._axes(release.boxes, tile_m, precision)
+        of_data, location, offsets = box_records(axes, release.offsets, known)
+        locations = int(of_data.max(initial=-1)) + 1
         whose = data.person if self.k_unit == "people" else np.arange(len(data))
         label = np.arange(len(release)) if release.source is None else whose[release.source]
         return (
-            LocationHistories(found.of_data, data.offsets, whose, locations),
-            LocationHistories(found.location, found.offsets, label, locations),
+            LocationHistories(of_data, data.offsets, whose, locations),
+            LocationHistories(location, offsets, label, locations),
         )
 
-    def _cells(self, boxes: BoxBounds, tile_m: float, precision: Precision | None) -> Cells:
+    def _axes(self, boxes: BoxBounds, tile_m: float, precision: Precision | None) -> tuple[Axis, Axis, Axis]:
         """Return tiles and times of the original points and of the sides of boxes, counted from the least of the original."""
         west, east, south, north = boxes.sides(self.data.projection)
         x, y = self.data.xy
 
-        def counted(of_data: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints, Ints]:
+        def counted(of_data: Ints, low: Ints, high: Ints) -> Axis:
             least = of_data.min(initial=np.iinfo(np.int64).max)
-            return of_data - least, low - least, high - least
+            return Axis(of_data - least, low - least, high - least)
 
         tiles = ((squares(values, tile_m) for values in axis) for axis in ((y, south, north), (x, west, east)))
         times = (self.data.t, boxes.t_min, boxes.t_max)
         moments = (cut(t, precision) if precision else np.zeros(len(t), np.int64) for t in times)
         rows, columns, instants = (counted(*axis) for axis in (*tiles, moments))
-        low, high = ((rows[i], columns[i], instants[i]) for i in (1, 2))
-        return Cells(rows[0], columns[0], instants[0], low, high)
+        return rows, columns, instants
 
     def _numbers(self, tile_m: float | None, precision: Precision | None) -> Ints:
         """Return a number for the location, or location and time, of each record, those of the release last; south to north."""
@@ -239,16 +239,16 @@ class AttackScenario:
 
     def _locations(self, tile_m: float | None) -> Ints:
         """Return a number for the location of each record: its tile (the squares of the methods), or its exact position."""
-        if (tile_m, "locations") not in self._made:
+
+        def make() -> Ints:
             x, y = (self.data.lon, self.data.lat) if tile_m is None else self.data.xy
             if self.release is not None:
                 lon, lat = self.release.lon, self.release.lat
                 more = (lon, lat) if tile_m is None else self.data.projection.to_plane(lon, lat)
                 x, y = np.concatenate([x, more[0]]), np.concatenate([y, more[1]])
-            column, row = (x, y) if tile_m is None else (squares(x, tile_m), squares(y, tile_m))
-            self._made[tile_m, "locations"] = paired_numbers(row, column)
-        locations: Ints = self._made[tile_m, "locations"]
-        return locations
+            return paired_numbers(y, x) if tile_m is None else paired_numbers(squares(y, tile_m), squares(x, tile_m))
+
+        return self.remember((tile_m, "locations"), make)
 
 
 def squares(meters: Floats, tile_m: float) -> npt.NDArray[Any]:

@@ -23,34 +23,26 @@ class TooManyTilesError(InputError):
     """Boxes meet too many tiles to search all of them."""
 
 
-class BoxRecords(NamedTuple):
-    """Locations that boxes meet: those of trajectory i are location[offsets[i]:offsets[i + 1]]; `of_data` are the known ones."""
+class Axis(NamedTuple):
+    """Rows or columns of tiles, or times at some precision: of original points, and the least and greatest of each box."""
 
     of_data: Ints
-    location: Ints
-    offsets: Ints
+    low: Ints
+    high: Ints
 
 
-class Cells(NamedTuple):
-    """Rows and columns of tiles, and times at some precision, of original points, and the least and greatest of each box."""
-
-    row: Ints
-    column: Ints
-    time: Ints
-    low: tuple[Ints, Ints, Ints]
-    high: tuple[Ints, Ints, Ints]
-
-
-def box_records(cells: Cells, offsets: Ints, known: int) -> BoxRecords:
-    """Return the known locations that boxes meet, those of each box `known` times, since one box may have all of them.
+def box_records(axes: tuple[Axis, Axis, Axis], offsets: Ints, known: int) -> tuple[Ints, Ints, Ints]:
+    """Return the locations of original points, and those that boxes meet with their offsets by trajectory; those of each box
+    `known` times, since one box may have all known ones.
 
     Locations are numbered by row, column and time, and only those that the original has are listed.
     """
-    rows, row = np.unique(cells.row, return_inverse=True)
-    wide, long = (int(column.max(initial=0)) + 1 for column in (cells.column, cells.time))
-    tiles, tile = np.unique(row * wide + cells.column, return_inverse=True)
-    symbols, of_data = np.unique(tile * long + cells.time, return_inverse=True)
-    low, high = cells.low, cells.high
+    (of_row, *_), (of_column, *_), (of_time, *_) = axes
+    rows, row = np.unique(of_row, return_inverse=True)
+    wide, long = (int(values.max(initial=0)) + 1 for values in (of_column, of_time))
+    tiles, tile = np.unique(row * wide + of_column, return_inverse=True)
+    symbols, of_data = np.unique(tile * long + of_time, return_inverse=True)
+    low, high = [axis.low for axis in axes], [axis.high for axis in axes]
     box, at = _ranges(np.searchsorted(rows, low[0]), np.searchsorted(rows, high[0], side="right"))
     first = np.searchsorted(tiles, at * wide + np.clip(low[1][box], 0, wide))
     last = np.searchsorted(tiles, at * wide + np.clip(high[1][box], -1, wide - 1), side="right")
@@ -66,7 +58,7 @@ def box_records(cells: Cells, offsets: Ints, known: int) -> BoxRecords:
     again = np.repeat(ends - count, known)
     _, place = _ranges(again, again + np.repeat(count, known))
     lengths = slice_sums(offsets, count * known)
-    return BoxRecords(of_data, symbol[place], np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]))
+    return of_data, symbol[place], np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
 
 
 def _ranges(low: Ints, high: Ints) -> tuple[Ints, Ints]:

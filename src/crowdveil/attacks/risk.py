@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,6 +40,9 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, no_progress
+
+if TYPE_CHECKING:
+    TrajectoryGoal = library.TrajectoryKAnonymity | library.CombinationKAnonymity
 
 TRIED, MIN_TRIED, WORK, MAX_POINTS = 200, 25, 50_000_000, 5_000_000
 """Trajectories attacked, drawn at random: enough to detect a method that does not work, in about a second. Among many points an
@@ -252,7 +255,7 @@ def _on_trajectories(
         within = goal if is_covered and after.paired else None
         trials.append(_trial(attack.name, words, after, before, within, proven))
     if goal is not None:
-        trials.append(_attack_release_itself(data, release, goal, k_unit, proven, seed, tried))
+        trials.append(_attack_release_itself(data, seen, goal, k_unit, proven, seed, tried))
     progress(len(adversaries) + 1, len(adversaries) + 1)
     return trials
 
@@ -270,27 +273,18 @@ def _before_and_after(attack: Attack, scenario: AttackScenario, values: dict[str
 
 
 def _trial(
-    name: str, words: str, after: Risk, before: Risk | None,
-    goal: library.TrajectoryKAnonymity | library.CombinationKAnonymity | None, proven: bool,
-) -> RiskEstimate:  # fmt: skip
-    found = after.group_size[after.group_size > 0]
-    worst = int(found.min()) if len(found) else None
-    return RiskEstimate(
-        name,
-        words,
-        round(100 * after.mean.value),
-        None if before is None else round(100 * before.mean.value),
-        None if goal is None else goal.name,
-        None if goal is None else goal.k,
-        worst,
-        goal is not None and worst is not None and worst < goal.k,
-        proven,
-    )
+    name: str, words: str, after: Risk, before: Risk | None, goal: TrajectoryGoal | None, proven: bool
+) -> RiskEstimate:
+    worst = min(after.group_size[after.group_size > 0].tolist(), default=None)
+    of_original = None if before is None else round(100 * before.mean.value)
+    found = RiskEstimate(name, words, round(100 * after.mean.value), of_original, worst=worst, proven=proven)
+    if goal is None:
+        return found
+    return replace(found, guarantee=goal.name, k=goal.k, succeeded=worst is not None and worst < goal.k)
 
 
 def _attack_release_itself(
-    data: Trajectories, release: TrajectoryRelease, goal: library.TrajectoryKAnonymity | library.CombinationKAnonymity,
-    k_unit: Units, proven: bool, seed: int, tried: int,
+    data: Trajectories, release: TrajectoryRelease, goal: TrajectoryGoal, k_unit: Units, proven: bool, seed: int, tried: int
 ) -> RiskEstimate:  # fmt: skip
     """Attack with exact points of a published trajectory, as many as the guarantee covers, in their order."""
     known = goal.knowledge if isinstance(goal, library.CombinationKAnonymity) else OF_THE_RELEASE
@@ -303,23 +297,18 @@ def _attack_release_itself(
     else:
         location = numbered(*records.columns(slice(None)))
         histories = LocationHistories(location, records.offsets, records.label, int(location.max(initial=-1)) + 1)
-        scenario = AttackScenario(data, release, "trajectories", k_unit)
-        risk = search_risk(scenario, AdversaryView(histories, histories), params, rule, no_progress)
+        risk = search_risk("trajectories", AdversaryView(histories, histories), params, rule, no_progress)
     return _trial("sequence", f"{counted(known, 'point')} of the release", risk, None, goal, proven)
 
 
-def _published_records(
-    data: Trajectories,
-    release: TrajectoryRelease,
-    goal: library.TrajectoryKAnonymity | library.CombinationKAnonymity,
-    k_unit: Units,
-) -> Records:
+def _published_records(data: Trajectories, release: TrajectoryRelease, goal: TrajectoryGoal, k_unit: Units) -> Records:
     """Return published trajectories as precisely as they may be known: locations, and times as finely as guaranteed."""
-    seen = _merge_visits(release, goal) if isinstance(goal, library.CombinationKAnonymity) else release
     interval = goal.interval_s if isinstance(goal, library.CombinationKAnonymity) else None
     whose = np.arange(len(data)) if k_unit == "trajectories" else data.person
-    label = np.arange(len(seen)) if seen.source is None else whose[seen.source]
-    return Records(lambda rows: (seen.lat[rows], seen.lon[rows], _moments(seen.t[rows], interval)), seen.offsets, label)
+    label = np.arange(len(release)) if release.source is None else whose[release.source]
+    return Records(
+        lambda rows: (release.lat[rows], release.lon[rows], _moments(release.t[rows], interval)), release.offsets, label
+    )
 
 
 def _merge_visits(release: TrajectoryRelease, goal: library.CombinationKAnonymity) -> TrajectoryRelease:

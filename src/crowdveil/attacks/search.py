@@ -58,21 +58,21 @@ def knowledge_attack(
             records = scenario_records(scenario, params.tile_m, precision)
             return search_sampled(scenario.units, *records, params, rule, progress)
         known = params.knowledge if name in SEARCH_BOXES else None
-        return search_risk(scenario, scenario.view(params.tile_m, precision, known), params, rule, progress)
+        return search_risk(scenario.units, scenario.view(params.tile_m, precision, known), params, rule, progress)
 
     run.__module__ = module
     return Attack(name, title, takes=Trajectories, params=params, run=run, aliases=(alias,))
 
 
 def search_risk(
-    scenario: AttackScenario, view: AdversaryView, params: KnowledgeParams, rule: MatchRule, progress: Progress
+    units: Units, view: AdversaryView, params: KnowledgeParams, rule: MatchRule, progress: Progress
 ) -> Risk:
     """Return the risk of each individual by the worst combination, and the average over random individuals and combinations."""
     rng = np.random.default_rng(params.seed)
     tried = draw_targets(len(view.targets), params, rng)
     group_size, exact = _worst(view, tried, params, rule, progress)
     average = _average(view, params, rule, rng)
-    return Risk(scenario.units, tried, len(view.targets), group_size, exact, average, view.paired)
+    return Risk(units, tried, len(view.targets), group_size, exact, average, view.paired)
 
 
 def is_sampled(units: int, params: KnowledgeParams, rule: MatchRule) -> bool:
@@ -92,7 +92,7 @@ def search_sampled(
     drawn, place = np.unique(np.concatenate([tried, unit]), return_inverse=True)
     view = sampled_view(targets, candidates, drawn, released=candidates is not targets, paired=paired)
     group_size, exact = _worst(view, place[: len(tried)], params, rule, progress)
-    average = _average_of_choices(view, rule, place[len(tried) :], rows)
+    average = _risk_of_choices(view, rule, place[len(tried) :], rows, _known(view, rule))
     return Risk(units, tried, n, group_size, exact, Interval.of_sample(average), paired)
 
 
@@ -157,8 +157,20 @@ def _labels(view: AdversaryView) -> int:
     return max(view.candidates.labels, view.targets.labels)
 
 
-def _profiles(view: AdversaryView, rule: MatchRule) -> tuple[Ints, Ints, Floats, Floats]:
-    """Return the distinct locations of targets with their values, and the values of candidates in the order of the index."""
+Known = tuple[Ints, Ints, Floats, Floats]
+"""Offsets of targets, their locations and values of these, and the values of candidates in the order of the index."""
+
+
+def _known(view: AdversaryView, rule: MatchRule) -> Known:
+    """Return what can be known of targets: their records, which have no values, or their distinct locations."""
+    if rule.by != "records":
+        return _profiles(view, rule)
+    offsets, location = view.targets.offsets, view.targets.location
+    return offsets, location, np.zeros(len(location)), view.candidates.index.count.astype(np.float64)
+
+
+def _profiles(view: AdversaryView, rule: MatchRule) -> Known:
+    """Return the distinct locations of targets with their values, and the values of candidates."""
     index = view.candidates.index
     offsets, location, count = view.targets.profiles
     if rule.by != "shares":
@@ -175,10 +187,8 @@ def _average(view: AdversaryView, params: KnowledgeParams, rule: MatchRule, rng:
     """Return the mean over individuals, and over all combinations of each, of the re-identification probability."""
     if not len(view.targets):
         return Interval.known(0.0)
-    offsets, location, value, of_candidates = _profiles(view, rule)
-    if rule.by == "records":
-        offsets, location, value = view.targets.offsets, view.targets.location, np.zeros(len(view.targets.location))
-    lengths = np.diff(offsets)
+    every = _known(view, rule)
+    lengths = np.diff(every[0])
     known = np.minimum(lengths, params.knowledge)
     few = lengths if len(lengths) <= params.samples else lengths[:0]
     choices = [comb(n, m) for n, m in zip(few.tolist(), known.tolist(), strict=False)]
@@ -189,17 +199,11 @@ def _average(view: AdversaryView, params: KnowledgeParams, rule: MatchRule, rng:
     else:
         unit = rng.integers(0, len(lengths), params.samples)
         rows = _random_choices(lengths[unit], params.knowledge, rng)
-    risk = _risk_of_choices(view, rule, unit, rows, (offsets, location, value), of_candidates)
+    risk = _risk_of_choices(view, rule, unit, rows, every)
     if not exact:
         return Interval.of_sample(risk)
     weight = 1 / (np.array(choices, np.float64)[unit] * len(lengths))
     return Interval.known(float((risk * weight).sum()))
-
-
-def _average_of_choices(view: AdversaryView, rule: MatchRule, unit: Ints, rows: list[list[int]]) -> Floats:
-    """Return the re-identification probability of records of some individuals."""
-    known = view.targets.offsets, view.targets.location, np.zeros(len(view.targets.location))
-    return _risk_of_choices(view, rule, unit, rows, known, view.candidates.index.count.astype(np.float64))
 
 
 def _random_choices(lengths: Ints, knowledge: int, rng: np.random.Generator) -> list[list[int]]:
@@ -216,14 +220,17 @@ def _random_choices(lengths: Ints, knowledge: int, rng: np.random.Generator) -> 
 
 
 def _risk_of_choices(
-    view: AdversaryView, rule: MatchRule, unit: Ints, rows: Sequence[Sequence[int]], known: tuple[Ints, Ints, Floats],
-    of_candidates: Floats,
-) -> Floats:  # fmt: skip
+    view: AdversaryView, rule: MatchRule, unit: Ints, rows: Sequence[Sequence[int]], known: Known
+) -> Floats:
     """Return the re-identification probability of each of some combinations: `rows` of what is known of individual `unit`."""
     from crowdveil.kernels.attacks.known_shares import AT_LEAST, IN_ORDER, PROPORTION, WITHIN, crowds_of
 
     kind = {"at-least": AT_LEAST, "within": WITHIN, "proportion": PROPORTION, "in-order": IN_ORDER}[rule.kind]
-    index, label, (offsets, location, value) = view.candidates.index, frozen(view.candidates.label, np.int64), known
+    index, label, (offsets, location, value, of_candidates) = (
+        view.candidates.index,
+        frozen(view.candidates.label, np.int64),
+        known,
+    )
     lengths = np.array([len(choice) for choice in rows], np.int64)
     picked = np.array([r for choice in rows for r in choice], np.int64) + np.repeat(offsets[:-1][unit], lengths)
     sizes = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from crowdveil.errors import GuaranteeViolatedError, counted
@@ -92,6 +93,8 @@ class Guarantee(BaseModel):
     name: ClassVar[str]
     kind: ClassVar[Kind]
     """privacy: protects people; structure: the files are well formed and true."""
+    sentence: ClassVar[str]
+    """The guarantee in one sentence, where that has no parameters."""
     splitting: ClassVar[Splitting] = "none"
     """How a table of trajectories may be split for the check."""
     tallies: ClassVar[Mapping[str, Merge]] = {}
@@ -103,7 +106,7 @@ class Guarantee(BaseModel):
 
     def statement(self) -> str:
         """Return the guarantee in one sentence."""
-        raise NotImplementedError
+        return self.sentence
 
     def check(self, written: WrittenRelease) -> Finding:
         """Check the guarantee on the files."""
@@ -152,6 +155,65 @@ class Guarantee(BaseModel):
         every = {name: int(counts.get(name, 0)) for name in self.tallies}
         said = OTHER_NUMBER if every.get("other_number") else self.describe(every, with_original)
         return Finding(outcome, every, said, with_original)
+
+
+WHOSE = "the people behind them are known only during the run, and files do not show them"
+
+
+class CountedByPeople(Guarantee):
+    """A guarantee about groups of published trajectories, whose people the files do not show.
+
+    `_count` returns how many groups were checked, how many of them are too small, and of how many that is unknown, as the first
+    tallies.
+    """
+
+    if TYPE_CHECKING:  # declared by each, in its place among the parameters
+        k_unit: Literal["people", "trajectories"]
+
+    def _count(self, written: WrittenRelease, owner: Ints) -> tuple[int, ...]:
+        raise NotImplementedError
+
+    def check(self, written: WrittenRelease) -> Finding:
+        """Count the trajectories of each group. The files do not show their people."""
+        checked, small, *unknown = found = self._count(written, np.arange(_trajectories(written)))
+        whose = self.k_unit == "people" and checked > 0 and not small
+        counts = {"whose": whose, **dict(zip(self.tallies, found, strict=False))}
+        return self.make_finding(small > 0, counts, open_=whose or any(unknown))
+
+    def check_with_people(self, written: WrittenRelease, person: Ints) -> Finding:
+        """Count the people of each group."""
+        if _trajectories(written) != len(person):
+            return self.make_finding(True, {"other_number": 1}, with_original=True)
+        if self.k_unit != "people":
+            return self.check(written)
+        _, small, *unknown = found = self._count(written, person)
+        counts = dict(zip(self.tallies, found, strict=False))
+        return self.make_finding(small > 0, counts, open_=any(unknown), with_original=True)
+
+
+def _trajectories(written: WrittenRelease) -> int:
+    """Return the number of written trajectories; more than there are where they are not numbered 1, 2, …."""
+    number = written.column("published_id")
+    return max(len(np.unique(number)), int(number.max(initial=0)))
+
+
+class ComparedWithOriginal(Guarantee):
+    """A guarantee that only the original can prove."""
+
+    kind: ClassVar[Kind] = "structure"
+    unseen: ClassVar[str]
+    """What is said where the files alone were checked."""
+
+    def check(self, written: WrittenRelease) -> Finding:
+        """Return that this needs the original."""
+        return self.make_finding(False, {}, open_=True)
+
+    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
+        """Return the differences from the original."""
+        return self._differences(counts) if with_original else self.unseen
+
+    def _differences(self, counts: Mapping[str, int]) -> str:
+        raise NotImplementedError
 
 
 def faults_in(counts: Mapping[str, int], faults: Mapping[str, str]) -> str:

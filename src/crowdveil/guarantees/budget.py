@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Any, ClassVar, Literal
-from zoneinfo import ZoneInfo
 
 import numpy as np
 from pydantic import Field, model_serializer, model_validator
@@ -17,13 +15,13 @@ from crowdveil.guarantees.intervals import (
     WindowLength,
     budget_windows,
     local_seconds,
+    people_in,
     rounded_over_windows,
     window_keys,
 )
 from crowdveil.guarantees.original import step_volumes, volumes_by_step, volumes_in_rows, volumes_of_rows
-from crowdveil.guarantees.runs import distinct
-from crowdveil.io.written_release import NO_TIME, WrittenRelease
-from crowdveil.model.arrays import Ints, Mask
+from crowdveil.io.written_release import WrittenRelease
+from crowdveil.model.arrays import Ints, Mask, group_sums
 from crowdveil.model.flows import Flows
 
 BudgetPeriod = Literal["step", "all", "hour-of-day", "hour-of-week", "day-type", "window"]
@@ -84,18 +82,11 @@ class SuppressionBudget(Guarantee):
             f"{self.suppress_trips:,} trips" if self.suppress is None else f"{100 * self.suppress:g} % of the volume"
         )
         rounded = "; flows, or published sums of them, are rounded to whole trips for this" if self.weighted else ""
-        if self.period == "step":
-            return f"Of each time step at most {limit} is suppressed, unless its group size is below {self.k:,} in all{rounded}."
+        of, without = _PERIODS[self.period], "unless its" if self.period == "step" else "without time steps whose"
         if self.period == "window":
             length = "windows" if self.interval_s is None else f"intervals of {self.interval_s / 3600:g} hours"
-            return (
-                f"Of {_WINDOWS[self.window or 'all']} at most {limit} is suppressed, without {length} whose group size is "
-                f"below {self.k:,} in all{rounded}."
-            )
-        return (
-            f"Of {_PERIODS[self.period]} at most {limit} is suppressed, without time steps whose group size is below {self.k:,} "
-            f"in all{rounded}."
-        )
+            of, without = _WINDOWS[self.window or "all"], f"without {length} whose"
+        return f"Of {of} at most {limit} is suppressed, {without} group size is below {self.k:,} in all{rounded}."
 
     def check(self, written: WrittenRelease) -> Finding:
         """Compare each given suppressed total with the volume of its time step."""
@@ -144,7 +135,7 @@ class SuppressionBudget(Guarantee):
             over = ~self._within(volume - np.maximum(published, in_rows), volume)
         whole = over & (published == 0)
         for step in np.flatnonzero(whole).tolist():
-            over[step] = self._people(original, step) >= self.k
+            over[step] = people_in(original, np.array([step])) >= self.k
         counts = {
             "steps": len(over),
             "over": int(over.sum()),
@@ -166,10 +157,8 @@ class SuppressionBudget(Guarantee):
     ) -> Finding:
         """Compare what is suppressed of each group of time steps with its volume; an unknown total leaves it open."""
         groups, number = np.unique(group, return_inverse=True)
-        of_group = np.zeros((3, len(groups)), np.int64)
-        for row, values in enumerate((published, volume, unknown)):
-            np.add.at(of_group[row], number, values)
-        sums = dict(zip(map(str, groups.tolist()), of_group.T.tolist(), strict=True))
+        of_group = [group_sums(number, values, len(groups)).tolist() for values in (published, volume, unknown)]
+        sums = dict(zip(map(str, groups.tolist()), map(list, zip(*of_group, strict=True)), strict=True))
         return self._compare_sums(sums, len(group), strange, with_original)
 
     def _compare_sums(self, sums: dict[str, list[int]], steps: int, strange: int, with_original: bool) -> Finding:
@@ -209,39 +198,36 @@ class SuppressionBudget(Guarantee):
             published = published if in_rows is None else np.maximum(published, in_rows)
         empty = np.flatnonzero((published == 0) & (volume > 0))
         keep = np.ones(len(volume), np.bool_)
-        keep[[step for step in empty.tolist() if self._people(original, step) < self.k]] = False
-        group = step_groups(original.t, self.tz, self.period)
-        columns = (published[keep], volume[keep], group[keep], unknown[keep])
+        keep[[step for step in empty.tolist() if people_in(original, np.array([step])) < self.k]] = False
+        columns = (published[keep], volume[keep], self._groups(original.t)[keep], unknown[keep])
         return self._check_groups(*columns, strange=strange, with_original=True)
 
     def _groups(self, t: Ints) -> Ints:
-        """Return the group of each time step."""
-        if self.period == "window":
-            return window_keys(local_seconds(t, self.tz), self.window or "all")
-        return step_groups(t, self.tz, self.period)
+        """Return the group of each time step: by its local hour, hour of the week, type of day or window."""
+        local = local_seconds(t, self.tz)
+        day, hour = (local // 86_400 + 3) % 7, local // 3600 % 24  # 1970-01-01 was a Thursday
+        groups = {"hour-of-day": hour, "hour-of-week": 24 * day + hour, "day-type": np.maximum(day - 4, 0)}
+        window = self.window if self.period == "window" else "all"
+        return groups.get(self.period, window_keys(local, window or "all"))
 
     def _check_windows_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
         """Compare what is missing of each window of the original with its volume, without intervals of fewer than k people."""
         window, counts = budget_windows(original, self.tz, self.window or "all", self.interval_s, self.k)
         original = rounded_over_windows(original, window)
         groups, number = np.unique(window[counts], return_inverse=True)
-        volume = np.zeros(len(groups) + 1, np.int64)
-        np.add.at(volume, number, step_volumes(original)[counts])
+        volume = group_sums(number, step_volumes(original)[counts], len(groups) + 1)
         # Rows by the window of the first time step of the original that they span; the last place is for all others.
         of_step = np.full(original.steps + 1, len(groups))
         of_step[:-1][counts] = number
         start = written.row_intervals()[0] if written.has_intervals else written.column("t")
         of_row = of_step[np.searchsorted(original.t, start)]
-        published = np.zeros(len(groups) + 1, np.int64)
-        np.add.at(published, of_row, written.column("volume"))
+        published = group_sums(of_row, written.column("volume"), len(groups) + 1)
         strange, open_ = int((of_row == len(groups)).sum()), 0
         if self.weighted:
             sums = volumes_of_rows(written, original)
             open_ = len(groups) if sums is None else 0
             if sums is not None:
-                in_rows = np.zeros(len(groups) + 1, np.int64)
-                np.add.at(in_rows, of_row, sums)
-                published = np.maximum(published, in_rows)
+                published = np.maximum(published, group_sums(of_row, sums, len(groups) + 1))
         over = 0 if open_ else int((~self._within(volume - published, volume))[:-1].sum())
         counted_ = {"steps": original.steps, "over": over, "strange": strange, "open": open_}
         return self.make_finding(over + strange > 0, counted_, open_=open_ > 0, with_original=True)
@@ -273,38 +259,15 @@ class SuppressionBudget(Guarantee):
     def _sum_rows(written: WrittenRelease, values: Ints) -> Ints:
         """Return the sum of the rows' values for each listed time step: the listed total itself proves nothing."""
         if written.has_intervals:
-            sums = np.zeros(len(written.steps) + 1, np.int64)
-            np.add.at(sums, written.row_windows(), values)  # rows of no window are added behind the last
-            return sums[:-1]
+            # Rows of no window are added behind the last.
+            return group_sums(written.row_windows(), values, len(written.steps) + 1)[:-1]
         times, number = written.row_steps()
         listed, step = written.listed_steps()
-        sums = np.zeros(len(times) + 1, np.int64)
-        np.add.at(sums, number, values)
+        sums = group_sums(number, values, len(times) + 1)
         at = np.searchsorted(times, listed)
         at[~np.isin(listed, times)] = len(times)
         total: Ints = sums[at][step]
         return total
-
-    @staticmethod
-    def _people(original: Flows, step: int) -> int:
-        """Return the people of a time step; a lower bound where person ids are unknown."""
-        rows = slice(original.offsets[step], original.offsets[step + 1])
-        if original.k_unit == "trips":
-            return int(original.people[rows].sum())
-        if original.person_ids is None or original.person_offsets is None:
-            return int(original.people[rows].max(initial=0))
-        first, last = original.person_offsets[rows.start], original.person_offsets[rows.stop]
-        return len(distinct(original.person_ids[first:last]))
-
-
-def step_groups(t: Ints, tz: str, period: BudgetPeriod) -> Ints:
-    """Return the group of each time step: by its local hour, hour of the week or type of day; without code of the methods."""
-    found = []
-    for moment in t.tolist():
-        local = datetime.fromtimestamp(0 if moment == NO_TIME else moment, ZoneInfo(tz))
-        day, hour = local.weekday(), local.hour
-        found.append({"hour-of-day": hour, "hour-of-week": 24 * day + hour, "day-type": max(day - 4, 0)}.get(period, 0))
-    return np.array(found, np.int64)
 
 
 def _most_flows(written: WrittenRelease) -> Ints:

@@ -8,8 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from crowdveil.errors import counted
-from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
-from crowdveil.guarantees.trajectories import WHOSE
+from crowdveil.guarantees.base import WHOSE, CountedByPeople, Kind, Merge
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints
 
@@ -17,7 +16,7 @@ _BLOCK = 2_000_000
 """Combinations checked at once, about."""
 
 
-class CombinationKAnonymity(Guarantee):
+class CombinationKAnonymity(CountedByPeople):
     """Every combination of a few visits is shared by a group of at least k."""
 
     name: ClassVar[str] = "combination-k-anonymity"
@@ -49,32 +48,17 @@ class CombinationKAnonymity(Guarantee):
         finer = f"times finer than {self.interval_s:,} s" if self.interval_s else "times"
         return f"; times are published to the second, so that it does not hold against an adversary with {finer}"
 
-    def check(self, written: WrittenRelease) -> Finding:
-        """Count the trajectories of each combination. The files do not show their people."""
-        checked, small = self._count(written, np.arange(int(written.column("published_id").max(initial=0))))
-        whose = self.k_unit == "people" and checked > 0 and not small
-        return self.make_finding(small > 0, {"checked": checked, "small": small, "whose": whose}, open_=whose)
-
-    def check_with_people(self, written: WrittenRelease, person: Ints) -> Finding:
-        """Count the people of each combination."""
-        if int(written.column("published_id").max(initial=0)) != len(person):
-            return self.make_finding(True, {"other_number": 1}, with_original=True)
-        if self.k_unit != "people":
-            return self.check(written)
-        checked, small = self._count(written, person)
-        return self.make_finding(small > 0, {"checked": checked, "small": small}, with_original=True)
-
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return how many combinations have too few."""
         what = "people" if with_original else "trajectories"
         said = f"{counted(counts['checked'], 'combination')} checked, {counts['small']:,} with fewer than {self.k:,} {what}"
         return f"{said}; {WHOSE}." if counts["whose"] else f"{said}."
 
-    def _count(self, written: WrittenRelease, who: Ints) -> tuple[int, int]:
+    def _count(self, written: WrittenRelease, owner: Ints) -> tuple[int, int]:
         """Return the number of combinations, and of those with too few."""
         symbol, number = self._visits(written)
         checked, small = 0, 0
-        for size in _group_sizes(symbol, number, who, self.knowledge):
+        for size in _group_sizes(symbol, number, owner, self.knowledge):
             checked += len(size)
             small += int((size < self.k).sum())
         return checked, small

@@ -88,8 +88,7 @@ class SumsOfParent(Guarantee):
 
     def _keys(self, parent: WrittenRelease, written: WrittenRelease) -> list[Key]:
         """Return time step and areas of the release for each row of the parent; NO_ROW where an area was left out."""
-        names = _AreaNames(written, self.zones)
-        areas = {f["properties"]["area"]: names.of(f["properties"]["tiles"]) for f in parent.features}
+        areas = _areas_in(parent, written, self.zones)
         keys: list[Key] = []
         for t, until, origin, destination in _own_keys(parent):
             pair = areas.get(origin), areas.get(destination)
@@ -117,24 +116,22 @@ class SumsOfParent(Guarantee):
         return f"{counts['rows']:,} rows compared with sums of the parent's rows, {counts['wrong']:,} differ."
 
 
-class _AreaNames:
-    """The area of a release that holds given tiles: the equal one, or in a release of zones the only one that holds all."""
-
-    def __init__(self, written: WrittenRelease, zones: bool) -> None:
-        named = [(f["properties"]["area"], frozenset(f["properties"]["tiles"])) for f in written.features]
-        self.equal: dict[frozenset[str], str] = {tiles: name for name, tiles in named}
-        self.holding: dict[str, set[str]] = {}
-        for name, tiles in named if zones else ():
-            for tile in tiles:
-                self.holding.setdefault(tile, set()).add(name)
-
-    def of(self, tiles: list[str]) -> str | None:
-        """Return the name of the area; None where no area holds all tiles, or several do."""
-        found = self.equal.get(frozenset(tiles))
-        if found is not None:
-            return found
-        holding = set.intersection(*(self.holding.get(tile, set()) for tile in tiles))
-        return next(iter(holding)) if len(holding) == 1 else None
+def _areas_in(parent: WrittenRelease, written: WrittenRelease, zones: bool) -> dict[str, str | None]:
+    """Return the area of a release that holds the tiles of each area of the parent: the equal one, or in a release of zones the
+    only one that holds all; None where none does, or several do.
+    """
+    named = [(f["properties"]["area"], frozenset(f["properties"]["tiles"])) for f in written.features]
+    equal, holding = {tiles: name for name, tiles in named}, dict[str, set[str]]()
+    for name, tiles in named if zones else ():
+        for tile in tiles:
+            holding.setdefault(tile, set()).add(name)
+    found: dict[str, str | None] = {}
+    for area in (f["properties"] for f in parent.features):
+        found[area["area"]] = equal.get(frozenset(area["tiles"]))
+        if found[area["area"]] is None:
+            several = set.intersection(*(holding.get(tile, set()) for tile in area["tiles"]))
+            found[area["area"]] = next(iter(several)) if len(several) == 1 else None
+    return found
 
 
 def _own_keys(written: WrittenRelease) -> list[Key]:

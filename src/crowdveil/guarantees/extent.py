@@ -41,9 +41,9 @@ class GeneralizationLimit(Guarantee):
 
     def check(self, written: WrittenRelease) -> Finding:
         """Add up the tiles of each row."""
-        size, rows = _sizes(written), _published(written)
-        to = size[written.area_numbers("destination_area")[rows]]
-        over = int(((to > 1) & (size[written.area_numbers("origin_area")[rows]] + to > self.tiles)).sum())
+        size = _sizes(written)
+        start, to = (size[numbers] for numbers in _ends(written, _published(written)))
+        over = int(((to > 1) & (start + to > self.tiles)).sum())
         return self.make_finding(over > 0, {"rows": len(to), "over": over})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
@@ -51,12 +51,27 @@ class GeneralizationLimit(Guarantee):
         return f"{counted(counts['rows'], 'row')} checked, {counts['over']:,} are larger."
 
 
-class MinTiles(Guarantee):
+class _LargeEnough(Guarantee):
+    """No row names an area that is too small to hide people."""
+
+    kind: ClassVar[Kind] = "privacy"
+    tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", "small": "sum"}
+
+    def _naming(self, written: WrittenRelease, small: Mask, *, open_: bool = False, known: bool = False) -> Finding:
+        """Count the rows with a small area at either end; the last is for an area that is not in the list.
+
+        Rows are counted, not areas: a row lies in one partition, an area in several. `known`: with the original.
+        """
+        rows, ends = len(written.data), [small[numbers] for numbers in _ends(written)]
+        found = int((ends[0] | ends[1]).sum())
+        counts = {"rows": rows, "small": found}
+        return self.make_finding(found > 0, counts, open_=open_ and rows > 0, with_original=known)
+
+
+class MinTiles(_LargeEnough):
     """No area is smaller than a number of tiles."""
 
     name: ClassVar[str] = "min-tiles"
-    kind: ClassVar[Kind] = "privacy"
-    tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", "small": "sum"}
 
     tiles: int = Field(ge=1)
 
@@ -66,20 +81,17 @@ class MinTiles(Guarantee):
 
     def check(self, written: WrittenRelease) -> Finding:
         """Count the tiles of the areas that each row names."""
-        small = _rows_naming(written, _sizes(written) < self.tiles)
-        return self.make_finding(small > 0, {"rows": len(written.data), "small": small})
+        return self._naming(written, _sizes(written) < self.tiles)
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return how many rows name a smaller area."""
         return f"{counted(counts['rows'], 'row')} checked, {counts['small']:,} name a smaller area."
 
 
-class MinInhabitedTiles(Guarantee):
+class MinInhabitedTiles(_LargeEnough):
     """No area is one inhabited tile with empty land around it (l-diversity)."""
 
     name: ClassVar[str] = "min-inhabited-tiles"
-    kind: ClassVar[Kind] = "privacy"
-    tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", "small": "sum"}
 
     tiles: int = Field(ge=1)
 
@@ -92,16 +104,14 @@ class MinInhabitedTiles(Guarantee):
 
     def check(self, written: WrittenRelease) -> Finding:
         """Count the tiles of the areas that each row names; inhabited tiles are not published."""
-        rows, small = len(written.data), _rows_naming(written, _sizes(written) < self.tiles)
-        return self.make_finding(small > 0, {"rows": rows, "small": small}, open_=rows > 0)
+        return self._naming(written, _sizes(written) < self.tiles, open_=True)
 
     def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
         """Count the tiles of the areas that each row names and that a flow of any time step starts or ends in."""
         inhabited = np.append(original.visited, False)  # the last is for tiles that the original lacks
         is_inhabited = inhabited[original_zones(written, original)]
         homes = [int(is_inhabited[np.unique(tiles)].sum()) for tiles in written.area_tiles]
-        small = _rows_naming(written, np.array([*homes, 0]) < self.tiles)
-        return self.make_finding(small > 0, {"rows": len(written.data), "small": small}, with_original=True)
+        return self._naming(written, np.array([*homes, 0]) < self.tiles, known=True)
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return how many rows name an area with fewer tiles."""
@@ -109,24 +119,18 @@ class MinInhabitedTiles(Guarantee):
         return f"{said}." if with_original else f"{said}; {NEEDS_ORIGINAL} which tiles are inhabited."
 
 
-class _MinPois(Guarantee):
+class _MinPois(_LargeEnough):
     """Areas contain points of interest; which tiles have some, only the user's table shows."""
-
-    kind: ClassVar[Kind] = "privacy"
-    tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", "small": "sum"}
 
     def check(self, written: WrittenRelease) -> Finding:
         """Return that this needs the table of points of interest."""
-        rows = len(written.data)
-        return self.make_finding(False, {"rows": rows, "small": 0}, open_=rows > 0)
+        return self._naming(written, np.zeros(len(written.features) + 1, np.bool_), open_=True)
 
     def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
         """Count the points of interest in the tiles of the areas that each row names."""
         if original.pois is None:
             return self.check(written)
-        entries = list(
-            zip(*(getattr(original.pois, name).tolist() for name in ("tile", "category", "count")), strict=True)
-        )
+        entries = zip(*(getattr(original.pois, name).tolist() for name in ("tile", "category", "count")), strict=True)
         own = dict(zip(original_zones(written, original).tolist(), range(len(written.tile_names)), strict=True))
         held: dict[int, list[tuple[int, int]]] = {}
         for tile, category, count in entries:
@@ -136,8 +140,7 @@ class _MinPois(Guarantee):
             self._fits([entry for tile in {*tiles.tolist()} for entry in held.get(tile, ())])
             for tiles in written.area_tiles
         ]
-        small = _rows_naming(written, ~np.array([*enough, False]))  # the last is for an area that is not listed
-        return self.make_finding(small > 0, {"rows": len(written.data), "small": small}, with_original=True)
+        return self._naming(written, ~np.array([*enough, False]), known=True)
 
     def _fits(self, entries: list[tuple[int, int]]) -> bool:
         """Return whether points, as pairs of a category and a number of points, are enough."""
@@ -205,10 +208,9 @@ class MaxArea(Guarantee):
         limit = self.km2 * (1 + 1e-12) + WRITTEN_KM2 / 2
         fits = [isinstance(a, int | float) and a <= limit for a in given]
         large = ~np.array([*fits, False])  # the last is for an area that is not listed
-        rows = _published(written)
-        ends = [written.area_numbers(f"{end}_area")[rows] for end in ("origin", "destination")]
-        over = int((large[ends[0]] | large[ends[1]]).sum())
-        return self.make_finding(over > 0, {"rows": len(ends[0]), "over": over, "unknown": None in given})
+        origin, destination = _ends(written, _published(written))
+        over = int((large[origin] | large[destination]).sum())
+        return self.make_finding(over > 0, {"rows": len(origin), "over": over, "unknown": None in given})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return how many rows are larger."""
@@ -221,13 +223,9 @@ def _sizes(written: WrittenRelease) -> Ints:
     return np.array([*(len(np.unique(tiles)) for tiles in written.area_tiles), 0], np.int64)
 
 
-def _rows_naming(written: WrittenRelease, areas: Mask) -> int:
-    """Count the rows with one of some areas at either end; the last is for an area that is not in the list.
-
-    Rows are counted, not areas: a row lies in one partition, an area in several.
-    """
-    ends = [areas[written.area_numbers(f"{end}_area")] for end in ("origin", "destination")]
-    return int((ends[0] | ends[1]).sum())
+def _ends(written: WrittenRelease, rows: Mask | slice = slice(None)) -> tuple[Ints, Ints]:
+    """Return the areas at both ends of some rows."""
+    return written.area_numbers("origin_area")[rows], written.area_numbers("destination_area")[rows]
 
 
 def _published(written: WrittenRelease) -> Mask:

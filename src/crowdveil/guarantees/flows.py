@@ -10,11 +10,7 @@ from pydantic import Field
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, faults_in, flags
-from crowdveil.guarantees.intervals import (
-    INTERVAL_FAULTS,
-    interval_faults,
-    row_pieces,
-)
+from crowdveil.guarantees.intervals import INTERVAL_FAULTS, interval_faults, row_pieces
 from crowdveil.guarantees.outlines import broken_outlines
 from crowdveil.guarantees.painting import CrossedSteps, blocks, by_step
 from crowdveil.guarantees.runs import Runs
@@ -77,11 +73,8 @@ class DisjointFlows(Guarantee):
 
     name: ClassVar[str] = "disjoint-flows"
     kind: ClassVar[Kind] = "privacy"
+    sentence: ClassVar[str] = "In each time step, every pair of tiles lies in at most one published flow."
     tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", "crossed": "sum", "unlisted": "max"}
-
-    def statement(self) -> str:
-        """Return the guarantee in one sentence."""
-        return "In each time step, every pair of tiles lies in at most one published flow."
 
     def check(self, written: WrittenRelease) -> Finding:
         """Paint the pairs of tiles of each row in each time step that it spans, and find pairs painted twice in one."""
@@ -125,44 +118,34 @@ class WellFormedFlows(Guarantee):
 
     name: ClassVar[str] = "well-formed-flows"
     kind: ClassVar[Kind] = "structure"
+    sentence: ClassVar[str] = (
+        "The files have the columns of a release and no others; areas, states, times and volumes are in order."
+    )
     tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", **flags(_FAULTS)}
-
-    def statement(self) -> str:
-        """Return the guarantee in one sentence."""
-        return "The files have the columns of a release and no others; areas, states, times and volumes are in order."
 
     def check(self, written: WrittenRelease) -> Finding:
         """Check columns, areas, states and volumes."""
-        table, faults = written.data, []
-        extra = set(table.column_names) - {*FLOW_COLUMNS, "people", "trips", "until", *BOUND_COLUMNS}
-        if extra or not set(FLOW_COLUMNS) <= set(table.column_names):
+        table, given = written.data, set(written.data.column_names)
+        if not set(FLOW_COLUMNS) <= given <= {*FLOW_COLUMNS, "people", "trips", "until", *BOUND_COLUMNS}:
             return self.make_finding(True, {"rows": len(table), "columns": 1})
-        faults += interval_faults(written)
-        if {"people", "trips"} <= extra.union(table.column_names):
-            faults.append("two_crowds")
-        if any(table[c].null_count for c in table.column_names if c != "t"):
-            faults.append("missing_values")
-        if not set(table["state"].unique().to_pylist()) <= set(STATES):
-            faults.append("unknown_state")
-        if len(table) and written.column("volume").min() < 1:
-            faults.append("small_volume")
-        if _are_bounds_broken(written):
-            faults.append("bounds")
         ends = [written.area_numbers(column).min(initial=0) for column in ("origin_area", "destination_area")]
-        if min(ends) < 0:
-            faults.append("unlisted_area")
-        if any(len(tiles) == 0 for tiles in written.area_tiles):
-            faults.append("empty_area")
-        if any(len(np.unique(tiles)) < len(tiles) for tiles in written.area_tiles):
-            faults.append("repeated_tile")
-        if len({feature["properties"]["area"] for feature in written.features}) < len(written.features):
-            faults.append("repeated_area")
-        names = [f["properties"]["name"] for f in written.features if f["properties"].get("name") is not None]
-        if len(set(names)) < len(names) or any(len(name) > LONGEST_NAME for name in names):
-            faults.append("strange_name")
-        if broken_outlines(written.features):
-            faults.append("broken_outline")
-        return self.make_finding(bool(faults), {"rows": len(table), **dict.fromkeys(faults, 1)})
+        about = [feature["properties"] for feature in written.features]
+        names = [area["name"] for area in about if area.get("name") is not None]
+        faults = {
+            "two_crowds": {"people", "trips"} <= given,
+            "missing_values": any(table[c].null_count for c in given - {"t"}),
+            "unknown_state": not set(table["state"].unique().to_pylist()) <= set(STATES),
+            "small_volume": bool((written.column("volume") < 1).any()),
+            "bounds": _are_bounds_broken(written),
+            "unlisted_area": min(ends) < 0,
+            "empty_area": any(len(tiles) == 0 for tiles in written.area_tiles),
+            "repeated_tile": any(len(np.unique(tiles)) < len(tiles) for tiles in written.area_tiles),
+            "repeated_area": len({area["area"] for area in about}) < len(about),
+            "strange_name": len(set(names)) < len(names) or any(len(name) > LONGEST_NAME for name in names),
+            "broken_outline": broken_outlines(written.features) > 0,
+            **interval_faults(written),
+        }
+        return self.make_finding(any(faults.values()), {"rows": len(table), **faults})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return the faults, or the number of rows checked."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from crowdveil.guarantees.runs import distinct
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
-from crowdveil.model.arrays import Ints, Mask
+from crowdveil.model.arrays import Ints, Mask, take_slices
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 
 WindowLength = Literal["1d", "7d", "all"]
@@ -52,25 +52,22 @@ def _spread(times: Ints, start: Ints, until: Ints) -> RowPieces:
     return RowPieces(piece[order], row[order])
 
 
-def interval_faults(written: WrittenRelease) -> list[str]:
-    """Return what is wrong with intervals and windows: the names of faults."""
-    if not written.has_intervals:
-        return ["no_intervals"] if "until" in written.steps.column_names else []
-    if "until" not in written.steps.column_names:
-        return ["no_windows"]
+def interval_faults(written: WrittenRelease) -> dict[str, bool]:
+    """Return what is wrong with intervals and windows: whether there is each of some faults."""
+    windows = "until" in written.steps.column_names
+    if not written.has_intervals or not windows:
+        return {"no_intervals": windows, "no_windows": written.has_intervals}
     (start, until), (low, high) = written.row_intervals(), written.listed_windows()
-    missing = any(NO_TIME in times for times in (start, until, low, high))
     order = np.argsort(low, kind="stable")
     low, high = low[order], high[order]
     window = np.searchsorted(low, start, side="right") - 1
     inside = (window >= 0) & (until <= np.append(high, NO_TIME)[window])
-    faults = {
-        "missing_times": missing,
+    return {
+        "missing_times": any(NO_TIME in times for times in (start, until, low, high)),
         "empty_interval": bool(np.any(start >= until)),
         "overlapping_windows": bool(np.any(low >= high) or np.any(high[:-1] > low[1:])),
         "outside_windows": not bool(np.all(inside)),
     }
-    return [name for name, is_so in faults.items() if is_so]
 
 
 INTERVAL_FAULTS = {
@@ -83,15 +80,10 @@ INTERVAL_FAULTS = {
 }
 
 
-class BudgetWindows(NamedTuple):
-    """Of each time step of the original: its window, and whether it counts for the budget of the window."""
-
-    window: Ints
-    counts: Mask
-
-
-def budget_windows(original: Flows, tz: str, window: WindowLength, interval_s: int | None, k: int) -> BudgetWindows:
-    """Return the window of each time step, by the local calendar.
+def budget_windows(
+    original: Flows, tz: str, window: WindowLength, interval_s: int | None, k: int
+) -> tuple[Ints, Mask]:  # fmt: skip
+    """Return the window of each time step, by the local calendar, and whether the step counts for the budget of the window.
 
     Time steps do not count where the longest interval that could be published, of `interval_s` seconds (the whole window for
     None), has fewer than k people. Of a period of any length only the days between the first and the last with k people
@@ -101,7 +93,7 @@ def budget_windows(original: Flows, tz: str, window: WindowLength, interval_s: i
     key = window_keys(local, window)
     if window == "all":
         day = local // _DAY_S if (original.step_s or 0) <= _DAY_S else _weeks(local)
-        large = [d for d in np.unique(day).tolist() if people_in(original, day == d) >= k]
+        large = [d for d in np.unique(day).tolist() if people_in(original, np.flatnonzero(day == d)) >= k]
         inner = (day >= large[0]) & (day <= large[-1]) if large else np.zeros(len(day), np.bool_)
         key = np.where(inner, np.int64(NO_TIME), day)
     top = key if interval_s is None else (_weeks(local) if interval_s == _WEEK_S else local // interval_s)
@@ -109,9 +101,9 @@ def budget_windows(original: Flows, tz: str, window: WindowLength, interval_s: i
     _, top = np.unique(np.column_stack([key, top]), axis=0, return_inverse=True)
     counts = np.zeros(len(key), np.bool_)
     for number in np.unique(top).tolist():
-        here = top.reshape(-1) == number
+        here = np.flatnonzero(top.reshape(-1) == number)
         counts[here] = people_in(original, here) >= k
-    return BudgetWindows(key, counts)
+    return key, counts
 
 
 def rounded_over_windows(original: Flows, window: Ints) -> Flows:
@@ -153,14 +145,15 @@ def local_seconds(t: Ints, tz: str) -> Ints:
     return np.array(found, np.int64)
 
 
-def people_in(original: Flows, steps: Mask) -> int:
+def people_in(original: Flows, steps: Ints) -> int:
     """Return the people of some time steps; a lower bound where person ids are unknown."""
-    rows = np.flatnonzero(np.repeat(steps, np.diff(original.offsets)))
+    return people_of(original, take_slices(original.offsets, steps)[0])
+
+
+def people_of(original: Flows, flows: Ints) -> int:
+    """Return the people of some flows; a lower bound where person ids are unknown."""
     if original.k_unit == "trips":
-        return int(original.people[rows].sum())
+        return int(original.people[flows].sum())
     if original.person_ids is None or original.person_offsets is None:
-        return int(original.people[rows].max(initial=0))
-    held = np.zeros(len(original.person_ids) + 1, np.int64)
-    np.add.at(held, original.person_offsets[rows], 1)
-    np.add.at(held, original.person_offsets[rows + 1], -1)
-    return len(distinct(original.person_ids[np.cumsum(held)[:-1] > 0]))
+        return int(original.people[flows].max(initial=0))
+    return len(distinct(original.person_ids[take_slices(original.person_offsets, flows)[0]]))

@@ -9,8 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.errors import counted
-from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
-from crowdveil.guarantees.trajectories import WHOSE
+from crowdveil.guarantees.base import WHOSE, CountedByPeople, Kind, Merge
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.projection import great_circle_m
@@ -19,7 +18,7 @@ MOST_STEPS = 20_000
 """Sets that are tried for one trajectory before its search ends without an answer."""
 
 
-class KDeltaAnonymity(Guarantee):
+class KDeltaAnonymity(CountedByPeople):
     """Every trajectory is, at all of its times, within δ of those of k − 1 others, which are within δ of one another."""
 
     name: ClassVar[str] = "k-delta-anonymity"
@@ -42,23 +41,6 @@ class KDeltaAnonymity(Guarantee):
             f"{self.k:,} are within {self.delta_m:g} m of one another; that is no k-anonymity."
         )
 
-    def check(self, written: WrittenRelease) -> Finding:
-        """Search k trajectories for each. The files do not show whose they are."""
-        number = written.column("published_id")
-        counts = self._search(written, np.arange(len(np.unique(number))))
-        whose = self.k_unit == "people" and counts["trajectories"] > 0 and not counts["alone"]
-        open_ = whose or counts["unknown"] > 0
-        return self.make_finding(counts["alone"] > 0, {"whose": whose, **counts}, open_=open_)
-
-    def check_with_people(self, written: WrittenRelease, person: Ints) -> Finding:
-        """Search trajectories of k people for each."""
-        if self.k_unit != "people":
-            return self.check(written)
-        if len(np.unique(written.column("published_id"))) != len(person):
-            return self.make_finding(True, {"other_number": 1}, with_original=True)
-        counts = self._search(written, person)
-        return self.make_finding(counts["alone"] > 0, counts, open_=counts["unknown"] > 0, with_original=True)
-
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return how many trajectories have too few others near them."""
         trajectories = counted(counts["trajectories"], "trajectory", "trajectories")
@@ -69,8 +51,8 @@ class KDeltaAnonymity(Guarantee):
             said += f"; of {counts['unknown']:,} it was not found out"
         return f"{said}; {WHOSE}." if counts["whose"] else f"{said}."
 
-    def _search(self, written: WrittenRelease, owner: Ints) -> dict[str, int]:
-        """Count trajectories for which no k within δ were found, and those whose search ended early."""
+    def _count(self, written: WrittenRelease, owner: Ints) -> tuple[int, int, int]:
+        """Search k trajectories for each; count those for which no k within δ were found, and whose search ended early."""
         number, t = written.column("published_id"), written.column("timestamp")
         lon, lat = written.column("lon"), written.column("lat")
         begins = np.append(np.flatnonzero(np.diff(number, prepend=0)), len(number))
@@ -84,7 +66,7 @@ class KDeltaAnonymity(Guarantee):
             found = [self._has_k(i, near, owner[rows]) for i, near in _neighbors(lon[at], lat[at], self.delta_m)]
             alone += found.count(False)
             unknown += found.count(None)
-        return {"trajectories": len(begins) - 1, "alone": alone, "unknown": unknown}
+        return len(begins) - 1, alone, unknown
 
     def _has_k(self, one: int, near: list[set[int]], owner: Ints) -> bool | None:
         """Return whether some of those near one trajectory are near one another, and of k owners; None where it is unknown."""

@@ -13,11 +13,11 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.errors import counted
-from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, faults_in, flags
+from crowdveil.guarantees.base import ComparedWithOriginal, Finding, Merge, faults_in, flags
+from crowdveil.guarantees.intervals import people_of
 from crowdveil.guarantees.original_rows import LocatedRows, _Sums, located_sums, original_steps
-from crowdveil.guarantees.runs import distinct
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.model.arrays import Ints, Mask, take_slices
+from crowdveil.model.arrays import Ints, Mask, group_sums, slice_sums
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 
 NEEDS_ORIGINAL = "the files alone do not show"
@@ -32,19 +32,15 @@ _FAULTS = {
 
 def step_volumes(original: Flows) -> Ints:
     """Return the volume of each time step of the original."""
-    volumes = np.zeros(original.steps, np.int64)
-    filled = np.diff(original.offsets) > 0
-    if filled.any():
-        volumes[filled] = np.add.reduceat(original.volume, original.offsets[:-1][filled])
-    return volumes
+    return slice_sums(original.offsets, original.volume)
 
 
 def volumes_by_step(written: WrittenRelease, original: Flows) -> tuple[Ints, int]:
     """Return the volume that rows publish of each time step of the original; and how many steps of rows it lacks."""
     times, number = written.row_steps()
     step = original_steps(times, original)
-    published = np.zeros(original.steps + 1, np.int64)  # the last is for those that it lacks
-    np.add.at(published, step[number], written.column("volume"))
+    # The last is for those that it lacks.
+    published = group_sums(step[number], written.column("volume"), original.steps + 1)
     return published[:-1], int((step < 0).sum())
 
 
@@ -54,9 +50,7 @@ def volumes_in_rows(written: WrittenRelease, original: Flows) -> Ints | None:
     sums = None if rows.faults else _Sums(written, original, rows)
     if sums is None or sums.crossed:
         return None
-    volumes = np.zeros(original.steps, np.int64)
-    np.add.at(volumes, rows.step, sums.volume)
-    return volumes
+    return group_sums(rows.step, sums.volume, original.steps)
 
 
 def volumes_of_rows(written: WrittenRelease, original: Flows) -> Ints | None:
@@ -65,33 +59,17 @@ def volumes_of_rows(written: WrittenRelease, original: Flows) -> Ints | None:
     return None if sums is None or sums.crossed else sums.volume
 
 
-class _ComparedWithFlows(Guarantee):
-    """A guarantee that only the original flows can prove."""
-
-    kind: ClassVar[Kind] = "structure"
-
-    def check(self, written: WrittenRelease) -> Finding:
-        """Return that this needs the original."""
-        return self.make_finding(False, {}, open_=True)
-
-    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Return the differences from the original."""
-        if not with_original:
-            return f"{NEEDS_ORIGINAL} the sums of the original flows."
-        faults = faults_in(counts, _FAULTS)
-        return f"{faults}." if faults else self._differences(counts)
-
-    def _differences(self, counts: Mapping[str, int]) -> str:
-        raise NotImplementedError
+_UNSEEN = f"{NEEDS_ORIGINAL} the sums of the original flows."
 
 
-class TrueVolumes(_ComparedWithFlows):
+class TrueVolumes(ComparedWithOriginal):
     """Volume and group size of each row are the sums of the original flows in it."""
 
     name: ClassVar[str] = "true-volumes"
     tallies: ClassVar[Mapping[str, Merge]] = {
         **dict.fromkeys(("rows", "volumes", "people", "totals", "crossed", "unsure"), "sum"), **flags(_FAULTS),
     }  # fmt: skip
+    unseen: ClassVar[str] = _UNSEEN
 
     repeats_within: int | None = Field(None, ge=1)
     """Rows may repeat the value of an earlier release if fewer than these people (or trips) differ; None: no row does."""
@@ -135,6 +113,8 @@ class TrueVolumes(_ComparedWithFlows):
         return self.make_finding(volumes + people + totals > 0, counts, open_=counts["unsure"] > 0, with_original=True)
 
     def _differences(self, counts: Mapping[str, int]) -> str:
+        if faults := faults_in(counts, _FAULTS):
+            return f"{faults}."
         if counts["crossed"]:
             steps = counted(counts["crossed"], "time step")
             return f"{steps} with a pair of tiles in two rows: flows cannot be added up."
@@ -147,21 +127,19 @@ class TrueVolumes(_ComparedWithFlows):
         return f"{said}."
 
 
-class BoundedVolumes(_ComparedWithFlows):
+class BoundedVolumes(ComparedWithOriginal):
     """Volume and group size of each row are at most the sums of the original flows in it, where rows may overlap."""
 
     name: ClassVar[str] = "bounded-volumes"
+    sentence: ClassVar[str] = (
+        "No published flow has more trips or a larger group than the original flows from its origin to its destination "
+        "in its time step, and those of a time step have no more trips than it has; a suppressed total that is given is "
+        "exactly the rest."
+    )
     tallies: ClassVar[Mapping[str, Merge]] = {
         **dict.fromkeys(("rows", "volumes", "people", "over", "totals"), "sum"), **flags(_FAULTS),
     }  # fmt: skip
-
-    def statement(self) -> str:
-        """Return the guarantee in one sentence."""
-        return (
-            "No published flow has more trips or a larger group than the original flows from its origin to its destination "
-            "in its time step, and those of a time step have no more trips than it has; a suppressed total that is given is "
-            "exactly the rest."
-        )
+    unseen: ClassVar[str] = _UNSEEN
 
     def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
         """Add up the original flows in each row, and compare."""
@@ -182,6 +160,8 @@ class BoundedVolumes(_ComparedWithFlows):
         return self.make_finding(volumes + people + over + totals > 0, counts, with_original=True)
 
     def _differences(self, counts: Mapping[str, int]) -> str:
+        if faults := faults_in(counts, _FAULTS):
+            return f"{faults}."
         return (
             f"{counted(counts['rows'], 'row')} checked, {counts['volumes']:,} volumes and {counts['people']:,} group sizes are "
             f"too large; {counts['over']:,} time steps with too many trips, {counts['totals']:,} with a total that differs."
@@ -215,10 +195,7 @@ def _upper_bound_of_trips(original: Flows, flows: Ints) -> int:
 
 def _upper_bound_of_people(original: Flows, flows: Ints) -> int:
     """Return the people of some flows; an upper bound where person ids are unknown."""
-    if original.k_unit == "trips" or original.person_ids is None or original.person_offsets is None:
-        return int(original.people[flows].sum())
-    taken, _ = take_slices(original.person_offsets, flows)
-    return len(distinct(original.person_ids[taken]))
+    return int(original.people[flows].sum()) if original.person_ids is None else people_of(original, flows)
 
 
 def _count_wrong_totals(
@@ -229,10 +206,8 @@ def _count_wrong_totals(
     `own` are the volumes in the original, where rows repeat those of an earlier release.
     """
     volumes = _window_volumes(written, original) if written.has_intervals else step_volumes(original)
-    published = np.zeros(len(volumes), np.int64)
-    np.add.at(published, rows.step, volume)
-    held = np.zeros(len(volumes), np.int64)
-    np.add.at(held, rows.step, volume if own is None else own)
+    published = group_sums(rows.step, volume, len(volumes))
+    held = group_sums(rows.step, volume if own is None else own, len(volumes))
     listed = written.listed("published"), written.listed("suppressed")
     wrong: Mask = (held > volumes)[rows.listed]
     for (values, given), true in zip(listed, (published, volumes - held), strict=True):

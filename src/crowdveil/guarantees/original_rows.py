@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,7 +13,7 @@ from crowdveil.guarantees.painting import Block, CrossedSteps, blocks, by_step
 from crowdveil.guarantees.runs import Runs, distinct
 from crowdveil.io.parallel import run_ordered
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
-from crowdveil.model.arrays import Ints, Mask, row_slices, take_slices
+from crowdveil.model.arrays import Ints, Mask, group_sums, row_slices, take_slices
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 
 
@@ -47,50 +48,46 @@ class LocatedRows:
     @classmethod
     def of(cls, written: WrittenRelease, original: Flows) -> LocatedRows:
         """Locate the rows of a release in the original's time steps and zones."""
-        if written.has_intervals:
-            return cls._with_intervals(written, original)
-        times, number = written.row_steps()
-        listed_times, number_listed = written.listed_steps()
-        step, listed = original_steps(times, original)[number], original_steps(listed_times, original)[number_listed]
+        step, listed, faults = (_in_windows if written.has_intervals else _in_steps)(written, original)
         origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
         zones = original_zones(written, original)
-        faults = {
-            "other_steps": (step < 0).any() or (listed < 0).any(),
-            "repeated_step": len(np.unique(listed)) < len(listed),
-            "unlisted_step": not np.isin(original_steps(times, original), listed).all(),
-            "other_tiles": (zones < 0).any(),
-            "unlisted_area": (origin < 0).any() or (destination < 0).any(),
-        }
+        faults["other_tiles"] = bool((zones < 0).any())
+        faults["unlisted_area"] = bool((origin < 0).any() or (destination < 0).any())
         return cls(step, origin, destination, zones, listed, [fault for fault, is_so in faults.items() if is_so])
 
-    @classmethod
-    def _with_intervals(cls, written: WrittenRelease, original: Flows) -> LocatedRows:
-        window, (low, high) = written.row_windows(), written.listed_windows()
-        origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
-        zones = original_zones(written, original)
-        held = np.searchsorted(original.t, high) > np.searchsorted(original.t, low)
-        spanned = np.zeros(len(window), np.bool_)
-        spanned[rows_in_steps(written, original).row] = True
-        faults = {
-            "other_steps": not held.all() or not spanned.all(),
-            "repeated_step": len(np.unique(low)) < len(low),
-            "unlisted_step": (window < 0).any(),
-            "other_tiles": (zones < 0).any(),
-            "unlisted_area": (origin < 0).any() or (destination < 0).any(),
-        }
-        found = [fault for fault, is_so in faults.items() if is_so]
-        return cls(window, origin, destination, zones, np.arange(len(low)), found)
+
+def _in_steps(written: WrittenRelease, original: Flows) -> tuple[Ints, Ints, dict[str, bool]]:
+    """Return the time step of each row and of each listed one, and the faults of both."""
+    times, number = written.row_steps()
+    listed_times, number_listed = written.listed_steps()
+    steps, listed = original_steps(times, original), original_steps(listed_times, original)[number_listed]
+    faults = {
+        "other_steps": bool((steps < 0).any() or (listed < 0).any()),
+        "repeated_step": len(np.unique(listed)) < len(listed),
+        "unlisted_step": not np.isin(steps, listed).all(),
+    }
+    return steps[number], listed, faults
 
 
-def located_sums(written: WrittenRelease, original: Flows) -> tuple[LocatedRows, _Sums | _IntervalSums | None]:
+def _in_windows(written: WrittenRelease, original: Flows) -> tuple[Ints, Ints, dict[str, bool]]:
+    """Return the window of each row, the windows, and the faults of both."""
+    window, (low, high) = written.row_windows(), written.listed_windows()
+    held = np.searchsorted(original.t, high) > np.searchsorted(original.t, low)
+    spanned = np.isin(np.arange(len(window)), rows_in_steps(written, original).row)
+    faults = {
+        "other_steps": not (held.all() and spanned.all()),
+        "repeated_step": len(np.unique(low)) < len(low),
+        "unlisted_step": bool((window < 0).any()),
+    }
+    return window, np.arange(len(low)), faults
+
+
+def located_sums(written: WrittenRelease, original: Flows) -> tuple[LocatedRows, _Sums | None]:
     """Locate rows, and add up the original flows inside each; None where the original lacks some of what they name.
 
     Rows of time steps are painted here, so that other checkers of the same files wait for what that shows.
     """
-    if written.has_intervals:
-        rows = LocatedRows.of(written, original)
-        return rows, None if rows.faults else _IntervalSums(written, original, rows)
-    crossed = CrossedSteps.of(written)
+    crossed = CrossedSteps() if written.has_intervals else CrossedSteps.of(written)
     with crossed.lock:
         rows = LocatedRows.of(written, original)
         sums = None if rows.faults else _Sums(written, original, rows)
@@ -98,46 +95,8 @@ def located_sums(written: WrittenRelease, original: Flows) -> tuple[LocatedRows,
     return rows, sums
 
 
-class _IntervalSums:
-    """Volume and people of the original flows of each row, where a row may span several time steps; as `_Sums`."""
-
-    def __init__(self, written: WrittenRelease, original: Flows, rows: LocatedRows) -> None:
-        areas, n = len(written.features), len(rows.step)
-        named = np.bincount(rows.origin, minlength=areas) + np.bincount(rows.destination, minlength=areas)
-        runs = Runs.of(written.area_tiles, written.tile_count, named)
-        position = np.full(len(original.zones), len(runs.position), np.int64)  # a position in no area
-        position[rows.zones] = runs.position
-        step, row = rows_in_steps(written, original)
-        one_cell = (runs.size[rows.origin] * runs.size[rows.destination] * np.bincount(row, minlength=n)) == 1
-        self.sure_of_people: Mask = one_cell | (original.k_unit == "trips" or original.person_ids is not None)
-        of_flow = np.full(len(original), n, np.int64)  # the last place is for flows in no row
-        self.crossed = 0
-        for block in blocks(runs, step, rows.origin[row], rows.destination[row], flows=np.diff(original.offsets)):
-            painted = block.painted()
-            self.crossed += int(painted.crossed.sum())
-            flows, number = _flows_of(original, block.steps)
-            found = painted.row_at(number, position[original.origin[flows]], position[original.destination[flows]])
-            of_flow[flows] = np.append(row[block.rows], n)[found]
-        self.volume, self.people = (_added(of_flow, values, n) for values in (original.volume, original.people))
-        if original.k_unit == "people" and original.person_ids is not None and original.person_offsets is not None:
-            ids = int(original.person_ids.max(initial=0)) + 1
-            different = distinct(of_flow[row_slices(original.person_offsets)] * ids + original.person_ids)
-            self.people = np.bincount(different // ids, minlength=n + 1)[:n]
-        self.lower = self.upper = self.volume
-        if original.weight is not None:
-            whole, rest = (_added(of_flow, values, n) for values in np.divmod(original.weight, WEIGHT_UNITS))
-            self.lower, self.upper = whole + rest // WEIGHT_UNITS, whole - -rest // WEIGHT_UNITS
-
-
-def _added(of_flow: Ints, values: Ints, rows: int) -> Ints:
-    """Return the sum of the values of the flows in each row."""
-    sums = np.zeros(rows + 1, np.int64)
-    np.add.at(sums, of_flow, values)
-    return sums[:-1]
-
-
 class _Sums:
-    """Volume and people of the original flows of each row.
+    """Volume and people of the original flows of each row; a row with an interval may span several time steps.
 
     Attributes
     ----------
@@ -152,56 +111,77 @@ class _Sums:
     """
 
     def __init__(self, written: WrittenRelease, original: Flows, rows: LocatedRows) -> None:
-        areas = len(written.features)
+        areas, n = len(written.features), len(rows.step)
         named = np.bincount(rows.origin, minlength=areas) + np.bincount(rows.destination, minlength=areas)
         runs = Runs.of(written.area_tiles, written.tile_count, named)
         self._original = original
         self._position = np.full(len(original.zones), len(runs.position), np.int64)  # a position in no area
         self._position[rows.zones] = runs.position
         self._ids = 1 if original.person_ids is None else int(original.person_ids.max(initial=0)) + 1
-        n = len(rows.step)
         self.volume, self.people = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self._weight = np.zeros((2, n), np.int64)
-        one_pair = (runs.size[rows.origin] == 1) & (runs.size[rows.destination] == 1)
-        self.sure_of_people: Mask = one_pair | (original.k_unit == "trips" or original.person_ids is not None)
-        order, (step, origin, destination) = by_step(rows.step, rows.origin, rows.destination)
-        painted = blocks(runs, step, origin, destination, flows=np.diff(original.offsets))
-        self.crossed = sum(run_ordered(partial(self._add, block) for block in painted))
-        if order is not None:
-            for sums in (self.volume, self.people, *self._weight):
-                sums[order] = sums.copy()
+        cells, flows = runs.size[rows.origin] * runs.size[rows.destination], np.diff(original.offsets)
+        if written.has_intervals:
+            step, row = rows_in_steps(written, original)
+            cells = cells * np.bincount(row, minlength=n)
+            painted = blocks(runs, step, rows.origin[row], rows.destination[row], flows=flows)
+            self.crossed = self._add_intervals(painted, row)
+        else:
+            order, (step, origin, destination) = by_step(rows.step, rows.origin, rows.destination)
+            painted = blocks(runs, step, origin, destination, flows=flows)
+            self.crossed = sum(run_ordered(partial(self._add, block) for block in painted))
+            if order is not None:
+                for sums in (self.volume, self.people, *self._weight):
+                    sums[order] = sums.copy()
+        self.sure_of_people: Mask = (cells == 1) | (original.k_unit == "trips" or original.person_ids is not None)
         self.lower = self.upper = self.volume
         if original.weight is not None:
             whole, rest = self._weight
             self.lower, self.upper = whole + rest // WEIGHT_UNITS, whole - -rest // WEIGHT_UNITS
 
+    def _add_intervals(self, painted: Iterable[Block], row: Ints) -> int:
+        """Add up the flows of rows that may span several time steps, which are `row` in the order of steps; return as `_add`."""
+        data, n, crossed = self._original, len(self.volume), 0
+        of_flow = np.full(len(data), n, np.int64)  # the last place is for flows in no row
+        for block in painted:
+            flows, found, crossing = self._found(block)
+            crossed += crossing
+            of_flow[flows] = np.append(row[block.rows], n)[found]
+        self.volume, self.people = (group_sums(of_flow, values, n + 1)[:-1] for values in (data.volume, data.people))
+        if data.k_unit == "people" and data.person_ids is not None and data.person_offsets is not None:
+            different = distinct(of_flow[row_slices(data.person_offsets)] * self._ids + data.person_ids)
+            self.people = np.bincount(different // self._ids, minlength=n + 1)[:n]
+        if data.weight is not None:
+            parts = np.divmod(data.weight, WEIGHT_UNITS)
+            self._weight = np.stack([group_sums(of_flow, values, n + 1)[:-1] for values in parts])
+        return crossed
+
     def _add(self, block: Block) -> int:
         """Add up the flows of a few time steps; return how many of these have a pair in two rows."""
-        painted = block.painted()
-        if painted.crossed.any():
-            return int(painted.crossed.sum())
-        data = self._original
-        flows, number = _flows_of(data, block.steps)
-        origin, destination = self._position.take(data.origin[flows]), self._position.take(data.destination[flows])
-        row = painted.row_at(number, origin, destination)
+        data, (flows, row, crossed) = self._original, self._found(block)
+        if crossed:
+            return crossed
         volume, people = data.volume[flows], data.people[flows]
         # Flows in no row have the number -1, and are added behind the last row.
-        sums = np.zeros(block.rows.stop - block.rows.start + 1, np.int64)
-        np.add.at(sums, row, volume)
-        group = sums
+        rows = block.rows.stop - block.rows.start + 1
+        sums = group = group_sums(row, volume, rows)
         if not np.array_equal(volume, people):
-            group = np.zeros(len(sums), np.int64)
-            np.add.at(group, row, people)
+            group = group_sums(row, people, rows)
         if data.k_unit == "people" and data.person_ids is not None and data.person_offsets is not None:
             group = group.copy()  # it may be the volumes themselves, where each person made one trip
             self._count_people(data.person_offsets, data.person_ids, flows, row, group)
         self.volume[block.rows], self.people[block.rows] = sums[:-1], group[:-1]
         if data.weight is not None:
             for added, amount in zip(self._weight, np.divmod(data.weight[flows], WEIGHT_UNITS), strict=True):
-                sums = np.zeros(len(group), np.int64)
-                np.add.at(sums, row, amount)
-                added[block.rows] = sums[:-1]
+                added[block.rows] = group_sums(row, amount, rows)[:-1]
         return 0
+
+    def _found(self, block: Block) -> tuple[Ints | slice, Ints, int]:
+        """Return the flows of a few time steps, the row of each, and how many of the steps have a pair in two rows."""
+        painted, data = block.painted(), self._original
+        flows, number = _flows_of(data, block.steps)
+        origin, destination = self._position.take(data.origin[flows]), self._position.take(data.destination[flows])
+        return flows, painted.row_at(number, origin, destination), int(painted.crossed.sum())
 
     def _count_people(self, offsets: Ints, person_ids: Ints, flows: Ints | slice, row: Ints, group: Ints) -> None:
         """Replace the sum by the number of distinct people where a row has several flows."""

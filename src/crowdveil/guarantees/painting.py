@@ -81,7 +81,23 @@ class Block:
         if len(row) < len(number):
             number, origin, destination = number[row], origin[row], destination[row]
         alone, along = (destination, origin) if self._turned else (origin, destination)
-        return Painted.of(runs, crowded, number, row, alone, along, self._turned)
+        side = len(runs.position) + 1
+        at, down, across = _rectangles(runs, alone, along)
+        top, bottom = (number[at] * side + ends[down] for ends in (runs.first, runs.last))
+        line = _lines(top, bottom, len(crowded), side)
+        corner = line[top] * side + runs.first[across]
+        # Each rectangle once for every line: its corner, shifted by a line each time.
+        height, bits = line[bottom] - line[top], len(at).bit_length()
+        keys = np.repeat((corner << bits) + np.arange(len(at)), height)
+        keys += _counted(height) * (side << bits)
+        keys.sort()
+        rectangle = keys & ((1 << bits) - 1)
+        keys >>= bits
+        # A stripe ends in its own line, so that it overlaps the next one if and only if that begins before its end.
+        last = keys + (runs.last[across] - runs.first[across])[rectangle]
+        painted = Painted(crowded, self._turned, side, line, keys, last, rectangle, row[at])
+        painted.crossed[painted.number(keys[1:][keys[1:] < last[:-1]])] = True
+        return painted
 
 
 def by_step(step: Ints, *columns: Ints) -> tuple[Ints | None, tuple[Ints, ...]]:
@@ -159,30 +175,7 @@ class Painted:
     _row: Ints
     """The row that each rectangle is part of."""
 
-    @classmethod
-    def of(
-        cls, runs: Runs, crowded: Mask, number: Ints, row: Ints, alone: Ints, along: Ints, turned: bool
-    ) -> Painted:  # fmt: skip
-        """Paint rows of steps that are not crowded."""
-        side = len(runs.position) + 1
-        at, down, across = _rectangles(runs, alone, along)
-        top, bottom = (number[at] * side + ends[down] for ends in (runs.first, runs.last))
-        line = _lines(top, bottom, len(crowded), side)
-        corner = line[top] * side + runs.first[across]
-        # Each rectangle once for every line: its corner, shifted by a line each time.
-        height, bits = line[bottom] - line[top], len(at).bit_length()
-        keys = np.repeat((corner << bits) + np.arange(len(at)), height)
-        keys += _counted(height) * (side << bits)
-        keys.sort()
-        rectangle = keys & ((1 << bits) - 1)
-        keys >>= bits
-        # A stripe ends in its own line, so that it overlaps the next one if and only if that begins before its end.
-        last = keys + (runs.last[across] - runs.first[across])[rectangle]
-        painted = cls(crowded.copy(), turned, side, line, keys, last, rectangle, row[at])
-        painted.crossed[painted._number(keys[1:][keys[1:] < last[:-1]])] = True
-        return painted
-
-    def _number(self, cell: Ints) -> Ints:
+    def number(self, cell: Ints) -> Ints:
         """Return the number of the step of each cell."""
         return np.searchsorted(self._line[:: self._side], cell // self._side, "right") - 1
 
@@ -210,7 +203,7 @@ class Painted:
         positions = (int(self._line[-1]) + 1) * self._side
         if positions > MAX_PAIRS:
             return None
-        kept = ~self.crossed[self._number(self._first)] if self.crossed.any() else slice(None)
+        kept = ~self.crossed[self.number(self._first)] if self.crossed.any() else slice(None)
         # No row lies between the end of a stripe and the beginning of the next.
         first, last = self._first[kept], self._last[kept]
         rows = np.full(2 * len(first) + 1, -1, np.int32)

@@ -82,11 +82,8 @@ class DisjointSectors(SectorGuarantee):
 
     name: ClassVar[str] = "disjoint-sectors"
     kind: ClassVar[Kind] = "privacy"
+    sentence: ClassVar[str] = "No two sectors overlap, so that none can be subtracted from another."
     tallies: ClassVar[Mapping[str, Merge]] = {"sectors": "sum", "strange": "sum", "overlap": "max"}
-
-    def statement(self) -> str:
-        """Return the guarantee in one sentence."""
-        return "No two sectors overlap, so that none can be subtracted from another."
 
     def check_sectors(self, written: WrittenSectors, original: Trajectories | None = None) -> Finding:
         """Paint every sector, and find cells painted twice; outlines must match the painted sectors."""
@@ -147,28 +144,26 @@ class WellFormedSectors(SectorGuarantee):
 
     name: ClassVar[str] = "well-formed-sectors"
     kind: ClassVar[Kind] = "structure"
+    sentence: ClassVar[str] = (
+        "Sectors are numbered 1, 2, … and have consistent area, locations, group size and density, and nothing else."
+    )
     tallies: ClassVar[Mapping[str, Merge]] = {"sectors": "sum", **flags(_FAULTS)}
-
-    def statement(self) -> str:
-        """Return the guarantee in one sentence."""
-        return "Sectors are numbered 1, 2, … and have consistent area, locations, group size and density, and nothing else."
 
     def check_sectors(self, written: WrittenSectors, original: Trajectories | None = None) -> Finding:
         """Check the names, and compute area and density again."""
-        names, faults = {"sector", "locations", written.counts, *NUMBERS}, []
-        if any(set(entry) != names for entry in written.properties):
-            faults.append("properties")
-        if not np.array_equal(written.sector, np.arange(1, len(written) + 1)):
-            faults.append("not_numbered")
+        names = {"sector", "locations", written.counts, *NUMBERS}
         west, south, east, north = written.bounds.T
         area = (east - west) * (north - south) / 1e6
-        if not (np.all(area > 0) and np.allclose(written.area_km2, area, rtol=1e-9, atol=0)):
-            faults.append("wrong_area")
-        elif not np.allclose(written.locations_per_km2, written.locations / area, rtol=1e-9, atol=0):
-            faults.append("wrong_density")
-        if np.any(written.locations < written.people):
-            faults.append("few_locations")
-        return self.make_finding(bool(faults), {"sectors": len(written), **dict.fromkeys(faults, 1)})
+        right = bool(np.all(area > 0)) and np.allclose(written.area_km2, area, rtol=1e-9, atol=0)
+        faults = {
+            "properties": any(set(entry) != names for entry in written.properties),
+            "not_numbered": not np.array_equal(written.sector, np.arange(1, len(written) + 1)),
+            "wrong_area": not right,
+            "wrong_density": right
+            and not np.allclose(written.locations_per_km2, written.locations / area, rtol=1e-9, atol=0),
+            "few_locations": bool(np.any(written.locations < written.people)),
+        }
+        return self.make_finding(any(faults.values()), {"sectors": len(written), **faults})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return the faults, or the number of sectors checked."""

@@ -8,34 +8,24 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from crowdveil.errors import counted
-from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
+from crowdveil.guarantees.base import ComparedWithOriginal, Finding, Merge
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.model.arrays import Indices, Ints, index_type
+from crowdveil.model.arrays import Indices, Ints, gather, index_type, scatter
 from crowdveil.model.trajectories import Trajectories
 
 CHUNK = 1 << 18
 _NEEDS_ORIGINAL = "the files alone do not show this: the original trajectories are needed."
 
 
-class _ComparedWithTrajectories(Guarantee):
-    """A guarantee that only the original trajectories can prove."""
-
-    kind: ClassVar[Kind] = "structure"
-
-    def check(self, written: WrittenRelease) -> Finding:
-        """Return that the files do not show it."""
-        return self.make_finding(False, {}, open_=True)
-
-
-class OriginalPoints(_ComparedWithTrajectories):
+class OriginalPoints(ComparedWithOriginal):
     """Every published point is an original point."""
 
     name: ClassVar[str] = "original-points"
+    sentence: ClassVar[str] = (
+        "Every published location with its time is one of the original data, and none is more frequent than originally."
+    )
     tallies: ClassVar[Mapping[str, Merge]] = {"points": "sum", "strange": "sum"}
-
-    def statement(self) -> str:
-        """Return the guarantee in one sentence."""
-        return "Every published location with its time is one of the original data, and none is more frequent than originally."
+    unseen: ClassVar[str] = _NEEDS_ORIGINAL
 
     def check_with_trajectories(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
         """Look each written point up among the original ones, and count equal ones."""
@@ -46,19 +36,17 @@ class OriginalPoints(_ComparedWithTrajectories):
         strange = int(more[more > 0].sum())
         return self.make_finding(strange > 0, {"points": len(here), "strange": strange}, with_original=True)
 
-    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Return how many points are not in the original."""
-        if not with_original:
-            return _NEEDS_ORIGINAL
+    def _differences(self, counts: Mapping[str, int]) -> str:
         points = counted(counts["points"], "point")
         return f"{points} checked, {counts['strange']:,} of them not in the original or too often there."
 
 
-class SwappedTrajectories(_ComparedWithTrajectories):
+class SwappedTrajectories(ComparedWithOriginal):
     """No published trajectory is of one person from beginning to end."""
 
     name: ClassVar[str] = "swapped-trajectories"
     tallies: ClassVar[Mapping[str, Merge]] = {"trajectories": "sum", "few": "sum"}
+    unseen: ClassVar[str] = _NEEDS_ORIGINAL
     swaps: int
     """Fewest swaps of a trajectory."""
     k_unit: Literal["people", "trajectories"]
@@ -83,18 +71,16 @@ class SwappedTrajectories(_ComparedWithTrajectories):
         few = int((changes < self.swaps).sum())
         return self.make_finding(few > 0, {"trajectories": len(changes), "few": few}, with_original=True)
 
-    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Return how many trajectories have fewer swaps."""
-        if not with_original:
-            return _NEEDS_ORIGINAL
+    def _differences(self, counts: Mapping[str, int]) -> str:
         return f"{counted(counts['trajectories'], 'trajectory', 'trajectories')} checked, {counts['few']:,} with fewer swaps."
 
 
-class NoOwnPoints(_ComparedWithTrajectories):
+class NoOwnPoints(ComparedWithOriginal):
     """No point stays in the trajectory of its owner."""
 
     name: ClassVar[str] = "no-own-points"
     tallies: ClassVar[Mapping[str, Merge]] = {"points": "sum", "own": "sum", "other_number": "max"}
+    unseen: ClassVar[str] = "the source of each trajectory is known only during the run: files do not show it."
     k_unit: Literal["people", "trajectories"]
     """The owner of a point: a person or a trajectory."""
 
@@ -114,10 +100,7 @@ class NoOwnPoints(_ComparedWithTrajectories):
         own = int((_owners(written, original, self.k_unit) == replaced[number]).sum())
         return self.make_finding(own > 0, {"points": len(number), "own": own}, with_original=True)
 
-    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Return how many points are in the trajectory of their owner."""
-        if not with_original:
-            return "the source of each trajectory is known only during the run: files do not show it."
+    def _differences(self, counts: Mapping[str, int]) -> str:
         return f"{counted(counts['points'], 'point')} checked, {counts['own']:,} are still with their own person."
 
 
@@ -139,16 +122,7 @@ def _owners(written: WrittenRelease, original: Trajectories, counts: str) -> Ind
     of_trajectory = original.person if counts == "people" else np.arange(len(original))
     whose = np.repeat(of_trajectory.astype(there.dtype), np.diff(original.offsets))
     owner = np.full(int(max(here.max(initial=-1), there.max(initial=-1))) + 1, -1, there.dtype)
-    for low in range(0, len(there), CHUNK):
-        owner[there[low : low + CHUNK].astype(np.intp)] = whose[low : low + CHUNK]
+    scatter(owner, there, whose)
     # An owner that is not the last one at a location and time shares it.
-    owner[there[_values_at(owner, there) != whose]] = -1
-    return _values_at(owner, here)
-
-
-def _values_at(values: Indices | Ints, numbers: Indices | Ints) -> Indices | Ints:
-    """Return the value of each number, in chunks: numpy takes three times as long for numbers of 32 bits."""
-    found = np.empty(len(numbers), values.dtype)
-    for low in range(0, len(numbers), CHUNK):
-        found[low : low + CHUNK] = values[numbers[low : low + CHUNK].astype(np.intp)]
-    return found
+    owner[there[gather(owner, there) != whose]] = -1
+    return gather(owner, here)

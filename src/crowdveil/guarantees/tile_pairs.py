@@ -8,14 +8,13 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from crowdveil.errors import counted
-from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
-from crowdveil.guarantees.trajectories import WHOSE
+from crowdveil.guarantees.base import WHOSE, CountedByPeople, Kind, Merge
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints
 from crowdveil.model.projection import LocalProjection
 
 
-class SharedTilePairs(Guarantee):
+class SharedTilePairs(CountedByPeople):
     """Every step from one tile to the next is made by several people."""
 
     name: ClassVar[str] = "shared-tile-pairs"
@@ -40,35 +39,19 @@ class SharedTilePairs(Guarantee):
             f"made by the trajectories of at least {self.min_group_size:,} {self.k_unit}."
         )
 
-    def check(self, written: WrittenRelease) -> Finding:
-        """Count the trajectories of each step. The files do not show their people."""
-        steps, small = self._count(written, written.column("published_id"))
-        whose = self.k_unit == "people" and steps > 0 and not small
-        return self.make_finding(small > 0, {"steps": steps, "small": small, "whose": whose}, open_=whose)
-
-    def check_with_people(self, written: WrittenRelease, person: Ints) -> Finding:
-        """Count the people of each step."""
-        number = written.column("published_id")
-        if int(number.max(initial=0)) != len(person):
-            return self.make_finding(True, {"other_number": 1}, with_original=True)
-        if self.k_unit != "people":
-            return self.check(written)
-        steps, small = self._count(written, person[number - 1])
-        return self.make_finding(small > 0, {"steps": steps, "small": small}, with_original=True)
-
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return how many steps are made by too few."""
         what = "people" if with_original else "trajectories"
         said = f"{counted(counts['steps'], 'step')} from tile to tile, {counts['small']:,} with fewer {what}"
         return f"{said}; {WHOSE}." if counts["whose"] else f"{said}."
 
-    def _count(self, written: WrittenRelease, who: Ints) -> tuple[int, int]:
+    def _count(self, written: WrittenRelease, owner: Ints) -> tuple[int, int]:
         """Return the number of steps, and of those made by too few."""
         x, y = LocalProjection(self.lon0, self.lat0).to_plane(written.column("lon"), written.column("lat"))
         tile = np.column_stack([np.floor(x / self.tile_size_m), np.floor(y / self.tile_size_m)])
         number = written.column("published_id")
         step = np.flatnonzero((tile[1:] != tile[:-1]).any(axis=1) & (number[1:] == number[:-1]))
         _, pair = np.unique(np.column_stack([tile[step], tile[step + 1]]), axis=0, return_inverse=True)
-        made_by = np.unique(np.column_stack([pair.reshape(-1), who[step]]), axis=0)[:, 0]
+        made_by = np.unique(np.column_stack([pair.reshape(-1), owner[number[step] - 1]]), axis=0)[:, 0]
         size = np.bincount(made_by)
         return len(size), int((size < self.min_group_size).sum())

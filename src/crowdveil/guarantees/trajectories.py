@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from crowdveil.errors import counted
-from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, Splitting, faults_in, flags
+from crowdveil.guarantees.base import WHOSE, Finding, Guarantee, Kind, Merge, Splitting, faults_in, flags
 from crowdveil.guarantees.outlines import broken_outlines
 from crowdveil.guarantees.runs import distinct
 from crowdveil.io.written_release import TRAJECTORY_COLUMNS, WrittenRelease
-from crowdveil.model.arrays import Floats, Ints, Mask
+from crowdveil.model.arrays import Floats, Ints, Mask, gather
 from crowdveil.model.box_bounds import BOX_COLUMNS, BoxBounds
 from crowdveil.model.trajectories import Trajectories
 
-WHOSE = "the people behind them are known only during the run, and files do not show them"
 CHUNK = 10_000
 """Trajectories whose points are hashed in one go."""
 CHUNK_ROWS = 1 << 18
@@ -42,65 +42,55 @@ class WellFormedTrajectories(Guarantee):
 
     name: ClassVar[str] = "well-formed-trajectories"
     kind: ClassVar[Kind] = "structure"
+    sentence: ClassVar[str] = (
+        "The file has the columns of a release and no others; trajectories are numbered 1, 2, …, in order of time."
+    )
     tallies: ClassVar[Mapping[str, Merge]] = {"points": "sum", **flags(_FAULTS)}
     splitting: ClassVar[Splitting] = "runs"
 
-    def statement(self) -> str:
-        """Return the guarantee in one sentence."""
-        return (
-            "The file has the columns of a release and no others; trajectories are numbered 1, 2, …, in order of time."
-        )
-
     def check(self, written: WrittenRelease) -> Finding:
         """Check columns, numbering, order and coordinates."""
-        table, faults = written.data, []
+        table = written.data
         extra = set(table.column_names) - {*TRAJECTORY_COLUMNS, "user_id"}
         if not set(TRAJECTORY_COLUMNS) <= set(table.column_names) or extra not in (set(), set(BOX_COLUMNS)):
             return self.make_finding(True, {"points": len(table), "columns": 1})
         if any(table[c].null_count for c in table.column_names):
             return self.make_finding(True, {"points": len(table), "missing_values": 1})
+        first = written.column("published_id", slice(0, 1))
+        faults = Counter(not_numbered=bool((first != 1).any()), broken_outline=broken_outlines(written.features))
         for rows in _row_chunks(len(table)):
-            faults += self._faults_in(written, rows)
-        if len(table) and written.column("published_id", slice(0, 1))[0] != 1:
-            faults.append("not_numbered")
+            faults |= self._faults_in(written, rows)
         if "user_id" in table.column_names:
-            faults += self._people(written.column("published_id"), written.column("user_id"))
-        if broken_outlines(written.features):
-            faults.append("broken_outline")
-        if written.boxes is not None and not _sound(
-            written.boxes, *(written.column(name) for name in ("lon", "lat", "timestamp"))
-        ):
-            faults.append("broken_box")
-        return self.make_finding(bool(faults), {"points": len(table), **dict.fromkeys(faults, 1)})
+            faults |= self._people(written.column("published_id"), written.column("user_id"))
+        if written.boxes is not None:
+            points = (written.column(name) for name in ("lon", "lat", "timestamp"))
+            faults["broken_box"] = not _sound(written.boxes, *points)
+        return self.make_finding(faults.total() > 0, {"points": len(table), **dict.fromkeys(+faults, 1)})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return the faults, or the number of points checked."""
         return (faults_in(counts, _FAULTS) or f"{counted(counts['points'], 'point')} checked") + "."
 
     @staticmethod
-    def _faults_in(written: WrittenRelease, rows: slice) -> list[str]:
+    def _faults_in(written: WrittenRelease, rows: slice) -> Counter[str]:
         """Return the faults of some rows, each compared with the one before it."""
         number, t, lon, lat = (
             written.column(name, rows) for name in ("published_id", "timestamp", "lon", "lat")
         )  # fmt: skip
-        step, faults = np.diff(number), []
-        if not np.all((step == 0) | (step == 1)):
-            faults.append("not_numbered")
-        if np.any((t[1:] < t[:-1]) & (step == 0)):
-            faults.append("times_fall")
-        if not (np.all(np.abs(lon) <= 180) and np.all(np.abs(lat) <= 90)):
-            faults.append("off_globe")
-        return faults
+        step = np.diff(number)
+        return Counter(
+            not_numbered=not np.all((step == 0) | (step == 1)),
+            times_fall=bool(np.any((t[1:] < t[:-1]) & (step == 0))),
+            off_globe=not (np.all(np.abs(lon) <= 180) and np.all(np.abs(lat) <= 90)),
+        )
 
     @staticmethod
-    def _people(number: Ints, user: Ints) -> list[str]:
-        faults = []
-        if np.any((np.diff(number) == 0) & (np.diff(user) != 0)):
-            faults.append("two_people")
+    def _people(number: Ints, user: Ints) -> Counter[str]:
         seen = np.unique(user)
-        if len(seen) and (seen[0] != 1 or seen[-1] != len(seen)):
-            faults.append("people_not_numbered")
-        return faults
+        return Counter(
+            two_people=bool(np.any((np.diff(number) == 0) & (np.diff(user) != 0))),
+            people_not_numbered=not np.array_equal(seen, np.arange(1, len(seen) + 1)),
+        )
 
 
 class LocationsOnTileCenters(Guarantee):
@@ -108,12 +98,9 @@ class LocationsOnTileCenters(Guarantee):
 
     name: ClassVar[str] = "locations-on-tile-centers"
     kind: ClassVar[Kind] = "structure"
+    sentence: ClassVar[str] = "Every published position is the center of a tile in the list of areas."
     tallies: ClassVar[Mapping[str, Merge]] = {"positions": "sum", "strange": "sum"}
     splitting: ClassVar[Splitting] = "runs"
-
-    def statement(self) -> str:
-        """Return the guarantee in one sentence."""
-        return "Every published position is the center of a tile in the list of areas."
 
     def check(self, written: WrittenRelease) -> Finding:
         """Look up each position among the centers."""
@@ -255,7 +242,7 @@ def _classes_in(written: WrittenRelease, ends: Ints, known: dict[bytes, int]) ->
     boxes = BOX_COLUMNS if BOX_COLUMNS[0] in written.data.column_names else ()
     rows = slice(int(ends[0]), int(ends[-1]))
     columns = [written.column(name, rows).astype(np.float64) for name in ("lon", "lat", "timestamp", *boxes)]
-    differs, points = ~_repeats(columns, ends - ends[0]), np.column_stack(columns)
+    differs, points = ~repeats(columns, ends - ends[0]), np.column_stack(columns)
     every, cuts = points.view(np.uint8).reshape(-1).data, ((ends - ends[0]) * points[:1].nbytes).tolist()
     hashes = (
         hashlib.blake2b(every[cuts[i] : cuts[i + 1]], digest_size=16).digest() for i in np.flatnonzero(differs).tolist()
@@ -265,13 +252,13 @@ def _classes_in(written: WrittenRelease, ends: Ints, known: dict[bytes, int]) ->
     return numbered
 
 
-def _repeats(columns: list[Floats], ends: Ints) -> Mask:
+def repeats(columns: Sequence[Floats | Ints], ends: Ints) -> Mask:
     """Return which trajectories are equal, bit for bit, to the one before: in a release most are, and need no hash."""
     lengths = np.diff(ends)
-    before = np.arange(ends[-1]) - np.repeat(lengths, lengths)  # other rows where lengths differ, and at first the last
+    before = np.arange(ends[-1]) - np.repeat(lengths, lengths)  # other rows where lengths differ, and of the first
     same = np.ones(ends[-1], np.bool_)
     for column in columns:
         bits = column.view(np.int64)
-        same &= bits == bits[before]
-    repeats: Mask = np.logical_and.reduceat(same, ends[:-1]) & (lengths == np.append(0, lengths[:-1]))
-    return repeats
+        same &= bits == gather(bits, before)
+    found: Mask = np.logical_and.reduceat(same, ends[:-1]) & (lengths == np.append(0, lengths[:-1]))
+    return found

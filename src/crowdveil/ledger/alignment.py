@@ -8,30 +8,15 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdveil.ledger.audit import Published, Records
-from crowdveil.ledger.content import Hashes
+from crowdveil.ledger.content import SourceRecords
 from crowdveil.model.arrays import Ints, Mask
 
 
 class Covered(NamedTuple):
-    """The records of one release, rising by their hash.
-
-    Attributes
-    ----------
-    name
-        The release.
-    source, person, volume
-        As in `SourceRecords`.
-    row
-        The published row of each record; -1 where it is suppressed without a published total.
-    k
-        Its smallest group size.
-    """
+    """A release by its name, its records with their published rows, and its smallest group size."""
 
     name: str
-    source: Hashes
-    person: Hashes | None
-    volume: Ints
-    row: Ints
+    records: SourceRecords
     k: int
 
 
@@ -41,20 +26,21 @@ def align(releases: Sequence[Covered]) -> tuple[Records, list[Published]]:
     Where inputs have other numbers of trips for one record (a flow that was corrected, a trip that stands twice), the trips in
     common are one record, and the others a record of the releases that have them.
     """
-    sources = np.unique(np.concatenate([release.source for release in releases]))
+    sources = np.unique(np.concatenate([release.records.source for release in releases]))
     rows = np.full((len(releases), len(sources)), -1, np.int64)
     volumes = np.zeros((len(releases), len(sources)), np.int64)
     person = np.zeros(len(sources), np.uint64)
-    people_known = all(release.person is not None for release in releases)
-    for number, release in enumerate(releases):
-        place = np.searchsorted(sources, release.source)
-        rows[number, place], volumes[number, place] = release.row, release.volume
-        if release.person is not None:
-            person[place] = release.person
+    people_known = all(release.records.person is not None for release in releases)
+    for number, (_, records, _) in enumerate(releases):
+        place = np.searchsorted(sources, records.source)
+        rows[number, place], volumes[number, place] = records.cell, records.volume
+        if records.person is not None:
+            person[place] = records.person
     rows, volume, of_record = _shared_volumes(rows, volumes)
     number_of = np.unique(person[of_record], return_inverse=True)[1].astype(np.int64) if people_known else None
-    records = Records(volume, number_of)
-    return records, [Published(release.name, rows[i], release.k) for i, release in enumerate(releases)]
+    return Records(volume, number_of), [
+        Published(release.name, rows[i], release.k) for i, release in enumerate(releases)
+    ]
 
 
 def _shared_volumes(rows: Ints, volumes: Ints) -> tuple[Ints, Ints, Ints]:

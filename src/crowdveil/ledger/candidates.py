@@ -15,12 +15,11 @@ from crowdveil.guarantees.sectors import sector_of
 from crowdveil.io.release_reader import load_flow_release, places_in_table
 from crowdveil.io.sectors import WrittenSectors
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.ledger.alignment import Covered
 from crowdveil.ledger.content import SourceRecords
 from crowdveil.ledger.entries import Kind, active_entries
 from crowdveil.ledger.records import Inputs, location_records, read_records
 from crowdveil.ledger.store import Ledger
-from crowdveil.ledger.stored import read_covered, stored_release
+from crowdveil.ledger.stored import stored_records, stored_release
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, FlowRelease
@@ -42,9 +41,8 @@ class Candidate:
         The name of its folder.
     kind, columns, inputs
         As in `Entry`.
-    records, row
-        Its source records, and the published row of each; -1 where it is suppressed without a published total. Row
-        `rows` + i is the suppressed total of time step i.
+    records
+        Its source records with their published rows; row `rows` + i is the suppressed total of time step i.
     rows
         Number of rows in its table.
     period, k, k_unit
@@ -64,7 +62,6 @@ class Candidate:
     columns: dict[str, str]
     inputs: list[str]
     records: SourceRecords
-    row: Ints
     rows: int
     period: Period
     k: int
@@ -73,10 +70,6 @@ class Candidate:
     step_s: int | None = None
     epsilon: float | None = None
     fold: str | None = None
-
-    def covered(self) -> Covered:
-        """Return its records with their rows, for the audit."""
-        return Covered(self.name, self.records.source, self.records.person, self.records.volume, self.row, self.k)
 
 
 def known_columns(ledger: Ledger) -> dict[str, str] | None:
@@ -112,7 +105,7 @@ def flow_candidate(
     made = model_candidate(ledger, name, inputs, flows, load_flow_release(written, flows), about)
     rows, steps = places_in_table(written, flows)
     place = np.concatenate([rows, made.rows + steps, [-1]])  # the last is for records without a row
-    return replace(made, row=place[made.row])
+    return replace(made, records=made.records._replace(cell=place[made.records.cell]))
 
 
 def model_candidate(
@@ -132,7 +125,7 @@ def model_candidate(
         else np.full(len(inputs.records.cell), -1, np.int64)
     )
     return Candidate(
-        name, inputs.kind, inputs.columns, inputs.files, inputs.records, row, len(release),
+        name, inputs.kind, inputs.columns, inputs.files, inputs.records._replace(cell=row), len(release),
         period_of(flows) if inputs.fold is None else inputs.period, int(about["k"]), str(about["k_unit"]),
         step_s=flows.step_s, epsilon=epsilon, fold=inputs.fold,
     )  # fmt: skip
@@ -152,9 +145,7 @@ def map_candidate(
         sector = np.where(sector < 0, len(written), sector)
     records = location_records(data, sector, ledger.key)
     columns = {"user": "user", "lon": "lon", "lat": "lat", "time": "time"}
-    return Candidate(
-        name, "locations", columns, inputs, records, records.cell, len(written), None, written.k, written.counts
-    )
+    return Candidate(name, "locations", columns, inputs, records, len(written), None, written.k, written.counts)
 
 
 def derived_candidate(ledger: Ledger, name: str, written: WrittenRelease, manifest: Mapping[str, Any]) -> Candidate:
@@ -170,13 +161,12 @@ def derived_candidate(ledger: Ledger, name: str, written: WrittenRelease, manife
             name,
             f"the release that it was derived from, {manifest['parent']['name']}, is not in the ledger; add that first.",
         )
-    covered = read_covered(ledger, parent)
+    records = stored_records(ledger, parent)
     of_row = np.array([*sums.rows_of_parent(stored, written), -1], np.int64)
-    inside = (covered.row >= 0) & (covered.row < len(stored.data))  # a suppressed total is not added up
-    row = of_row[np.where(inside, covered.row, -1)]
-    records = SourceRecords(covered.source, covered.person, covered.volume, covered.row)
+    inside = (records.cell >= 0) & (records.cell < len(stored.data))  # a suppressed total is not added up
+    records = records._replace(cell=of_row[np.where(inside, records.cell, -1)])
     return Candidate(
-        name, parent.kind, parent.columns, parent.inputs, records, row, len(written.data), parent.period, parent.k,
+        name, parent.kind, parent.columns, parent.inputs, records, len(written.data), parent.period, parent.k,
         parent.k_unit, parent.entry,
     )  # fmt: skip
 

@@ -40,7 +40,8 @@ class SourceRecords(NamedTuple):
     volume
         Trips (or locations) of the record.
     cell
-        The flow (or the sector) that it lies in.
+        The flow or the sector that it lies in; of records of a release the published row, -1 where it is suppressed without a
+        published total.
     """
 
     source: Hashes

@@ -10,13 +10,13 @@ import numpy as np
 
 from crowdveil.errors import GuaranteeViolatedError, Option, counted
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.ledger.alignment import align
+from crowdveil.ledger.alignment import Covered, align
 from crowdveil.ledger.audit import Audit, Derivation, Published, Records, audit
 from crowdveil.ledger.candidates import Candidate
 from crowdveil.ledger.entries import Entry, entries, entry_label, find_entry
-from crowdveil.ledger.reissues import Change, boxes_of_table, differing, small_changes
+from crowdveil.ledger.reissues import Change, boxes_of_table, small_changes, values_of
 from crowdveil.ledger.store import Ledger
-from crowdveil.ledger.stored import read_covered, stored_release
+from crowdveil.ledger.stored import stored_records, stored_release
 from crowdveil.model.arrays import Ints
 
 MOST_LEAKS, MOST_ROWS = 100, 12
@@ -147,8 +147,9 @@ def examine(ledger: Ledger, candidate: Candidate, written: WrittenRelease | None
     if written is not None:
         boxes = boxes_of_table(written, candidate.step_s)
         changed = small_changes(ledger, against, records, published, boxes, candidate)
-        unit_column = "people" if "people" in written.data.column_names else "trips"
-        seen = differing(changed, ledger, written.column("volume"), written.column(unit_column))
+        # A change is visible where volume or group size is not that of the earlier row.
+        volume, people = values_of(written)
+        seen = [one for one in changed if one.before != (int(volume[one.row]), int(people[one.row]))]
         changes = [describe.change(change) for change in sorted(seen, key=lambda one: one.people)[:MOST_LEAKS]]
     return Examination(against, k, unit, found, leaks, changes)
 
@@ -172,15 +173,13 @@ class Aligned(NamedTuple):
 
 def aligned(ledger: Ledger, candidate: Candidate) -> Aligned:
     """Return the records of a candidate and of all entries of overlapping periods that share one with it."""
-    shared = [
-        (entry, covered)
-        for entry in _comparable(ledger, candidate)
-        if len(np.intersect1d((covered := read_covered(ledger, entry)).source, candidate.records.source))
-    ]
-    k = min([candidate.k, *(entry.k for entry, _ in shared)])
-    return Aligned(
-        [entry for entry, _ in shared], k, *align([candidate.covered(), *(covered for _, covered in shared)])
-    )
+    against, covered = [], [Covered(candidate.name, candidate.records, candidate.k)]
+    for entry in _comparable(ledger, candidate):
+        records = stored_records(ledger, entry)
+        if len(np.intersect1d(records.source, candidate.records.source)):
+            against.append(entry)
+            covered.append(Covered(entry_label(entry), records, entry.k))
+    return Aligned(against, min(release.k for release in covered), *align(covered))
 
 
 def _comparable(ledger: Ledger, candidate: Candidate) -> list[Entry]:
@@ -239,14 +238,9 @@ class _Describer:
     def _rows(self, name: str, rows: Ints) -> list[dict[str, Any]]:
         if name not in self.entries and name != self.candidate.name:
             return [{"overlap_of": self.overlaps.get(int(row), [])} for row in rows[:MOST_ROWS]]
-        written = self._table(name)
-        return [_row_of(written, int(row)) for row in rows[:MOST_ROWS]]
-
-    def _table(self, name: str) -> WrittenRelease | None:
         if name not in self.tables:
-            entry = self.entries.get(name)
-            self.tables[name] = None if entry is None else stored_release(self.ledger, entry)
-        return self.tables[name]
+            self.tables[name] = stored_release(self.ledger, self.entries[name])
+        return [_row_of(self.tables[name], int(row)) for row in rows[:MOST_ROWS]]
 
 
 def _overlaps(found: Audit, earlier: list[Published]) -> dict[int, list[dict[str, Any]]]:
@@ -266,13 +260,8 @@ def _row_of(written: WrittenRelease | None, row: int) -> dict[str, Any]:
         step = written.steps.slice(row - len(written.data), 1).to_pylist()[0]
         return {"row": None, "t": _when(step), "suppressed_total": step["suppressed"]}
     found = written.data.slice(row, 1).to_pylist()[0]
-    return {
-        "row": row + 1,
-        "t": _when(found),
-        "origin_area": found["origin_area"],
-        "destination_area": found["destination_area"],
-        "volume": found["volume"],
-    }
+    shown = ("origin_area", "destination_area", "volume")
+    return {"row": row + 1, "t": _when(found), **{name: found[name] for name in shown}}
 
 
 def _when(row: Mapping[str, Any]) -> str:

@@ -64,7 +64,7 @@ def add_entry(
 def _records_table(candidate: Candidate) -> pa.Table:
     records = candidate.records
     person = {} if records.person is None else {"person": records.person}
-    return pa.table({"source": records.source, **person, "volume": records.volume, "row": candidate.row})
+    return pa.table({"source": records.source, **person, "volume": records.volume, "row": records.cell})
 
 
 def add_refusal(ledger: Ledger, candidate: Candidate, examination: Examination) -> None:

@@ -21,7 +21,7 @@ from crowdveil.ledger.candidates import Candidate
 from crowdveil.ledger.content import SourceRecords
 from crowdveil.ledger.entries import Entry
 from crowdveil.ledger.store import Ledger
-from crowdveil.ledger.stored import read_covered, stored_release
+from crowdveil.ledger.stored import stored_records, stored_release
 from crowdveil.model.arrays import Ints
 from crowdveil.model.release import NOT_GIVEN, FlowRelease
 
@@ -36,6 +36,8 @@ class Change(NamedTuple):
     ----------
     row, entry, other
         The row, the entry of the earlier release, and its row.
+    before
+        Volume and group size of the earlier row.
     people
         People (or trips) that are in one of the two rows alone.
     k
@@ -45,6 +47,7 @@ class Change(NamedTuple):
     row: int
     entry: Entry
     other: int
+    before: tuple[int, int]
     people: int
     k: int
 
@@ -103,12 +106,22 @@ def small_changes(
             continue
         same = [(number[box], row) for row, box in enumerate(boxes_of_table(table, step_of(entry))) if box in number]
         if same:
-            found += _changes(entry, records, published[0], earlier, np.array(same, np.int64), candidate.k)
+            changes = _changes(records, published[0], earlier, np.array(same, np.int64), (candidate.k, entry.k))
+            volume, people = values_of(table)
+            found += [
+                Change(row, entry, other, (int(volume[other]), int(people[other])), size, needed)
+                for row, other, size, needed in changes
+            ]
     return found
 
 
-def _changes(entry: Entry, records: Records, new: Published, earlier: Published, same: Ints, k: int) -> list[Change]:
-    """Compare the records of pairs of rows with the same box."""
+def values_of(written: WrittenRelease) -> tuple[Ints, Ints]:
+    """Return volume and group size of each row."""
+    return written.column("volume"), written.column("people" if "people" in written.data.column_names else "trips")
+
+
+def _changes(records: Records, new: Published, earlier: Published, same: Ints, k: tuple[int, int]) -> list[list[int]]:
+    """Compare the records of pairs of rows with the same box; return both rows, those who differ, and how many should."""
     rows, others = same.T
     pair_of_row = _numbers(rows, int(max(new.row.max(initial=0), rows.max())))
     pair_of_other = _numbers(others, int(max(earlier.row.max(initial=0), others.max())))
@@ -126,11 +139,9 @@ def _changes(entry: Entry, records: Records, new: Published, earlier: Published,
         width = int(records.person.max(initial=0)) + 1
         size += np.bincount(np.unique(pair * width + records.person[record]) // width, minlength=len(same))
     needed = np.zeros(len(same), np.int64)
-    np.maximum.at(needed, pair, np.where(removed, entry.k, k))
-    return [
-        Change(int(rows[i]), entry, int(others[i]), int(size[i]), int(needed[i]))
-        for i in np.flatnonzero((size > 0) & (size < needed)).tolist()
-    ]
+    np.maximum.at(needed, pair, np.where(removed, k[1], k[0]))
+    found: list[list[int]] = np.column_stack([same, size, needed])[(size > 0) & (size < needed)].tolist()
+    return found
 
 
 def _numbers(rows: Ints, most: int) -> Ints:
@@ -140,47 +151,19 @@ def _numbers(rows: Ints, most: int) -> Ints:
     return numbers
 
 
-def differing(changes: Sequence[Change], ledger: Ledger, volume: Ints, people: Ints) -> list[Change]:
-    """Return the changes that are visible: volume or group size is not that of the earlier row."""
-    tables: dict[int, WrittenRelease | None] = {}
-    visible = []
-    for change in changes:
-        if change.entry.entry not in tables:
-            tables[change.entry.entry] = stored_release(ledger, change.entry)
-        before = _values(tables[change.entry.entry], change.other)
-        if before != (int(volume[change.row]), int(people[change.row])):
-            visible.append(change)
-    return visible
-
-
-def _values(table: WrittenRelease | None, row: int) -> tuple[int, int]:
-    """Return volume and group size of a row of an earlier release."""
-    if table is None:
-        raise RuntimeError("a release of flows has a table")
-    unit = "people" if "people" in table.data.column_names else "trips"
-    return int(table.column("volume")[row]), int(table.column(unit)[row])
-
-
 Kept = dict[Box, tuple[Entry, int]]
 """Boxes that keep the value of an earlier release, with its entry and row."""
 
 
-def keep_earlier_values(
-    ledger: Ledger, release: FlowRelease, changes: Sequence[Change]
-) -> tuple[FlowRelease, Kept, list[str]]:
+def keep_earlier_values(release: FlowRelease, changes: Sequence[Change]) -> tuple[FlowRelease, Kept, list[str]]:
     """Return a release whose changed rows have the values of the newest earlier release, which rows these are, and a line."""
-    newest: dict[int, Change] = {}
-    for change in changes:
-        if change.row not in newest or change.entry.entry > newest[change.row].entry.entry:
-            newest[change.row] = change
+    newest = {change.row: change for change in sorted(changes, key=lambda change: change.entry.entry)}
     if not newest:
         return release, {}, []
     boxes, kept = boxes_of_release(release), Kept()
     volume, people = release.volume.copy(), release.people.copy()
-    repeated = {change.entry.entry: change.entry for change in newest.values()}
-    tables = {number: stored_release(ledger, entry) for number, entry in repeated.items()}
     for row, change in newest.items():
-        volume[row], people[row] = _values(tables[change.entry.entry], change.other)
+        volume[row], people[row] = change.before
         kept[boxes[row]] = change.entry, change.other
     # A total would be the rest of the new data, from which the kept values differ.
     touched = np.unique(release.step[list(newest)])
@@ -195,33 +178,28 @@ def with_kept_rows(ledger: Ledger, candidate: Candidate, boxes: Sequence[Box], k
         return candidate
     number = {box: row for row, box in enumerate(boxes)}
     repeated = {number[box]: of for box, of in kept.items()}
-    row = np.where(np.isin(candidate.row, list(repeated)), -1, candidate.row)
-    parts: list[tuple[SourceRecords, Ints]] = [(candidate.records, row)]
+    row = candidate.records.cell
+    parts = [candidate.records._replace(cell=np.where(np.isin(row, list(repeated)), -1, row))]
     for entry in {of.entry: of for of, _ in repeated.values()}.values():
-        covered = read_covered(ledger, entry)
-        own = np.full(int(covered.row.max(initial=-1)) + 2, -1, np.int64)  # the last is for records without a row
+        records = stored_records(ledger, entry)
+        own = np.full(int(records.cell.max(initial=-1)) + 2, -1, np.int64)  # the last is for records without a row
         for mine, (of, other) in repeated.items():
             if of.entry == entry.entry:
                 own[other] = mine
-        taken = own[covered.row] >= 0
-        records = SourceRecords(covered.source, covered.person, covered.volume, covered.row).only(taken)
-        parts.append((records, own[covered.row][taken]))
-    return _joined(candidate, parts)
+        kept_records = records._replace(cell=own[records.cell])
+        parts.append(kept_records.only(kept_records.cell >= 0))
+    return replace(candidate, records=_joined(parts))
 
 
-def _joined(candidate: Candidate, parts: list[tuple[SourceRecords, Ints]]) -> Candidate:
-    """Return a candidate with the records of all parts; of records that occur twice the last one counts."""
-    source = np.concatenate([records.source for records, _ in parts])[::-1]
-    hashes, first = np.unique(source, return_index=True)
-    del hashes
+def _joined(parts: list[SourceRecords]) -> SourceRecords:
+    """Return the records of all parts; of records that occur twice the last one counts."""
+    source = np.concatenate([records.source for records in parts])[::-1]
+    _, first = np.unique(source, return_index=True)
 
     def taken(columns: list[Any]) -> Any:
         return np.concatenate(columns)[::-1][first]
 
     person = None
-    if all(records.person is not None for records, _ in parts):
-        person = taken([records.person for records, _ in parts])
-    records = SourceRecords(
-        source[first], person, taken([r.volume for r, _ in parts]), taken([r.cell for r, _ in parts])
-    )
-    return replace(candidate, records=records, row=taken([row for _, row in parts]))
+    if all(records.person is not None for records in parts):
+        person = taken([records.person for records in parts])
+    return SourceRecords(source[first], person, taken([r.volume for r in parts]), taken([r.cell for r in parts]))

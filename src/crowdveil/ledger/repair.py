@@ -17,7 +17,7 @@ from crowdveil.ledger.candidates import Candidate
 from crowdveil.ledger.examination import aligned
 from crowdveil.ledger.merging import MergedRows
 from crowdveil.ledger.store import Ledger
-from crowdveil.model.arrays import Ints, Mask
+from crowdveil.model.arrays import Ints, Mask, group_sums
 from crowdveil.model.release import FlowRelease
 
 MAX_ROUNDS = 200
@@ -78,13 +78,11 @@ def _border(leak: Derivation, name: str, new: Ints, other: Ints) -> tuple[list[i
 
 def _group_sizes(candidate: Candidate, rows: MergedRows, release: FlowRelease) -> Ints:
     """Return the group size of each merged row: its people are counted again, trips are added up."""
-    row = rows.row_of(candidate.row)
+    row = rows.row_of(candidate.records.cell)
     total = len(release)
     if candidate.records.person is None or release.k_unit != "people":
-        sizes = np.zeros(total, np.int64)
         inside = rows.final >= 0
-        np.add.at(sizes, rows.final[inside], release.people[inside])
-        return sizes
+        return group_sums(rows.final[inside], release.people[inside], total)
     kept = (row >= 0) & (row < total)
     person = np.unique(candidate.records.person[kept], return_inverse=True)[1].astype(np.int64)
     pairs = np.unique(row[kept] * (int(person.max(initial=0)) + 1) + person)

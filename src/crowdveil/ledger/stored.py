@@ -5,21 +5,19 @@ from __future__ import annotations
 import pyarrow.parquet as pq
 
 from crowdveil.io.written_release import WrittenRelease, read_release
-from crowdveil.ledger.alignment import Covered
-from crowdveil.ledger.entries import Entry, entry_label
+from crowdveil.ledger.content import SourceRecords
+from crowdveil.ledger.entries import Entry
 from crowdveil.ledger.store import Ledger
 
 RECORDS = "records.parquet"
 
 
-def read_covered(ledger: Ledger, entry: Entry) -> Covered:
+def stored_records(ledger: Ledger, entry: Entry) -> SourceRecords:
     """Read the records of an entry; raise if the file was changed."""
     ledger.check_files(entry.entry, {RECORDS: entry.stored[RECORDS]})
     table = pq.read_table(ledger.entry_folder(entry.entry) / RECORDS)
     columns = {name: table[name].to_numpy() for name in table.column_names}
-    return Covered(
-        entry_label(entry), columns["source"], columns.get("person"), columns["volume"], columns["row"], entry.k
-    )
+    return SourceRecords(columns["source"], columns.get("person"), columns["volume"], columns["row"])
 
 
 def stored_release(ledger: Ledger, entry: Entry) -> WrittenRelease | None:

@@ -96,7 +96,7 @@ class Recorder:
         candidate = model_candidate(self.ledger, self.name, inputs, data, release, _about(spec, counts))
         against, _, records, published = aligned(self.ledger, candidate)
         changes = small_changes(self.ledger, against, records, published, boxes_of_release(release), candidate)
-        release, self._kept, lines = keep_earlier_values(self.ledger, release, changes)
+        release, self._kept, lines = keep_earlier_values(release, changes)
         return release, lines
 
     def repaired(self, spec: RunSpec, data: Flows, release: FlowRelease, counts: str) -> tuple[FlowRelease, list[str]]:

@@ -29,7 +29,7 @@ import numpy as np
 from crowdveil.attacks.base import Attack, Exposure, FlowAttackParams
 from crowdveil.attacks.od.published import Published
 from crowdveil.errors import counted
-from crowdveil.model.arrays import Floats, Indices, Ints, row_slices
+from crowdveil.model.arrays import Floats, Indices, Ints, row_slices, take_slices
 from crowdveil.model.release import FlowRelease
 
 MAX_TILES = 3000
@@ -128,11 +128,8 @@ def _prior(release: FlowRelease, rows: Ints, how: str) -> Floats:
 
 def _spread(release: FlowRelease, area: Indices) -> tuple[Ints, Ints]:
     """Return the position and the tile of each tile of these areas."""
-    areas = release.areas
-    size = areas.size[area]
-    row = row_slices(np.concatenate([[0], np.cumsum(size)]))
-    within = np.arange(len(row)) - np.repeat(np.cumsum(size) - size, size)
-    return row, areas.tiles[areas.offsets[area][row] + within].astype(np.int64)
+    taken, offsets = take_slices(release.areas.offsets, area.astype(np.int64))
+    return row_slices(offsets), release.areas.tiles[taken].astype(np.int64)
 
 
 def _sums(number: Ints, values: Floats, size: int) -> Floats:

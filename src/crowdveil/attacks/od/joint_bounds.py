@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdveil.attacks.od.release_overlaps import TimedRows
-from crowdveil.model.arrays import Ints
+from crowdveil.model.arrays import Ints, group_sums
 
 MAX_CELLS = 50_000_000
 """Cells that are looked at; more are too many for the memory."""
@@ -18,19 +18,10 @@ MAX_ATOMS = 60
 
 
 class JointBounds(NamedTuple):
-    """What all releases reveal together.
-
-    Attributes
-    ----------
-    lowest, highest
-        The bounds of the volume of each overlap of rows of all releases.
-    cells
-        The cells of each overlap.
-    """
+    """What all releases reveal together: the bounds of the volume of each overlap of rows of all releases."""
 
     lowest: Ints
     highest: Ints
-    cells: Ints
 
     def recovered(self, k: int) -> int:
         """Count the overlaps whose volume of 1 to k - 1 is known exactly."""
@@ -51,7 +42,7 @@ def joint_bounds(releases: Sequence[TimedRows]) -> JointBounds | None:
     tiles = len(releases[0].release.areas.zones)
     if (len(moments) - 1) * tiles * tiles > MAX_CELLS:
         return None
-    atoms, cells = _atoms([_rows_of_cells(one, moments, tiles) for one in releases])
+    atoms = _atoms([_rows_of_cells(one, moments, tiles) for one in releases])
     first = np.cumsum([0, *(len(one.volume) for one in releases)])
     rows = np.where(atoms >= 0, atoms + first[:-1], -1)
     volume = np.concatenate([one.volume for one in releases])
@@ -64,7 +55,7 @@ def joint_bounds(releases: Sequence[TimedRows]) -> JointBounds | None:
         if np.array_equal(before[0], low) and np.array_equal(before[1], high):
             break
     _by_programs(rows, volume, low, high)
-    return None if np.any(low > high) else JointBounds(low, high, cells)
+    return None if np.any(low > high) else JointBounds(low, high)
 
 
 def _rows_of_cells(side: TimedRows, moments: Ints, tiles: int) -> Ints:
@@ -82,8 +73,8 @@ def _rows_of_cells(side: TimedRows, moments: Ints, tiles: int) -> Ints:
     return row.ravel()
 
 
-def _atoms(rows: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """Return the combinations of rows that cells lie in, a line each, and their cells."""
+def _atoms(rows: Sequence[Ints]) -> Ints:
+    """Return the combinations of rows that cells lie in, a line each."""
     covered = np.zeros(len(rows[0]), np.bool_)
     for one in rows:
         covered |= one >= 0
@@ -91,8 +82,8 @@ def _atoms(rows: Sequence[Ints]) -> tuple[Ints, Ints]:
     for one in rows:
         own = one[covered].astype(np.int64)
         _, number = np.unique(number * (int(own.max(initial=-1)) + 2) + own + 1, return_inverse=True)
-    _, place, cells = np.unique(number, return_index=True, return_counts=True)
-    return np.column_stack([one[covered][place].astype(np.int64) for one in rows]), cells
+    _, place = np.unique(number, return_index=True)
+    return np.column_stack([one[covered][place].astype(np.int64) for one in rows])
 
 
 def _narrowed(rows: Ints, volume: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints]:
@@ -100,9 +91,7 @@ def _narrowed(rows: Ints, volume: Ints, low: Ints, high: Ints) -> tuple[Ints, In
     for row in rows.T:
         inside = np.flatnonzero(row >= 0)
         of = row[inside]
-        lows, highs = np.zeros(len(volume), np.int64), np.zeros(len(volume), np.int64)
-        np.add.at(lows, of, low[inside])
-        np.add.at(highs, of, high[inside])
+        lows, highs = (group_sums(of, side[inside], len(volume)) for side in (low, high))
         low, high = low.copy(), high.copy()
         most = volume[of] - (lows[of] - low[inside])
         least = volume[of] - (highs[of] - high[inside])
@@ -122,8 +111,7 @@ def _by_programs(rows: Ints, volume: Ints, low: Ints, high: Ints) -> None:
     component = connected_components(links, directed=False)[1][:n]
     order = np.argsort(component, kind="stable")
     bounds = np.searchsorted(component[order], np.arange(component.max(initial=-1) + 2))
-    for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        members = order[begin:end]
+    for members in np.split(order, bounds[1:-1]):
         open_ = members[(low[members] < high[members])]
         if len(members) > MAX_ATOMS or not len(open_):
             continue

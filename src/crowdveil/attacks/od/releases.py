@@ -20,6 +20,7 @@ subtracted; neither can releases of different trips, which the attack notices wh
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import combinations
 from typing import NamedTuple
 
@@ -91,19 +92,22 @@ def run(published: PublishedReleases, params: FlowAttackParams) -> Exposure:
     k = published.threshold(params)
     names = ("overlaps", "overlaps_in_sets_below_k", "overlaps_bounded_within_1_to_k", "overlaps_recovered",
              "flows_recovered", "pairs_that_contradict")  # fmt: skip
-    values: dict[str, float | int | None] = dict.fromkeys(names, 0)
+    found = Counter(dict.fromkeys(names, 0))
     worst: tuple[int, str] | None = None
     for a, b in combinations(exact, 2):
         got = recover(rows[a], rows[b], k)
         if got is None:
-            _add(values, pairs_that_contradict=1)
+            found.update(pairs_that_contradict=1)
             continue
         known = got.lowest == got.highest
-        _add(values, overlaps=len(got.found.cells), overlaps_in_sets_below_k=len(got.leaking),
-             overlaps_bounded_within_1_to_k=int((got.lowest >= 1).sum()), overlaps_recovered=int(known.sum()))  # fmt: skip
-        _add(values, flows_recovered=_single_flows(got, known, rows[a], rows[b]))
+        found.update(
+            overlaps=len(got.found.cells), overlaps_in_sets_below_k=len(got.leaking),
+            overlaps_bounded_within_1_to_k=int((got.lowest >= 1).sum()), overlaps_recovered=int(known.sum()),
+            flows_recovered=_single_flows(got, known, rows[a], rows[b]),
+        )  # fmt: skip
         if len(got.leaking) and (worst is None or got.highest.min() < worst[0]):
             worst = int(got.highest.min()), _subtraction(got, (published.names[a], published.names[b]))
+    values: dict[str, float | int | None] = {**found}
     together = joint_bounds([rows[i] for i in exact]) if len(exact) > 2 else None
     if together is not None:
         values["overlaps_of_all_recovered"] = together.recovered(k)
@@ -112,17 +116,10 @@ def run(published: PublishedReleases, params: FlowAttackParams) -> Exposure:
     if published.original is not None:
         small = (published.original.volume >= 1) & (published.original.volume < k)
         values["original_flows_below_k"] = int(small.sum())
-        values["original_flows_recovered_percent"] = round(
-            100 * int(values["flows_recovered"] or 0) / max(int(small.sum()), 1), 2
-        )
+        values["original_flows_recovered_percent"] = round(100 * found["flows_recovered"] / max(int(small.sum()), 1), 2)
     said, smallest = _sentence(published, values, worst, k), None if worst is None else worst[0]
     exposed = worst is not None or bool(values.get("overlaps_of_all_bounded_within_1_to_k"))
     return Exposure(ATTACK.name, ATTACK.title, values, smallest, exposed, said)
-
-
-def _add(values: dict[str, float | int | None], **more: int) -> None:
-    for name, value in more.items():
-        values[name] = (values[name] or 0) + value
 
 
 def _single_flows(got: Recovery, known: Mask, first: TimedRows, second: TimedRows) -> int:

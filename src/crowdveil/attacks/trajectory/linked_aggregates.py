@@ -116,7 +116,7 @@ def assign(expected: Floats, found: Floats) -> tuple[Ints, Ints]:
     from scipy.spatial.distance import cdist
 
     first, second = _equal(expected, found)
-    left, right = _others(len(expected), first), _others(len(found), second)
+    left, right = np.setdiff1d(np.arange(len(expected)), first), np.setdiff1d(np.arange(len(found)), second)
     blocks = max(1, -(-max(len(left), len(right)) // MAX_ASSIGNED))
     left, right = (
         rows[np.argsort(xy[rows, 0], kind="stable")] if blocks > 1 else rows
@@ -126,12 +126,6 @@ def assign(expected: Floats, found: Floats) -> tuple[Ints, Ints]:
         i, j = linear_sum_assignment(cdist(expected[a], found[b]))
         first, second = np.concatenate([first, a[i]]), np.concatenate([second, b[j]])
     return first, second
-
-
-def _others(n: int, taken: Ints) -> Ints:
-    free = np.ones(n, np.bool_)
-    free[taken] = False
-    return np.flatnonzero(free)
 
 
 def _equal(expected: Floats, found: Floats) -> tuple[Ints, Ints]:

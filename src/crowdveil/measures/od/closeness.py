@@ -92,7 +92,7 @@ def _sums(compared: OdComparison) -> Floats:
         if np.isnan(original.zones.lon).any() or len(original.zones) == 0:
             return sums + np.nan
         tree = kd(original.zones)
-    volume = release.volume / release.steps_spanned if release.intervals is not None else release.volume
+    volume = compared.step_volume
     for step in range(original.steps):
         rows = np.arange(len(release))[compared.rows_of(step)]
         if not volume[rows].sum():

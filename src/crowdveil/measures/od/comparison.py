@@ -176,14 +176,9 @@ class OdComparison:
 
     def rows_of(self, step: int) -> slice | Ints:
         """Return the rows that a time step of the original is in."""
-        if self.release.intervals is not None:
-            steps, rows = self.step_rows
-            spanned: Ints = np.arange(len(self.release))[rows][slice(*np.searchsorted(steps, (step, step + 1)))]
-            return spanned
-        at = int(np.searchsorted(self.release.t, self.original.t[step]))
-        if at == len(self.release.t) or self.release.t[at] != self.original.t[step]:
-            return slice(0, 0)
-        return slice(self.release.offsets[at], self.release.offsets[at + 1])
+        steps, rows = self.step_rows
+        here = slice(*np.searchsorted(steps, (step, step + 1)))
+        return here if isinstance(rows, slice) else rows[here]
 
     def once(self, name: str, make: Callable[[], T]) -> T:
         """Return a costly value that does not depend on the groups; make it on the first call."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Literal
+
 import numpy as np
 
 from crowdveil.measures.base import Measure, ratio
 from crowdveil.measures.od.comparison import OdComparison
-from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
 
 SIZES = ("1", "2", "3-5", "6-10", "11-100", "101-1000", "over 1000")
@@ -31,18 +34,9 @@ def flows(compared: OdComparison) -> Floats:
     return compared.of_rows(np.ones(len(compared.release)) if compared.pooled else compared.release.steps_spanned)
 
 
-def by_origin_size(compared: OdComparison) -> Floats:
-    """Return the share of the published trips by the tiles of their origin."""
-    return _by_size(compared, compared.origin_size)
-
-
-def by_destination_size(compared: OdComparison) -> Floats:
-    """Return the share of the published trips by the tiles of their destination."""
-    return _by_size(compared, compared.destination_size)
-
-
-def _by_size(compared: OdComparison, size: Ints) -> Floats:
-    column = np.searchsorted(_LARGEST, size)
+def by_size(compared: OdComparison, end: Literal["origin", "destination"]) -> Floats:
+    """Return the share of the published trips by the tiles of one of their ends."""
+    column = np.searchsorted(_LARGEST, compared.origin_size if end == "origin" else compared.destination_size)
     shares = [ratio(compared.of_rows(np.where(column == i, compared.release.volume, 0)), compared.published)
               for i in range(len(SIZES))]  # fmt: skip
     return np.column_stack(shares)
@@ -55,11 +49,12 @@ MEASURES = (
     ),
     Measure("flows", "flows in the release", "", "higher", Flows, flows, "Number of rows, published or reported."),
     Measure(
-        "volume-by-origin-size", "trips by tiles of origin", "", "neither", Flows, by_origin_size,
+        "volume-by-origin-size", "trips by tiles of origin", "", "neither", Flows, partial(by_size, end="origin"),
         "Share of the published trips whose origin has this number of tiles.", parts=SIZES,
     ),
     Measure(
-        "volume-by-destination-size", "trips by tiles of destination", "", "neither", Flows, by_destination_size,
+        "volume-by-destination-size", "trips by tiles of destination", "", "neither", Flows,
+        partial(by_size, end="destination"),
         "Share of the published trips whose destination has this number of tiles.", parts=SIZES,
     ),
 )  # fmt: skip

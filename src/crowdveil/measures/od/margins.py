@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Literal
+
 import numpy as np
 
 from crowdveil.measures.base import Measure, ratio
@@ -10,18 +13,10 @@ from crowdveil.model.arrays import Floats, Indices, take_slices
 from crowdveil.model.flows import Flows
 
 
-def origins(compared: OdComparison) -> Floats:
-    """Return Σ over tiles of |ṽ_i· − v_i·| / Σ v."""
-    return _error(compared, "origins", compared.original.origin, compared.release.origin)
-
-
-def destinations(compared: OdComparison) -> Floats:
-    """Return Σ over tiles of |ṽ_·j − v_·j| / Σ v."""
-    return _error(compared, "destinations", compared.original.destination, compared.release.destination)
-
-
-def _error(compared: OdComparison, side: str, tile: Indices, area: Indices) -> Floats:
-    by_step = compared.once(side, lambda: _differences(compared, tile, area))
+def error(compared: OdComparison, end: Literal["origin", "destination"]) -> Floats:
+    """Return Σ over tiles of |ṽ_i· − v_i·| / Σ v, or of |ṽ_·j − v_·j| / Σ v for destinations."""
+    tile, area = getattr(compared.original, end), getattr(compared.release, end)
+    by_step = compared.once(f"{end} margin", lambda: _differences(compared, tile, area))
     return ratio(compared.of_steps(by_step), compared.volume)
 
 
@@ -46,12 +41,13 @@ def _differences(compared: OdComparison, tile: Indices, area: Indices) -> Floats
 
 MEASURES = (
     Measure(
-        "origin-margin", "error of trips by origin", "", "lower", Flows, origins,
+        "origin-margin", "error of trips by origin", "", "lower", Flows, partial(error, end="origin"),
         "Sum over tiles of the difference between the trips that leave it in the original and in the reconstruction, in "
         "original trips.",
     ),
     Measure(
-        "destination-margin", "error of trips by destination", "", "lower", Flows, destinations,
+        "destination-margin", "error of trips by destination", "", "lower", Flows,
+        partial(error, end="destination"),
         "Sum over tiles of the difference between the trips that reach it in the original and in the reconstruction, in "
         "original trips.",
     ),

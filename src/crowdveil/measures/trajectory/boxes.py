@@ -13,8 +13,6 @@ Wolfson, Hinrichs, Chamberlain: Managing uncertainty in moving objects databases
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from crowdveil import engine
@@ -26,7 +24,7 @@ from crowdveil.measures.trajectory.range_queries import (
     RangeQueryParams,
     answers,
     draw_queries,
-    mean_distortion,
+    query_measure,
 )
 from crowdveil.model.arrays import Floats, Ints, take_slices
 from crowdveil.model.box_bounds import BoxBounds
@@ -52,10 +50,7 @@ def discernibility(compared: TrajectoryComparison) -> Floats:
 
 def box_area(compared: TrajectoryComparison) -> Floats:
     """Return the mean area of published boxes."""
-    if not len(compared.release):
-        return np.array([np.nan])
-    area = _boxes(compared).area_km2
-    return np.array([area.mean()])
+    return np.array([_boxes(compared).area_km2.mean() if len(compared.release) else np.nan])
 
 
 def box_duration(compared: TrajectoryComparison) -> Floats:
@@ -82,8 +77,8 @@ def _classes(compared: TrajectoryComparison) -> tuple[Ints, Ints]:
     return compared.once("equivalence classes", make)
 
 
-def _possible_answers(compared: TrajectoryComparison, params: RangeQueryParams) -> Answers:
-    """Answer all queries in the boxes of the release: possibly inside at some time, and at every time."""
+def _possible_answers(compared: TrajectoryComparison, params: RangeQueryParams) -> tuple[Answers, Answers]:
+    """Answer all queries in the original, and in the boxes of the release: possibly inside at some time, and at every time."""
     from crowdveil.kernels.trajectory.box_queries import possible_counts
 
     boxes = _boxes(compared)
@@ -105,27 +100,8 @@ def _possible_answers(compared: TrajectoryComparison, params: RangeQueryParams) 
             found.append((np.concatenate([some for some, _ in parts]), np.concatenate([every for _, every in parts])))
         return found
 
-    return compared.once(("possible answers", params.model_dump_json()), make)
-
-
-def _distortion(kind: int) -> Callable[[TrajectoryComparison, RangeQueryParams], Floats]:
-    """Return the mean distortion of possible SI (0) or AI (1) in each window."""
-
-    def compute(compared: TrajectoryComparison, params: RangeQueryParams) -> Floats:
-        if len(compared.original) == 0 or len(compared.release) == 0:
-            return np.full((1, len(params.windows)), np.nan)
-        possible = _possible_answers(compared, params)  # first, since it fails at once where there are no boxes
-        both = zip(answers(compared, params)[0], possible, strict=True)
-        return np.array([[mean_distortion(a[kind], b[kind], found_only=False) for a, b in both]])
-
-    return compute
-
-
-def _of_queries(name: str, kind: int, title: str, doc: str) -> Measure:
-    return Measure(
-        name, title, "", "lower", Trajectories, _distortion(kind), doc, parts=RangeQueryParams().parts,
-        params=RangeQueryParams, of_boxes=True,
-    )  # fmt: skip
+    possible = compared.once(("possible answers", params.model_dump_json()), make)
+    return answers(compared, params)[0], possible
 
 
 MEASURES = (
@@ -144,12 +120,14 @@ MEASURES = (
         "Mean time that published boxes span, each counted for every trajectory that it is published for.",
         of_boxes=True,
     ),
-    _of_queries(
+    query_measure(
         "box-sid", 0, "Distortion of possibly passing trajectories",
         "SID with boxes: Q* are the trajectories of which a box meets the circle and the interval.",
+        answered=_possible_answers, of_boxes=True,
     ),
-    _of_queries(
+    query_measure(
         "box-aid", 1, "Distortion of possibly staying trajectories",
         "AID with boxes: Q* are the trajectories whose boxes span the interval and, as far as they meet it, meet the circle.",
+        answered=_possible_answers, of_boxes=True,
     ),
 )  # fmt: skip

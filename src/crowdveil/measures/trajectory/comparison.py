@@ -75,7 +75,11 @@ class TrajectoryComparison:
     def paths(self) -> Paths:
         """Return the original trajectories."""
         data = self.original
-        return self.once_of_original("paths", lambda: Paths.on_plane(*data.xy, data.t - self.start, data.offsets))
+
+        def make() -> Paths:
+            return Paths.on_plane(*data.xy, data.t - self.start, data.offsets)
+
+        return self.once("paths", make, of_original=True)
 
     @cached_property
     def published(self) -> Paths:
@@ -98,20 +102,13 @@ class TrajectoryComparison:
 
         return self.once(("tiles", size_m), make)
 
-    def once(self, name: Hashable, make: Callable[[], T]) -> T:
-        """Return a costly value that several measures need; make it on the first call."""
-        return _once(self._made, name, make)
-
-    def once_of_original(self, name: Hashable, make: Callable[[], T]) -> T:
-        """Return a costly value that does not depend on the release; make it on the first call."""
-        return _once(self._of_original, name, make)
-
-
-def _once(made: dict[Hashable, Any], name: Hashable, make: Callable[[], T]) -> T:
-    if name not in made:
-        made[name] = make()
-    found: T = made[name]
-    return found
+    def once(self, name: Hashable, make: Callable[[], T], *, of_original: bool = False) -> T:
+        """Return a costly value that several measures need, of the original alone or not; make it on the first call."""
+        made = self._of_original if of_original else self._made
+        if name not in made:
+            made[name] = make()
+        found: T = made[name]
+        return found
 
 
 def _cells(meters: Floats, size_m: float) -> Ints:

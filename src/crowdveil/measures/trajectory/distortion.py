@@ -7,13 +7,14 @@ people visit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from crowdveil.measures.rounding import DEFAULT_K, group_quantiles, two_digits
-from crowdveil.model.arrays import AnyArray, Floats, Ints, Mask, frozen, gather, sorted_distinct, take_slices
+from crowdveil.guarantees.trajectories import repeats
+from crowdveil.measures.rounding import DEFAULT_K, group_quantiles
+from crowdveil.model.arrays import Floats, Ints, frozen, gather, sorted_distinct, take_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
@@ -53,11 +54,11 @@ def measure_distortion(data: Trajectories, release: TrajectoryRelease, k: int | 
         "moved_m": group_quantiles(published.moved, person[release.source], k),
         "length_km": {
             "original": group_quantiles(before.meters / 1000, person, k),
-            "release": _plain_quantiles(after.meters / 1000),
+            "release": group_quantiles(after.meters / 1000, of, 1),  # what is published needs no group
         },
         "speed_kmh": {
             "original": group_quantiles(*_speeds(before, person), k),
-            "release": _plain_quantiles(_speeds(after, of)[0]),
+            "release": group_quantiles(*_speeds(after, of), 1),
         },
         "coverage_percent": _coverage(visits, _owners(data), published.cells, k or DEFAULT_K),
     }
@@ -109,7 +110,7 @@ def _published_figures(data: Trajectories, release: TrajectoryRelease, source: I
         rows = slice(release.offsets[first], release.offsets[last])
         offsets, t = release.offsets[first : last + 1] - release.offsets[first], release.t[rows]
         # Equal trajectories are published one after the other: the first of them stands for all.
-        differs = ~_repeats((release.lon[rows], release.lat[rows], t), offsets)
+        differs = ~repeats((release.lon[rows], release.lat[rows], t), offsets)
         own, own_offsets = take_slices(offsets, np.flatnonzero(differs))
         at, number = _positions(data, release, rows, own), np.cumsum(differs) - 1
         walks.append([values[number] for values in _walks(*at, gather(t, own), own_offsets)])
@@ -120,17 +121,6 @@ def _published_figures(data: Trajectories, release: TrajectoryRelease, source: I
         moved.append(lower_medians(meters, frozen(offsets, np.int64)))
     meters, seconds = (np.concatenate(column) for column in zip(*walks, strict=True))
     return PublishedFigures(WalkSums(meters, seconds), np.concatenate(moved), sorted_distinct(np.concatenate(cells)))
-
-
-def _repeats(columns: Sequence[AnyArray], offsets: Ints) -> Mask:
-    """Return which trajectories are equal to the one before them."""
-    lengths = np.diff(offsets)
-    before = np.arange(offsets[-1]) - np.repeat(lengths, lengths)  # other rows where lengths differ
-    same = np.ones(offsets[-1], np.bool_)
-    for column in columns:
-        same &= column == gather(column, before)
-    repeats: Mask = np.logical_and.reduceat(same, offsets[:-1]) & (lengths == np.append(0, lengths[:-1]))
-    return repeats
 
 
 def _positions(data: Trajectories, release: TrajectoryRelease, rows: slice, own: Ints) -> tuple[Floats, Floats]:
@@ -178,14 +168,6 @@ def _speeds(walks: WalkSums, person: Ints) -> tuple[Floats, Ints]:
     """Return the mean speed of each trajectory that takes time, in km/h, and its person."""
     moving = walks.seconds > 0
     return 3.6 * walks.meters[moving] / walks.seconds[moving], person[moving]
-
-
-def _plain_quantiles(values: Floats) -> dict[str, float | None]:
-    """Return the quantiles of published values, which need no group."""
-    if not len(values):
-        return dict.fromkeys(("low", "middle", "high"))
-    quantiles = np.quantile(values, (0.1, 0.5, 0.9), method="inverted_cdf")
-    return {name: two_digits(float(v)) for name, v in zip(("low", "middle", "high"), quantiles, strict=True)}
 
 
 def _coverage(visits: Ints, people: int, published: Ints, k: int) -> int | None:

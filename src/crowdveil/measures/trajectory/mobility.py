@@ -144,14 +144,12 @@ def _entropy_bits(tile: Ints, count: Ints) -> Floats:
 
 def straight_line(compared: TrajectoryComparison) -> Floats:
     """Return the kilometers of an individual."""
-    original, released = (walks.lengths_km() for walks in _sides(compared))
-    return _summarize(original, released, _earth_movers(original, released))
+    return _compare(*(walks.lengths_km() for walks in _sides(compared)))
 
 
 def square_displacement(compared: TrajectoryComparison, params: DisplacementParams) -> Floats:
     """Return the square kilometers of an individual."""
-    original, released = (walks.square_displacements_km2(params.after_s) for walks in _sides(compared))
-    return _summarize(original, released, _earth_movers(original, released))
+    return _compare(*(walks.square_displacements_km2(params.after_s) for walks in _sides(compared)))
 
 
 def _summarize(original: Floats, released: Floats, moved: float) -> Floats:
@@ -163,13 +161,13 @@ def _summarize(original: Floats, released: Floats, moved: float) -> Floats:
     return np.array([[before, after, *shares]])
 
 
-def _earth_movers(a: Floats, b: Floats) -> float:
-    """Return ∫ |F − G|: the mean change of values that makes two distributions agree."""
-    if not len(a) or not len(b):
-        return float("nan")
-    marks = np.sort(np.concatenate([a, b]))
-    below = [np.searchsorted(np.sort(side), marks[:-1], "right") / len(side) for side in (a, b)]
-    return float(np.sum(np.abs(below[0] - below[1]) * np.diff(marks)))
+def _compare(original: Floats, released: Floats) -> Floats:
+    """Summarize values by ∫ |F − G|: the mean change of values that makes two distributions agree."""
+    if not len(original) or not len(released):
+        return _summarize(original, released, np.nan)
+    marks = np.sort(np.concatenate([original, released]))
+    below = [np.searchsorted(np.sort(side), marks[:-1], "right") / len(side) for side in (original, released)]
+    return _summarize(original, released, float(np.sum(np.abs(below[0] - below[1]) * np.diff(marks))))
 
 
 def _measure(

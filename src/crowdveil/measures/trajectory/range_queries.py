@@ -109,21 +109,8 @@ def answers(compared: TrajectoryComparison, params: RangeQueryParams) -> tuple[A
         return [tree.counts(draw_queries(compared, params, window)) for window in range(len(params.windows))]
 
     name = f"range queries {params.model_dump_json(include=set(RangeQueryParams.model_fields))}"
-    original = compared.once_of_original(name, lambda: ask(PathTree.of(compared.paths)))
+    original = compared.once(name, lambda: ask(PathTree.of(compared.paths)), of_original=True)
     return original, compared.once(name, lambda: ask(PathTree.of(compared.published)))
-
-
-def _distortion(kind: int, found_only: bool) -> Callable[[TrajectoryComparison, RangeQueryParams], Floats]:
-    """Return the mean distortion of SI (0) or AI (1) in each window, over all queries or those with a result."""
-
-    def compute(compared: TrajectoryComparison, params: RangeQueryParams) -> Floats:
-        if len(compared.original) == 0:
-            return np.full((1, len(params.windows)), np.nan)
-        both = zip(*answers(compared, params), strict=True)
-        by_window = [mean_distortion(a[kind], b[kind], found_only) for a, b in both]
-        return np.array([by_window])
-
-    return compute
 
 
 def mean_distortion(original: Ints, published: Ints, found_only: bool) -> float:
@@ -134,36 +121,41 @@ def mean_distortion(original: Ints, published: Ints, found_only: bool) -> float:
     return float(counted.mean()) if len(counted) else float("nan")
 
 
-def _measure(name: str, kind: int, found_only: bool, title: str, symbol: str, doc: str) -> Measure:
-    return Measure(
-        name=name,
-        title=title,
-        unit="",
-        better="lower",
-        takes=Trajectories,
-        compute=_distortion(kind, found_only),
-        doc=doc,
-        symbol=symbol,
-        parts=RangeQueryParams().parts,
-        params=RangeQueryParams,
-    )
+def query_measure(
+    name: str, kind: int, title: str, doc: str, *, symbol: str = "", found_only: bool = False, of_boxes: bool = False,
+    answered: Callable[[TrajectoryComparison, RangeQueryParams], tuple[Answers, Answers]] = answers,
+) -> Measure:  # fmt: skip
+    """Return the record of the mean distortion of SI (0) or AI (1) in each window, over all queries or those with a result."""
+
+    def compute(compared: TrajectoryComparison, params: RangeQueryParams) -> Floats:
+        if len(compared.original) == 0 or (of_boxes and len(compared.release) == 0):
+            return np.full((1, len(params.windows)), np.nan)
+        both = zip(*answered(compared, params), strict=True)
+        return np.array([[mean_distortion(a[kind], b[kind], found_only) for a, b in both]])
+
+    parts = RangeQueryParams().parts
+    return Measure(name, title, "", "lower", Trajectories, compute, doc, symbol, parts, RangeQueryParams, of_boxes)
 
 
 MEASURES = (
-    _measure(
-        "sid", 0, False, "Distortion of passing trajectories", "SID",
+    query_measure(
+        "sid", 0, "Distortion of passing trajectories",
         "Mean over random circles and intervals of |Q − Q*| / max(Q, Q*), Q the trajectories that are inside at some time.",
+        symbol="SID",
     ),
-    _measure(
-        "aid", 1, False, "Distortion of staying trajectories", "AID",
+    query_measure(
+        "aid", 1, "Distortion of staying trajectories",
         "Mean over random circles and intervals of |Q − Q*| / max(Q, Q*), Q the trajectories that are inside all the time.",
+        symbol="AID",
     ),
-    _measure(
-        "sid-found", 0, True, "Distortion of passing trajectories, where there are any", "SID⁺",
+    query_measure(
+        "sid-found", 0, "Distortion of passing trajectories, where there are any",
         "SID over the queries that find a trajectory on either side.",
+        symbol="SID⁺", found_only=True,
     ),
-    _measure(
-        "aid-found", 1, True, "Distortion of staying trajectories, where there are any", "AID⁺",
+    query_measure(
+        "aid-found", 1, "Distortion of staying trajectories, where there are any",
         "AID over the queries that find a trajectory on either side.",
+        symbol="AID⁺", found_only=True,
     ),
 )  # fmt: skip
