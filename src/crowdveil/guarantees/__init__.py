@@ -8,43 +8,41 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from crowdveil.errors import InputError
-from crowdveil.guarantees.base import Finding as Finding
-from crowdveil.guarantees.base import Guarantee as Guarantee
-from crowdveil.guarantees.base import Outcome as Outcome
+from crowdveil.guarantees.base import Finding, Guarantee, Outcome
 
 if TYPE_CHECKING:
-    from crowdveil.guarantees.boxes import TruthfulBoxes as TruthfulBoxes
-    from crowdveil.guarantees.budget import SuppressionBudget as SuppressionBudget
-    from crowdveil.guarantees.combinations import CombinationKAnonymity as CombinationKAnonymity
-    from crowdveil.guarantees.derived import SumsOfParent as SumsOfParent
-    from crowdveil.guarantees.extent import GeneralizationLimit as GeneralizationLimit
-    from crowdveil.guarantees.extent import MaxArea as MaxArea
-    from crowdveil.guarantees.extent import MinInhabitedTiles as MinInhabitedTiles
-    from crowdveil.guarantees.extent import MinPoiCategories as MinPoiCategories
-    from crowdveil.guarantees.extent import MinPois as MinPois
-    from crowdveil.guarantees.extent import MinTiles as MinTiles
-    from crowdveil.guarantees.flows import DisjointFlows as DisjointFlows
-    from crowdveil.guarantees.flows import FlowKAnonymity as FlowKAnonymity
-    from crowdveil.guarantees.flows import WellFormedFlows as WellFormedFlows
-    from crowdveil.guarantees.k_delta import KDeltaAnonymity as KDeltaAnonymity
-    from crowdveil.guarantees.noise import DifferentialPrivacy as DifferentialPrivacy
-    from crowdveil.guarantees.original import BoundedVolumes as BoundedVolumes
-    from crowdveil.guarantees.original import TrueVolumes as TrueVolumes
-    from crowdveil.guarantees.sectors import DisjointSectors as DisjointSectors
-    from crowdveil.guarantees.sectors import EveryLocationCounted as EveryLocationCounted
-    from crowdveil.guarantees.sectors import SectorGuarantee as SectorGuarantee
-    from crowdveil.guarantees.sectors import SectorKAnonymity as SectorKAnonymity
-    from crowdveil.guarantees.sectors import WellFormedSectors as WellFormedSectors
-    from crowdveil.guarantees.suppressed_trajectories import SuppressedSegments as SuppressedSegments
-    from crowdveil.guarantees.suppressed_trajectories import SuppressedTrajectories as SuppressedTrajectories
-    from crowdveil.guarantees.swapping import NoOwnPoints as NoOwnPoints
-    from crowdveil.guarantees.swapping import OriginalPoints as OriginalPoints
-    from crowdveil.guarantees.swapping import SwappedTrajectories as SwappedTrajectories
-    from crowdveil.guarantees.tile_pairs import SharedTilePairs as SharedTilePairs
-    from crowdveil.guarantees.trajectories import LocationsOnTileCenters as LocationsOnTileCenters
-    from crowdveil.guarantees.trajectories import SegmentKAnonymity as SegmentKAnonymity
-    from crowdveil.guarantees.trajectories import TrajectoryKAnonymity as TrajectoryKAnonymity
-    from crowdveil.guarantees.trajectories import WellFormedTrajectories as WellFormedTrajectories
+    from crowdveil.guarantees.boxes import TruthfulBoxes
+    from crowdveil.guarantees.budget import SuppressionBudget
+    from crowdveil.guarantees.combinations import CombinationKAnonymity
+    from crowdveil.guarantees.derived import SumsOfParent
+    from crowdveil.guarantees.extent import (
+        GeneralizationLimit,
+        MaxArea,
+        MinInhabitedTiles,
+        MinPoiCategories,
+        MinPois,
+        MinTiles,
+    )
+    from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, WellFormedFlows
+    from crowdveil.guarantees.k_delta import KDeltaAnonymity
+    from crowdveil.guarantees.noise import DifferentialPrivacy
+    from crowdveil.guarantees.original import BoundedVolumes, TrueVolumes
+    from crowdveil.guarantees.sectors import (
+        DisjointSectors,
+        EveryLocationCounted,
+        SectorGuarantee,
+        SectorKAnonymity,
+        WellFormedSectors,
+    )
+    from crowdveil.guarantees.suppressed_trajectories import SuppressedSegments, SuppressedTrajectories
+    from crowdveil.guarantees.swapping import NoOwnPoints, OriginalPoints, SwappedTrajectories
+    from crowdveil.guarantees.tile_pairs import SharedTilePairs
+    from crowdveil.guarantees.trajectories import (
+        LocationsOnTileCenters,
+        SegmentKAnonymity,
+        TrajectoryKAnonymity,
+        WellFormedTrajectories,
+    )
 
     GUARANTEES: tuple[type[Guarantee], ...]
 
@@ -67,9 +65,45 @@ _OF_MODULES = {
 _MODULES = {name: module for module, names in _OF_MODULES.items() for name in names}
 """The module of each guarantee, imported when the guarantee is asked for: a run has few of them, and their classes take long."""
 
-__all__ = sorted(
-    ["GUARANTEES", "Finding", "Guarantee", "Outcome", "SectorGuarantee", "guarantee_from_manifest", *_MODULES]
-)
+__all__ = [
+    "GUARANTEES",
+    "BoundedVolumes",
+    "CombinationKAnonymity",
+    "DifferentialPrivacy",
+    "DisjointFlows",
+    "DisjointSectors",
+    "EveryLocationCounted",
+    "Finding",
+    "FlowKAnonymity",
+    "GeneralizationLimit",
+    "Guarantee",
+    "KDeltaAnonymity",
+    "LocationsOnTileCenters",
+    "MaxArea",
+    "MinInhabitedTiles",
+    "MinPoiCategories",
+    "MinPois",
+    "MinTiles",
+    "NoOwnPoints",
+    "OriginalPoints",
+    "Outcome",
+    "SectorGuarantee",
+    "SectorKAnonymity",
+    "SegmentKAnonymity",
+    "SharedTilePairs",
+    "SumsOfParent",
+    "SuppressedSegments",
+    "SuppressedTrajectories",
+    "SuppressionBudget",
+    "SwappedTrajectories",
+    "TrajectoryKAnonymity",
+    "TrueVolumes",
+    "TruthfulBoxes",
+    "WellFormedFlows",
+    "WellFormedSectors",
+    "WellFormedTrajectories",
+    "guarantee_from_manifest",
+]
 
 
 def __getattr__(name: str) -> Any:
