@@ -16,8 +16,9 @@ from crowdveil.errors import counted
 from crowdveil.guarantees.base import ComparedWithOriginal, Finding, Merge, faults_in, flags
 from crowdveil.guarantees.intervals import people_of
 from crowdveil.guarantees.original_rows import LocatedRows, _Sums, located_sums, original_steps
+from crowdveil.guarantees.runs import add_by_group
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.model.arrays import Ints, Mask, group_sums, slice_sums
+from crowdveil.model.arrays import Ints, Mask, row_slices
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 
 NEEDS_ORIGINAL = "the files alone do not show"
@@ -32,7 +33,7 @@ _FAULTS = {
 
 def step_volumes(original: Flows) -> Ints:
     """Return the volume of each time step of the original."""
-    return slice_sums(original.offsets, original.volume)
+    return add_by_group(row_slices(original.offsets), original.volume, original.steps)
 
 
 def volumes_by_step(written: WrittenRelease, original: Flows) -> tuple[Ints, int]:
@@ -40,7 +41,7 @@ def volumes_by_step(written: WrittenRelease, original: Flows) -> tuple[Ints, int
     times, number = written.row_steps()
     step = original_steps(times, original)
     # The last is for those that it lacks.
-    published = group_sums(step[number], written.column("volume"), original.steps + 1)
+    published = add_by_group(step[number], written.column("volume"), original.steps + 1)
     return published[:-1], int((step < 0).sum())
 
 
@@ -50,7 +51,7 @@ def volumes_in_rows(written: WrittenRelease, original: Flows) -> Ints | None:
     sums = None if rows.faults else _Sums(written, original, rows)
     if sums is None or sums.crossed:
         return None
-    return group_sums(rows.step, sums.volume, original.steps)
+    return add_by_group(rows.step, sums.volume, original.steps)
 
 
 def volumes_of_rows(written: WrittenRelease, original: Flows) -> Ints | None:
@@ -206,8 +207,8 @@ def _count_wrong_totals(
     `own` are the volumes in the original, where rows repeat those of an earlier release.
     """
     volumes = _window_volumes(written, original) if written.has_intervals else step_volumes(original)
-    published = group_sums(rows.step, volume, len(volumes))
-    held = group_sums(rows.step, volume if own is None else own, len(volumes))
+    published = add_by_group(rows.step, volume, len(volumes))
+    held = add_by_group(rows.step, volume if own is None else own, len(volumes))
     listed = written.listed("published"), written.listed("suppressed")
     wrong: Mask = (held > volumes)[rows.listed]
     for (values, given), true in zip(listed, (published, volumes - held), strict=True):

@@ -10,10 +10,10 @@ import numpy as np
 
 from crowdveil.guarantees.intervals import rows_in_steps
 from crowdveil.guarantees.painting import Block, CrossedSteps, blocks, by_step
-from crowdveil.guarantees.runs import Runs, distinct
+from crowdveil.guarantees.runs import Runs, add_by_group, distinct
 from crowdveil.io.parallel import run_ordered
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
-from crowdveil.model.arrays import Ints, Mask, group_sums, row_slices, take_slices
+from crowdveil.model.arrays import Ints, Mask, row_slices, take_slices
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 
 
@@ -147,13 +147,13 @@ class _Sums:
             flows, found, crossing = self._found(block)
             crossed += crossing
             of_flow[flows] = np.append(row[block.rows], n)[found]
-        self.volume, self.people = (group_sums(of_flow, values, n + 1)[:-1] for values in (data.volume, data.people))
+        self.volume, self.people = (add_by_group(of_flow, values, n + 1)[:-1] for values in (data.volume, data.people))
         if data.k_unit == "people" and data.person_ids is not None and data.person_offsets is not None:
             different = distinct(of_flow[row_slices(data.person_offsets)] * self._ids + data.person_ids)
             self.people = np.bincount(different // self._ids, minlength=n + 1)[:n]
         if data.weight is not None:
             parts = np.divmod(data.weight, WEIGHT_UNITS)
-            self._weight = np.stack([group_sums(of_flow, values, n + 1)[:-1] for values in parts])
+            self._weight = np.stack([add_by_group(of_flow, values, n + 1)[:-1] for values in parts])
         return crossed
 
     def _add(self, block: Block) -> int:
@@ -164,16 +164,16 @@ class _Sums:
         volume, people = data.volume[flows], data.people[flows]
         # Flows in no row have the number -1, and are added behind the last row.
         rows = block.rows.stop - block.rows.start + 1
-        sums = group = group_sums(row, volume, rows)
+        sums = group = add_by_group(row, volume, rows)
         if not np.array_equal(volume, people):
-            group = group_sums(row, people, rows)
+            group = add_by_group(row, people, rows)
         if data.k_unit == "people" and data.person_ids is not None and data.person_offsets is not None:
             group = group.copy()  # it may be the volumes themselves, where each person made one trip
             self._count_people(data.person_offsets, data.person_ids, flows, row, group)
         self.volume[block.rows], self.people[block.rows] = sums[:-1], group[:-1]
         if data.weight is not None:
             for added, amount in zip(self._weight, np.divmod(data.weight[flows], WEIGHT_UNITS), strict=True):
-                added[block.rows] = group_sums(row, amount, rows)[:-1]
+                added[block.rows] = add_by_group(row, amount, rows)[:-1]
         return 0
 
     def _found(self, block: Block) -> tuple[Ints | slice, Ints, int]:
