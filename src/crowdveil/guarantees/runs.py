@@ -9,7 +9,7 @@ from itertools import chain
 
 import numpy as np
 
-from crowdveil.model.arrays import Ints
+from crowdveil.model.arrays import Ints, Mask
 
 MAX_TRIED = 4000
 """Areas tried for a nested family where not all areas nest."""
@@ -66,7 +66,7 @@ class Runs:
         return np.diff(self.offsets)
 
 
-def add_by_group(group: Ints, values: Ints, groups: int) -> Ints:
+def add_by_group(group: Ints, values: Ints | Mask, groups: int) -> Ints:
     """Add up values by group, exactly: a count by numpy would add them as floats. Checkers have this of their own."""
     sums = np.zeros(groups, np.int64)
     np.add.at(sums, group, values)
