@@ -204,7 +204,7 @@ def test_only_what_is_above_the_limit_is_given_up(resampled: bool) -> None:
             rest, moment = np.empty((2, 81)), np.empty((2, 81))
             growth_lower_bounds(first, second, apart, share * wanted, resampled, moment, rest)
             points = made[0, :n], made[1, :n], made[3, :m], made[4, :m]
-            found = one_pass(*points, share * wanted, rest[0], rest[1], new_work(81), np.empty((0, 0), np.uint8))
+            found = one_pass(*points, share * wanted, rest[0], rest[1], new_work(81))
             assert found == wanted or (found == np.inf and share < 1)
             given_up += found == np.inf
     assert given_up >= 12
@@ -261,11 +261,11 @@ def _check_couplings(data: Paths, resampled: bool) -> Floats:
             else:
                 as_they_are(first, second, made, own)
             points = made[0, :p], made[1, :p], made[3, :q], made[4, :q]
-            n = rough_way(*points, few, way, new_work(size))
+            n = rough_way(*points, few, way)
             steps = set(_steps([(a, b) for a, b in way[:, :n].T.tolist()]))
             assert way[:, 0].tolist() == [0, 0] and way[:, n - 1].tolist() == [p - 1, q - 1]
             assert steps <= {(0, 1), (1, 0), (1, 1)}
-            a, b = one_pass_coupling(*points, new_work(size)).T
+            a, b = one_pass_coupling(*points).T
             longest = float(np.hypot(made[0, a] - made[3, b], made[1, a] - made[4, b]).max())
             bound = along(*points, way, n, weights(size))
             squares = new_squares(max(p, q))

@@ -94,7 +94,6 @@ def one_pass(
     rest_first: Floats,
     rest_second: Floats,
     work: Floats,
-    choices: Bytes,
 ) -> float:
     """Return the mean of the coupling that one pass finds; infinite as soon as it is sure to be above a finite limit.
 
@@ -110,8 +109,6 @@ def one_pass(
         They are not looked at without a limit.
     work
         From `new_work`.
-    choices
-        Gets which path went on to each pair that is looked at; may be empty.
     """
     p, q = len(first_x), len(second_x)
     a_x, a_y, b_x, b_y = work[0], work[1], work[2], work[3]
@@ -162,9 +159,6 @@ def one_pass(
             which = 1.0 if better else 0.0
             better = (r_second < r) | ((r_second == r) & (l_second < shortest))
             choice[e] = 2.0 if better else which
-        if len(choices) > 0:
-            for e in range(high - low):
-                choices[low + e, s - low - e] = int(choice[e])
         both_m, first_m, second_m = (
             work[two_ago + 1, low:end],
             work[one_ago + 1, low:end],
@@ -213,12 +207,44 @@ def _growth_lower_bound(
     return float(least)
 
 
-@kernel
-def one_pass_coupling(first_x: Floats, first_y: Floats, second_x: Floats, second_y: Floats, work: Floats) -> Ints:
-    """Return the coupling that one pass finds; its mean is the result of `one_pass`."""
-    choices = np.empty((len(first_x), len(second_x)), np.uint8)
-    one_pass(first_x, first_y, second_x, second_y, np.inf, work[0], work[0], work, choices)
-    return walk_back(choices)
+@dividing_kernel
+def one_pass_coupling(first_x: Floats, first_y: Floats, second_x: Floats, second_y: Floats) -> Ints:
+    """Return the coupling that one pass finds, row by row; its mean is the result of `one_pass`."""
+    p, q = len(first_x), len(second_x)
+    choice = np.zeros((p, q), np.uint8)
+    longest, total = np.full(q + 1, np.inf), np.full(q + 1, np.inf)
+    length, mean = np.full(q + 1, np.inf), np.full(q + 1, np.inf)
+    allowed = longest_allowed(first_x, first_y, second_x, second_y)
+    # Of the row before: the columns that the band has, and the last one with any value.
+    begin, end, last = 0, 0, 0
+    for i in range(p):
+        i_both, m_both, l_both, r_both = np.inf, np.inf, np.inf, np.inf
+        low, next_begin, next_end = begin, q, 0
+        longest[low] = np.inf
+        for j in range(low, q):
+            dx, dy = first_x[i] - second_x[j], first_y[i] - second_y[j]
+            d = math.sqrt(dx * dx + dy * dy)
+            i_first, m_first, l_first, r_first = longest[j + 1], total[j + 1], length[j + 1], mean[j + 1]
+            if i == 0 and j == 0:
+                longest[1], total[1], length[1], mean[1] = d, d, 1.0, d
+            else:
+                most = max(d, min(min(i_first, longest[j]), i_both))
+                m, size, r, which = m_both, l_both, r_both if i_both <= most else np.inf, BOTH
+                if i_first <= most and (r_first < r or (r_first == r and l_first < size)):
+                    m, size, r, which = m_first, l_first, r_first, FIRST
+                if longest[j] <= most and (mean[j] < r or (mean[j] == r and length[j] < size)):
+                    m, size, r, which = total[j], length[j], mean[j], SECOND
+                choice[i, j] = which
+                longest[j + 1], total[j + 1], length[j + 1] = most, m + d, size + 1.0
+                mean[j + 1] = total[j + 1] / length[j + 1]
+            i_both, m_both, l_both, r_both = i_first, m_first, l_first, r_first
+            if longest[j + 1] <= allowed:
+                next_begin, next_end = min(next_begin, j), j + 1
+            elif j >= end:
+                break
+        longest[j + 2 : last + 2] = np.inf
+        begin, end, last = next_begin, next_end, j
+    return walk_back(choice)
 
 
 @dividing_kernel

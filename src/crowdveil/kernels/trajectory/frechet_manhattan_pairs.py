@@ -58,9 +58,7 @@ def _distance(made: Floats, p: int, q: int, exact: bool, limit: float, rest: Flo
     """Return the distance of two paths that were brought to the same moments."""
     if exact:
         return exact_coupling(made[0, :p], made[1, :p], made[3, :q], made[4, :q])[0]
-    return one_pass(
-        made[0, :p], made[1, :p], made[3, :q], made[4, :q], limit, rest[0], rest[1], work, np.empty((0, 0), np.uint8)
-    )
+    return one_pass(made[0, :p], made[1, :p], made[3, :q], made[4, :q], limit, rest[0], rest[1], work)
 
 
 @kernel
@@ -82,7 +80,7 @@ def coupled_points(first: Points, second: Points, resampled: bool, exact: bool) 
     p, q = _bring_together(first, second, resampled, made, number)
     if exact:
         return made, number, exact_coupling(made[0, :p], made[1, :p], made[3, :q], made[4, :q])[1]
-    return made, number, one_pass_coupling(made[0, :p], made[1, :p], made[3, :q], made[4, :q], new_work(max(p, q)))
+    return made, number, one_pass_coupling(made[0, :p], made[1, :p], made[3, :q], made[4, :q])
 
 
 @kernel
@@ -163,7 +161,7 @@ def farthest(
             continue
         p, q = _bring_together(own, path_of(paths, to[at]), resampled, made, number)
         a_x, a_y, b_x, b_y = made[0, :p], made[1, :p], made[3, :q], made[4, :q]
-        n = rough_way(a_x, a_y, b_x, b_y, few, way, work)
+        n = rough_way(a_x, a_y, b_x, b_y, few, way)
         if along(a_x, a_y, b_x, b_y, way, n, weight) * SURE + SURE_M < best:
             continue
         looked += 1

@@ -40,9 +40,7 @@ def new_squares(points: int) -> Floats:
 
 
 @kernel
-def rough_way(
-    first_x: Floats, first_y: Floats, second_x: Floats, second_y: Floats, few: Floats, way: Ints, work: Floats
-) -> int:
+def rough_way(first_x: Floats, first_y: Floats, second_x: Floats, second_y: Floats, few: Floats, way: Ints) -> int:
     """Return a coupling along that of a few points: its pairs go to the two rows of `way`. Returns how many there are."""
     p, q = len(first_x), len(second_x)
     some, others = min(p, PLACES), min(q, PLACES)
@@ -52,7 +50,7 @@ def rough_way(
     for c in range(others):
         j = c * (q - 1) // max(others - 1, 1)
         few[2, c], few[3, c] = second_x[j], second_y[j]
-    pairs = one_pass_coupling(few[0, :some], few[1, :some], few[2, :others], few[3, :others], work)
+    pairs = one_pass_coupling(few[0, :some], few[1, :some], few[2, :others], few[3, :others])
     way[0, 0], way[1, 0] = 0, 0
     i, j, n = 0, 0, 1
     for e in range(1, len(pairs)):
