@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from crowdveil import api
+from crowdveil.api import attack as api
+from crowdveil.api.opened import check_outputs
 from crowdveil.attacks.base import AllAttackParams, Attack
 from crowdveil.attacks.od.releases import PublishedReleases
 from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories
@@ -136,7 +137,7 @@ def _run_remotely(
     server: RemoteTarget, name: str, uploads: dict[str, str], options: dict[str, Any], output: str | None, as_json: bool,
     overwrite: bool,
 ) -> None:  # fmt: skip
-    api.check_outputs(output, None)
+    check_outputs(output, None)
     check_target_of(output, overwrite=overwrite)
     form, shown = form_of(output, "json", as_json=as_json), list[str]()
 
