@@ -16,7 +16,7 @@ from pydantic import Field
 from crowdveil import __version__
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, SumsOfParent, WellFormedFlows
-from crowdveil.guarantees.base import Outcome, require_not_violated
+from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.derived_areas import derived_areas
 from crowdveil.io.derived_files import write_derived
@@ -32,7 +32,7 @@ from crowdveil.model.arrays import Ints, group_sums
 from crowdveil.params import Params
 from crowdveil.run import releases
 from crowdveil.run.ledgers import Recorder
-from crowdveil.run.manifest import file_entry, write_manifest
+from crowdveil.run.manifest import file_entry, guarantee_entries, write_manifest
 from crowdveil.run.result import Result
 from crowdveil.run.verification import DERIVED, check
 
@@ -249,18 +249,7 @@ def _checked(
     with_parent = (sums, sums.check_in(written, folder))
     listed = [found[0], *([] if disjoint[1].violated else [disjoint]), with_parent, found[1]]
     require_not_violated(listed)
-    return [
-        {
-            "name": guarantee.name,
-            "kind": guarantee.kind,
-            "parameters": guarantee.model_dump(mode="json"),
-            "statement": guarantee.statement(),
-            "outcome": Outcome(finding.outcome).value,
-            "checked": finding.detail,
-            "with_original": finding.with_original,
-        }
-        for guarantee, finding in listed
-    ]
+    return guarantee_entries(listed)
 
 
 def _manifest(

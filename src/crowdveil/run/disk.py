@@ -31,7 +31,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
 from crowdveil.run.backend import FileEntries, Findings, Guarantees, RunSpec, Solution
-from crowdveil.run.flow_partitions import PartitionSolver, with_zone
+from crowdveil.run.flow_partitions import PartitionSolver, file_schema
 from crowdveil.run.local import LocalBackend
 from crowdveil.run.manifest import file_entry
 from crowdveil.run.merge_partitions import FlowTotals, areas_of, split_by_size
@@ -98,10 +98,7 @@ class DiskBackend(LocalBackend):
         if not self.in_parts or not isinstance(self.data, Flows):
             return super().solve(guarantees, progress)
         spec, data = self.spec, self.data
-        counts = "trips" if spec.method.row_semantics == "noisy" else data.k_unit
-        solver = PartitionSolver(
-            spec.method.name, spec.params, self.seed, guarantees, spec.options.attack, data.t, counts
-        )
+        solver = PartitionSolver.of(spec, self.seed, guarantees, data, data.t)
         self.make_folder()
         # Next to the release, not where temporary files are: it is as large, and is found and removed should this run be killed.
         self.parts_folder = self.folder / PARTS_FOLDER
@@ -121,9 +118,7 @@ class DiskBackend(LocalBackend):
             self.files_of_columns.drop_pages()
             return_unused()
         self.totals = FlowTotals.of_partitions(summaries)
-        cost = self.totals.cost
-        facts = self.totals.facts(spec.method, spec.params)
-        return Solution(cost.flows, facts, cost.numbers(getattr(spec.params, "k", None)), cost.lines())
+        return self.totals.solution(spec)
 
     def _parts(self) -> list[Ints]:
         """Return the numbers of the time steps of each part: whole windows, of about `PART_ROWS` flows."""
@@ -139,8 +134,7 @@ class DiskBackend(LocalBackend):
     @property
     def _units(self) -> TimeUnits:
         """What of time is in one part: a time step or a window, of which the suppression budget may be, with intervals or not."""
-        windowed = self.spec.method.windowed(self.spec.params)
-        return TimeUnits(None if windowed is None else windowed.window, getattr(self.data, "tz", "UTC"))
+        return self.spec.method.time_units(self.spec.params, getattr(self.data, "tz", "UTC"))
 
     def _part(self, number: int) -> Path:
         return self.parts_folder / f"{number:06}.parquet"
@@ -151,8 +145,7 @@ class DiskBackend(LocalBackend):
             return super().write(progress)
         data, folder = self.data, self.folder
         tz = data.tz if data.step_s is not None else "UTC"
-        names = [name for name in self.rows.names if name != "until" or self.totals.has_intervals]
-        schema = with_zone(pa.schema([self.rows.field(name) for name in names]), tz)
+        schema = file_schema(self.rows, tz, intervals=self.totals.has_intervals)
         self.files = {"data": self.spec.data_name or "flows.parquet", "steps": "steps.parquet", "areas": AREAS_FILE}
         parts = (self._rows_of(file, schema) for file in sorted(self.parts_folder.iterdir()))
         _write_rows(parts, schema, folder / self.files["data"], self.totals.cost.flows)

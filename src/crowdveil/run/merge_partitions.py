@@ -20,7 +20,7 @@ from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.report.cost_summary import FlowCost
-from crowdveil.run.backend import Findings, Guarantees
+from crowdveil.run.backend import Findings, Guarantees, RunSpec, Solution
 from crowdveil.solve.od.step_solver import summarize_figures
 
 PARTITION_ROWS, PARTITIONS_PER_SLOT = 2_000_000, 4
@@ -46,7 +46,12 @@ class Totals:
     @classmethod
     def of(cls, lines: Sequence[str]) -> Self:
         """Make totals from lines of JSON."""
-        return cls([json.loads(line) for line in lines])
+        return cls.of_partitions([json.loads(line) for line in lines])
+
+    @classmethod
+    def of_partitions(cls, every: Sequence[dict[str, Any]]) -> Self:
+        """Make totals from summaries."""
+        return cls(every)
 
     def checked(self, guarantees: Guarantees) -> Findings:
         """Return the merged finding of each guarantee."""
@@ -63,11 +68,6 @@ class FlowTotals(Totals):
     cost: FlowCost = field(default_factory=FlowCost)
     has_intervals: bool = False
     """Whether rows have intervals of time, of which any is longer than a time step."""
-
-    @classmethod
-    def of(cls, lines: Sequence[str]) -> Self:
-        """Make totals from lines of JSON."""
-        return cls.of_partitions([json.loads(line) for line in lines])
 
     @classmethod
     def of_partitions(cls, every: Sequence[dict[str, Any]]) -> Self:
@@ -95,6 +95,10 @@ class FlowTotals(Totals):
         known = [p for p in self.partitions if p["figures"] is not None]
         rows = [row for p in known for row in zip(p["t"], p["figures"], strict=True)]
         return summarize_facts([figures for _, figures in sorted(rows, key=lambda row: row[0])], method, params)
+
+    def solution(self, spec: RunSpec) -> Solution:
+        """Return the release as the spine sees it; its rows are elsewhere."""
+        return Solution(self.facts(spec.method, spec.params), self.cost.numbers(spec.k), self.cost.lines())
 
     def steps_table(self, tz: str) -> pa.Table:
         """Return the table of time steps."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,9 +29,6 @@ from crowdveil.run.resume import drawn_seed, first_entropy, run_key
 from crowdveil.run.spark.finished_partitions import Chunk, FinishedPartitions
 from crowdveil.run.spark.release_verification import file_hashes
 from crowdveil.run.spark.staging import check_target, new_folder
-
-if TYPE_CHECKING:
-    from crowdveil.run.ledgers import Recorder
 
 PARTITIONS_FOLDER = "partitions"
 CHUNK_PARTITIONS_PER_SLOT = 4
@@ -76,6 +72,7 @@ class SparkBackend(Backend):
     """Does the stages on a cluster: the release is written to a temporary folder there, small files to one here."""
 
     DATA_FOLDER: str
+    output: str
     KEPT = "time step"
     """What is kept of a run that can be resumed."""
     result: Frame
@@ -85,16 +82,11 @@ class SparkBackend(Backend):
     def __init__(self, spec: RunSpec, engine: SparkEngine) -> None:
         super().__init__(spec)
         self.engine, self.output = engine, str(spec.output).rstrip("/")
-        self.recorder: Recorder | None = None
 
     def check_target(self) -> None:
         """Raise unless the release can be written to its folder, and audited where a ledger is named."""
-        options = self.spec.options
-        check_target(self.engine.files, self.output, overwrite=options.overwrite)
-        if options.ledger is not None:
-            from crowdveil.run.ledgers import open_recorder  # here, since few runs have a ledger
-
-            self.recorder = open_recorder(options.ledger, self.output, self.spec.method)
+        check_target(self.engine.files, self.output, overwrite=self.spec.options.overwrite)
+        self.open_ledger()
 
     def key_partitions(self) -> dict[str, Any]:
         """Return what kept partitions depend on besides the request."""
@@ -185,8 +177,7 @@ class SparkBackend(Backend):
         for name in (*small, MANIFEST_FILE):
             self.engine.files.put(self.here / name, f"{self.folder}/{name}")
         self.engine.files.remove(f"{self.folder}/{PARTITIONS_FOLDER}")
-        with nullcontext() if self.recorder is None else self.recorder.recorded(self.here, manifest):
-            self.close()
+        self.put_in_place(self.here, manifest)
         return self.output
 
 
