@@ -53,7 +53,6 @@ from crowdveil.run.spark.shared_partition import (
 )
 from crowdveil.run.spark.spark_trips import (
     SparkTrips,
-    flow_partition_reader,
     read_spark_trips,
     summarize_trips,
 )
@@ -89,14 +88,15 @@ class FlowSparkBackend(SparkBackend):
     def check_k(self) -> None:
         """Raise if k is larger than the people or trips in the data, or the data lacks what the method needs."""
         trips = self.trips
-        refuse_large_k(self.spec.params, trips.crowd, trips.counts, exact=trips.crowd_is_exact)
+        refuse_large_k(self.spec.params, trips.crowd, trips.frame.k_unit, exact=trips.crowd_is_exact)
         self.spec.method.check_data(trips.frame, self.spec.params)
 
     def solve(self, guarantees: Guarantees, progress: Progress) -> Solution:
         """Solve, check and attack each partition of time steps."""
         spec, trips = self.spec, self.trips
         self.finished.begin(f"{self.folder}/{PARTITIONS_FOLDER}", trips.numbers)
-        reader = flow_partition_reader(trips, members=spec.method.needs_person_ids)
+        members = spec.method.needs_person_ids
+        reader = FlowPartitionReader(trips.reader.schema, trips.reader.steps, trips.frame, members)
         left = np.flatnonzero(~np.isin(trips.numbers, self.finished.steps))
         partitions = self._partitions(left)
         shared = self._shared_boxes(reader, progress)
@@ -107,7 +107,7 @@ class FlowSparkBackend(SparkBackend):
         self.totals = FlowTotals.of(lines)
         if not self.totals.partitions:
             refuse_tiny_weights(trips.reader.source.name)
-        refuse_large_k(spec.params, self.totals.crowd, trips.counts)
+        refuse_large_k(spec.params, self.totals.crowd, trips.frame.k_unit)
         solution = replace(self.totals.solution(spec), notes=self._omitted_files())
         if not shared:
             return solution
@@ -167,7 +167,7 @@ class FlowSparkBackend(SparkBackend):
         """Write the rows of the release as part files, and its time steps and areas here."""
         rows = self.result.where(f"kind = '{ROW}'").select("packed")
         files = max(self.engine.slots, -(-self.published_rows // FILE_ROWS))
-        tz = self.trips.frame.tz if self.trips.step_s is not None else "UTC"
+        tz = self.trips.frame.tz if self.trips.frame.step_s is not None else "UTC"
         schema = file_schema(self.packed_rows, tz, intervals=self.totals.has_intervals)
         maker = ParquetMaker(self.packed_rows, schema)
         write_parquet_files(self.engine, rows.coalesce(files), maker, self.data, progress)

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil import engine
-from crowdveil.engine import LocalEngine
 from crowdveil.guarantees import Guarantee
 from crowdveil.io.release_writer import area_properties, trajectory_table
 from crowdveil.io.values import encode_ids, one_array
@@ -151,13 +149,11 @@ class TrajectoryPartition:
 
     def __call__(self, partition: pa.Table) -> pa.Table:
         """Return points, keys, tiles and the summary of the partition."""
-        # One task has one processor: the cluster decides how many run at a time.
-        with engine.use(LocalEngine(1)):
-            data = self.reader(partition)
-            release = self._solve(data)
-            written = as_written(release)
-            checked = check(written, self.guarantees, data, release.source)
-            far = distances_to_originals(TrajectoryComparison(data, release), DistanceParams(time_weight=0.0))
+        data = self.reader(partition)
+        release = self._solve(data)
+        written = as_written(release)
+        checked = check(written, self.guarantees, data, release.source)
+        far = distances_to_originals(TrajectoryComparison(data, release), DistanceParams(time_weight=0.0))
         summary = {
             "partition_id": partition["partition_id"][0].as_py(),
             "findings": [finding.as_json() for _, finding in checked],

@@ -55,8 +55,7 @@ class TrajectoryPartitionCheck:
             plain = plain.set_column(place, "published_id", pc.subtract(number, first - 1))
         written = WrittenRelease(Path("the partition"), plain, None, self.features)
         findings = json.dumps([finding.as_json() for _, finding in check(written, self.guarantees)])
-        made = [[findings], [rows["file"][0].as_py()], [first], [last]]
-        return pa.table([pa.array(m, f.type) for m, f in zip(made, self.schema, strict=True)], schema=self.schema)
+        return pa.table([[findings], [rows["file"][0].as_py()], [first], [last]], schema=self.schema)
 
 
 def refuse_global_guarantees(guarantees: Sequence[Guarantee], folder: str) -> None:
