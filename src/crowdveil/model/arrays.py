@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,11 +17,8 @@ _T = TypeVar("_T")
 CHUNK = 1 << 16
 """Places that are looked up in one go."""
 
-__all__ = [
-    "AnyArray", "Bytes", "Floats", "Indices", "Ints", "Labels", "Mask", "Small", "Words", "check_coordinates",
-    "check_lengths", "check_offsets", "distinct", "frozen", "gather", "index_type", "refreeze", "refrozen", "require",
-    "row_slices", "scatter", "slice_sums", "sorted_distinct", "take_slices",
-]  # fmt: skip
+__all__ = ["AnyArray", "Bytes", "Floats", "Indices", "Ints", "Mask", "Small", "Words"]
+"""Types that models import from here."""
 
 
 def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike) -> AnyArray:
@@ -29,6 +28,24 @@ def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike) -> AnyArray:
         array = array.view()
     array.flags.writeable = False
     return array
+
+
+_TYPES = {"Ints": np.int64, "Indices": np.int32, "Floats": np.float64, "Mask": np.bool_, "Bytes": np.uint8}
+"""The type of a column by the name of its annotation."""
+
+
+def freeze_columns(model: Any) -> None:
+    """Make the columns of a model read-only arrays of the types that it declares; a column may be None where it says so."""
+    for name, dtype in _column_types(model.__class__):
+        values = getattr(model, name)
+        if values is not None:
+            object.__setattr__(model, name, frozen(values, dtype))
+
+
+@cache
+def _column_types(model: type) -> list[tuple[str, npt.DTypeLike]]:
+    declared = ((column.name, str(column.type).removesuffix(" | None")) for column in fields(model))
+    return [(name, _TYPES[kind]) for name, kind in declared if kind in _TYPES]
 
 
 def index_type(below: int) -> npt.DTypeLike:
@@ -73,9 +90,11 @@ def check_offsets(offsets: Ints, n: int, what: str) -> None:
     )
 
 
-def check_lengths(what: str, n: int, **columns: AnyArray) -> None:
-    """Check that every column has `n` rows."""
+def check_lengths(what: str, n: int, **columns: AnyArray | None) -> None:
+    """Check that every column has `n` rows; one that is None is not there."""
     for name, column in columns.items():
+        if column is None:
+            continue
         require(
             column.ndim == 1 and len(column) == n,
             f"{what}: column {name} has {len(column):,} rows instead of {n:,}.",

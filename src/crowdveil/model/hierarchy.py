@@ -11,7 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.errors import InputError, Option, counted
-from crowdveil.model.arrays import Indices, Ints, Mask, check_lengths, frozen, require, row_slices, take_slices
+from crowdveil.model.arrays import (
+    Indices,
+    Ints,
+    Mask,
+    check_lengths,
+    freeze_columns,
+    frozen,
+    require,
+    row_slices,
+    take_slices,
+)
 from crowdveil.model.tabular import Tabular
 
 if TYPE_CHECKING:
@@ -45,8 +55,7 @@ class Hierarchy(Tabular):
     kind: str = "custom"
 
     def __post_init__(self) -> None:
-        for name in ("parent", "first_leaf", "last_leaf", "leaf_tile"):
-            object.__setattr__(self, name, frozen(getattr(self, name), np.int32))
+        freeze_columns(self)
         n = len(self.parent)
         require(n > 0 and len(self.leaf_tile) > 0, "hierarchy: wanted a tree over at least one tile, got no tile.")
         check_lengths("hierarchy", n, parent=self.parent, first_leaf=self.first_leaf, last_leaf=self.last_leaf)

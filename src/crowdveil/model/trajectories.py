@@ -16,6 +16,7 @@ from crowdveil.model.arrays import (
     check_coordinates,
     check_lengths,
     check_offsets,
+    freeze_columns,
     frozen,
     require,
     row_slices,
@@ -85,20 +86,11 @@ class Trajectories(Tabular):
     within: Extent | None = None
 
     def __post_init__(self) -> None:
-        for name, dtype in (
-            ("lon", np.float64),
-            ("lat", np.float64),
-            ("t", np.int64),
-            ("offsets", np.int64),
-            ("person", np.int64),
-        ):
-            object.__setattr__(self, name, frozen(getattr(self, name), dtype))
-        if self.row is not None:
-            object.__setattr__(self, "row", frozen(self.row, np.int64))
+        freeze_columns(self)
         for name in ("ids", "people_ids"):
             object.__setattr__(self, name, frozen(getattr(self, name), getattr(self, name).dtype))
         n, m = len(self.lon), len(self.offsets) - 1
-        check_lengths("trajectories", n, lat=self.lat, t=self.t, **({} if self.row is None else {"row": self.row}))
+        check_lengths("trajectories", n, lat=self.lat, t=self.t, row=self.row)
         check_lengths("trajectories", m, ids=self.ids, person=self.person)
         check_offsets(self.offsets, n, "trajectories")
         check_coordinates("trajectories", self.lon, self.lat)
