@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -184,18 +184,16 @@ class Trajectories(Tabular):
         points = np.repeat(keep, lengths)
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths[keep], dtype=np.int64)])
         left, person = np.unique(self.person[keep], return_inverse=True)
-        return Trajectories(
-            self.lon[points],
-            self.lat[points],
-            self.t[points],
-            offsets,
-            self.ids[keep],
-            person,
-            self.people_ids[left],
-            self.k_unit,
-            None if self.row is None else self.row[points],
-            self.zones,
-            self.within,
+        return replace(
+            self,
+            lon=self.lon[points],
+            lat=self.lat[points],
+            t=self.t[points],
+            offsets=offsets,
+            ids=self.ids[keep],
+            person=person,
+            people_ids=self.people_ids[left],
+            row=None if self.row is None else self.row[points],
         )
 
 

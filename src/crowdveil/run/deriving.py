@@ -227,27 +227,19 @@ def _steps_table(
     )
 
 
-def _guarantees(
-    folder: Path, parent: dict[str, Any], options: DeriveOptions, k: int
-) -> tuple[FlowKAnonymity, SumsOfParent, WellFormedFlows]:
+def _checked(
+    written: WrittenRelease, folder: Path, parent: dict[str, Any], options: DeriveOptions, k: int
+) -> list[dict[str, Any]]:
+    """Check the guarantees on the written files; rows are stated to be disjoint only where they are."""
     seconds = None if options.step in (None, "all") else step_seconds(options.step)
     sums = SumsOfParent(
         parent=Path(folder).absolute().name, sha256=parent["files"]["data"]["sha256"],
         step_s=seconds, tz=_tz(parent), one_step=options.step == "all",
         zones=options.to_zones is not None, min_volume=options.min_volume,
     )  # fmt: skip
-    return (FlowKAnonymity(k=k, k_unit=parent["k_unit"]), sums, WellFormedFlows())
-
-
-def _checked(
-    written: WrittenRelease, folder: Path, parent: dict[str, Any], options: DeriveOptions, k: int
-) -> list[dict[str, Any]]:
-    """Check the guarantees on the written files; rows are stated to be disjoint only where they are."""
-    groups, sums, form = _guarantees(folder, parent, options, k)
-    found = check(written, (groups, form, DisjointFlows()))
-    disjoint = found[2]
-    with_parent = (sums, sums.check_in(written, folder))
-    listed = [found[0], *([] if disjoint[1].violated else [disjoint]), with_parent, found[1]]
+    every = (FlowKAnonymity(k=k, k_unit=parent["k_unit"]), WellFormedFlows(), DisjointFlows())
+    groups, form, disjoint = check(written, every)
+    listed = [groups, *([] if disjoint[1].violated else [disjoint]), (sums, sums.check_in(written, folder)), form]
     require_not_violated(listed)
     return guarantee_entries(listed)
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from crowdveil.attacks.risk import RiskEstimate
-from crowdveil.errors import GuaranteeViolatedError, Option, ParameterError
+from crowdveil.errors import Option, ParameterError
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.column_files import ColumnFiles, columns_in_files
 from crowdveil.io.derived_files import write_crosswalk
@@ -34,7 +34,7 @@ from crowdveil.run.backend import FileEntries, Findings, Guarantees, RunSpec, So
 from crowdveil.run.flow_partitions import PartitionSolver, file_schema
 from crowdveil.run.local import LocalBackend
 from crowdveil.run.manifest import file_entry
-from crowdveil.run.merge_partitions import FlowTotals, areas_of, split_by_size
+from crowdveil.run.merge_partitions import AreasOfPartitions, FlowTotals, split_by_size
 from crowdveil.run.release_partitions import check_in_parts
 from crowdveil.run.releases import REPORT_ROWS, add_report, without_report
 
@@ -104,7 +104,7 @@ class DiskBackend(LocalBackend):
         self.parts_folder = self.folder / PARTS_FOLDER
         self.parts_folder.mkdir()
         self.rows = solver.rows
-        self.areas_found = AreasOfParts()
+        self.areas_found = AreasOfPartitions()
         visited, summaries, done = data.visited, [], 0
         for number, steps in enumerate(self._parts()):
             dropped = 0 if number else data.dropped_weight  # which belongs to no time step
@@ -151,7 +151,7 @@ class DiskBackend(LocalBackend):
         _write_rows(parts, schema, folder / self.files["data"], self.totals.cost.flows)
         shutil.rmtree(self.parts_folder)
         write_table(self.totals.steps_table(tz), folder / self.files["steps"])
-        areas, drawn = areas_of(self.areas_found.table(), data.zones)
+        areas, drawn = self.areas_found.merged(data.zones)
         write_features(area_features(areas, drawn), folder / AREAS_FILE)
         self.files |= write_crosswalk(read_features(folder / AREAS_FILE), folder)
         return_unused()
@@ -181,28 +181,6 @@ class DiskBackend(LocalBackend):
         if self.totals.cost.flows > REPORT_ROWS:
             return without_report(manifest, notes)
         return add_report(self.folder, read_release(self.folder, self.files), manifest)
-
-
-class AreasOfParts:
-    """The areas that parts name, each once."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[bytes, bool]] = {}
-
-    def add(self, areas: dict[str, Any]) -> None:
-        """Add the areas of a part; raise if another part defines one differently."""
-        columns = (areas[name].to_pylist() for name in ("area", "tiles", "drawn"))
-        for name, tiles, drawn in zip(*columns, strict=True):
-            known, was_drawn = self._known.get(name, (tiles, False))
-            if known != tiles:
-                raise GuaranteeViolatedError("two areas have one name, so nothing was published.")
-            self._known[name] = tiles, drawn or was_drawn
-
-    def table(self) -> pa.Table:
-        """Return the areas as a table."""
-        columns = list(zip(*((name, *about) for name, about in self._known.items()), strict=True)) or [(), (), ()]
-        kinds = (("area", pa.string()), ("tiles", pa.binary()), ("drawn", pa.bool_()))
-        return pa.table({name: pa.array(c, kind) for (name, kind), c in zip(kinds, columns, strict=True)})
 
 
 def _shifted(progress: Progress, before: int, count: int, done: int, total: int) -> None:

@@ -26,7 +26,7 @@ from crowdveil.run.manifest import file_entry, folder_entry, write_manifest
 from crowdveil.run.merge_partitions import SUMMARY
 from crowdveil.run.releases import REPORT_ROWS, add_report, without_report
 from crowdveil.run.resume import drawn_seed, first_entropy, run_key
-from crowdveil.run.spark.finished_partitions import Chunk, FinishedPartitions
+from crowdveil.run.spark.finished_partitions import FinishedPartitions
 from crowdveil.run.spark.release_verification import file_hashes
 from crowdveil.run.spark.staging import check_target, new_folder
 
@@ -47,21 +47,14 @@ def check_supported_on_spark(spec: RunSpec) -> None:
         raise ParameterError(
             f"{Option('engine', 'spark')} writes Parquet under its own names; leave {Option('format', 'csv')} and the name out."
         )
-    if options.private_report is not None:
-        raise ParameterError(
-            f"{Option('private_report')} shows the original, which does not leave the cluster; leave it out."
-        )
-    for name in ("repair", "keep_unchanged"):
-        if getattr(options, name):
+    for name in ("private_report", "pairing"):
+        if getattr(options, name) is not None:
+            raise ParameterError(f"{Option(name)} shows the original, which does not leave the cluster; leave it out.")
+    for name in ("repair", "keep_unchanged", "like"):
+        if getattr(options, name, False) or getattr(spec.reading, name, None) is not None:
             raise ParameterError(
                 Option(name), "rows of all time steps decide together; leave it out, or run it on one machine."
             )
-    if getattr(spec.reading, "like", None) is not None:
-        raise ParameterError(
-            Option("like"), "rows of all time steps decide together; leave it out, or run it on one machine."
-        )
-    if options.pairing is not None:
-        raise ParameterError(f"{Option('pairing')} shows the original, which does not leave the cluster; leave it out.")
     if options.resume is not None and not isinstance(spec.data, str | Path):
         raise ParameterError(
             Option("resume"), "wanted data in a file, but it is a table or a data frame; write it to a file."
@@ -123,7 +116,7 @@ class SparkBackend(Backend):
         for low in range(0, len(partitions), at_once):
             chunk = partitions[low : low + at_once]
             solved = self.engine.map_groups(keyed(partition_bins(chunk)), "partition_id", function, schema, len(chunk))
-            self.finished.add(Chunk(np.concatenate(chunk), solved), progress)
+            self.finished.add(np.concatenate(chunk), solved, progress)
         self.result = self.finished.all()
         found = self.engine.gather(self.result.where(f"kind = '{SUMMARY}'").select(SUMMARY))
         lines: list[str] = found[SUMMARY].to_pylist()

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from crowdveil.attacks.risk import RiskEstimate
 from crowdveil.engine.spark import Frame
-from crowdveil.errors import GuaranteeViolatedError, Option
+from crowdveil.errors import Option
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.derived_files import write_crosswalk, write_derived
 from crowdveil.io.notes import ReadNotes
@@ -30,8 +29,8 @@ from crowdveil.run.flow_partitions import PartitionSolver, file_schema
 from crowdveil.run.merge_partitions import (
     AREA,
     ROW,
+    AreasOfPartitions,
     FlowTotals,
-    areas_of,
     even_partitions,
     summarize_facts,
 )
@@ -189,16 +188,9 @@ class FlowSparkBackend(SparkBackend):
 
     def _gather_areas(self) -> None:
         """Gather the areas that any partition names; raise if two partitions define one differently."""
-        table = self.engine.gather(
-            self.engine.sql(
-                "SELECT area, first(tiles) AS tiles, count(DISTINCT tiles) AS definitions, max(drawn) AS drawn "
-                f"FROM {{result}} WHERE kind = '{AREA}' GROUP BY area",
-                result=self.result,
-            )
-        )
-        if len(table) and pc.max(table["definitions"]).as_py() > 1:
-            raise GuaranteeViolatedError("two areas have one name, so nothing was published.")
-        self.areas, self.drawn = areas_of(table, self.trips.frame.zones)
+        found = AreasOfPartitions()
+        found.add(self.engine.gather(self.result.where(f"kind = '{AREA}'").select("area", "tiles", "drawn").distinct()))
+        self.areas, self.drawn = found.merged(self.trips.frame.zones)
 
     def verify(self, guarantees: Guarantees, progress: Progress) -> Findings:
         """Check the written files on the cluster; return what each partition found with the original, merged."""

@@ -163,7 +163,7 @@ class TrajectoryPartition:
             "grid": _grid(release),
             "areas": release.areas is not None,
         }
-        line = _results(SUMMARY, 1, {SUMMARY: pa.array([json.dumps(summary)])})
+        line = result_table(RESULT, SUMMARY, 1, {SUMMARY: pa.array([json.dumps(summary)])})
         return pa.concat_tables([_points(data, release, written), _keys(data, release), _tiles(release), line])
 
     def _solve(self, data: Trajectories) -> TrajectoryRelease:
@@ -180,7 +180,7 @@ def _points(data: Trajectories, release: TrajectoryRelease, written: WrittenRele
     columns = {name: one_array(written.data[name]).cast(RESULT.field(name).type) for name in places}
     columns["source"] = pa.array(np.repeat(data.ids[release.source], lengths), pa.int64())
     columns["place"] = pa.array(np.arange(release.points) - np.repeat(release.offsets[:-1], lengths), pa.int64())
-    return _results(ROW, release.points, columns)
+    return result_table(RESULT, ROW, release.points, columns)
 
 
 def as_written(release: TrajectoryRelease) -> WrittenRelease:
@@ -194,7 +194,9 @@ def _keys(data: Trajectories, release: TrajectoryRelease) -> pa.Table:
     """Return the key of each published trajectory, by the number of its original."""
     keys = trajectory_keys(release.lon, release.lat, release.t, release.offsets, in_places=True)
     made = {name: pa.array(key) for name, key in zip(KEY, keys, strict=True)}
-    return _results(PUBLISHED, len(release), made | {"source": pa.array(data.ids[release.source], pa.int64())})
+    return result_table(
+        RESULT, PUBLISHED, len(release), made | {"source": pa.array(data.ids[release.source], pa.int64())}
+    )
 
 
 def _grid(release: TrajectoryRelease) -> Any:
@@ -206,12 +208,12 @@ def _grid(release: TrajectoryRelease) -> Any:
 def _tiles(release: TrajectoryRelease) -> pa.Table:
     """Return the tiles that are named, by numbers that are equal in every partition."""
     if release.areas is None:
-        return _results(AREA, 0, {})
+        return result_table(RESULT, AREA, 0, {})
     zones, tiles = release.areas.zones, release.areas.tiles.astype(np.int64)
     if int(release.areas.size.max(initial=1)) > 1:
         raise TypeError("areas of several tiles are not put together")
-    return _results(
-        AREA, len(tiles), {"tile": pa.array(_grid_numbers(zones)[tiles] if zones.grid else tiles, pa.int64())}
+    return result_table(
+        RESULT, AREA, len(tiles), {"tile": pa.array(_grid_numbers(zones)[tiles] if zones.grid else tiles, pa.int64())}
     )
 
 
@@ -220,10 +222,6 @@ def _grid_numbers(zones: Zones) -> Ints:
         raise TypeError("the tiles are of no grid")
     numbers: Ints = zones.row.astype(np.int64) * zones.grid.columns + zones.column
     return numbers
-
-
-def _results(kind: str, n: int, columns: dict[str, Any]) -> pa.Table:
-    return result_table(RESULT, kind, n, columns)
 
 
 def _numbers(table: pa.Table, name: str) -> Ints:
