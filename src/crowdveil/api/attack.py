@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from crowdveil.analysis.study import step_of_release
-from crowdveil.api.opened import published_numbers, row_semantics_of, split_options, visible
+from crowdveil.api.opened import row_semantics_of, split_options, visible
 from crowdveil.attacks.od.published import Published
 from crowdveil.attacks.od.releases import PublishedReleases
 from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories
@@ -16,7 +15,6 @@ from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.guarantees import FlowKAnonymity
 from crowdveil.io.atomic import new_files
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.pairing import read_pairing
 from crowdveil.io.release_reader import load_flow_release_alone, load_trajectory_release
 from crowdveil.io.tables import check_ending
 from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease
@@ -208,7 +206,7 @@ def _before_and_after(
         release, k = load_trajectory_release(written), manifest["method"]["parameters"].get("k")
     original = read(Trajectories, data, TrajectoryReading.checked(options), notes)
     if release is not None and pairing is not None:
-        release = replace(release, source=read_pairing(pairing, original, published_numbers(release)))
+        release = releases.with_pairing(release, pairing, original)
     elif release is not None:
         release = with_canonical_source(release, data, original)
     return original, release, k

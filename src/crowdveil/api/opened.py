@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 from crowdveil.errors import CrowdveilError, CrowdveilWarning, as_argument
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending, check_picture
-from crowdveil.model.release import TrajectoryRelease
 from crowdveil.progress import progress_bar
 from crowdveil.registry import find_method
 from crowdveil.run.result import Result
@@ -26,11 +25,6 @@ def split_options(options: dict[str, Any], model: type[Params]) -> tuple[dict[st
     """Split options into those of a model and the rest."""
     own = {name: value for name, value in options.items() if name in model.model_fields}
     return own, {name: value for name, value in options.items() if name not in own}
-
-
-def published_numbers(release: TrajectoryRelease) -> list[str]:
-    """Return the ids of published trajectories."""
-    return [str(number) for number in range(1, len(release) + 1)]
 
 
 def check_outputs(output: str | Path | None, plot: str | Path | None) -> None:

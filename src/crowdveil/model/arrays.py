@@ -53,14 +53,6 @@ def index_type(below: int) -> npt.DTypeLike:
     return np.int32 if below <= 2**31 else np.int64
 
 
-def refrozen(model: Any) -> None:
-    """Make the arrays of a model read-only again: they are writable when they come from another process."""
-    for value in vars(model).values():
-        for array in value if isinstance(value, tuple) else (value,):
-            if isinstance(array, np.ndarray):
-                array.flags.writeable = False
-
-
 def refreeze(value: _T) -> _T:
     """Return a value that comes from another process with all arrays in it made read-only again, however deep they are."""
     if isinstance(value, np.ndarray):
@@ -73,6 +65,13 @@ def refreeze(value: _T) -> _T:
     elif hasattr(value, "__dict__"):
         refreeze([*vars(value).values()])
     return value
+
+
+class Sent:
+    """Base of what is sent to other processes with models: their arrays are writable when they come, and made read-only."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(refreeze(state))
 
 
 def require(condition: bool | np.bool_, message: str) -> None:

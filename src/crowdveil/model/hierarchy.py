@@ -159,9 +159,7 @@ class Hierarchy(Tabular):
             parents.append(level)
             unit, held = coarser, len(numbers)
             nodes += held
-        tile = np.full(nodes, -1, np.int64)
-        tile[:n] = np.arange(n)
-        return cls.from_parents(np.concatenate([*parents, [-1]]), tile, kind)
+        return cls.from_parents(np.concatenate([*parents, [-1]]), tiles_first(n, nodes), kind)
 
     def to_arrow(self) -> pa.Table:
         """Return a table of the nodes: number, parent (null for the root), depth, number of tiles, and tile of a leaf."""
@@ -270,6 +268,12 @@ class Hierarchy(Tabular):
 
     def _child_counts(self) -> Ints:
         return np.bincount(self.parent[:-1], minlength=len(self.parent))
+
+
+def tiles_first(tiles: int, nodes: int) -> Ints:
+    """Return the tile of each node where the first nodes are the tiles."""
+    node = np.arange(nodes)
+    return np.where(node < tiles, node, -1)
 
 
 def _whole(values: npt.ArrayLike, name: str) -> npt.NDArray[Any]:

@@ -147,7 +147,8 @@ class DiskBackend(LocalBackend):
         tz = data.tz if data.step_s is not None else "UTC"
         schema = file_schema(self.rows, tz, intervals=self.totals.has_intervals)
         self.files = {"data": self.spec.data_name or "flows.parquet", "steps": "steps.parquet", "areas": AREAS_FILE}
-        parts = (self._rows_of(file, schema) for file in sorted(self.parts_folder.iterdir()))
+        files = sorted(self.parts_folder.iterdir())
+        parts = (pq.read_table(file, columns=schema.names).cast(schema) for file in files)
         _write_rows(parts, schema, folder / self.files["data"], self.totals.cost.flows)
         shutil.rmtree(self.parts_folder)
         write_table(self.totals.steps_table(tz), folder / self.files["steps"])
@@ -156,10 +157,6 @@ class DiskBackend(LocalBackend):
         self.files |= write_crosswalk(read_features(folder / AREAS_FILE), folder)
         return_unused()
         return {role: file_entry(folder / name) for role, name in self.files.items()}
-
-    @staticmethod
-    def _rows_of(file: Path, schema: pa.Schema) -> pa.Table:
-        return pq.read_table(file, columns=schema.names).cast(schema)
 
     def verify(self, guarantees: Guarantees, progress: Progress) -> Findings:
         """Check the written files part by part; return what each part found with the original, merged."""

@@ -186,8 +186,12 @@ class LocalBackend(Backend):
         """Audit the written release against the ledger's entries, which no other run changes until this one ends."""
         if self.recorder is None or not isinstance(self.data, Flows):
             raise RuntimeError("a run without a ledger is not audited")
-        self.enter_context(self.recorder.ledger.locked())
-        return self.recorder.audit(self.spec, self.data, self.written, counts)
+        from crowdveil.ledger.candidates import inputs_of  # here, since few runs have a ledger
+
+        spec, ledger = self.spec, self.recorder.ledger
+        self.enter_context(ledger.locked())
+        inputs = inputs_of(ledger, spec.data, spec.reading, self.data)
+        return self.recorder.audit(spec, inputs, self.data, self.written, counts)
 
     def report(self, manifest: dict[str, Any], notes: ReadNotes) -> dict[str, Any]:
         """Write the public report into the temporary folder, and the confidential one outside it."""

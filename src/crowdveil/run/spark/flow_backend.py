@@ -216,4 +216,4 @@ class FlowSparkBackend(SparkBackend):
         self.enter_context(ledger.locked())
         inputs, flows = read_spark_records(self.engine, self.spec.data, self.trips, known_columns(ledger), ledger.key)
         written = self.fetch({role: entry["name"] for role, entry in self.files.items()})
-        return recorder.audit_records(self.spec, inputs, flows, written, counts)
+        return recorder.audit(self.spec, inputs, flows, written, counts)

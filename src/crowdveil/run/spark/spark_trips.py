@@ -166,14 +166,12 @@ def summarize_trips(
         tiles = engine.gather(engine.sql("SELECT DISTINCT tile FROM {found}", found=found))
         seen[tiles["tile"].to_numpy()] = True
         frame = replace(frame, visited_tiles=seen)
-    counted = columns.user is not None and (not _whole_number_ids(trips) or pc.max(steps["least"]).as_py() < k)
+    counted = columns.user is not None and (
+        not pa.types.is_integer(trips.reader.schema.field("person").type) or pc.max(steps["least"]).as_py() < k
+    )
     crowd = _people(engine, trips, notes) if counted else int(crowds.sum())
     exact = counted or frame.k_unit == "trips"
     return replace(trips, numbers=numbers, sizes=sizes, crowd=crowd, frame=frame, crowd_is_exact=exact)
-
-
-def _whole_number_ids(trips: SparkTrips) -> bool:
-    return bool(pa.types.is_integer(trips.reader.schema.field("person").type))
 
 
 def _people(engine: SparkEngine, trips: SparkTrips, notes: ReadNotes) -> int:

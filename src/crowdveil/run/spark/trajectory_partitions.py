@@ -16,7 +16,7 @@ from crowdveil.io.values import encode_ids, one_array
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.measures.trajectory.separation import DistanceParams, distances_to_originals
-from crowdveil.model.arrays import Ints, refrozen
+from crowdveil.model.arrays import Ints, Sent
 from crowdveil.model.canonical import canonical_order, trajectory_keys
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Outline, Trajectories
@@ -102,16 +102,10 @@ class PartitionPlan:
 
 
 @dataclass(frozen=True)
-class TrajectoryPartitionReader:
+class TrajectoryPartitionReader(Sent):
     """Reads the trajectories of a partition from points with numbers of trajectories and people; sent to executors."""
 
     frame: Trajectories
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        for model in (self.frame, self.frame.zones):
-            if model is not None:
-                refrozen(model)
 
     def __call__(self, partition: pa.Table) -> Trajectories:
         """Return the trajectories, sorted by number; their ids are the numbers."""

@@ -24,7 +24,7 @@ from crowdveil.io.time_forms import TimeForm, date_order
 from crowdveil.io.time_steps import TimeSteps
 from crowdveil.io.values import encode_ids, one_array
 from crowdveil.io.weights import SUMS
-from crowdveil.model.arrays import refrozen
+from crowdveil.model.arrays import Sent
 from crowdveil.model.flows import Flows
 from crowdveil.model.globe import Reach
 from crowdveil.model.zones import Zones
@@ -44,7 +44,7 @@ are not known. A note has nothing else but its count, as the size."""
 
 
 @dataclass(frozen=True)
-class TripReader:
+class TripReader(Sent):
     """Packs chunks of the input by time step: the columns step, o, d, person, n, rows, people and weight, those that exist.
 
     A row stands for `n` trips.
@@ -59,10 +59,6 @@ class TripReader:
     came_up: bool = False
     """Whether the zones are the names in the data."""
     ids: IdRules = field(default_factory=IdRules)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        refrozen(self.zones)
 
     @property
     def schema(self) -> pa.Schema:
@@ -206,7 +202,7 @@ def boxes_of(source: Source, columns: OdColumns, h3: int | None, chunk: pa.Recor
 
 
 @dataclass(frozen=True)
-class FlowPartitionReader:
+class FlowPartitionReader(Sent):
     """Reads the flows of a partition of whole time steps from packed rows; sent to executors.
 
     Attributes
@@ -225,14 +221,6 @@ class FlowPartitionReader:
     steps: TimeSteps | None
     frame: Flows
     members: bool
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        frame = self.frame
-        given = () if frame.partition is None else (frame.partition, frame.partition.areas, frame.partition.areas.zones)
-        for model in (frame, frame.zones, frame.origin_tree, frame.destination_tree, frame.pois, *given):
-            if model is not None:
-                refrozen(model)
 
     def __call__(self, partition: pa.Table) -> Flows | None:
         """Return the flows; None where all volumes are rounded to 0."""
