@@ -45,7 +45,7 @@ def errors_of(method: str, flows: Any, **parameters: Any) -> dict[str, Any]:
 
 def scores(flows: Any, release: Any) -> dict[str, float]:
     """The measures that are compared."""
-    from crowdveil.api import measure
+    from crowdveil.api.measure import measure
 
     found = measure(flows, release, ["generalization", "reconstruction-error", "suppressed"])
     return {

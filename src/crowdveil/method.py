@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from crowdveil.guarantees.base import Guarantee
-from crowdveil.io.time_windows import Window
+from crowdveil.io.time_windows import TimeUnits, Window
 from crowdveil.model.arrays import Ints
 from crowdveil.model.canonical import digest
 from crowdveil.model.flows import Flows
@@ -164,6 +164,11 @@ class Method(Described):
     check_data: Callable[[Any, Any], None] = lambda data, params: None
     aliases: tuple[str, ...] = ()
     example: str | None = None
+
+    def time_units(self, params: Params, tz: str) -> TimeUnits:
+        """Return what of time is in one partition: a window, of which the suppression budget may be, or a time step."""
+        windowed = self.windowed(params)
+        return TimeUnits(None if windowed is None else windowed.window, tz)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "run", update_wrapper(partial(_run_and_mark, self.run), self.run))

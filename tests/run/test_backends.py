@@ -58,7 +58,7 @@ class FakeBackend(Backend):
 
     def solve(self, guarantees: Any, progress: Any) -> Solution:
         self._record("solve")
-        return Solution(1, {}, {}, ["a line"], notes=["a note."])
+        return Solution({}, {}, ["a line"], notes=["a note."])
 
     def write(self, progress: Any) -> Any:
         self._record("write")

@@ -132,10 +132,10 @@ def _read(city: Path) -> tuple[TripReader, pa.Table]:
 
 def _part(reader: TripReader, method: Method, numbers: np.ndarray) -> FlowPartition:
     none, nowhere = np.zeros(0, np.int64), np.zeros(0, np.int32)
-    frame = Flows(reader.zones, none, np.zeros(1, np.int64), nowhere, nowhere, none, none, "people")
+    frame = Flows(reader.zones, none, np.zeros(1, np.int64), nowhere, nowhere, none, none, "people", HOUR)
     params = method.params.checked({"k": 5} if "k" in method.params.model_fields else {})
     guarantees = (*method.guarantees(frame, params), *structural_guarantees(method))
-    parts = FlowPartitionReader(reader.schema, "people", reader.steps, HOUR, frame, method.needs_person_ids)
+    parts = FlowPartitionReader(reader.schema, reader.steps, frame, method.needs_person_ids)
     counts = "trips" if method.row_semantics == "noisy" else "people"
     solver = PartitionSolver(method.name, params, 7, guarantees, True, reader.steps.starts(numbers), counts)
     return FlowPartition(solver, parts)

@@ -33,12 +33,7 @@ from crowdveil.run.merge_partitions import FlowTotals, merge_findings, summarize
 from crowdveil.run.release_partitions import ReleasePartition, overlapping_windows
 from crowdveil.run.spark.flow_partitions import FlowPartition
 from crowdveil.run.spark.shared_partition import (
-    Candidates,
-    CandidateSums,
-    FlowSums,
     SharedStage,
-    SolvedClass,
-    WholeClass,
     boxes_by_class,
     facts_by_class,
 )
@@ -90,7 +85,7 @@ def _reader(reader: TripReader, people: bool) -> FlowPartitionReader:
         reader.zones, none, np.zeros(1, np.int64), nowhere, nowhere, none, none, "people" if people else "trips", HOUR, TZ,
         weight=weight,
     )  # fmt: skip
-    return FlowPartitionReader(reader.schema, frame.k_unit, reader.steps, HOUR, frame, True)
+    return FlowPartitionReader(reader.schema, reader.steps, frame, True)
 
 
 def _sent(value: Any) -> Any:
@@ -116,13 +111,13 @@ def _shared_boxes(name: str, options: dict[str, Any], reader: FlowPartitionReade
         rows = pa.concat_tables(parts)
         classes = step_classes(reader.steps.starts(rows["step"].to_numpy()), TZ, stage.shared.by)
         groups = _groups(rows.append_column("partition_id", pa.array(classes)), "partition_id")
-        solved = pa.concat_tables([_sent(WholeClass(stage))(group) for group in groups])
+        solved = pa.concat_tables([_sent(stage.solve_whole_class)(group) for group in groups])
         return boxes_by_class(dict(zip(*solved.to_pydict().values(), strict=True)), np.unique(classes))
-    sums = pa.concat_tables([_sent(FlowSums(stage))(part) for part in parts])
-    begun = pa.concat_tables([_sent(Candidates(stage))(group) for group in _groups(sums, "step_class")])
+    sums = pa.concat_tables([_sent(stage.sum_flows)(part) for part in parts])
+    begun = pa.concat_tables([_sent(stage.make_candidates)(group) for group in _groups(sums, "step_class")])
     stage = replace(stage, candidates=dict(zip(*begun.to_pydict().values(), strict=True)))
-    added = pa.concat_tables([_sent(CandidateSums(stage))(part) for part in parts])
-    solved = pa.concat_tables([_sent(SolvedClass(stage))(group) for group in _groups(added, "step_class")])
+    added = pa.concat_tables([_sent(stage.sum_candidates)(part) for part in parts])
+    solved = pa.concat_tables([_sent(stage.solve_class)(group) for group in _groups(added, "step_class")])
     found = dict(zip(*solved.to_pydict().values(), strict=True))
     return boxes_by_class(found, np.unique(sums["step_class"].to_numpy()))
 

@@ -29,7 +29,7 @@ def test_weights_in_pieces_are_those_of_one_machine() -> None:
     packs = pa.Table.from_batches([made for piece in pieces for made in reader(iter([piece]))])
     none = np.zeros(0, np.int64)
     frame = Flows(zones, none, np.zeros(1, np.int64), none, none, none, none, "people")
-    found = FlowPartitionReader(reader.schema, "people", None, None, frame, True)(packs)
+    found = FlowPartitionReader(reader.schema, None, frame, True)(packs)
     assert found is not None and found.weight is not None and wanted.weight is not None
     for name in ("origin", "destination", "volume", "people", "weight"):
         np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdveil.analysis.study import OpenedRelease, StudyReading, build_study, open_for_study
-from crowdveil.api.opened import row_semantics_of, split_options, visible
+from crowdveil.api.opened import check_outputs, row_semantics_of, split_options, visible
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.atomic import new_files
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.tables import check_ending, check_picture
 from crowdveil.io.time_steps import DEFAULT_STEP
 from crowdveil.ledger.records import input_files
 from crowdveil.ledger.store import open_ledger
@@ -148,14 +147,6 @@ def analyze(
             stage("drawing")
             draw(found, picture)
     return found
-
-
-def check_outputs(output: str | Path | None, plot: str | Path | None) -> None:
-    """Raise unless the suffixes of files name a format to write or draw."""
-    if output is not None:
-        check_ending(Path(output), ".json")
-    if plot is not None:
-        check_picture(plot)
 
 
 def _of_trajectories(

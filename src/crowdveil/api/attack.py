@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from crowdveil.analysis.study import step_of_release
-from crowdveil.api.opened import published_numbers, row_semantics_of, split_options, visible
+from crowdveil.api.opened import row_semantics_of, split_options, visible
 from crowdveil.attacks.od.published import Published
 from crowdveil.attacks.od.releases import PublishedReleases
 from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories
@@ -16,7 +15,6 @@ from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.guarantees import FlowKAnonymity
 from crowdveil.io.atomic import new_files
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.pairing import read_pairing
 from crowdveil.io.release_reader import load_flow_release_alone, load_trajectory_release
 from crowdveil.io.tables import check_ending
 from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease
@@ -95,22 +93,19 @@ def attack(
     with new_files(output, overwrite=overwrite) as (file,):
         stage("reading")
         found: AttackResults | ExposureResults
-        if takes is PublishedReleases:
-            several = _published_releases(data, release, original, reading, said)
-            stage(name)
-            found = attack_flow_release(several, attacks, params)
-        elif takes is AggregatedTrajectories:
-            aggregated = _aggregated(data, release, pairing, reading, said)
-            stage(name)
-            found = attack_flow_release(aggregated, attacks, params)
-        elif takes is FlowRelease:
-            published = _published(data)
+        of_flows: dict[type, Callable[[], Published | PublishedReleases | AggregatedTrajectories]] = {
+            PublishedReleases: lambda: _published_releases(data, release, original, reading, said),
+            AggregatedTrajectories: lambda: _aggregated(data, release, pairing, reading, said),
+            FlowRelease: lambda: _published(data),
+        }
+        if takes in of_flows:
+            published = of_flows[takes]()
             stage(name)
             found = attack_flow_release(published, attacks, params)
         else:
-            original, opened, k = _before_and_after(data, release, pairing, reading, said)
+            before, after, k = _before_and_after(data, release, pairing, reading, said)
             stage(name)
-            found = attack_trajectories(original, opened, attacks, params, k, progress)
+            found = attack_trajectories(before, after, attacks, params, k, progress)
         if file is not None:
             found.write(file)
     return found
@@ -203,18 +198,15 @@ def _before_and_after(
     data: Any, release: Any, pairing: Any, options: dict[str, Any], notes: ReadNotes
 ) -> tuple[Trajectories, TrajectoryRelease | None, int | None]:
     """Read the original, the release, paired with it where that is known, and k."""
-    if release is None or isinstance(release, TrajectoryRelease):
-        original = read(Trajectories, data, TrajectoryReading.checked(options), notes)
-        if release is not None and pairing is not None:
-            release = replace(release, source=read_pairing(pairing, original, published_numbers(release)))
-        elif release is not None:
-            release = with_canonical_source(release, data, original)
-        return original, release, None
-    manifest, written = releases.sound_release(Path(release))
-    if not isinstance(data, Trajectories):
-        options = original_input_options(manifest, options)
+    k = None
+    if release is not None and not isinstance(release, TrajectoryRelease):
+        manifest, written = releases.sound_release(Path(release))
+        if not isinstance(data, Trajectories):
+            options = original_input_options(manifest, options)
+        release, k = load_trajectory_release(written), manifest["method"]["parameters"].get("k")
     original = read(Trajectories, data, TrajectoryReading.checked(options), notes)
-    opened = load_trajectory_release(written)
-    if pairing is not None:
-        opened = replace(opened, source=read_pairing(pairing, original, published_numbers(opened)))
-    return original, opened, manifest["method"]["parameters"].get("k")
+    if release is not None and pairing is not None:
+        release = releases.with_pairing(release, pairing, original)
+    elif release is not None:
+        release = with_canonical_source(release, data, original)
+    return original, release, k

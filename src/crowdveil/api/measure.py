@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from crowdveil.api.opened import published_numbers, visible
+from crowdveil.api.opened import visible
 from crowdveil.comparison.requested_measures import named_measures, parsed
 from crowdveil.errors import Option, ParameterError, as_command_line, render
 from crowdveil.io.notes import ReadNotes
@@ -174,7 +174,7 @@ def _read_both(
         raise ParameterError(Option("paired_by_id"), OWN_IDS)
     made = with_canonical_source(made, original, data)
     if pairing is not None and made.source is None:
-        published = published_numbers(made) if ids is None else ids
+        published = releases.published_ids(len(made)) if ids is None else ids
         made = replace(made, source=read_pairing(pairing, data, published))
     sentence = _describe_pairing(pairing, by_id, made)
     notes.add(sentence)

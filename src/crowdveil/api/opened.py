@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from crowdveil.errors import CrowdveilError, CrowdveilWarning, as_argument
 from crowdveil.io.notes import ReadNotes
-from crowdveil.model.release import TrajectoryRelease
+from crowdveil.io.tables import check_ending, check_picture
 from crowdveil.progress import progress_bar
 from crowdveil.registry import find_method
 from crowdveil.run.result import Result
@@ -27,9 +27,12 @@ def split_options(options: dict[str, Any], model: type[Params]) -> tuple[dict[st
     return own, {name: value for name, value in options.items() if name not in own}
 
 
-def published_numbers(release: TrajectoryRelease) -> list[str]:
-    """Return the ids of published trajectories."""
-    return [str(number) for number in range(1, len(release) + 1)]
+def check_outputs(output: str | Path | None, plot: str | Path | None) -> None:
+    """Raise unless the suffixes of files name a format to write or draw."""
+    if output is not None:
+        check_ending(Path(output), ".json")
+    if plot is not None:
+        check_picture(plot)
 
 
 def row_semantics_of(manifest: dict[str, Any]) -> RowSemantics:

@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from crowdveil import api
 from crowdveil.analysis.base import CONFIDENTIAL, Analysis
 from crowdveil.analysis.heatmap_manifest import GEOJSON
 from crowdveil.analysis.study import Study, StudyReading
+from crowdveil.api import analyze as api
+from crowdveil.api.opened import check_outputs
 from crowdveil.cli.console import show_notes
 from crowdveil.cli.main import COMMANDS
 from crowdveil.cli.options import NamedCommands, given, options_of
@@ -92,7 +93,7 @@ def _study_remotely(
     overwrite: bool, options: dict[str, Any],
 ) -> list[str] | None:  # fmt: skip
     """Analyze a release on a server; return the lines of the result, None where the job is detached."""
-    api.check_outputs(output, plot)
+    check_outputs(output, plot)
     values, files = split_files(StudyReading, options)
     uploads = {"release": release, **({} if original is None else {"original": original}), **files}
     return server.run_for_table(

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from crowdveil import api
+from crowdveil.api import attack as api
+from crowdveil.api.opened import check_outputs
 from crowdveil.attacks.base import AllAttackParams
 from crowdveil.attacks.od.releases import PublishedReleases
 from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories
@@ -106,7 +107,7 @@ def _run_remotely(
     server: RemoteTarget, name: str, uploads: dict[str, str], options: dict[str, Any], output: str | None, as_json: bool,
     overwrite: bool,
 ) -> None:  # fmt: skip
-    api.check_outputs(output, None)
+    check_outputs(output, None)
     lines = server.run_for_table("attacks", name, options, uploads, output, overwrite=overwrite, as_json=as_json)
     if lines is not None:
         written = [] if output is None or as_json else [f"{Path(output)}: written"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from crowdveil import api
+from crowdveil.api import compare as api
 from crowdveil.cli.console import show_notes, show_sentences
 from crowdveil.cli.options import given, options_of
 from crowdveil.cli.remote_jobs import RemoteTarget, put_folder, remote_target, server_options, split_files

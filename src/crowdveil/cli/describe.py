@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from crowdveil import api
+from crowdveil.api import describe as api
+from crowdveil.api.opened import check_outputs
 from crowdveil.cli.compare import listed
 from crowdveil.cli.console import show_notes, show_result
 from crowdveil.cli.options import given, options_of
@@ -29,7 +30,7 @@ def _call(
     overwrite: bool,
     **values: Any,
 ) -> None:
-    api.check_outputs(output, plot)
+    check_outputs(output, plot)
     notes = ReadNotes()
     with new_files(output, plot, overwrite=overwrite) as (table, picture):
         with progress_bar() as (progress, stage):

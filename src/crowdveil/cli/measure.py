@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from crowdveil import api
+from crowdveil.api import measure as api
+from crowdveil.api.opened import check_outputs
 from crowdveil.cli.compare import listed
 from crowdveil.cli.console import show_notes, show_result, show_sentences
 from crowdveil.cli.options import given, options_of
@@ -56,7 +57,7 @@ def _call(
         pairing, paired_by_id = pairing or asked.pairing, paired_by_id or asked.paired_by_id
     if original is None or release is None:
         raise ParameterError("wanted an original and a release to measure, or a file with -f; give them.")
-    api.check_outputs(output, plot)
+    check_outputs(output, plot)
     server, notes = remote_target(values), ReadNotes()
     options = given(EitherReading, values)
     if server is not None and engine == "spark":

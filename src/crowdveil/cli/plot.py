@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from crowdveil import api
+from crowdveil.api import show as api
 from crowdveil.cli.console import show_notes
 from crowdveil.cli.options import NamedCommands, options_of
 from crowdveil.io.notes import ReadNotes

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from crowdveil import api
+from crowdveil.api import show as api
 from crowdveil.cli.options import given, options_of
 from crowdveil.reading import EitherReading
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from crowdveil import api
+from crowdveil.api import compare as api
 from crowdveil.cli.compare import (
     SETTINGS,
     announced,

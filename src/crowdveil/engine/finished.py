@@ -29,7 +29,9 @@ class StoppedEarlyError(KeyboardInterrupt):
 
 
 class KeptPartitions(Protocol):
-    """Finished partitions that are kept for another run."""
+    """Finished partitions that are kept for another run, with the entropy of the run that began them."""
+
+    entropy: int | None
 
     def describe(self) -> str | None:
         """Describe how many are kept and where; None if nothing is."""

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from crowdveil.engine import LocalEngine, use
 from crowdveil.engine.error_marshalling import marshal_errors, marshal_errors_of_chunks, unmarshal_error
 from crowdveil.engine.hadoop import HadoopFiles
 from crowdveil.engine.local import TICK_S
@@ -193,7 +194,7 @@ class SparkEngine:
         placed = frame.repartition(tasks, key)
         with _quiet():
             return placed.groupBy(key).applyInArrow(
-                lambda table: marshal_errors(sent.value, table), _spark_schema(schema)
+                lambda table: _on_executor(sent.value, table), _spark_schema(schema)
             )
 
     @contextmanager
@@ -275,6 +276,12 @@ def spark_engine(spark: Any = None, master: str | None = None) -> Iterator[Spark
         engine.close()
         if spark is None:
             engine.session.stop()
+
+
+def _on_executor(function: GroupFunction, table: pa.Table) -> pa.Table:
+    """Map a function on one thread: a task has one processor, and the cluster decides how many run at a time."""
+    with use(LocalEngine(1)):
+        return marshal_errors(function, table)
 
 
 def _check_packages() -> None:

@@ -13,7 +13,7 @@ class _Callable(ModuleType):
 
     def __call__(self) -> Any:
         """Return the table of methods. The function is found by name: methods import nothing above them."""
-        return import_module("crowdveil.api").methods()
+        return import_module("crowdveil.api.release").methods()
 
 
 sys.modules[__name__].__class__ = _Callable

@@ -18,6 +18,7 @@ from crowdveil.model.arrays import (
     Labels,
     check_lengths,
     check_offsets,
+    freeze_columns,
     frozen,
     require,
     take_slices,
@@ -54,8 +55,7 @@ class Areas(Tabular):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", frozen(self.names, object))
-        object.__setattr__(self, "offsets", frozen(self.offsets, np.int64))
-        object.__setattr__(self, "tiles", frozen(self.tiles, np.int32))
+        freeze_columns(self)
         check_offsets(self.offsets, len(self.tiles), "areas")
         check_lengths("areas", len(self.offsets) - 1, names=self.names)
         require(bool(np.all(np.diff(self.offsets) > 0)), "areas: every area must have a tile.")

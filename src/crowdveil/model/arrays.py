@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,11 +17,8 @@ _T = TypeVar("_T")
 CHUNK = 1 << 16
 """Places that are looked up in one go."""
 
-__all__ = [
-    "AnyArray", "Bytes", "Floats", "Indices", "Ints", "Labels", "Mask", "Small", "Words", "check_coordinates",
-    "check_lengths", "check_offsets", "distinct", "frozen", "gather", "index_type", "refreeze", "refrozen", "require",
-    "row_slices", "scatter", "slice_sums", "sorted_distinct", "take_slices",
-]  # fmt: skip
+__all__ = ["AnyArray", "Bytes", "Floats", "Indices", "Ints", "Mask", "Small", "Words"]
+"""Types that models import from here."""
 
 
 def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike) -> AnyArray:
@@ -31,17 +30,27 @@ def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike) -> AnyArray:
     return array
 
 
+_TYPES = {"Ints": np.int64, "Indices": np.int32, "Floats": np.float64, "Mask": np.bool_, "Bytes": np.uint8}
+"""The type of a column by the name of its annotation."""
+
+
+def freeze_columns(model: Any) -> None:
+    """Make the columns of a model read-only arrays of the types that it declares; a column may be None where it says so."""
+    for name, dtype in _column_types(model.__class__):
+        values = getattr(model, name)
+        if values is not None:
+            object.__setattr__(model, name, frozen(values, dtype))
+
+
+@cache
+def _column_types(model: type) -> list[tuple[str, npt.DTypeLike]]:
+    declared = ((column.name, str(column.type).removesuffix(" | None")) for column in fields(model))
+    return [(name, _TYPES[kind]) for name, kind in declared if kind in _TYPES]
+
+
 def index_type(below: int) -> npt.DTypeLike:
     """Return the type of numbers from -1 to `below` - 1: 32 bits where that is enough, since columns of points are long."""
     return np.int32 if below <= 2**31 else np.int64
-
-
-def refrozen(model: Any) -> None:
-    """Make the arrays of a model read-only again: they are writable when they come from another process."""
-    for value in vars(model).values():
-        for array in value if isinstance(value, tuple) else (value,):
-            if isinstance(array, np.ndarray):
-                array.flags.writeable = False
 
 
 def refreeze(value: _T) -> _T:
@@ -56,6 +65,13 @@ def refreeze(value: _T) -> _T:
     elif hasattr(value, "__dict__"):
         refreeze([*vars(value).values()])
     return value
+
+
+class Sent:
+    """Base of what is sent to other processes with models: their arrays are writable when they come, and made read-only."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(refreeze(state))
 
 
 def require(condition: bool | np.bool_, message: str) -> None:
@@ -73,9 +89,11 @@ def check_offsets(offsets: Ints, n: int, what: str) -> None:
     )
 
 
-def check_lengths(what: str, n: int, **columns: AnyArray) -> None:
-    """Check that every column has `n` rows."""
+def check_lengths(what: str, n: int, **columns: AnyArray | None) -> None:
+    """Check that every column has `n` rows; one that is None is not there."""
     for name, column in columns.items():
+        if column is None:
+            continue
         require(
             column.ndim == 1 and len(column) == n,
             f"{what}: column {name} has {len(column):,} rows instead of {n:,}.",

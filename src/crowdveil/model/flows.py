@@ -17,7 +17,7 @@ from crowdveil.model.arrays import (
     check_lengths,
     check_offsets,
     count_distinct,
-    frozen,
+    freeze_columns,
     require,
     row_slices,
     slice_sums,
@@ -109,17 +109,15 @@ class Flows(Tabular):
     pois: PointsOfInterest | None = None
 
     def __post_init__(self) -> None:
-        for name, dtype in _COLUMN_TYPES.items():
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, frozen(getattr(self, name), dtype))
+        freeze_columns(self)
         n = len(self.origin)
         if self.person_offsets is not None and self.person_ids is not None:
             check_offsets(self.person_offsets, len(self.person_ids), "flows")
             fits = len(self.person_offsets) == n + 1 and bool(np.all(np.diff(self.person_offsets) == self.people))
             require(fits, "flows: each row must have as many person ids as people.")
-        check_lengths("flows", n, destination=self.destination, volume=self.volume, people=self.people)
-        if self.weight is not None:
-            check_lengths("flows", n, weight=self.weight)
+        check_lengths(
+            "flows", n, destination=self.destination, volume=self.volume, people=self.people, weight=self.weight
+        )
         check_offsets(self.offsets, n, "flows")
         require(len(self.t) == len(self.offsets) - 1, "flows: there must be one time for each step.")
         require(bool(np.all(np.diff(self.t) > 0)), "flows: steps must be in order of time, each once.")
@@ -336,15 +334,3 @@ def _as_written(share: float) -> tuple[int, int]:
 
 _BLOCK = 1 << 17
 """Rows checked at once: few enough for the processor's cache."""
-_COLUMN_TYPES = {
-    "t": np.int64,
-    "offsets": np.int64,
-    "origin": np.int32,
-    "destination": np.int32,
-    "volume": np.int64,
-    "people": np.int64,
-    "person_offsets": np.int64,
-    "person_ids": np.int64,
-    "visited_tiles": np.bool_,
-    "weight": np.int64,
-}

@@ -86,13 +86,11 @@ class Reach:
     @classmethod
     def merge(cls, parts: Iterable[Reach]) -> Reach:
         """Return the reach of all partitions."""
-        lower, upper = np.full(3, np.inf), np.full(3, -np.inf)
-        for part in parts:
-            lower = np.minimum(lower, [part.west, part.south, part.low])
-            upper = np.maximum(upper, [part.east, part.north, part.high])
-        west, south, low = lower.tolist()
-        east, north, high = upper.tolist()
-        return cls(west, south, east, north, low, high)
+        every = [cls(), *parts]
+        how = {"min": np.min, "max": np.max}
+        return cls(
+            **{name: float(how[merge]([getattr(part, name) for part in every])) for name, merge in JOINED.items()}
+        )
 
     @property
     def box(self) -> Box:

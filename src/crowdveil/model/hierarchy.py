@@ -11,7 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.errors import InputError, Option, counted
-from crowdveil.model.arrays import Indices, Ints, Mask, check_lengths, frozen, require, row_slices, take_slices
+from crowdveil.model.arrays import (
+    Indices,
+    Ints,
+    Mask,
+    check_lengths,
+    freeze_columns,
+    frozen,
+    require,
+    row_slices,
+    take_slices,
+)
 from crowdveil.model.tabular import Tabular
 
 if TYPE_CHECKING:
@@ -45,8 +55,7 @@ class Hierarchy(Tabular):
     kind: str = "custom"
 
     def __post_init__(self) -> None:
-        for name in ("parent", "first_leaf", "last_leaf", "leaf_tile"):
-            object.__setattr__(self, name, frozen(getattr(self, name), np.int32))
+        freeze_columns(self)
         n = len(self.parent)
         require(n > 0 and len(self.leaf_tile) > 0, "hierarchy: wanted a tree over at least one tile, got no tile.")
         check_lengths("hierarchy", n, parent=self.parent, first_leaf=self.first_leaf, last_leaf=self.last_leaf)
@@ -150,9 +159,7 @@ class Hierarchy(Tabular):
             parents.append(level)
             unit, held = coarser, len(numbers)
             nodes += held
-        tile = np.full(nodes, -1, np.int64)
-        tile[:n] = np.arange(n)
-        return cls.from_parents(np.concatenate([*parents, [-1]]), tile, kind)
+        return cls.from_parents(np.concatenate([*parents, [-1]]), tiles_first(n, nodes), kind)
 
     def to_arrow(self) -> pa.Table:
         """Return a table of the nodes: number, parent (null for the root), depth, number of tiles, and tile of a leaf."""
@@ -261,6 +268,12 @@ class Hierarchy(Tabular):
 
     def _child_counts(self) -> Ints:
         return np.bincount(self.parent[:-1], minlength=len(self.parent))
+
+
+def tiles_first(tiles: int, nodes: int) -> Ints:
+    """Return the tile of each node where the first nodes are the tiles."""
+    node = np.arange(nodes)
+    return np.where(node < tiles, node, -1)
 
 
 def _whole(values: npt.ArrayLike, name: str) -> npt.NDArray[Any]:

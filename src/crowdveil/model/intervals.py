@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crowdveil.model.arrays import Ints, check_lengths, check_offsets, frozen, require, row_slices
+from crowdveil.model.arrays import Ints, check_lengths, check_offsets, freeze_columns, require, row_slices
 
 
 class TimeLevels(NamedTuple):
@@ -42,8 +42,7 @@ class Intervals:
     last: Ints
 
     def __post_init__(self) -> None:
-        for name in ("start", "end", "offsets", "first", "last"):
-            object.__setattr__(self, name, frozen(getattr(self, name), np.int64))
+        freeze_columns(self)
         check_offsets(self.offsets, len(self.start), "intervals")
         check_lengths("intervals", len(self.start), end=self.end)
         check_lengths("intervals", len(self.first), last=self.last)

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from crowdveil.model.areas import Areas
-from crowdveil.model.arrays import Indices, Ints, check_lengths, check_offsets, frozen, require
+from crowdveil.model.arrays import Indices, Ints, check_lengths, check_offsets, freeze_columns, require
 
 StepClass = Literal["all", "hour-of-day", "hour-of-week", "day-type"]
 """Classes of time steps that share a partition: all of them; those of one hour of the day or of the week; those of working
@@ -42,13 +42,7 @@ class BoxPartition:
     suppressed_percent: float | None = None
 
     def __post_init__(self) -> None:
-        for name, dtype in (
-            ("classes", np.int64),
-            ("offsets", np.int64),
-            ("origin", np.int32),
-            ("destination", np.int32),
-        ):
-            object.__setattr__(self, name, frozen(getattr(self, name), dtype))
+        freeze_columns(self)
         check_offsets(self.offsets, len(self.origin), "partition")
         check_lengths("partition", len(self.offsets) - 1, classes=self.classes)
         check_lengths("partition", len(self.origin), destination=self.destination)
@@ -99,7 +93,7 @@ class ZoneGroups:
     part: Ints
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "part", frozen(self.part, np.int64))
+        freeze_columns(self)
         check_lengths("partition", len(self.areas.zones), part=self.part)
 
 
@@ -127,8 +121,7 @@ class EarlierRows:
     k: int
 
     def __post_init__(self) -> None:
-        for name, dtype in (("origin", np.int32), ("destination", np.int32), ("step", np.int64), ("row", np.int64)):
-            object.__setattr__(self, name, frozen(getattr(self, name), dtype))
+        freeze_columns(self)
         check_lengths("rows", len(self.origin), destination=self.destination)
         check_lengths("rows", len(self.step), row=self.row)
         require(bool(np.all(np.diff(self.step) >= 0)), "rows: time steps must be in order.")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdveil.model.arrays import Ints, frozen, group_sums
+from crowdveil.model.arrays import Ints, freeze_columns, group_sums
 
 NO_CATEGORY = -1
 
@@ -30,8 +30,7 @@ class PointsOfInterest:
     count: Ints
 
     def __post_init__(self) -> None:
-        for name in ("tile", "category", "count"):
-            object.__setattr__(self, name, frozen(getattr(self, name), np.int64))
+        freeze_columns(self)
 
     def per_tile(self, tiles: int) -> Ints:
         """Return the number of points of each tile."""

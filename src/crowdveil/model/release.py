@@ -22,6 +22,7 @@ from crowdveil.model.arrays import (
     check_lengths,
     check_offsets,
     distinct,
+    freeze_columns,
     frozen,
     require,
     row_slices,
@@ -101,10 +102,7 @@ class FlowRelease(Tabular):
     bounds: VolumeBounds | None = None
 
     def __post_init__(self) -> None:
-        if self.figures is not None:
-            object.__setattr__(self, "figures", frozen(self.figures, np.float64))
-        for name, dtype in _FLOW_TYPES.items():
-            object.__setattr__(self, name, frozen(getattr(self, name), dtype))
+        freeze_columns(self)
         n = len(self.origin)
         check_lengths(
             "release",
@@ -300,23 +298,17 @@ class TrajectoryRelease(Tabular):
     point: Indices | Ints | None = None
 
     def __post_init__(self) -> None:
-        for name, dtype in (("lon", np.float64), ("lat", np.float64), ("t", np.int64), ("offsets", np.int64)):
-            object.__setattr__(self, name, frozen(getattr(self, name), dtype))
+        freeze_columns(self)
         n, m = len(self.lon), len(self.offsets) - 1
         check_lengths("release", n, lat=self.lat, t=self.t)
         check_offsets(self.offsets, n, "release")
         check_coordinates("release", self.lon, self.lat)
         if self.boxes is not None:
             object.__setattr__(self, "boxes", self.boxes.frozen(n))
-        if self.figures is not None:
-            object.__setattr__(self, "figures", frozen(self.figures, np.float64))
         if self.point is not None:
             object.__setattr__(self, "point", frozen(self.point, self.point.dtype))
-            check_lengths("release", n, point=self.point)
-        for name in ("person", "source"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, frozen(getattr(self, name), np.int64))
-                check_lengths("release", m, **{name: getattr(self, name)})
+        check_lengths("release", n, point=self.point)
+        check_lengths("release", m, person=self.person, source=self.source)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -369,15 +361,3 @@ def has_segments(release: TrajectoryRelease) -> bool:
 
 
 Release = FlowRelease | TrajectoryRelease
-
-
-_FLOW_TYPES = {
-    "t": np.int64,
-    "offsets": np.int64,
-    "origin": np.int32,
-    "destination": np.int32,
-    "volume": np.int64,
-    "people": np.int64,
-    "state": np.uint8,
-    "suppressed": np.int64,
-}

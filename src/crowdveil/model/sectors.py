@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdveil.errors import InputError
-from crowdveil.model.arrays import Floats, Indices, Ints, check_lengths, frozen
+from crowdveil.model.arrays import Floats, Indices, Ints, check_lengths, freeze_columns
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.trajectories import TrajectoryUnit
 
@@ -89,9 +89,8 @@ class Sectors:
     suppressed_people: int = 0
 
     def __post_init__(self) -> None:
+        freeze_columns(self)
         names = ("column", "row", "columns", "rows", "locations", "people")
-        for name in names:
-            object.__setattr__(self, name, frozen(getattr(self, name), np.int64))
         check_lengths("sectors", len(self.column), **{name: getattr(self, name) for name in names})
 
     def __len__(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +16,7 @@ from crowdveil.model.arrays import (
     check_coordinates,
     check_lengths,
     check_offsets,
+    freeze_columns,
     frozen,
     require,
     row_slices,
@@ -85,20 +86,11 @@ class Trajectories(Tabular):
     within: Extent | None = None
 
     def __post_init__(self) -> None:
-        for name, dtype in (
-            ("lon", np.float64),
-            ("lat", np.float64),
-            ("t", np.int64),
-            ("offsets", np.int64),
-            ("person", np.int64),
-        ):
-            object.__setattr__(self, name, frozen(getattr(self, name), dtype))
-        if self.row is not None:
-            object.__setattr__(self, "row", frozen(self.row, np.int64))
+        freeze_columns(self)
         for name in ("ids", "people_ids"):
             object.__setattr__(self, name, frozen(getattr(self, name), getattr(self, name).dtype))
         n, m = len(self.lon), len(self.offsets) - 1
-        check_lengths("trajectories", n, lat=self.lat, t=self.t, **({} if self.row is None else {"row": self.row}))
+        check_lengths("trajectories", n, lat=self.lat, t=self.t, row=self.row)
         check_lengths("trajectories", m, ids=self.ids, person=self.person)
         check_offsets(self.offsets, n, "trajectories")
         check_coordinates("trajectories", self.lon, self.lat)
@@ -192,18 +184,16 @@ class Trajectories(Tabular):
         points = np.repeat(keep, lengths)
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths[keep], dtype=np.int64)])
         left, person = np.unique(self.person[keep], return_inverse=True)
-        return Trajectories(
-            self.lon[points],
-            self.lat[points],
-            self.t[points],
-            offsets,
-            self.ids[keep],
-            person,
-            self.people_ids[left],
-            self.k_unit,
-            None if self.row is None else self.row[points],
-            self.zones,
-            self.within,
+        return replace(
+            self,
+            lon=self.lon[points],
+            lat=self.lat[points],
+            t=self.t[points],
+            offsets=offsets,
+            ids=self.ids[keep],
+            person=person,
+            people_ids=self.people_ids[left],
+            row=None if self.row is None else self.row[points],
         )
 
 

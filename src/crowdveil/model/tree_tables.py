@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdveil.errors import InputError, Option, counted, rows_named
 from crowdveil.model.arrays import Ints, Mask, require
-from crowdveil.model.hierarchy import Hierarchy
+from crowdveil.model.hierarchy import Hierarchy, tiles_first
 from crowdveil.model.zones import Zones
 
 if TYPE_CHECKING:
@@ -62,9 +62,7 @@ def parents(zones: Zones, table: pa.Table | TableLike) -> Hierarchy:
     _check_edges(zones, node, above, len(names))
     parent = np.full(len(names), -1, np.int64)
     parent[node] = above
-    tile = np.full(len(names), -1, np.int64)
-    tile[: len(zones)] = np.arange(len(zones))
-    return Hierarchy.from_parents(parent, tile, "parents")
+    return Hierarchy.from_parents(parent, tiles_first(len(zones), len(names)), "parents")
 
 
 def named_units(zones: Zones, table: pa.Table | TableLike) -> tuple[tuple[str, Ints], ...]:

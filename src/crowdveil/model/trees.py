@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdveil.errors import InputError, Option, ParameterError, rows_named
 from crowdveil.model.arrays import Floats, Indices, Ints, Mask, Words, require
-from crowdveil.model.hierarchy import Hierarchy
+from crowdveil.model.hierarchy import Hierarchy, tiles_first
 from crowdveil.model.tree_tables import NODE_COLUMNS, levels, nodes, parents
 from crowdveil.model.zones import Zones
 
@@ -45,7 +45,7 @@ def _ward(zones: Zones) -> Hierarchy:
     if m > 1:
         joined = _ward_linkage(positions)
         parent[n + joined] = (n + m + np.arange(m - 1))[:, None]
-    return Hierarchy.from_parents(parent, _tiles_first(n, len(parent)), "ward")
+    return Hierarchy.from_parents(parent, tiles_first(n, len(parent)), "ward")
 
 
 def _ward_linkage(positions: Floats) -> Ints:
@@ -147,13 +147,6 @@ def build(zones: Zones, kind: str | pa.Table) -> Hierarchy:
 
 def _need_tiles(zones: Zones) -> None:
     require(len(zones) > 0, "hierarchy: wanted a tree over at least one tile, got no tile.")
-
-
-def _tiles_first(tiles: int, nodes: int) -> Ints:
-    """Return the tile of each node where the first nodes are the tiles."""
-    tile = np.full(nodes, -1, np.int64)
-    tile[:tiles] = np.arange(tiles)
-    return tile
 
 
 def _plane(zones: Zones, purpose: str) -> tuple[Floats, Floats]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crowdveil.errors import InputError
-from crowdveil.model.arrays import Floats, Indices, Ints, check_lengths, frozen, require
+from crowdveil.model.arrays import Floats, Indices, Ints, check_lengths, freeze_columns, require
 from crowdveil.model.tabular import Tabular
 from crowdveil.model.zones import Zones
 
@@ -43,18 +43,10 @@ class Trips(Tabular):
     weight: Floats | None = None
 
     def __post_init__(self) -> None:
-        for name, dtype in (
-            ("origin", np.int32),
-            ("destination", np.int32),
-            ("t", np.int64),
-            ("person", np.int64),
-            ("weight", np.float64),
-        ):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, frozen(getattr(self, name), dtype))
+        freeze_columns(self)
         n = len(self.origin)
-        given = {"t": self.t, "person": self.person, "weight": self.weight}
-        check_lengths("trips", n, destination=self.destination, **{k: v for k, v in given.items() if v is not None})
+        columns = {"destination": self.destination, "t": self.t, "person": self.person, "weight": self.weight}
+        check_lengths("trips", n, **columns)
         if n and (
             min(self.origin.min(), self.destination.min()) < 0
             or max(self.origin.max(), self.destination.max()) >= len(self.zones)

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from crowdveil.errors import InputError, Option, rows_that
-from crowdveil.model.arrays import Floats, Indices, Ints, Labels, check_coordinates, check_lengths, frozen, require
+from crowdveil.model.arrays import (
+    Floats,
+    Indices,
+    Ints,
+    Labels,
+    check_coordinates,
+    check_lengths,
+    freeze_columns,
+    frozen,
+    require,
+)
 from crowdveil.model.globe import turned
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.tabular import Tabular
@@ -87,24 +97,17 @@ class Zones(Tabular):
         ids[:] = [str(i) for i in self.ids]
         ids.flags.writeable = False
         object.__setattr__(self, "ids", ids)
-        object.__setattr__(self, "lon", frozen(self.lon, np.float64))
-        object.__setattr__(self, "lat", frozen(self.lat, np.float64))
+        freeze_columns(self)
         n = len(ids)
         check_lengths("zones", n, lon=self.lon, lat=self.lat)
         if self.kind != "ids":
             check_coordinates("zones", self.lon, self.lat)
-        if self.polygons is not None:
-            check_lengths("zones", n, polygons=self.polygons)
-        for name in ("names", "regions"):
-            if getattr(self, name) is not None:
-                check_lengths("zones", n, **{name: getattr(self, name)})
+        check_lengths("zones", n, polygons=self.polygons, names=self.names, regions=self.regions)
         if self.kind == "grid":
             require(
                 self.grid is not None and self.column is not None and self.row is not None,
                 "zones: a grid lacks its frame.",
             )
-            object.__setattr__(self, "column", frozen(self.column, np.int32))  # type: ignore[arg-type]
-            object.__setattr__(self, "row", frozen(self.row, np.int32))  # type: ignore[arg-type]
         index: dict[str, int] = {}
         repeated = [i + 1 for i, name in enumerate(ids) if index.setdefault(name, i) != i]
         if repeated:

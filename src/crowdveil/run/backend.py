@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crowdveil.attacks.risk import RiskEstimate
 from crowdveil.guarantees import Finding, Guarantee
@@ -20,6 +20,9 @@ from crowdveil.params import Params
 from crowdveil.progress import Progress
 from crowdveil.reading import Reading
 from crowdveil.run.options import RunOptions
+
+if TYPE_CHECKING:
+    from crowdveil.run.ledgers import Recorder
 
 Guarantees = tuple[Guarantee, ...]
 Findings = list[tuple[Guarantee, Finding]]
@@ -44,6 +47,11 @@ class RunSpec:
         """Whether the run is reproducible."""
         return self.options.seed is not None
 
+    @property
+    def k(self) -> int | None:
+        """The smallest group size, where the method has one."""
+        return getattr(self.params, "k", None)
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -51,8 +59,6 @@ class Solution:
 
     Attributes
     ----------
-    published
-        Number of published rows or trajectories.
     facts, cost
         What the manifest says of the method's diagnostics, and of the information loss.
     cost_lines
@@ -65,7 +71,6 @@ class Solution:
         For trajectories, how far points were moved, and lengths, speeds and coverage; None where it was not measured.
     """
 
-    published: int
     facts: Mapping[str, Any]
     cost: dict[str, Any]
     cost_lines: list[str]
@@ -97,9 +102,25 @@ class Backend(ExitStack, ABC):
     closes it; where a stage fails, leaving the backend's context undoes all.
     """
 
+    output: Path | str
+    recorder: Recorder | None = None
+    """What audits and records the release, where a ledger is named."""
+
     def __init__(self, spec: RunSpec) -> None:
         super().__init__()
         self.spec = spec
+
+    def open_ledger(self) -> None:
+        """Open the ledger that the release is audited against, if one is named; raise where it could not be audited."""
+        if self.spec.options.ledger is not None:
+            from crowdveil.run.ledgers import open_recorder  # here, since few runs have one, and its imports take long
+
+            self.recorder = open_recorder(self.spec.options.ledger, self.output, self.spec.method)
+
+    def put_in_place(self, folder: Path, manifest: dict[str, Any]) -> None:
+        """Close the backend, which moves the release to its place, and record it in the ledger; `folder` has its small files."""
+        with nullcontext() if self.recorder is None else self.recorder.recorded(folder, manifest):
+            self.close()
 
     @abstractmethod
     def check_target(self) -> None:

@@ -16,7 +16,7 @@ from pydantic import Field
 from crowdveil import __version__
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, SumsOfParent, WellFormedFlows
-from crowdveil.guarantees.base import Outcome, require_not_violated
+from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.derived_areas import derived_areas
 from crowdveil.io.derived_files import write_derived
@@ -32,7 +32,7 @@ from crowdveil.model.arrays import Ints, group_sums
 from crowdveil.params import Params
 from crowdveil.run import releases
 from crowdveil.run.ledgers import Recorder
-from crowdveil.run.manifest import file_entry, write_manifest
+from crowdveil.run.manifest import file_entry, guarantee_entries, write_manifest
 from crowdveil.run.result import Result
 from crowdveil.run.verification import DERIVED, check
 
@@ -227,40 +227,21 @@ def _steps_table(
     )
 
 
-def _guarantees(
-    folder: Path, parent: dict[str, Any], options: DeriveOptions, k: int
-) -> tuple[FlowKAnonymity, SumsOfParent, WellFormedFlows]:
+def _checked(
+    written: WrittenRelease, folder: Path, parent: dict[str, Any], options: DeriveOptions, k: int
+) -> list[dict[str, Any]]:
+    """Check the guarantees on the written files; rows are stated to be disjoint only where they are."""
     seconds = None if options.step in (None, "all") else step_seconds(options.step)
     sums = SumsOfParent(
         parent=Path(folder).absolute().name, sha256=parent["files"]["data"]["sha256"],
         step_s=seconds, tz=_tz(parent), one_step=options.step == "all",
         zones=options.to_zones is not None, min_volume=options.min_volume,
     )  # fmt: skip
-    return (FlowKAnonymity(k=k, k_unit=parent["k_unit"]), sums, WellFormedFlows())
-
-
-def _checked(
-    written: WrittenRelease, folder: Path, parent: dict[str, Any], options: DeriveOptions, k: int
-) -> list[dict[str, Any]]:
-    """Check the guarantees on the written files; rows are stated to be disjoint only where they are."""
-    groups, sums, form = _guarantees(folder, parent, options, k)
-    found = check(written, (groups, form, DisjointFlows()))
-    disjoint = found[2]
-    with_parent = (sums, sums.check_in(written, folder))
-    listed = [found[0], *([] if disjoint[1].violated else [disjoint]), with_parent, found[1]]
+    every = (FlowKAnonymity(k=k, k_unit=parent["k_unit"]), WellFormedFlows(), DisjointFlows())
+    groups, form, disjoint = check(written, every)
+    listed = [groups, *([] if disjoint[1].violated else [disjoint]), (sums, sums.check_in(written, folder)), form]
     require_not_violated(listed)
-    return [
-        {
-            "name": guarantee.name,
-            "kind": guarantee.kind,
-            "parameters": guarantee.model_dump(mode="json"),
-            "statement": guarantee.statement(),
-            "outcome": Outcome(finding.outcome).value,
-            "checked": finding.detail,
-            "with_original": finding.with_original,
-        }
-        for guarantee, finding in listed
-    ]
+    return guarantee_entries(listed)
 
 
 def _manifest(

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from crowdveil.attacks.risk import RiskEstimate
-from crowdveil.errors import GuaranteeViolatedError, Option, ParameterError
+from crowdveil.errors import Option, ParameterError
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.column_files import ColumnFiles, columns_in_files
 from crowdveil.io.derived_files import write_crosswalk
@@ -31,10 +31,10 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
 from crowdveil.run.backend import FileEntries, Findings, Guarantees, RunSpec, Solution
-from crowdveil.run.flow_partitions import PartitionSolver, with_zone
+from crowdveil.run.flow_partitions import PartitionSolver, file_schema
 from crowdveil.run.local import LocalBackend
 from crowdveil.run.manifest import file_entry
-from crowdveil.run.merge_partitions import FlowTotals, areas_of, split_by_size
+from crowdveil.run.merge_partitions import AreasOfPartitions, FlowTotals, split_by_size
 from crowdveil.run.release_partitions import check_in_parts
 from crowdveil.run.releases import REPORT_ROWS, add_report, without_report
 
@@ -98,16 +98,13 @@ class DiskBackend(LocalBackend):
         if not self.in_parts or not isinstance(self.data, Flows):
             return super().solve(guarantees, progress)
         spec, data = self.spec, self.data
-        counts = "trips" if spec.method.row_semantics == "noisy" else data.k_unit
-        solver = PartitionSolver(
-            spec.method.name, spec.params, self.seed, guarantees, spec.options.attack, data.t, counts
-        )
+        solver = PartitionSolver.of(spec, self.seed, guarantees, data, data.t)
         self.make_folder()
         # Next to the release, not where temporary files are: it is as large, and is found and removed should this run be killed.
         self.parts_folder = self.folder / PARTS_FOLDER
         self.parts_folder.mkdir()
         self.rows = solver.rows
-        self.areas_found = AreasOfParts()
+        self.areas_found = AreasOfPartitions()
         visited, summaries, done = data.visited, [], 0
         for number, steps in enumerate(self._parts()):
             dropped = 0 if number else data.dropped_weight  # which belongs to no time step
@@ -121,9 +118,7 @@ class DiskBackend(LocalBackend):
             self.files_of_columns.drop_pages()
             return_unused()
         self.totals = FlowTotals.of_partitions(summaries)
-        cost = self.totals.cost
-        facts = self.totals.facts(spec.method, spec.params)
-        return Solution(cost.flows, facts, cost.numbers(getattr(spec.params, "k", None)), cost.lines())
+        return self.totals.solution(spec)
 
     def _parts(self) -> list[Ints]:
         """Return the numbers of the time steps of each part: whole windows, of about `PART_ROWS` flows."""
@@ -139,8 +134,7 @@ class DiskBackend(LocalBackend):
     @property
     def _units(self) -> TimeUnits:
         """What of time is in one part: a time step or a window, of which the suppression budget may be, with intervals or not."""
-        windowed = self.spec.method.windowed(self.spec.params)
-        return TimeUnits(None if windowed is None else windowed.window, getattr(self.data, "tz", "UTC"))
+        return self.spec.method.time_units(self.spec.params, getattr(self.data, "tz", "UTC"))
 
     def _part(self, number: int) -> Path:
         return self.parts_folder / f"{number:06}.parquet"
@@ -151,22 +145,18 @@ class DiskBackend(LocalBackend):
             return super().write(progress)
         data, folder = self.data, self.folder
         tz = data.tz if data.step_s is not None else "UTC"
-        names = [name for name in self.rows.names if name != "until" or self.totals.has_intervals]
-        schema = with_zone(pa.schema([self.rows.field(name) for name in names]), tz)
+        schema = file_schema(self.rows, tz, intervals=self.totals.has_intervals)
         self.files = {"data": self.spec.data_name or "flows.parquet", "steps": "steps.parquet", "areas": AREAS_FILE}
-        parts = (self._rows_of(file, schema) for file in sorted(self.parts_folder.iterdir()))
+        files = sorted(self.parts_folder.iterdir())
+        parts = (pq.read_table(file, columns=schema.names).cast(schema) for file in files)
         _write_rows(parts, schema, folder / self.files["data"], self.totals.cost.flows)
         shutil.rmtree(self.parts_folder)
         write_table(self.totals.steps_table(tz), folder / self.files["steps"])
-        areas, drawn = areas_of(self.areas_found.table(), data.zones)
+        areas, drawn = self.areas_found.merged(data.zones)
         write_features(area_features(areas, drawn), folder / AREAS_FILE)
         self.files |= write_crosswalk(read_features(folder / AREAS_FILE), folder)
         return_unused()
         return {role: file_entry(folder / name) for role, name in self.files.items()}
-
-    @staticmethod
-    def _rows_of(file: Path, schema: pa.Schema) -> pa.Table:
-        return pq.read_table(file, columns=schema.names).cast(schema)
 
     def verify(self, guarantees: Guarantees, progress: Progress) -> Findings:
         """Check the written files part by part; return what each part found with the original, merged."""
@@ -188,28 +178,6 @@ class DiskBackend(LocalBackend):
         if self.totals.cost.flows > REPORT_ROWS:
             return without_report(manifest, notes)
         return add_report(self.folder, read_release(self.folder, self.files), manifest)
-
-
-class AreasOfParts:
-    """The areas that parts name, each once."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[bytes, bool]] = {}
-
-    def add(self, areas: dict[str, Any]) -> None:
-        """Add the areas of a part; raise if another part defines one differently."""
-        columns = (areas[name].to_pylist() for name in ("area", "tiles", "drawn"))
-        for name, tiles, drawn in zip(*columns, strict=True):
-            known, was_drawn = self._known.get(name, (tiles, False))
-            if known != tiles:
-                raise GuaranteeViolatedError("two areas have one name, so nothing was published.")
-            self._known[name] = tiles, drawn or was_drawn
-
-    def table(self) -> pa.Table:
-        """Return the areas as a table."""
-        columns = list(zip(*((name, *about) for name, about in self._known.items()), strict=True)) or [(), (), ()]
-        kinds = (("area", pa.string()), ("tiles", pa.binary()), ("drawn", pa.bool_()))
-        return pa.table({name: pa.array(c, kind) for (name, kind), c in zip(kinds, columns, strict=True)})
 
 
 def _shifted(progress: Progress, before: int, count: int, done: int, total: int) -> None:

@@ -26,6 +26,7 @@ from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import find_method
 from crowdveil.report.cost_summary import FlowCost
+from crowdveil.run.backend import RunSpec
 from crowdveil.run.merge_partitions import BY_STEP
 from crowdveil.run.resume import ATTACKS
 from crowdveil.run.verification import check
@@ -42,10 +43,13 @@ def row_schema(counts: FlowUnit, *, bounds: bool = False, intervals: bool = Fals
     )  # fmt: skip
 
 
-def with_zone(rows: pa.Schema, tz: str) -> pa.Schema:
-    """Return the columns of released flows as files have them: times in milliseconds, with the time zone of the time steps."""
+def file_schema(rows: pa.Schema, tz: str, *, intervals: bool) -> pa.Schema:
+    """Return the columns of released flows as files have them: times in milliseconds, with the time zone of the time steps;
+    ends of intervals only where any is longer than a time step.
+    """
     zoned = pa.timestamp("ms", tz=tz)
-    return pa.schema([(f.name, zoned if pa.types.is_timestamp(f.type) else f.type) for f in rows])
+    kept = [f for f in rows if f.name != "until" or intervals]
+    return pa.schema([(f.name, zoned if pa.types.is_timestamp(f.type) else f.type) for f in kept])
 
 
 class SolvedPartition(NamedTuple):
@@ -94,6 +98,14 @@ class PartitionSolver:
     starts: Ints
     counts: FlowUnit
     shared: Mapping[int, Sequence[Any]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, spec: RunSpec, seed: int, guarantees: tuple[Guarantee, ...], frame: Flows, starts: Ints, **more: Any
+    ) -> PartitionSolver:
+        """Return the solver of a run; `frame` says what k counts."""
+        counts: FlowUnit = "trips" if spec.method.row_semantics == "noisy" else frame.k_unit
+        return cls(spec.method.name, spec.params, seed, guarantees, spec.options.attack, starts, counts, **more)
 
     @property
     def rows(self) -> pa.Schema:

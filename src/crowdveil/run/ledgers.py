@@ -92,8 +92,7 @@ class Recorder:
         check_auditable(spec.method.name, "keep_unchanged")
         if data.weight is not None:
             raise InputError(Option("keep_unchanged"), "earlier volumes of weighted trips are rounded; leave it out.")
-        inputs = inputs_of(self.ledger, spec.data, spec.reading, data)
-        candidate = model_candidate(self.ledger, self.name, inputs, data, release, _about(spec, counts))
+        candidate = self._candidate(spec, data, release, counts)
         against, _, records, published = aligned(self.ledger, candidate)
         changes = small_changes(self.ledger, against, records, published, boxes_of_release(release), candidate)
         release, self._kept, lines = keep_earlier_values(release, changes)
@@ -104,22 +103,20 @@ class Recorder:
         check_auditable(spec.method.name, "repair")
         if data.weight is not None:
             raise InputError(Option("repair"), "sums of rounded weights are not the rounded sums; leave it out.")
-        inputs = inputs_of(self.ledger, spec.data, spec.reading, data)
-        candidate = model_candidate(self.ledger, self.name, inputs, data, release, _about(spec, counts))
+        candidate = self._candidate(spec, data, release, counts)
         repaired, lines = repair(self.ledger, candidate, release)
         if isinstance(spec.params, Budgeted) and spec.params.suppress_trips is None:
             trips = int(data.volume.sum())
             check_worth(self.name, trips, spec.params.max_suppressed(trips), release, repaired)
         return repaired, lines
 
-    def audit(self, spec: RunSpec, data: Flows, written: WrittenRelease, counts: str) -> LedgerAudit:
-        """Audit a written release; record a refusal and raise where a small set could be derived."""
-        return self.audit_records(spec, inputs_of(self.ledger, spec.data, spec.reading, data), data, written, counts)
+    def _candidate(self, spec: RunSpec, data: Flows, release: FlowRelease, counts: str) -> Candidate:
+        """Return a release that is not written yet as a candidate."""
+        inputs = inputs_of(self.ledger, spec.data, spec.reading, data)
+        return model_candidate(self.ledger, self.name, inputs, data, release, _about(spec, counts))
 
-    def audit_records(
-        self, spec: RunSpec, inputs: Inputs, data: Flows, written: WrittenRelease, counts: str
-    ) -> LedgerAudit:
-        """Audit a written release whose source records were read already."""
+    def audit(self, spec: RunSpec, inputs: Inputs, data: Flows, written: WrittenRelease, counts: str) -> LedgerAudit:
+        """Audit a written release; record a refusal and raise where a small set could be derived."""
         about = _about(spec, counts)
         if spec.method.row_semantics == "noisy":
             about["epsilon"] = spec.params.epsilon_of_release(data.t, data.step_s)  # type: ignore[attr-defined]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -37,13 +37,11 @@ from crowdveil.run.releases import add_report, check_private, write_private
 from crowdveil.run.resume import ATTACKS, drawn_seed, keep_finished_steps, open_finished
 from crowdveil.run.verification import check, check_k_feasible, what_k_counts
 
-if TYPE_CHECKING:
-    from crowdveil.run.ledgers import Recorder
-
 
 class LocalBackend(Backend):
     """Does all stages in this process."""
 
+    output: Path
     data: Flows | Trajectories
     release: Release
     written: WrittenRelease
@@ -52,7 +50,6 @@ class LocalBackend(Backend):
         super().__init__(spec)
         self.output, self.folder = Path(spec.output), Path()
         self.files: dict[str, str] = {}
-        self.recorder: Recorder | None = None
 
     def check_target(self) -> None:
         """Raise unless the release and the confidential files can be written; open kept time steps and the pairing."""
@@ -60,12 +57,7 @@ class LocalBackend(Backend):
         check_target(output.absolute(), overwrite=options.overwrite, mark_file=MANIFEST_FILE)
         if options.private_report is not None:
             check_private(Path(options.private_report), output, overwrite=options.overwrite)
-        if options.ledger is not None:
-            from crowdveil.run.ledgers import (
-                open_recorder,
-            )  # here, since few runs have a ledger, and its imports take long
-
-            self.recorder = open_recorder(options.ledger, output, self.spec.method)
+        self.open_ledger()
         self.finished = None if options.resume is None else open_finished(self.spec)
         self.seed = drawn_seed(options.seed, self.finished)
         self.enter_context(keep_finished_steps(self.finished))
@@ -114,15 +106,13 @@ class LocalBackend(Backend):
             *measured_lines(self.release.facts),
             *continuity_lines(self.release.facts),
         ]
-        k = getattr(self.spec.params, "k", None)
-        numbers = cost.numbers(k)
-        distortion = None
+        numbers, distortion = cost.numbers(self.spec.k), None
         if isinstance(data, Trajectories) and isinstance(self.release, TrajectoryRelease):
-            distortion = measure_distortion(data, self.release, k)
+            distortion = measure_distortion(data, self.release, self.spec.k)
             self.release = replace(self.release, point=None)
             data.forget_meters()  # as large as the data, and rarely needed from here on
         return_unused()
-        return Solution(len(self.release), self.release.facts, numbers, lines, self.release, notes, distortion)
+        return Solution(self.release.facts, numbers, lines, self.release, notes, distortion)
 
     def _settle_with_ledger(self) -> list[str]:
         """Keep earlier values where few people changed, and merge rows until the audit passes, as far as it is asked for; return
@@ -196,8 +186,12 @@ class LocalBackend(Backend):
         """Audit the written release against the ledger's entries, which no other run changes until this one ends."""
         if self.recorder is None or not isinstance(self.data, Flows):
             raise RuntimeError("a run without a ledger is not audited")
-        self.enter_context(self.recorder.ledger.locked())
-        return self.recorder.audit(self.spec, self.data, self.written, counts)
+        from crowdveil.ledger.candidates import inputs_of  # here, since few runs have a ledger
+
+        spec, ledger = self.spec, self.recorder.ledger
+        self.enter_context(ledger.locked())
+        inputs = inputs_of(ledger, spec.data, spec.reading, self.data)
+        return self.recorder.audit(spec, inputs, self.data, self.written, counts)
 
     def report(self, manifest: dict[str, Any], notes: ReadNotes) -> dict[str, Any]:
         """Write the public report into the temporary folder, and the confidential one outside it."""
@@ -213,6 +207,5 @@ class LocalBackend(Backend):
     def publish(self, manifest: dict[str, Any]) -> Path:
         """Write the manifest, and move the temporary folder to its place."""
         write_manifest(self.folder, manifest)
-        with nullcontext() if self.recorder is None else self.recorder.recorded(self.folder, manifest):
-            self.close()
+        self.put_in_place(self.folder, manifest)
         return self.output

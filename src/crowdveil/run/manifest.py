@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from crowdveil import __version__
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.extensions import installed_version
-from crowdveil.guarantees.base import Finding, Guarantee
 from crowdveil.io.atomic import new_file
 from crowdveil.io.manifest_reader import FORMAT
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.written_release import MANIFEST_FILE, file_hash, folder_hash
-from crowdveil.method import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
+from crowdveil.run.options import DECISION
+
+if TYPE_CHECKING:
+    from crowdveil.run.backend import FileEntries, Findings, RunSpec, Solution
 
 FILES = ("zones", "voronoi", "hierarchy", "destination_hierarchy", "partition", "like", "time_tree", "pois")
 """Input options that name a file, or are data themselves."""
@@ -31,43 +32,23 @@ ONLY_CHECKED = ("pois",)
 _PACKAGES = ("numpy", "pyarrow", "duckdb", "shapely", "pyproj", "numba", "h3", "scipy", "fastcluster")
 
 
-class Measured(NamedTuple):
-    """Figures that a run measured, in the form in which they are published.
-
-    Attributes
-    ----------
-    cost, facts
-        The information loss, and facts of the method.
-    risk
-        Of attacks, before and after; None where there was no attack.
-    people_about
-        The number of people, rounded down; None where it is not known or not published.
-    distortion
-        Of trajectories; None where it was not measured.
-    """
-
-    cost: dict[str, Any]
-    facts: Mapping[str, Any]
-    risk: list[dict[str, Any]] | None
-    people_about: int | None
-    distortion: dict[str, Any] | None
-
-
 def build_manifest(
-    *,
-    method: Method,
-    params: Params,
-    reading: Params,
-    seed_given: bool,
-    data: Any,
+    spec: RunSpec,
+    solution: Solution,
+    checked: Findings,
+    files: FileEntries,
     notes: ReadNotes,
+    *,
     counts: str,
-    checked: list[tuple[Guarantee, Finding]],
-    measured: Measured,
-    files: Mapping[str, dict[str, Any]],
-    decision: Mapping[str, str],
+    risk: list[dict[str, Any]] | None,
+    people_about: int | None,
 ) -> dict[str, Any]:
-    """Return the manifest as plain values; `files` are the results of `file_entry`, by role."""
+    """Return the manifest as plain values.
+
+    `counts` is what k counts, `risk` of attacks before and after (None without an attack), and `people_about` the number of
+    people, rounded down (None where it is not known or not published).
+    """
+    method, options = spec.method, spec.options
     return {
         "format": FORMAT,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -77,37 +58,42 @@ def build_manifest(
         "method": {
             "name": method.name,
             "status": method.status,
-            "parameters": params.model_dump(mode="json"),
-            "seed_given": seed_given,
-            "facts": dict(measured.facts),
+            "parameters": spec.params.model_dump(mode="json"),
+            "seed_given": spec.seed_given,
+            "facts": dict(solution.facts),
         },
         "input": {
-            "data": {"kind": _kind(data), "people_about": measured.people_about},
-            "options": _options(reading),
+            "data": {"kind": _kind(spec.data), "people_about": people_about},
+            "options": _options(spec.reading),
             "notes": notes.messages,
             "dropped": notes.dropped,
             "dropped_percent": notes.dropped_percent if notes.dropped else None,
         },
         "k_unit": counts,
-        "guarantees": [
-            {
-                "name": guarantee.name,
-                "kind": guarantee.kind,
-                "parameters": guarantee.model_dump(mode="json"),
-                "statement": guarantee.statement(),
-                "outcome": finding.outcome.value,
-                "checked": finding.detail,
-                "with_original": finding.with_original,
-            }
-            for guarantee, finding in checked
-        ],
+        "guarantees": guarantee_entries(checked),
         "original_ids_published": False,
-        "cost": measured.cost,
-        "distortion": measured.distortion,
-        "risk": measured.risk,
-        "decision": dict(decision),
-        "files": dict(files),
+        "cost": solution.cost,
+        "distortion": solution.distortion,
+        "risk": risk,
+        "decision": {name: value for name in DECISION if (value := getattr(options, name)) is not None},
+        "files": files,
     }
+
+
+def guarantee_entries(checked: Findings) -> list[dict[str, Any]]:
+    """Return guarantees and what was found of each, as the manifest lists them."""
+    return [
+        {
+            "name": guarantee.name,
+            "kind": guarantee.kind,
+            "parameters": guarantee.model_dump(mode="json"),
+            "statement": guarantee.statement(),
+            "outcome": finding.outcome.value,
+            "checked": finding.detail,
+            "with_original": finding.with_original,
+        }
+        for guarantee, finding in checked
+    ]
 
 
 def file_entry(path: Path) -> dict[str, Any]:

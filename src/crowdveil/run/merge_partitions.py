@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.attacks.risk import RiskEstimate, merge_risk_estimates
+from crowdveil.errors import GuaranteeViolatedError
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.times import time_column
 from crowdveil.io.written_release import STEP_COLUMNS
@@ -20,7 +21,7 @@ from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.report.cost_summary import FlowCost
-from crowdveil.run.backend import Findings, Guarantees
+from crowdveil.run.backend import Findings, Guarantees, RunSpec, Solution
 from crowdveil.solve.od.step_solver import summarize_figures
 
 PARTITION_ROWS, PARTITIONS_PER_SLOT = 2_000_000, 4
@@ -46,7 +47,12 @@ class Totals:
     @classmethod
     def of(cls, lines: Sequence[str]) -> Self:
         """Make totals from lines of JSON."""
-        return cls([json.loads(line) for line in lines])
+        return cls.of_partitions([json.loads(line) for line in lines])
+
+    @classmethod
+    def of_partitions(cls, every: Sequence[dict[str, Any]]) -> Self:
+        """Make totals from summaries."""
+        return cls(every)
 
     def checked(self, guarantees: Guarantees) -> Findings:
         """Return the merged finding of each guarantee."""
@@ -63,11 +69,6 @@ class FlowTotals(Totals):
     cost: FlowCost = field(default_factory=FlowCost)
     has_intervals: bool = False
     """Whether rows have intervals of time, of which any is longer than a time step."""
-
-    @classmethod
-    def of(cls, lines: Sequence[str]) -> Self:
-        """Make totals from lines of JSON."""
-        return cls.of_partitions([json.loads(line) for line in lines])
 
     @classmethod
     def of_partitions(cls, every: Sequence[dict[str, Any]]) -> Self:
@@ -95,6 +96,10 @@ class FlowTotals(Totals):
         known = [p for p in self.partitions if p["figures"] is not None]
         rows = [row for p in known for row in zip(p["t"], p["figures"], strict=True)]
         return summarize_facts([figures for _, figures in sorted(rows, key=lambda row: row[0])], method, params)
+
+    def solution(self, spec: RunSpec) -> Solution:
+        """Return the release as the spine sees it; its rows are elsewhere."""
+        return Solution(self.facts(spec.method, spec.params), self.cost.numbers(spec.k), self.cost.lines())
 
     def steps_table(self, tz: str) -> pa.Table:
         """Return the table of time steps."""
@@ -129,14 +134,29 @@ def merge_findings(guarantees: Sequence[Guarantee], findings: Sequence[Sequence[
     ]
 
 
-def areas_of(table: pa.Table, zones: Zones) -> tuple[Areas, Mask]:
-    """Return the areas of all partitions, sorted by name; and which are drawn."""
-    table = table.sort_by("area")
-    tiles = [np.frombuffer(held, np.int32) for held in table["tiles"].to_pylist()]
-    offsets = np.cumsum([0, *map(len, tiles)])
-    names = np.array(table["area"].to_pylist(), dtype=object)
-    areas = Areas(zones, names, offsets, np.concatenate([np.zeros(0, np.int32), *tiles]))
-    return areas, np.array(table["drawn"].to_pylist(), np.bool_)
+class AreasOfPartitions:
+    """The areas that partitions name, each once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[bytes, bool]] = {}
+
+    def add(self, areas: Any) -> None:
+        """Add the columns of areas of a partition; raise if another partition defines one differently."""
+        columns = (areas[name].to_pylist() for name in ("area", "tiles", "drawn"))
+        for name, tiles, drawn in zip(*columns, strict=True):
+            known, was_drawn = self._known.get(name, (tiles, False))
+            if known != tiles:
+                raise GuaranteeViolatedError("two areas have one name, so nothing was published.")
+            self._known[name] = tiles, drawn or was_drawn
+
+    def merged(self, zones: Zones) -> tuple[Areas, Mask]:
+        """Return the areas of all partitions, sorted by name; and which are drawn."""
+        names = sorted(self._known)
+        tiles = [np.frombuffer(self._known[name][0], np.int32) for name in names]
+        offsets = np.cumsum([0, *map(len, tiles)])
+        flat = np.concatenate([np.zeros(0, np.int32), *tiles])
+        drawn = np.array([self._known[name][1] for name in names], np.bool_)
+        return Areas(zones, np.array(names, dtype=object), offsets, flat), drawn
 
 
 def even_partitions(sizes: Ints, slots: int) -> list[list[int]]:

@@ -7,7 +7,7 @@ name that says so, and cannot be written into a release.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -297,17 +297,12 @@ def _trajectories(
         panels.append(trajectory_maps.TrajectoryPanel(title, False, trajectory_picture.released(written)))
     if name == "example" and data is not None:
         before, after = panels[0].picture, panels[1].picture
-        source = read_pairing(params.pairing, data, _numbers(len(after)))
+        source = read_pairing(params.pairing, data, releases.published_ids(len(after)))
         return trajectory_maps.draw_example(before, after, source, _number_of(data, params.id), panels[1].title)
     draw = {
         "heatmap": trajectory_maps.draw_heat_map, "points": trajectory_maps.draw_points, "paths": trajectory_maps.draw_paths,
     }  # fmt: skip
     return draw[name](panels, params.zoom)
-
-
-def _numbers(count: int) -> list[str]:
-    """Return the ids of published trajectories."""
-    return [str(number) for number in range(1, count + 1)]
 
 
 def _number_of(data: Trajectories, name: str | None) -> int | None:
@@ -357,5 +352,5 @@ def _scores(data: Any, written: WrittenRelease, params: Any, takes: type) -> Any
     else:
         made = load_trajectory_release(written)
         if params.pairing is not None:
-            made = replace(made, source=read_pairing(params.pairing, data, _numbers(len(made))))
+            made = releases.with_pairing(made, params.pairing, data)
     return measured(data, made, named_measures(names, takes), all_of_them=names is None).scores

@@ -14,14 +14,13 @@ from crowdveil.interrupts import interrupted
 from crowdveil.io.notes import ReadNotes
 from crowdveil.measures.rounding import round_down_to_groups
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import Params
 from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import READINGS
 from crowdveil.registry import find_method
 from crowdveil.run.backend import Backend, RunSpec
 from crowdveil.run.local import LocalBackend
-from crowdveil.run.manifest import Measured, build_manifest
-from crowdveil.run.options import DECISION, AuditOptions, RunOptions, refuse_table_without_spark
+from crowdveil.run.manifest import build_manifest
+from crowdveil.run.options import AuditOptions, RunOptions, refuse_table_without_spark
 from crowdveil.run.result import Result
 from crowdveil.run.verification import (
     add_run_warnings,
@@ -129,11 +128,6 @@ def _may_be_on_disk(spec: RunSpec) -> bool:
     return sum(file.stat().st_size for file in files if file.is_file()) >= LARGE_INPUT
 
 
-def _people_about(backend: Backend, params: Params) -> int | None:
-    people = backend.count_people()
-    return None if people is None else round_down_to_groups(people, getattr(params, "k", None)) or None
-
-
 def run_stages(spec: RunSpec, backend: Backend, progress: Progress, stage: Stage) -> Result:
     """Run the stages of a run in their order: nothing is published that was not read back from its files and verified."""
     method, params, options = spec.method, spec.params, spec.options
@@ -143,9 +137,10 @@ def run_stages(spec: RunSpec, backend: Backend, progress: Progress, stage: Stage
     stage("reading")
     data = backend.read(notes, progress)
     backend.check_k()
+    counts = what_k_counts(data, params)
 
     stage("anonymizing")
-    repeats_within = getattr(params, "k", None) if options.keep_unchanged else None
+    repeats_within = spec.k if options.keep_unchanged else None
     guarantees = (*method.guarantees(data, params), *structural_guarantees(method, repeats_within))
     solution = backend.solve(guarantees, progress)
     add_run_warnings(method, data, params, solution.cost, notes, seed_given=spec.seed_given)
@@ -168,16 +163,12 @@ def run_stages(spec: RunSpec, backend: Backend, progress: Progress, stage: Stage
     audited = None
     if options.ledger is not None:
         stage("auditing")
-        audited = backend.audit(what_k_counts(data, params))
+        audited = backend.audit(counts)
 
     risk = None if risks is None else [risk.as_json() for risk in risks]
-    people = _people_about(backend, params)
-    manifest = build_manifest(
-        method=method, params=params, reading=spec.reading, seed_given=spec.seed_given, data=spec.data, notes=notes,
-        counts=what_k_counts(data, params), checked=checked, files=files,
-        measured=Measured(solution.cost, solution.facts, risk, people, solution.distortion),
-        decision={name: value for name in DECISION if (value := getattr(options, name)) is not None},
-    )  # fmt: skip
+    people = backend.count_people()
+    about = None if people is None else round_down_to_groups(people, spec.k) or None
+    manifest = build_manifest(spec, solution, checked, files, notes, counts=counts, risk=risk, people_about=about)
     if audited is not None:
         manifest |= {"ledger": audited.statement}
     if method.row_semantics == "noisy":

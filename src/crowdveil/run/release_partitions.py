@@ -18,6 +18,7 @@ from crowdveil.io.memory import return_unused
 from crowdveil.io.time_windows import TimeUnits
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints
+from crowdveil.model.flows import Flows
 from crowdveil.run.backend import Findings, Guarantees
 from crowdveil.run.merge_partitions import merge_findings
 from crowdveil.run.verification import check
@@ -101,6 +102,18 @@ def without_outlines(features: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"properties": feature["properties"]} for feature in features]
 
 
+def merge_with_rest(
+    findings: list[list[dict[str, Any]]],
+    release: ReleasePartition,
+    units: Ints,
+    guarantees: Guarantees,
+    original: Flows | None = None,
+) -> Findings:
+    """Merge the findings of partitions, which have rows of these `units`, with those of what no partition has or all have."""
+    rest = [finding.as_json() for _, finding in check(rest_of(release, units), guarantees, original)]
+    return merge_findings(guarantees, [*findings, rest, *overlapping_windows(release, guarantees)])
+
+
 def check_in_parts(
     file: Path,
     steps: pa.Table,
@@ -123,9 +136,7 @@ def check_in_parts(
     every = np.concatenate([np.zeros(0, np.int64), *found])
     if len(np.unique(every)) < len(every):
         raise GuaranteeViolatedError("rows of the written file are not in the order of time, so nothing was published.")
-    findings.append([finding.as_json() for _, finding in check(rest_of(rest, every), guarantees)])
-    findings += overlapping_windows(rest, guarantees)
-    return merge_findings(guarantees, findings)
+    return merge_with_rest(findings, rest, every, guarantees)
 
 
 def _whole_units(file: Path, release: ReleasePartition, part_rows: int) -> Iterator[pa.Table]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,10 +13,11 @@ from crowdveil.io.atomic import check_file, new_file, recover
 from crowdveil.io.derived_files import CROSSWALK_FILE, write_crosswalk
 from crowdveil.io.manifest_reader import read_manifest
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.pairing import read_pairing
 from crowdveil.io.release_reader import load_flow_release
 from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, file_hash, read_release
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import Release
+from crowdveil.model.release import Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import READINGS, TrajectoryReading, read
 from crowdveil.run.manifest import original_input_options, refuse_other_counts, with_file, write_manifest
@@ -229,6 +231,16 @@ def refuse_other_original(manifest: dict[str, Any], written: WrittenRelease, ori
             "original",
             "the release was made from other data, for its volumes differ; give the data that it was made from.",
         )
+
+
+def published_ids(count: int) -> list[str]:
+    """Return the ids of published trajectories."""
+    return [str(number) for number in range(1, count + 1)]
+
+
+def with_pairing(release: TrajectoryRelease, pairing: Any, original: Trajectories) -> TrajectoryRelease:
+    """Return a release with the original of each trajectory, from a file or a table of the pairing."""
+    return replace(release, source=read_pairing(pairing, original, published_ids(len(release))))
 
 
 def read_again(manifest: dict[str, Any], takes: type, original: Any, given: dict[str, Any]) -> Flows | Trajectories:

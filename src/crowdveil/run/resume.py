@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from crowdveil import __version__, engine
 from crowdveil.engine import FinishedPartitions, LocalEngine, keep_until_done
+from crowdveil.engine.finished import KeptPartitions
 from crowdveil.entropy import fresh
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.written_release import file_hash
@@ -49,13 +50,7 @@ ATTACKS = "attacks"
 """The purpose of the attacks' seed: their draws are not those of the method."""
 
 
-class Drawn(Protocol):
-    """Finished partitions of a run, with the entropy that it was begun with."""
-
-    entropy: int | None
-
-
-def drawn_seed(seed: int | None, finished: Drawn | None) -> int:
+def drawn_seed(seed: int | None, finished: KeptPartitions | None) -> int:
     """Return the seed of a run: the given one, or fresh entropy; of a resumed run, the entropy that it was begun with."""
     if seed is not None:
         return seed

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from crowdveil.errors import InputError, rows_that
-from crowdveil.model.arrays import Floats, Ints, Mask, frozen, require
+from crowdveil.model.arrays import Floats, Ints, Mask, freeze_columns, frozen, require
 from crowdveil.synth.city import generators, wanted_between
 
 MAX_SIDE = 3000
@@ -46,10 +46,7 @@ class RoadNetwork:
     left_out: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("x", "y", "length"):
-            object.__setattr__(self, name, frozen(getattr(self, name), np.float64))
-        for name in ("begin", "end"):
-            object.__setattr__(self, name, frozen(getattr(self, name), np.int64))
+        freeze_columns(self)
         require(len(self.begin) > 0 and len(self.x) > 1, "network: wanted two nodes at least and a road between them.")
 
     @classmethod

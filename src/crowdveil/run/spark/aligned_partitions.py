@@ -11,40 +11,37 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil import engine as engines
-from crowdveil.engine import LocalEngine
 from crowdveil.engine.packing import unpacked
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import InputError, Option
-from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints, group_sums
 from crowdveil.model.flows import Flows
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import FlowReading
+from crowdveil.run.backend import Findings
 from crowdveil.run.manifest import original_input_options, refuse_other_counts
-from crowdveil.run.merge_partitions import even_partitions, merge_findings
+from crowdveil.run.merge_partitions import even_partitions
 from crowdveil.run.release_partitions import (
     NO_MOMENT,
     ReleasePartition,
-    overlapping_windows,
-    rest_of,
+    merge_with_rest,
     units_of,
     without_outlines,
 )
 from crowdveil.run.spark.release_verification import (
+    FlowPartitionCheck,
     RowPacker,
     SparkRelease,
     check_partitions,
-    findings_table,
     open_spark_release,
     partition_numbers,
     rows_by_time,
 )
-from crowdveil.run.spark.spark_trips import SparkTrips, flow_partition_reader, read_spark_trips, summarize_trips
+from crowdveil.run.spark.spark_trips import SparkTrips, read_spark_trips, summarize_trips
 from crowdveil.run.spark.trip_rows import FlowPartitionReader
-from crowdveil.run.verification import check, stated_guarantees
+from crowdveil.run.verification import stated_guarantees
 
 
 @dataclass(frozen=True)
@@ -121,7 +118,8 @@ def align_partitions(
         number = partition_numbers(partitions)
         features = without_outlines(release.features)
         opened = ReleasePartition(engine.schema(rows), release.steps, features, release.units)
-        read = AlignedReader(flow_partition_reader(trips, members=members), opened, all_areas)
+        flows = FlowPartitionReader(trips.reader.schema, trips.reader.steps, trips.frame, members)
+        read = AlignedReader(flows, opened, all_areas)
         bins = engine.table(pa.table({"step": trips.numbers, "partition_id": number[np.searchsorted(units, ours)]}))
         of_release = engine.map_rows(rows, RowPacker(opened, units, number), RowPacker.schema)
         packed_rows = engine.sql(
@@ -134,23 +132,9 @@ def align_partitions(
         yield AlignedPartitions(packed_rows, len(partitions), read, trips, units, np.unique(ours))
 
 
-@dataclass(frozen=True)
-class AlignedPartitionCheck:
-    """Checks a partition of whole time steps with the original."""
-
-    guarantees: tuple[Guarantee, ...]
-    read: AlignedReader
-
-    def __call__(self, partition: pa.Table) -> pa.Table:
-        """Return the findings as one row."""
-        with engines.use(LocalEngine(1)):
-            flows, written = self.read(partition)
-            return findings_table(check(written, self.guarantees, flows))
-
-
 def verify_with_original(
     engine: SparkEngine, folder: str, original: Any, given: dict[str, Any], progress: Progress = no_progress
-) -> tuple[list[tuple[Guarantee, Finding]], dict[str, Any]]:
+) -> tuple[Findings, dict[str, Any]]:
     """Verify a release as `release_verification.verify`, and against its original, read as the manifest says."""
     release = open_spark_release(engine, folder)
     guarantees = stated_guarantees(release.manifest)
@@ -158,11 +142,8 @@ def verify_with_original(
     with align_partitions(
         engine, release, original, given, ReadNotes(), progress, members=members, all_areas=False
     ) as both:
-        refuse_other_counts(release.manifest, both.trips.counts)
-        findings = check_partitions(
-            engine, both.packed_rows, AlignedPartitionCheck(guarantees, both.read), both.partitions, progress
-        )
-        rest, frame = rest_of(both.read.release, both.units), both.trips.frame
-        findings.append([finding.as_json() for _, finding in check(rest, guarantees, frame)])
-        findings += overlapping_windows(both.read.release, guarantees)
-    return merge_findings(guarantees, findings), release.manifest
+        refuse_other_counts(release.manifest, both.trips.frame.k_unit)
+        function = FlowPartitionCheck(guarantees, both.read)
+        findings = check_partitions(engine, both.packed_rows, function, both.partitions, progress)
+        merged = merge_with_rest(findings, both.read.release, both.units, guarantees, both.trips.frame)
+    return merged, release.manifest

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,12 +26,9 @@ from crowdveil.run.manifest import file_entry, folder_entry, write_manifest
 from crowdveil.run.merge_partitions import SUMMARY
 from crowdveil.run.releases import REPORT_ROWS, add_report, without_report
 from crowdveil.run.resume import drawn_seed, first_entropy, run_key
-from crowdveil.run.spark.finished_partitions import Chunk, FinishedPartitions
+from crowdveil.run.spark.finished_partitions import FinishedPartitions
 from crowdveil.run.spark.release_verification import file_hashes
 from crowdveil.run.spark.staging import check_target, new_folder
-
-if TYPE_CHECKING:
-    from crowdveil.run.ledgers import Recorder
 
 PARTITIONS_FOLDER = "partitions"
 CHUNK_PARTITIONS_PER_SLOT = 4
@@ -51,21 +47,14 @@ def check_supported_on_spark(spec: RunSpec) -> None:
         raise ParameterError(
             f"{Option('engine', 'spark')} writes Parquet under its own names; leave {Option('format', 'csv')} and the name out."
         )
-    if options.private_report is not None:
-        raise ParameterError(
-            f"{Option('private_report')} shows the original, which does not leave the cluster; leave it out."
-        )
-    for name in ("repair", "keep_unchanged"):
-        if getattr(options, name):
+    for name in ("private_report", "pairing"):
+        if getattr(options, name) is not None:
+            raise ParameterError(f"{Option(name)} shows the original, which does not leave the cluster; leave it out.")
+    for name in ("repair", "keep_unchanged", "like"):
+        if getattr(options, name, False) or getattr(spec.reading, name, None) is not None:
             raise ParameterError(
                 Option(name), "rows of all time steps decide together; leave it out, or run it on one machine."
             )
-    if getattr(spec.reading, "like", None) is not None:
-        raise ParameterError(
-            Option("like"), "rows of all time steps decide together; leave it out, or run it on one machine."
-        )
-    if options.pairing is not None:
-        raise ParameterError(f"{Option('pairing')} shows the original, which does not leave the cluster; leave it out.")
     if options.resume is not None and not isinstance(spec.data, str | Path):
         raise ParameterError(
             Option("resume"), "wanted data in a file, but it is a table or a data frame; write it to a file."
@@ -76,6 +65,7 @@ class SparkBackend(Backend):
     """Does the stages on a cluster: the release is written to a temporary folder there, small files to one here."""
 
     DATA_FOLDER: str
+    output: str
     KEPT = "time step"
     """What is kept of a run that can be resumed."""
     result: Frame
@@ -85,16 +75,11 @@ class SparkBackend(Backend):
     def __init__(self, spec: RunSpec, engine: SparkEngine) -> None:
         super().__init__(spec)
         self.engine, self.output = engine, str(spec.output).rstrip("/")
-        self.recorder: Recorder | None = None
 
     def check_target(self) -> None:
         """Raise unless the release can be written to its folder, and audited where a ledger is named."""
-        options = self.spec.options
-        check_target(self.engine.files, self.output, overwrite=options.overwrite)
-        if options.ledger is not None:
-            from crowdveil.run.ledgers import open_recorder  # here, since few runs have a ledger
-
-            self.recorder = open_recorder(options.ledger, self.output, self.spec.method)
+        check_target(self.engine.files, self.output, overwrite=self.spec.options.overwrite)
+        self.open_ledger()
 
     def key_partitions(self) -> dict[str, Any]:
         """Return what kept partitions depend on besides the request."""
@@ -131,7 +116,7 @@ class SparkBackend(Backend):
         for low in range(0, len(partitions), at_once):
             chunk = partitions[low : low + at_once]
             solved = self.engine.map_groups(keyed(partition_bins(chunk)), "partition_id", function, schema, len(chunk))
-            self.finished.add(Chunk(np.concatenate(chunk), solved), progress)
+            self.finished.add(np.concatenate(chunk), solved, progress)
         self.result = self.finished.all()
         found = self.engine.gather(self.result.where(f"kind = '{SUMMARY}'").select(SUMMARY))
         lines: list[str] = found[SUMMARY].to_pylist()
@@ -185,8 +170,7 @@ class SparkBackend(Backend):
         for name in (*small, MANIFEST_FILE):
             self.engine.files.put(self.here / name, f"{self.folder}/{name}")
         self.engine.files.remove(f"{self.folder}/{PARTITIONS_FOLDER}")
-        with nullcontext() if self.recorder is None else self.recorder.recorded(self.here, manifest):
-            self.close()
+        self.put_in_place(self.here, manifest)
         return self.output
 
 

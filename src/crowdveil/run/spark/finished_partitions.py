@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,6 @@ from crowdveil.model.arrays import Ints
 from crowdveil.progress import Progress
 
 _DONE = "steps.json"
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Partitions that are solved and kept together: the numbers of their time steps, and their results."""
-
-    steps: Ints
-    results: Frame
 
 
 class FinishedPartitions:
@@ -74,12 +65,12 @@ class FinishedPartitions:
         """Return the numbers of finished time steps."""
         return np.array([step for steps in self._chunks.values() for step in steps], np.int64)
 
-    def add(self, chunk: Chunk, progress: Progress) -> None:
-        """Solve the partitions of a chunk, and write their results."""
+    def add(self, steps: Ints, results: Frame, progress: Progress) -> None:
+        """Solve the partitions of a chunk, and write their results; `steps` are the numbers of their time steps."""
         name = f"chunk-{len(self._chunks):05}"
-        self._engine.write(chunk.results, f"{self._folder}/{name}", by="kind", progress=progress)
-        self._put(chunk.steps.tolist(), f"{name}/_{_DONE}")
-        self._chunks[name] = chunk.steps.tolist()
+        self._engine.write(results, f"{self._folder}/{name}", by="kind", progress=progress)
+        self._put(steps.tolist(), f"{name}/_{_DONE}")
+        self._chunks[name] = steps.tolist()
 
     def all(self) -> Frame:
         """Return the results of all partitions."""

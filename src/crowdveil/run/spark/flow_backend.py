@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from crowdveil.attacks.risk import RiskEstimate
 from crowdveil.engine.spark import Frame
-from crowdveil.errors import GuaranteeViolatedError, Option
+from crowdveil.errors import Option
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.derived_files import write_crosswalk, write_derived
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_grouping import refuse_tiny_weights
 from crowdveil.io.step_classes import step_classes
 from crowdveil.io.tables import write_table
-from crowdveil.io.time_windows import TimeUnits
 from crowdveil.io.written_release import AREAS_FILE
 from crowdveil.model.arrays import Ints
-from crowdveil.model.flows import Flows, FlowUnit
+from crowdveil.model.flows import Flows
 from crowdveil.progress import Progress
 from crowdveil.reading import FlowReading
 from crowdveil.run.backend import FileEntries, Findings, Guarantees, LedgerAudit, Solution
-from crowdveil.run.flow_partitions import PartitionSolver, row_schema, with_zone
+from crowdveil.run.flow_partitions import PartitionSolver, file_schema
 from crowdveil.run.merge_partitions import (
     AREA,
     ROW,
+    AreasOfPartitions,
     FlowTotals,
-    areas_of,
     even_partitions,
     summarize_facts,
 )
@@ -53,7 +52,6 @@ from crowdveil.run.spark.shared_partition import (
 )
 from crowdveil.run.spark.spark_trips import (
     SparkTrips,
-    flow_partition_reader,
     read_spark_trips,
     summarize_trips,
 )
@@ -81,51 +79,38 @@ class FlowSparkBackend(SparkBackend):
         visited = getattr(spec.params, "min_inhabited_tiles", 0) > 0  # the only choice of a method that asks for it
         trips = read_spark_trips(self.engine, spec.data, reading, notes)
         self.keep(trips.rows)
-        k = getattr(spec.params, "k", None) or 0
-        self.trips = summarize_trips(self.engine, trips, reading, notes, visited=visited, k=k, progress=progress)
+        self.trips = summarize_trips(
+            self.engine, trips, reading, notes, visited=visited, k=spec.k or 0, progress=progress
+        )
         return self.trips.frame
 
     def check_k(self) -> None:
         """Raise if k is larger than the people or trips in the data, or the data lacks what the method needs."""
         trips = self.trips
-        refuse_large_k(self.spec.params, trips.crowd, trips.counts, exact=trips.crowd_is_exact)
+        refuse_large_k(self.spec.params, trips.crowd, trips.frame.k_unit, exact=trips.crowd_is_exact)
         self.spec.method.check_data(trips.frame, self.spec.params)
-
-    @property
-    def counts(self) -> FlowUnit:
-        """Return what the group sizes of published rows count."""
-        return "trips" if self.spec.method.row_semantics == "noisy" else self.trips.counts
 
     def solve(self, guarantees: Guarantees, progress: Progress) -> Solution:
         """Solve, check and attack each partition of time steps."""
         spec, trips = self.spec, self.trips
         self.finished.begin(f"{self.folder}/{PARTITIONS_FOLDER}", trips.numbers)
-        reader = flow_partition_reader(trips, members=spec.method.needs_person_ids)
+        members = spec.method.needs_person_ids
+        reader = FlowPartitionReader(trips.reader.schema, trips.reader.steps, trips.frame, members)
         left = np.flatnonzero(~np.isin(trips.numbers, self.finished.steps))
         partitions = self._partitions(left)
-        solver = PartitionSolver(
-            spec.method.name,
-            spec.params,
-            self.seed,
-            guarantees,
-            spec.options.attack,
-            trips.starts,
-            self.counts,
-            self._shared_boxes(reader, progress),
-        )
+        shared = self._shared_boxes(reader, progress)
+        solver = PartitionSolver.of(spec, self.seed, guarantees, trips.frame, trips.starts, shared=shared)
         function = FlowPartition(solver, reader)
         self.packed_rows = solver.rows
         lines = self.solve_partitions(partitions, self._keyed, function, PACKED_RESULTS, progress)
         self.totals = FlowTotals.of(lines)
         if not self.totals.partitions:
             refuse_tiny_weights(trips.reader.source.name)
-        refuse_large_k(spec.params, self.totals.crowd, trips.counts)
-        cost = self.totals.cost
-        numbers = cost.numbers(getattr(spec.params, "k", None))
-        facts = self.totals.facts(spec.method, spec.params)
-        if solver.shared:
-            facts = summarize_facts(facts_by_class(solver.shared), spec.method, spec.params)
-        return Solution(cost.flows, facts, numbers, cost.lines(), notes=self._omitted_files())
+        refuse_large_k(spec.params, self.totals.crowd, trips.frame.k_unit)
+        solution = replace(self.totals.solution(spec), notes=self._omitted_files())
+        if not shared:
+            return solution
+        return replace(solution, facts=summarize_facts(facts_by_class(shared), spec.method, spec.params))
 
     def _omitted_files(self) -> list[str]:
         """Return a sentence where files that were asked for are not written, since there are too many rows to fetch."""
@@ -147,8 +132,8 @@ class FlowSparkBackend(SparkBackend):
     def _partitions(self, which: Ints) -> list[Ints]:
         """Put time steps, given by their places, into partitions of about one size; windows are whole."""
         spec, trips = self.spec, self.trips
-        windowed, shared = spec.method.windowed(spec.params), spec.method.shared(spec.params)
-        unit = TimeUnits(None if windowed is None else windowed.window, trips.frame.tz).number(trips.starts[which])
+        shared = spec.method.shared(spec.params)
+        unit = spec.method.time_units(spec.params, trips.frame.tz).number(trips.starts[which])
         if shared is not None:  # time steps of a class come together
             unit = step_classes(trips.starts[which], trips.frame.tz, shared.by) * len(trips.numbers) + which
         units, of_step = np.unique(unit, return_inverse=True)
@@ -179,12 +164,11 @@ class FlowSparkBackend(SparkBackend):
 
     def write(self, progress: Progress) -> FileEntries:
         """Write the rows of the release as part files, and its time steps and areas here."""
-        bounds, intervals = self.spec.method.volume_bounds, self.totals.has_intervals
-        schema = row_schema(self.counts, bounds=bounds, intervals=intervals)
         rows = self.result.where(f"kind = '{ROW}'").select("packed")
         files = max(self.engine.slots, -(-self.published_rows // FILE_ROWS))
-        tz = self.trips.frame.tz if self.trips.step_s is not None else "UTC"
-        maker = ParquetMaker(self.packed_rows, with_zone(schema, tz))
+        tz = self.trips.frame.tz if self.trips.frame.step_s is not None else "UTC"
+        schema = file_schema(self.packed_rows, tz, intervals=self.totals.has_intervals)
+        maker = ParquetMaker(self.packed_rows, schema)
         write_parquet_files(self.engine, rows.coalesce(files), maker, self.data, progress)
         self._gather_areas()
         self.steps = self.totals.steps_table(tz)
@@ -204,23 +188,15 @@ class FlowSparkBackend(SparkBackend):
 
     def _gather_areas(self) -> None:
         """Gather the areas that any partition names; raise if two partitions define one differently."""
-        table = self.engine.gather(
-            self.engine.sql(
-                "SELECT area, first(tiles) AS tiles, count(DISTINCT tiles) AS definitions, max(drawn) AS drawn "
-                f"FROM {{result}} WHERE kind = '{AREA}' GROUP BY area",
-                result=self.result,
-            )
-        )
-        if len(table) and pc.max(table["definitions"]).as_py() > 1:
-            raise GuaranteeViolatedError("two areas have one name, so nothing was published.")
-        self.areas, self.drawn = areas_of(table, self.trips.frame.zones)
+        found = AreasOfPartitions()
+        found.add(self.engine.gather(self.result.where(f"kind = '{AREA}'").select("area", "tiles", "drawn").distinct()))
+        self.areas, self.drawn = found.merged(self.trips.frame.zones)
 
     def verify(self, guarantees: Guarantees, progress: Progress) -> Findings:
         """Check the written files on the cluster; return what each partition found with the original, merged."""
         rows = self.engine.read(self.data)
-        windowed, tz = self.spec.method.windowed(self.spec.params), self.trips.frame.tz
         # Also where each interval is one time step: the suppression budget is that of a window.
-        units = TimeUnits(None if windowed is None else windowed.window, tz)
+        units = self.spec.method.time_units(self.spec.params, self.trips.frame.tz)
         require_not_violated(check_flows(self.engine, rows, self.steps, self.features, units, guarantees, progress))
         return self.totals.checked(guarantees)
 
@@ -240,4 +216,4 @@ class FlowSparkBackend(SparkBackend):
         self.enter_context(ledger.locked())
         inputs, flows = read_spark_records(self.engine, self.spec.data, self.trips, known_columns(ledger), ledger.key)
         written = self.fetch({role: entry["name"] for role, entry in self.files.items()})
-        return recorder.audit_records(self.spec, inputs, flows, written, counts)
+        return recorder.audit(self.spec, inputs, flows, written, counts)

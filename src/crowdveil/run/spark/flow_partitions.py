@@ -8,8 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from crowdveil import engine
-from crowdveil.engine import LocalEngine
 from crowdveil.engine.packing import packed
 from crowdveil.report.cost_summary import FlowCost
 from crowdveil.run.flow_partitions import PartitionSolver
@@ -34,12 +32,10 @@ class FlowPartition:
 
     def __call__(self, partition: pa.Table) -> pa.Table:
         """Return rows, areas and the summary of the partition."""
-        # One task has one processor: the cluster decides how many run at a time.
-        with engine.use(LocalEngine(1)):
-            flows = self.reader(partition)
-            if flows is None:
-                return self._summary({"cost": asdict(FlowCost(units=self.reader.weight(partition)))})
-            solved = self.solver(flows)
+        flows = self.reader(partition)
+        if flows is None:
+            return self._summary({"cost": asdict(FlowCost(units=self.reader.weight(partition)))})
+        solved = self.solver(flows)
         packs = [packed(batch) for batch in solved.rows.combine_chunks().to_batches(max_chunksize=PACK_ROWS)]
         return pa.concat_tables(
             [

@@ -99,8 +99,3 @@ class PointReader:
         return filled_batch(self.schema, read.num_rows, made), said | {
             BAD + reason: n for reason, n in count_first_reasons(bad).items()
         }
-
-    def ids_in(self, rows: pa.RecordBatch) -> list[Any]:
-        """Return the ids of trajectory and person of a chunk."""
-        read = with_normalized_ids(rows, self.source, self.columns, self.rules)
-        return [one_array(read[column]) for column in self.columns.ids]

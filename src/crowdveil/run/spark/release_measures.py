@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import io
-import json
+import pickle
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from crowdveil import engine as engines
 from crowdveil.comparison.requested_measures import named_measures
-from crowdveil.engine import LocalEngine
 from crowdveil.engine.spark import SparkEngine
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_reader import load_flow_release
 from crowdveil.measures.base import MeasureRequest, Scores, mean_of_steps
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.measures.od.partition_sums import PartitionTotals, over_all_partitions, sums_of_partition
-from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.progress import Progress
 from crowdveil.report.measurement import Measurement
@@ -29,53 +26,28 @@ from crowdveil.run.spark.aligned_partitions import AlignedReader, align_partitio
 from crowdveil.run.spark.release_verification import open_spark_release
 from crowdveil.solve.od.assignment import check_steps
 
-
-@dataclass(frozen=True)
-class TotalsOfPartition:
-    """Sums that must be known of all partitions before any can be measured."""
-
-    read: AlignedReader
-    schema = pa.schema([("totals", pa.string())])
-
-    def __call__(self, partition: pa.Table) -> pa.Table:
-        """Return the sums as one row of JSON."""
-        totals = PartitionTotals.of(compared(*self.read(partition)))
-        return pa.table({"totals": [json.dumps(asdict(totals))]}, schema=self.schema)
+_PICKLED = pa.schema([("content", pa.binary())])
 
 
-@dataclass(frozen=True)
-class MeasuresOfPartition:
-    """Measures a partition of whole time steps.
+def _pickled(value: Any) -> pa.Table:
+    return pa.table({"content": [pickle.dumps(value)]}, schema=_PICKLED)
 
-    Attributes
-    ----------
-    measures
-        What is measured.
-    read
-        Reader of a partition.
-    totals
-        What is known of all partitions.
+
+def totals_of_partition(read: AlignedReader, partition: pa.Table) -> pa.Table:
+    """Return the sums that must be known of all partitions before any can be measured."""
+    return _pickled(PartitionTotals.of(compared(*read(partition))))
+
+
+def measure_partition(
+    measures: Sequence[MeasureRequest], read: AlignedReader, totals: PartitionTotals, partition: pa.Table
+) -> pa.Table:
+    """Return the time steps of a partition, and for each measure its values by step and its sums for all steps.
+
+    `totals` are those of all partitions.
     """
-
-    measures: tuple[MeasureRequest, ...]
-    read: AlignedReader
-    totals: PartitionTotals
-    schema = pa.schema(
-        [("measure", pa.int64()), ("t", pa.binary()), ("by_step", pa.binary()), ("sums", pa.list_(pa.binary()))]
-    )
-
-    def __call__(self, partition: pa.Table) -> pa.Table:
-        """Return the values of each measure by step, and its sums for all steps, as arrays in bytes."""
-        with engines.use(LocalEngine(1)):
-            both = compared(*self.read(partition))
-            t = both.original.t if both.listed is None else both.original.t[both.listed]
-            rows = [
-                (number, _bytes(t), _bytes(asked.measure.of(both, asked.params)),
-                 [_bytes(of_part) for of_part in sums_of_partition(asked, both, self.totals)])
-                for number, asked in enumerate(self.measures)
-            ]  # fmt: skip
-        columns = zip(*rows, strict=True)
-        return pa.table([pa.array(c, f.type) for c, f in zip(columns, self.schema, strict=True)], schema=self.schema)
+    both = compared(*read(partition))
+    t = both.original.t if both.listed is None else both.original.t[both.listed]
+    return _pickled((t, [(a.measure.of(both, a.params), sums_of_partition(a, both, totals)) for a in measures]))
 
 
 def compared(flows: Flows, written: Any) -> OdComparison:
@@ -94,39 +66,20 @@ def measure_on_spark(
         listed = both.read.release.unit_of(both.read.release.steps["t"])
         check_steps(int((~np.isin(listed, both.original_units)).sum()))
 
-        def gathered(function: TotalsOfPartition | MeasuresOfPartition) -> list[dict[str, Any]]:
-            made = engine.map_groups(both.packed_rows, "partition_id", function, function.schema, both.partitions)
-            rows: list[dict[str, Any]] = engine.gather(made, progress).to_pylist()
-            return rows
+        def gathered(function: Any) -> list[Any]:
+            made = engine.map_groups(both.packed_rows, "partition_id", function, _PICKLED, both.partitions)
+            return [pickle.loads(content) for content in engine.gather(made, progress)["content"].to_pylist()]
 
-        sums = [PartitionTotals(**json.loads(row["totals"])) for row in gathered(TotalsOfPartition(both.read))]
-        totals = sum(sums, PartitionTotals())
-        partitions = gathered(MeasuresOfPartition(wanted, both.read, totals))
+        totals = sum(gathered(partial(totals_of_partition, both.read)), PartitionTotals())
+        partitions = gathered(partial(measure_partition, wanted, both.read, totals))
         frame = both.trips.frame
         nothing = compared(frame, rest_of(both.read.release, both.units))
-    found = [
-        _scores(asked, nothing, totals, [partition for partition in partitions if partition["measure"] == number])
-        for number, asked in enumerate(wanted)
-    ]
-    t = np.sort(np.concatenate([_array(partition["t"]) for partition in partitions if partition["measure"] == 0]))
-    steps_alone = replace(frame, t=t, offsets=np.zeros(len(t) + 1, np.int64))
+    t = np.concatenate([t for t, _ in partitions])
+    order = np.argsort(t)
+    found = []
+    for number, asked in enumerate(wanted):
+        by_step = np.concatenate([measured[number][0] for _, measured in partitions])[order]
+        pooled = over_all_partitions(asked, nothing, totals, [measured[number][1] for _, measured in partitions])[0]
+        found.append(Scores(asked, by_step, mean_of_steps(by_step), pooled))
+    steps_alone = replace(frame, t=t[order], offsets=np.zeros(len(t) + 1, np.int64))
     return Measurement(steps_alone, tuple(found), totals.overlapping)
-
-
-def _scores(
-    asked: MeasureRequest, nothing: OdComparison, totals: PartitionTotals, partitions: Sequence[dict[str, Any]]
-) -> Scores:
-    t = np.concatenate([_array(partition["t"]) for partition in partitions])
-    by_step = np.concatenate([_array(partition["by_step"]) for partition in partitions])[np.argsort(t)]
-    sums = [[_array(content) for content in partition["sums"]] for partition in partitions]
-    return Scores(asked, by_step, mean_of_steps(by_step), over_all_partitions(asked, nothing, totals, sums)[0])
-
-
-def _bytes(values: Floats | Ints) -> bytes:
-    held = io.BytesIO()
-    np.save(held, values, allow_pickle=False)
-    return held.getvalue()
-
-
-def _array(content: bytes) -> Any:
-    return np.load(io.BytesIO(content), allow_pickle=False)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,26 +15,26 @@ import pyarrow as pa
 from crowdveil.engine.packing import in_runs, packed, unpacked
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import InputError, Option
-from crowdveil.guarantees import Finding, Guarantee, SuppressionBudget
+from crowdveil.guarantees import SuppressionBudget
 from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.manifest_reader import read_manifest
 from crowdveil.io.time_windows import TimeUnits
-from crowdveil.io.written_release import MANIFEST_FILE, file_hash, read_features, read_release
+from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, file_hash, read_features, read_release
 from crowdveil.model.arrays import Ints, group_sums
+from crowdveil.model.flows import Flows
 from crowdveil.progress import Progress, no_progress
+from crowdveil.run.backend import Findings, Guarantees
 from crowdveil.run.manifest import folder_entry
-from crowdveil.run.merge_partitions import merge_findings, split_by_size
+from crowdveil.run.merge_partitions import split_by_size
 from crowdveil.run.release_partitions import (
     ReleasePartition,
+    merge_with_rest,
     moments_of,
-    overlapping_windows,
-    rest_of,
     units_of,
     without_outlines,
 )
 from crowdveil.run.releases import refuse_changed_files, refuse_missing_files
 from crowdveil.run.spark.trajectory_verification import check_trajectories
-from crowdveil.run.spark.trip_rows import record_batch
 from crowdveil.run.verification import check, stated_guarantees
 
 PARTITION_ROWS = 1_000_000
@@ -63,32 +64,36 @@ class RowPacker:
             partition = self.partitions[np.searchsorted(self.units, self.release.unit_of(chunk["t"]))]
             runs = in_runs(pa.Table.from_batches([chunk]).cast(self.release.rows), partition)
             packed_rows = [(number, packed(run)) for number, run in runs]
-            yield record_batch(list(zip(*packed_rows, strict=True)) or [(), ()], self.schema)
+            yield pa.record_batch(list(zip(*packed_rows, strict=True)) or [(), ()], schema=self.schema)
 
 
 @dataclass(frozen=True)
 class FlowPartitionCheck:
-    """Checks a partition of whole time steps; it uses guarantees and files, and nothing of methods."""
+    """Checks a partition of whole time steps; it uses guarantees and files, and nothing of methods.
 
-    guarantees: tuple[Guarantee, ...]
-    release: ReleasePartition
+    `read` returns the original flows of a partition, None where they are not given, and its released rows.
+    """
+
+    guarantees: Guarantees
+    read: Callable[[pa.Table], tuple[Flows | None, WrittenRelease]]
     schema = pa.schema([("findings", pa.string())])
 
     def __call__(self, partition: pa.Table) -> pa.Table:
-        """Return the findings as one row."""
-        return findings_table(check(self.release(unpacked(partition["packed"], self.release.rows)), self.guarantees))
+        """Return the findings as one row of JSON."""
+        flows, written = self.read(partition)
+        line = json.dumps([finding.as_json() for _, finding in check(written, self.guarantees, flows)])
+        return pa.table({"findings": [line]}, schema=self.schema)
 
 
-def findings_table(checked: Sequence[tuple[Guarantee, Finding]]) -> pa.Table:
-    """Return the findings of a partition as one row of JSON."""
-    line = json.dumps([finding.as_json() for _, finding in checked])
-    return pa.table({"findings": [line]}, schema=FlowPartitionCheck.schema)
+def read_alone(release: ReleasePartition, partition: pa.Table) -> tuple[None, WrittenRelease]:
+    """Return the released rows of a partition, without their original."""
+    return None, release(unpacked(partition["packed"], release.rows))
 
 
 def check_flows(
     engine: SparkEngine, rows: Frame, steps: pa.Table, features: list[dict[str, Any]], units: TimeUnits,
-    guarantees: Sequence[Guarantee], progress: Progress = no_progress,
-) -> list[tuple[Guarantee, Finding]]:  # fmt: skip
+    guarantees: Guarantees, progress: Progress = no_progress,
+) -> Findings:  # fmt: skip
     """Check each guarantee on the rows of a release; steps without rows, and all areas together, are checked here."""
     release = ReleasePartition(engine.schema(rows), steps, without_outlines(features), units)
     found, sizes = rows_by_time(engine, rows, units)
@@ -97,11 +102,9 @@ def check_flows(
     if partitions:
         packer = RowPacker(release, found, partition_numbers(partitions))
         packed_rows = engine.map_rows(rows, packer, RowPacker.schema)
-        function = FlowPartitionCheck(tuple(guarantees), release)
+        function = FlowPartitionCheck(guarantees, partial(read_alone, release))
         findings = check_partitions(engine, packed_rows, function, len(partitions), progress)
-    findings.append([finding.as_json() for _, finding in check(rest_of(release, found), tuple(guarantees))])
-    findings += overlapping_windows(release, guarantees)
-    return merge_findings(guarantees, findings)
+    return merge_with_rest(findings, release, found, guarantees)
 
 
 def rows_by_time(engine: SparkEngine, rows: Frame, units: TimeUnits) -> tuple[Ints, Ints]:
@@ -119,10 +122,10 @@ def partition_numbers(partitions: Sequence[Sequence[int]]) -> Ints:
 
 
 def check_partitions(
-    engine: SparkEngine, packed_rows: Frame, function: Any, partitions: int, progress: Progress
+    engine: SparkEngine, packed_rows: Frame, function: FlowPartitionCheck, partitions: int, progress: Progress
 ) -> list[list[dict[str, Any]]]:
     """Return the findings of each partition."""
-    checked = engine.map_groups(packed_rows, "partition_id", function, FlowPartitionCheck.schema, partitions)
+    checked = engine.map_groups(packed_rows, "partition_id", function, function.schema, partitions)
     return [json.loads(line) for line in engine.gather(checked, progress)["findings"].to_pylist()]
 
 
@@ -199,9 +202,7 @@ def open_spark_release(engine: SparkEngine, folder: str) -> SparkRelease:
         return SparkRelease(folder, data, manifest, small.steps, small.features)
 
 
-def verify(
-    engine: SparkEngine, folder: str, progress: Progress = no_progress
-) -> tuple[list[tuple[Guarantee, Finding]], dict[str, Any]]:
+def verify(engine: SparkEngine, folder: str, progress: Progress = no_progress) -> tuple[Findings, dict[str, Any]]:
     """Check on the cluster that files are those that were written, and every guarantee; return findings and manifest."""
     release = open_spark_release(engine, folder)
     guarantees = stated_guarantees(release.manifest)

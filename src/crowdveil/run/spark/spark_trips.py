@@ -46,7 +46,6 @@ from crowdveil.run.spark.trip_rows import (
     POSITIONS,
     TILES,
     ZONE_NAMES,
-    FlowPartitionReader,
     RepeatedPairs,
     TripReader,
     boxes_of,
@@ -67,27 +66,21 @@ class SparkTrips:
         The frame of packed rows, in the schema `PACKED_TRIPS`.
     reader
         How they were read.
-    counts
-        What k counts.
     numbers, sizes
         Sorted numbers of the time steps, and the rows of each.
     crowd
         The distinct people, or trips; an upper bound of the people where `crowd_is_exact` is not set.
     crowd_is_exact
         Whether `crowd` is no upper bound.
-    step_s
-        Length of a step.
     frame
-        Flows without rows: zones, trees, and what else all partitions have in common.
+        Flows without rows: zones, trees, what k counts, the length of a step, and what else all partitions have in common.
     """
 
     rows: Frame
     reader: TripReader
-    counts: FlowUnit
     numbers: Ints
     sizes: Ints
     crowd: int
-    step_s: int | None
     frame: Flows
     crowd_is_exact: bool = False
 
@@ -129,7 +122,7 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
     reader = TripReader(source, columns, zones, reading.tz, form, steps, given is None, ids)
     rows = map_source(engine, data, source, used, reader, PACKED_TRIPS, columns=names, ids=columns.zone_ids)
     none, made = np.zeros(0, np.int64), _frame(zones, reading, columns, notes)
-    return SparkTrips(rows, reader, made.k_unit, none, none, 0, steps.seconds if steps else None, made)
+    return SparkTrips(rows, reader, none, none, 0, replace(made, step_s=steps.seconds if steps else None))
 
 
 def summarize_trips(
@@ -163,33 +156,22 @@ def summarize_trips(
     if trips.reader.steps is not None:
         first, last = trips.reader.steps.starts(numbers[[0, -1]]).tolist()
         refuse_spread(first, last, trips.reader.form, f"{name}, column {columns.time}")
-    step_s = trips.step_s
+    frame = trips.frame
     if reading.step is None and columns.is_flows and columns.time is not None and trips.reader.steps is not None:
         t = trips.reader.steps.starts(numbers)
-        step_s = int(np.diff(t).min()) if len(t) > 1 else 3600
-    frame = trips.frame
+        frame = replace(frame, step_s=int(np.diff(t).min()) if len(t) > 1 else 3600)
     if visited:
         seen = np.zeros(len(frame.zones), np.bool_)
         found = map_chunks(engine, trips.rows.select("packed"), TILES, tiles_of, trips.reader.schema)
         tiles = engine.gather(engine.sql("SELECT DISTINCT tile FROM {found}", found=found))
         seen[tiles["tile"].to_numpy()] = True
         frame = replace(frame, visited_tiles=seen)
-    frame = replace(frame, step_s=step_s)
-    counted = columns.user is not None and (not _whole_number_ids(trips) or pc.max(steps["least"]).as_py() < k)
-    crowd = _people(engine, trips, notes) if counted else int(crowds.sum())
-    exact = counted or trips.counts == "trips"
-    return replace(trips, numbers=numbers, sizes=sizes, crowd=crowd, step_s=step_s, frame=frame, crowd_is_exact=exact)
-
-
-def flow_partition_reader(trips: SparkTrips, *, members: bool) -> FlowPartitionReader:
-    """Return the reader of a partition's flows, for executors; with `members`, person ids are kept."""
-    return FlowPartitionReader(
-        trips.reader.schema, trips.counts, trips.reader.steps, trips.step_s, trips.frame, members
+    counted = columns.user is not None and (
+        not pa.types.is_integer(trips.reader.schema.field("person").type) or pc.max(steps["least"]).as_py() < k
     )
-
-
-def _whole_number_ids(trips: SparkTrips) -> bool:
-    return bool(pa.types.is_integer(trips.reader.schema.field("person").type))
+    crowd = _people(engine, trips, notes) if counted else int(crowds.sum())
+    exact = counted or frame.k_unit == "trips"
+    return replace(trips, numbers=numbers, sizes=sizes, crowd=crowd, frame=frame, crowd_is_exact=exact)
 
 
 def _people(engine: SparkEngine, trips: SparkTrips, notes: ReadNotes) -> int:

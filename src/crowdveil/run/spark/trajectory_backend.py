@@ -109,8 +109,7 @@ class TrajectorySparkBackend(SparkBackend):
             self.totals = TrajectoryTotals.of(self.solve_partitions(left, keyed, function, RESULT, progress))
         cost = self.totals.cost
         lines = [*cost.lines(), self.totals.distance_line()]
-        numbers = cost.numbers(getattr(spec.params, "k", None))
-        return Solution(cost.trajectories, self.totals.facts(spec.method, spec.params), numbers, lines)
+        return Solution(self.totals.facts(spec.method, spec.params), cost.numbers(spec.k), lines)
 
     @property
     def published_rows(self) -> int:

@@ -14,6 +14,7 @@ from crowdveil.engine.spark import SparkEngine
 from crowdveil.errors import ParameterError
 from crowdveil.filters import Filter, FilterResult, check_filters, filter_trajectories
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.trajectory_points import with_normalized_ids
 from crowdveil.io.values import encode_ids, one_array
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import TrajectoryReading
@@ -78,8 +79,10 @@ class IdReader:
     def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of each chunk, with ids."""
         for batch in chunks:
-            read = without_missing(self.reader.source, batch.select(self.reader.columns.ids))
-            ids = self.reader.ids_in(read)
+            source, columns = self.reader.source, self.reader.columns
+            read = without_missing(source, batch.select(columns.ids))
+            read = with_normalized_ids(read, source, columns, self.reader.rules)
+            ids = [one_array(read[column]) for column in columns.ids]
             yield pa.RecordBatch.from_arrays([*batch.columns, *ids], schema=self.schema(batch.schema))
 
 

@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil import engine
-from crowdveil.engine import LocalEngine
 from crowdveil.guarantees import Guarantee
 from crowdveil.io.release_writer import area_properties, trajectory_table
 from crowdveil.io.values import encode_ids, one_array
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.measures.trajectory.separation import DistanceParams, distances_to_originals
-from crowdveil.model.arrays import Ints, refrozen
+from crowdveil.model.arrays import Ints, Sent
 from crowdveil.model.canonical import canonical_order, trajectory_keys
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Outline, Trajectories
@@ -104,16 +102,10 @@ class PartitionPlan:
 
 
 @dataclass(frozen=True)
-class TrajectoryPartitionReader:
+class TrajectoryPartitionReader(Sent):
     """Reads the trajectories of a partition from points with numbers of trajectories and people; sent to executors."""
 
     frame: Trajectories
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        for model in (self.frame, self.frame.zones):
-            if model is not None:
-                refrozen(model)
 
     def __call__(self, partition: pa.Table) -> Trajectories:
         """Return the trajectories, sorted by number; their ids are the numbers."""
@@ -151,13 +143,11 @@ class TrajectoryPartition:
 
     def __call__(self, partition: pa.Table) -> pa.Table:
         """Return points, keys, tiles and the summary of the partition."""
-        # One task has one processor: the cluster decides how many run at a time.
-        with engine.use(LocalEngine(1)):
-            data = self.reader(partition)
-            release = self._solve(data)
-            written = as_written(release)
-            checked = check(written, self.guarantees, data, release.source)
-            far = distances_to_originals(TrajectoryComparison(data, release), DistanceParams(time_weight=0.0))
+        data = self.reader(partition)
+        release = self._solve(data)
+        written = as_written(release)
+        checked = check(written, self.guarantees, data, release.source)
+        far = distances_to_originals(TrajectoryComparison(data, release), DistanceParams(time_weight=0.0))
         summary = {
             "partition_id": partition["partition_id"][0].as_py(),
             "findings": [finding.as_json() for _, finding in checked],
@@ -167,7 +157,7 @@ class TrajectoryPartition:
             "grid": _grid(release),
             "areas": release.areas is not None,
         }
-        line = _results(SUMMARY, 1, {SUMMARY: pa.array([json.dumps(summary)])})
+        line = result_table(RESULT, SUMMARY, 1, {SUMMARY: pa.array([json.dumps(summary)])})
         return pa.concat_tables([_points(data, release, written), _keys(data, release), _tiles(release), line])
 
     def _solve(self, data: Trajectories) -> TrajectoryRelease:
@@ -184,7 +174,7 @@ def _points(data: Trajectories, release: TrajectoryRelease, written: WrittenRele
     columns = {name: one_array(written.data[name]).cast(RESULT.field(name).type) for name in places}
     columns["source"] = pa.array(np.repeat(data.ids[release.source], lengths), pa.int64())
     columns["place"] = pa.array(np.arange(release.points) - np.repeat(release.offsets[:-1], lengths), pa.int64())
-    return _results(ROW, release.points, columns)
+    return result_table(RESULT, ROW, release.points, columns)
 
 
 def as_written(release: TrajectoryRelease) -> WrittenRelease:
@@ -198,7 +188,9 @@ def _keys(data: Trajectories, release: TrajectoryRelease) -> pa.Table:
     """Return the key of each published trajectory, by the number of its original."""
     keys = trajectory_keys(release.lon, release.lat, release.t, release.offsets, in_places=True)
     made = {name: pa.array(key) for name, key in zip(KEY, keys, strict=True)}
-    return _results(PUBLISHED, len(release), made | {"source": pa.array(data.ids[release.source], pa.int64())})
+    return result_table(
+        RESULT, PUBLISHED, len(release), made | {"source": pa.array(data.ids[release.source], pa.int64())}
+    )
 
 
 def _grid(release: TrajectoryRelease) -> Any:
@@ -210,12 +202,12 @@ def _grid(release: TrajectoryRelease) -> Any:
 def _tiles(release: TrajectoryRelease) -> pa.Table:
     """Return the tiles that are named, by numbers that are equal in every partition."""
     if release.areas is None:
-        return _results(AREA, 0, {})
+        return result_table(RESULT, AREA, 0, {})
     zones, tiles = release.areas.zones, release.areas.tiles.astype(np.int64)
     if int(release.areas.size.max(initial=1)) > 1:
         raise TypeError("areas of several tiles are not put together")
-    return _results(
-        AREA, len(tiles), {"tile": pa.array(_grid_numbers(zones)[tiles] if zones.grid else tiles, pa.int64())}
+    return result_table(
+        RESULT, AREA, len(tiles), {"tile": pa.array(_grid_numbers(zones)[tiles] if zones.grid else tiles, pa.int64())}
     )
 
 
@@ -224,10 +216,6 @@ def _grid_numbers(zones: Zones) -> Ints:
         raise TypeError("the tiles are of no grid")
     numbers: Ints = zones.row.astype(np.int64) * zones.grid.columns + zones.column
     return numbers
-
-
-def _results(kind: str, n: int, columns: dict[str, Any]) -> pa.Table:
-    return result_table(RESULT, kind, n, columns)
 
 
 def _numbers(table: pa.Table, name: str) -> Ints:

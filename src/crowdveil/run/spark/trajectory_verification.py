@@ -55,8 +55,7 @@ class TrajectoryPartitionCheck:
             plain = plain.set_column(place, "published_id", pc.subtract(number, first - 1))
         written = WrittenRelease(Path("the partition"), plain, None, self.features)
         findings = json.dumps([finding.as_json() for _, finding in check(written, self.guarantees)])
-        made = [[findings], [rows["file"][0].as_py()], [first], [last]]
-        return pa.table([pa.array(m, f.type) for m, f in zip(made, self.schema, strict=True)], schema=self.schema)
+        return pa.table([[findings], [rows["file"][0].as_py()], [first], [last]], schema=self.schema)
 
 
 def refuse_global_guarantees(guarantees: Sequence[Guarantee], folder: str) -> None:
@@ -77,7 +76,8 @@ def check_trajectories(
     """Check each guarantee on the files of released trajectories."""
     refuse_global_guarantees(guarantees, data)
     rows = engine.read(data)
-    if "user_id" in rows.columns:
+    columns = engine.schema(rows)
+    if "user_id" in columns.names:
         raise InputError(
             data,
             f"its trajectories are linked by people, which is verified without Spark; leave {Option('engine')} out.",
@@ -93,7 +93,7 @@ def check_trajectories(
         checked = engine.gather(engine.map_groups(keyed, "partition_id", function, function.schema, number), progress)
         findings = [json.loads(line) for line in checked["findings"].to_pylist()]
         if not findings:  # nothing is published
-            nothing = WrittenRelease(Path("nothing"), _empty(engine, data), None, features)
+            nothing = WrittenRelease(Path("nothing"), columns.empty_table(), None, features)
             findings = [[finding.as_json() for _, finding in check(nothing, function.guarantees)]]
         for place, i in enumerate(which):
             found[i] = guarantees[i].merge_findings(
@@ -102,11 +102,6 @@ def check_trajectories(
             if guarantees[i].name == "well-formed-trajectories" and not _consecutive(checked):
                 found[i] = guarantees[i].make_finding(True, {"not_numbered": 1})
     return [(guarantee, found[i]) for i, guarantee in enumerate(guarantees)]
-
-
-def _empty(engine: SparkEngine, data: str) -> pa.Table:
-    table: pa.Table = engine.schema(engine.read(data)).empty_table()
-    return table
 
 
 def _runs(engine: SparkEngine, rows: Frame) -> tuple[Frame, int]:

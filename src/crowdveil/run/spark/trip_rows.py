@@ -24,8 +24,8 @@ from crowdveil.io.time_forms import TimeForm, date_order
 from crowdveil.io.time_steps import TimeSteps
 from crowdveil.io.values import encode_ids, one_array
 from crowdveil.io.weights import SUMS
-from crowdveil.model.arrays import refrozen
-from crowdveil.model.flows import Flows, FlowUnit
+from crowdveil.model.arrays import Sent
+from crowdveil.model.flows import Flows
 from crowdveil.model.globe import Reach
 from crowdveil.model.zones import Zones
 
@@ -44,7 +44,7 @@ are not known. A note has nothing else but its count, as the size."""
 
 
 @dataclass(frozen=True)
-class TripReader:
+class TripReader(Sent):
     """Packs chunks of the input by time step: the columns step, o, d, person, n, rows, people and weight, those that exist.
 
     A row stands for `n` trips.
@@ -59,10 +59,6 @@ class TripReader:
     came_up: bool = False
     """Whether the zones are the names in the data."""
     ids: IdRules = field(default_factory=IdRules)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        refrozen(self.zones)
 
     @property
     def schema(self) -> pa.Schema:
@@ -106,7 +102,7 @@ class TripReader:
             yield self._packs(held, left)[0]
         if notes:
             nothing: list[Any] = [None] * len(notes)
-            yield record_batch([nothing, [*notes], [*notes.values()], nothing, nothing], PACKED_TRIPS)
+            yield pa.record_batch([nothing, [*notes], [*notes.values()], nothing, nothing], schema=PACKED_TRIPS)
 
     def _packs(self, held: list[pa.RecordBatch], left: float) -> tuple[pa.RecordBatch, float]:
         """Return the packed rows of chunks, and the share of rows that are left where equal ones are added up.
@@ -122,7 +118,8 @@ class TripReader:
         for step, run in in_runs(rows, rows["step"].to_numpy()):
             crowd = pc.count_distinct(run["person"]) if of_people == "person" else pc.sum(run[of_people])
             packed_rows.append((step, None, run.num_rows, crowd.as_py(), packed(run)))
-        return record_batch(list(zip(*packed_rows, strict=True)) or [()] * len(PACKED_TRIPS), PACKED_TRIPS), left
+        columns = list(zip(*packed_rows, strict=True)) or [()] * len(PACKED_TRIPS)
+        return pa.record_batch(columns, schema=PACKED_TRIPS), left
 
     def _combined(self, rows: pa.Table) -> pa.Table:
         """Add up rows with equal keys, since all rows go over the network."""
@@ -156,7 +153,7 @@ class ChunkReader:
     def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the columns of each chunk."""
         for chunk in chunks:
-            yield record_batch(self.columns(chunk), self.schema)
+            yield pa.record_batch(self.columns(chunk), schema=self.schema)
 
 
 TILES = pa.schema([("tile", pa.int32())])
@@ -205,17 +202,15 @@ def boxes_of(source: Source, columns: OdColumns, h3: int | None, chunk: pa.Recor
 
 
 @dataclass(frozen=True)
-class FlowPartitionReader:
+class FlowPartitionReader(Sent):
     """Reads the flows of a partition of whole time steps from packed rows; sent to executors.
 
     Attributes
     ----------
     rows
         The columns of packed rows.
-    counts
-        What k counts.
-    steps, step_s
-        How time is divided, and the length of a step in seconds.
+    steps
+        How time is divided.
     frame
         Flows without rows: what all partitions have in common.
     members
@@ -223,30 +218,20 @@ class FlowPartitionReader:
     """
 
     rows: pa.Schema
-    counts: FlowUnit
     steps: TimeSteps | None
-    step_s: int | None
     frame: Flows
     members: bool
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        frame = self.frame
-        given = () if frame.partition is None else (frame.partition, frame.partition.areas, frame.partition.areas.zones)
-        for model in (frame, frame.zones, frame.origin_tree, frame.destination_tree, frame.pois, *given):
-            if model is not None:
-                refrozen(model)
-
     def __call__(self, partition: pa.Table) -> Flows | None:
         """Return the flows; None where all volumes are rounded to 0."""
-        frame, people = self.frame, self.counts == "people"
+        frame = self.frame
         grouped = regroup(unpacked(partition["packed"], self.rows), members=self.members)
         try:
-            flows = to_flows(grouped, frame.zones, None, self.steps, people, None)
+            flows = to_flows(grouped, frame.zones, None, self.steps, frame.k_unit == "people", None)
         except InputError:  # no row is left; another partition may have some
             return None
         return replace(
-            flows, step_s=self.step_s, origin_tree=frame.origin_tree, destination_tree=frame.destination_tree,
+            flows, step_s=frame.step_s, origin_tree=frame.origin_tree, destination_tree=frame.destination_tree,
             visited_tiles=frame.visited_tiles, partition=frame.partition, time_levels=frame.time_levels, pois=frame.pois,
         )  # fmt: skip
 
@@ -282,16 +267,4 @@ def without_missing(source: Source, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def filled_batch(schema: pa.Schema, n: int, made: dict[str, Any]) -> pa.RecordBatch:
     """Return `n` rows from columns by name; those that are not given are null."""
-    columns = [_column(made[f.name], f.type) if f.name in made else pa.nulls(n, f.type) for f in schema]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def record_batch(columns: list[Any], schema: pa.Schema) -> pa.RecordBatch:
-    """Return rows from the values of each column of a schema."""
-    return pa.RecordBatch.from_arrays(
-        [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
-    )
-
-
-def _column(values: Any, kind: Any) -> Any:
-    return pa.array(values, kind) if isinstance(values, np.ndarray | list) else values.cast(kind)
+    return pa.record_batch([made[f.name] if f.name in made else pa.nulls(n, f.type) for f in schema], schema=schema)

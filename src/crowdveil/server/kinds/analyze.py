@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from crowdveil import api
 from crowdveil.analysis.base import CONFIDENTIAL
 from crowdveil.analysis.study import Study, StudyReading
+from crowdveil.api import analyze as api
 from crowdveil.errors import Option, ParameterError
 from crowdveil.params import Params
 from crowdveil.registry import all_analyses, find_analysis

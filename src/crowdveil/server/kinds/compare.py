@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from crowdveil import api
+from crowdveil.api import compare as api
 from crowdveil.comparison.candidates import CONFIDENTIAL, announcement, data_kind_of, varied_values, with_each
 from crowdveil.comparison.candidates import KINDS as INPUTS
 from crowdveil.comparison.flows import FlowComparisonParams

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from crowdveil import api
+from crowdveil.api import measure as api
 from crowdveil.comparison.requested_measures import named_measures, parsed
 from crowdveil.errors import Option, ParameterError, as_command_line
 from crowdveil.measures.base import MeasureRequest

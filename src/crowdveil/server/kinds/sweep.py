@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from crowdveil import api
+from crowdveil.api import compare as api
 from crowdveil.comparison.candidates import varied_values
 from crowdveil.comparison.flows import FlowSample
 from crowdveil.comparison.sweep import K, sweep_candidates

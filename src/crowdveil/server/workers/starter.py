@@ -29,8 +29,9 @@ from crowdveil.server.workers.sandbox.confine import clean_environment, installe
 from crowdveil.threads import environment_for
 
 PRELOADED = (
-    "crowdveil.api", "crowdveil.report.html", "duckdb", "pyarrow.parquet", "pyarrow.csv", "pyarrow.compute",
-    "pyarrow.dataset", "shapely", "pyproj", "h3", "scipy.spatial", "fastcluster",
+    *(f"crowdveil.api.{name}" for name in ("analyze", "attack", "compare", "describe", "measure", "release")),
+    "crowdveil.report.html", "duckdb", "pyarrow.parquet", "pyarrow.csv", "pyarrow.compute", "pyarrow.dataset", "shapely",
+    "pyproj", "h3", "scipy.spatial", "fastcluster",
 )  # fmt: skip
 IF_THERE = ("pandas", "h5py", "matplotlib.figure", "matplotlib.font_manager")
 """What is imported where it is installed: pyarrow does so at its first table, and a list of fonts is made once and kept outside

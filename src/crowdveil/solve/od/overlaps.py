@@ -17,7 +17,7 @@ from crowdveil.model.arrays import (
     Mask,
     check_lengths,
     check_offsets,
-    frozen,
+    freeze_columns,
     row_slices,
     take_slices,
 )
@@ -56,9 +56,7 @@ class Shares:
     inside: Mask
 
     def __post_init__(self) -> None:
-        types = {"offsets": np.int64, "zone": np.int32, "part": np.float64, "whole": np.float64, "inside": np.bool_}
-        for name, dtype in types.items():
-            object.__setattr__(self, name, frozen(getattr(self, name), dtype))
+        freeze_columns(self)
         check_offsets(self.offsets, len(self.zone), "shares")
         check_lengths("shares", len(self.zone), part=self.part, inside=self.inside)
         check_lengths("shares", len(self.offsets) - 1, whole=self.whole)

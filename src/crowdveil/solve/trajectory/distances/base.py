@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from crowdveil.kernels.trajectory.structures import Points
-from crowdveil.model.arrays import Floats, Ints, frozen, require
+from crowdveil.model.arrays import Floats, Ints, freeze_columns, frozen, require
 from crowdveil.model.trajectories import Trajectories
 
 CELLS = 1 << 21
@@ -27,9 +27,7 @@ class Paths:
 
     def __post_init__(self) -> None:
         """Make the arrays read-only: kernels are compiled once for those, and again for writable ones."""
-        for name in ("x", "y", "t"):
-            object.__setattr__(self, name, frozen(getattr(self, name), np.float64))
-        object.__setattr__(self, "offsets", frozen(self.offsets, np.int64))
+        freeze_columns(self)
 
     @classmethod
     def of(cls, data: Trajectories) -> Paths:
