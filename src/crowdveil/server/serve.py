@@ -79,7 +79,8 @@ class Keeper:
             self.crew.wait()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "crowdveil", "worker", "--parent", str(os.getpid()), *self.arguments]
+        code = "from crowdveil.cli.main import main; main()"
+        command = [sys.executable, "-c", code, "worker", "--parent", str(os.getpid()), *self.arguments]
         return subprocess.Popen(command, stdin=subprocess.DEVNULL)
 
     def stop(self) -> None:
