@@ -279,7 +279,8 @@ def _refuse_invalid_ids(values: Any, column: str, name: str) -> None:
 
 def _text_ids(table: pa.Table, column: str, name: str) -> list[str]:
     values = table[column]
-    refuse_rows(name, values.is_null(), f"have no id in column {column}", "give them one")
+    if values.null_count:  # else nothing is converted, for which Arrow imports pandas
+        refuse_rows(name, values.is_null(), f"have no id in column {column}", "give them one")
     if pa.types.is_floating(values.type):
         numbers = values.to_numpy()
         if np.all(numbers == np.floor(numbers)):
