@@ -15,7 +15,7 @@ import pytest
 import crowdveil
 from crowdveil.io.written_release import file_hash
 from crowdveil.report import first_page
-from crowdveil.report.attack_table import attack_rows
+from crowdveil.report.attack_table import attack_rows, percent
 from crowdveil.report.html import public_report
 from crowdveil.report.loss_summary import losses
 from crowdveil.run.releases import open_release
@@ -157,6 +157,21 @@ def test_one_function_has_the_statement_on_other_releases(made: Path, monkeypatc
     assert first_page.not_covered(manifest)[0] == "Compared with 3 releases."
     assert first_page.risks(manifest, []) == ["No attack applies to this release."]
     assert "<li>Compared with 3 releases.</li>" in public_report(written, manifest)
+
+
+def test_a_release_of_a_ledger_does_not_say_that_it_was_compared_with_none(made: Path, tmp_path: Path) -> None:
+    crowdveil.ledger_init(tmp_path / "ledger")
+    where = {"zones": made / "zones.geojson", "step": "6h", "ledger": tmp_path / "ledger"}
+    crowdveil.anonymize("joint", made / "trips.parquet", tmp_path / "out", k=5, **where)
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "was not compared with any other one" not in page
+    assert "Other releases of the same data outside its ledger" in page and "It is entry 1 of the ledger" in page
+    assert "was not compared with any other one" in (made / "flows" / "report.html").read_text()
+
+
+def test_percents_next_to_none_and_all_are_not_shown_as_these() -> None:
+    assert [percent(value) for value in (0, 0.01, 0.5, 0.51)] == ["0 %", "below 1 %", "below 1 %", "1 %"]
+    assert [percent(value) for value in (99.49, 99.5, 99.99, 100)] == ["99 %", "above 99 %", "above 99 %", "100 %"]
 
 
 def test_the_same_people_in_another_order_give_the_same_page(made: Path, tmp_path: Path) -> None:

@@ -164,8 +164,8 @@ def percent(value: float | None) -> str:
     """Format percents in whole numbers; those near but not equal to 0 or 100 are shown as below 1 % and above 99 %."""
     if value is None:
         return "–"
-    if 0 < value < 0.5:
+    if 0 < value <= 0.5:  # a half is rounded to the even number, which is 0 or 100
         return "below 1 %"
-    if 99.5 < value < 100:
+    if 99.5 <= value < 100:
         return "above 99 %"
     return f"{value:.0f} %"

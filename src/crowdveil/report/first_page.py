@@ -46,10 +46,13 @@ def title_of(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
 
 
 def repeated_releases(manifest: Mapping[str, Any]) -> str:
-    """Return what is known about other releases of the same data."""
+    """Return what is known about other releases of the same data: all of them, or those outside the ledger of this one."""
+    which, seen = "", "This release was not compared with any other one."
+    if ledger := manifest.get("ledger"):
+        which, seen = " outside its ledger", f"It is entry {ledger['entry']} of the ledger; see below what was audited."
     return (
-        "Other releases of the same data: two releases with other zones, time steps or k, or a corrected version, can be "
-        "subtracted from each other. This release was not compared with any other one."
+        f"Other releases of the same data{which}: two releases with other zones, time steps or k, or a corrected version, can "
+        f"be subtracted from each other. {seen}"
     )
 
 
