@@ -18,7 +18,7 @@ def in_order(group: Ints, t: Ints) -> bool:
 
 
 @kernel
-def first_from(values: Ints, low: int, high: int, lower_bound: int) -> int:
+def first_from(values: Ints | Floats, low: int, high: int, lower_bound: float) -> int:
     """Return the first position from `low` on, below `high`, where rising values reach `lower_bound`; `high` if there is none."""
     while low < high:
         middle = (low + high) // 2

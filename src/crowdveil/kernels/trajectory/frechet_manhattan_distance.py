@@ -23,7 +23,7 @@ import math
 import numpy as np
 
 from crowdveil.kernels._jit import dividing_kernel, kernel
-from crowdveil.kernels._types import Bytes, Floats, Ints
+from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.trajectory.warping import BOTH, FIRST, SECOND, walk_back, warped_distance
 
 LANES = 16
