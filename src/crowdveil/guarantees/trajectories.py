@@ -242,7 +242,7 @@ def _classes_in(written: WrittenRelease, ends: Ints, known: dict[bytes, int]) ->
     boxes = BOX_COLUMNS if BOX_COLUMNS[0] in written.data.column_names else ()
     rows = slice(int(ends[0]), int(ends[-1]))
     columns = [written.column(name, rows).astype(np.float64) for name in ("lon", "lat", "timestamp", *boxes)]
-    differs, points = ~repeats(columns, ends - ends[0]), np.column_stack(columns)
+    differs, points = ~_repeats(columns, ends - ends[0]), np.column_stack(columns)
     every, cuts = points.view(np.uint8).reshape(-1).data, ((ends - ends[0]) * points[:1].nbytes).tolist()
     hashes = (
         hashlib.blake2b(every[cuts[i] : cuts[i + 1]], digest_size=16).digest() for i in np.flatnonzero(differs).tolist()
@@ -252,7 +252,7 @@ def _classes_in(written: WrittenRelease, ends: Ints, known: dict[bytes, int]) ->
     return numbered
 
 
-def repeats(columns: Sequence[Floats | Ints], ends: Ints) -> Mask:
+def _repeats(columns: Sequence[Floats | Ints], ends: Ints) -> Mask:
     """Return which trajectories are equal, bit for bit, to the one before: in a release most are, and need no hash."""
     lengths = np.diff(ends)
     before = np.arange(ends[-1]) - np.repeat(lengths, lengths)  # other rows where lengths differ, and of the first

@@ -7,14 +7,13 @@ people visit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from crowdveil.guarantees.trajectories import repeats
 from crowdveil.measures.rounding import DEFAULT_K, group_quantiles
-from crowdveil.model.arrays import Floats, Ints, frozen, gather, sorted_distinct, take_slices
+from crowdveil.model.arrays import AnyArray, Floats, Ints, Mask, frozen, gather, sorted_distinct, take_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
@@ -110,7 +109,7 @@ def _published_figures(data: Trajectories, release: TrajectoryRelease, source: I
         rows = slice(release.offsets[first], release.offsets[last])
         offsets, t = release.offsets[first : last + 1] - release.offsets[first], release.t[rows]
         # Equal trajectories are published one after the other: the first of them stands for all.
-        differs = ~repeats((release.lon[rows], release.lat[rows], t), offsets)
+        differs = ~_repeats((release.lon[rows], release.lat[rows], t), offsets)
         own, own_offsets = take_slices(offsets, np.flatnonzero(differs))
         at, number = _positions(data, release, rows, own), np.cumsum(differs) - 1
         walks.append([values[number] for values in _walks(*at, gather(t, own), own_offsets)])
@@ -121,6 +120,17 @@ def _published_figures(data: Trajectories, release: TrajectoryRelease, source: I
         moved.append(lower_medians(meters, frozen(offsets, np.int64)))
     meters, seconds = (np.concatenate(column) for column in zip(*walks, strict=True))
     return PublishedFigures(WalkSums(meters, seconds), np.concatenate(moved), sorted_distinct(np.concatenate(cells)))
+
+
+def _repeats(columns: Sequence[AnyArray], offsets: Ints) -> Mask:
+    """Return which trajectories are equal to the one before them."""
+    lengths = np.diff(offsets)
+    before = np.arange(offsets[-1]) - np.repeat(lengths, lengths)  # other rows where lengths differ
+    same = np.ones(offsets[-1], np.bool_)
+    for column in columns:
+        same &= column == gather(column, before)
+    repeats: Mask = np.logical_and.reduceat(same, offsets[:-1]) & (lengths == np.append(0, lengths[:-1]))
+    return repeats
 
 
 def _positions(data: Trajectories, release: TrajectoryRelease, rows: slice, own: Ints) -> tuple[Floats, Floats]:
