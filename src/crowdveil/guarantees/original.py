@@ -18,7 +18,7 @@ from crowdveil.guarantees.intervals import people_of
 from crowdveil.guarantees.original_rows import LocatedRows, _Sums, located_sums, original_steps
 from crowdveil.guarantees.runs import add_by_group
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.model.arrays import Ints, Mask, row_slices
+from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 
 NEEDS_ORIGINAL = "the files alone do not show"
@@ -33,7 +33,11 @@ _FAULTS = {
 
 def step_volumes(original: Flows) -> Ints:
     """Return the volume of each time step of the original."""
-    return add_by_group(row_slices(original.offsets), original.volume, original.steps)
+    volumes = np.zeros(original.steps, np.int64)
+    filled = np.diff(original.offsets) > 0
+    if filled.any():
+        volumes[filled] = np.add.reduceat(original.volume, original.offsets[:-1][filled])
+    return volumes
 
 
 def volumes_by_step(written: WrittenRelease, original: Flows) -> tuple[Ints, int]:
