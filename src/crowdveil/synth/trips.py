@@ -31,7 +31,6 @@ MAX_DAYS = 3660
 DAY_S = 86_400
 DAY_WEIGHTS = (1.0, 1.0, 1.0, 1.0, 1.08, 0.82, 0.66)
 """Trips of a day, Monday to Sunday."""
-"""Home to work, work to home, home to errand, errand to home, work to errand, errand to work, as in `kernels.synth`."""
 LOOKUP = 1 << 16
 SCATTER = 2_654_435_761
 """A prime above `MAX_PEOPLE`, so that multiplying by it permutes the people."""
