@@ -306,11 +306,11 @@ def test_a_run_that_was_cut_short_goes_on(
     added: list[int] = []
     real = backend.FinishedPartitions.add
 
-    def add(self: Any, wave: Any, progress: Any) -> None:
+    def add(self: Any, steps: Any, results: Any, progress: Any) -> None:
         if len(added) == 1:
             raise KeyboardInterrupt
-        real(self, wave, progress)
-        added.append(len(wave.steps))
+        real(self, steps, results, progress)
+        added.append(len(steps))
 
     monkeypatch.setattr(backend.FinishedPartitions, "add", add)
     with pytest.raises(StoppedEarlyError, match=r"of 1[67] time steps are kept"):
@@ -320,9 +320,9 @@ def test_a_run_that_was_cut_short_goes_on(
         crowdveil.anonymize("joint", str(city / "trips.parquet"), out, resume=kept, seed=9, **options)
     again: list[int] = []
 
-    def count(self: Any, wave: Any, progress: Any) -> None:
-        again.append(len(wave.steps))
-        real(self, wave, progress)
+    def count(self: Any, steps: Any, results: Any, progress: Any) -> None:
+        again.append(len(steps))
+        real(self, steps, results, progress)
 
     monkeypatch.setattr(backend.FinishedPartitions, "add", count)
     crowdveil.anonymize("joint", str(city / "trips.parquet"), out, resume=kept, **options)

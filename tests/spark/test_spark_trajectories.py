@@ -245,11 +245,11 @@ def test_a_run_goes_on_from_finished_parts(
 
     limit = [1]
 
-    def counting(self: Any, wave: Any, progress: Any) -> None:
+    def counting(self: Any, steps: Any, results: Any, progress: Any) -> None:
         if len(waves) == limit[0]:
             raise KeyboardInterrupt
-        waves.append(wave.steps.tolist())
-        add(self, wave, progress)
+        waves.append(steps.tolist())
+        add(self, steps, results, progress)
 
     monkeypatch.setattr(backend.FinishedPartitions, "add", counting)
     options: dict[str, Any] = {"seed": 4, "report": False, "spark": spark, "resume": tmp_path / "kept"}
