@@ -46,7 +46,8 @@ def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _both(spark: Any, tmp_path: Path, method: str, data: Any, **options: Any) -> tuple[Any, Any]:
     """Run on one machine and on the cluster, and hold the rows and the manifests against each other."""
-    here = crowdveil.anonymize(method, data, tmp_path / "here", seed=4, report=False, format="parquet", **options)
+    in_parquet = {"format": "parquet", **options}
+    here = crowdveil.anonymize(method, data, tmp_path / "here", seed=4, report=False, **in_parquet)
     there = crowdveil.anonymize(method, str(data), tmp_path / "there", seed=4, report=False, spark=spark, **options)
     rows = [pq.read_table(tmp_path / place / "flows.parquet") for place in ("here", "there")]
     assert same_rows(*rows)

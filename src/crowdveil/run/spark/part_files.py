@@ -14,6 +14,7 @@ from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.tables import COMPRESSION
 from crowdveil.progress import Progress
+from crowdveil.run.spark.trip_rows import record_batch
 
 PARQUET_END = b"PAR1"
 """The last bytes of every Parquet file."""
@@ -43,7 +44,7 @@ class ParquetMaker:
         with pq.ParquetWriter(held, self.rows, compression=COMPRESSION) as writer:
             for chunk in chunks:
                 writer.write_table(unpacked(chunk["packed"], self.packed).select(self.rows.names).cast(self.rows))
-        yield pa.record_batch([[held.getvalue().to_pybytes().removesuffix(PARQUET_END)]], schema=self.schema)
+        yield record_batch([[held.getvalue().to_pybytes().removesuffix(PARQUET_END)]], self.schema)
 
 
 def write_parquet_files(

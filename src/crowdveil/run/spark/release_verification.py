@@ -35,6 +35,7 @@ from crowdveil.run.release_partitions import (
 )
 from crowdveil.run.releases import refuse_changed_files, refuse_missing_files
 from crowdveil.run.spark.trajectory_verification import check_trajectories
+from crowdveil.run.spark.trip_rows import record_batch
 from crowdveil.run.verification import check, stated_guarantees
 
 PARTITION_ROWS = 1_000_000
@@ -64,7 +65,7 @@ class RowPacker:
             partition = self.partitions[np.searchsorted(self.units, self.release.unit_of(chunk["t"]))]
             runs = in_runs(pa.Table.from_batches([chunk]).cast(self.release.rows), partition)
             packed_rows = [(number, packed(run)) for number, run in runs]
-            yield pa.record_batch(list(zip(*packed_rows, strict=True)) or [(), ()], schema=self.schema)
+            yield record_batch(list(zip(*packed_rows, strict=True)) or [(), ()], self.schema)
 
 
 @dataclass(frozen=True)

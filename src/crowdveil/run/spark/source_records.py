@@ -23,7 +23,7 @@ from crowdveil.model.arrays import group_sums
 from crowdveil.model.flows import Flows
 from crowdveil.run.spark.sources import quoted, readable
 from crowdveil.run.spark.spark_trips import SparkTrips
-from crowdveil.run.spark.trip_rows import TripReader, without_missing
+from crowdveil.run.spark.trip_rows import TripReader, record_batch, without_missing
 
 RECORDS = pa.schema(
     [("source", pa.int64()), ("person", pa.int64()), ("step", pa.int64()), ("o", pa.int32()), ("d", pa.int32()),
@@ -59,7 +59,7 @@ class RecordReader:
         step = none if steps is None else steps.number(rows["wall"].to_numpy())
         volume = rows["volume"] if self.trips.columns.is_flows else none + 1
         source = rows["source"].to_numpy().view(np.int64)
-        return pa.record_batch([source, person, step, rows["o"], rows["d"], volume], schema=RECORDS)
+        return record_batch([source, person, step, rows["o"], rows["d"], volume], RECORDS)
 
 
 def read_spark_records(

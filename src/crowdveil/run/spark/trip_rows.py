@@ -102,7 +102,7 @@ class TripReader(Sent):
             yield self._packs(held, left)[0]
         if notes:
             nothing: list[Any] = [None] * len(notes)
-            yield pa.record_batch([nothing, [*notes], [*notes.values()], nothing, nothing], schema=PACKED_TRIPS)
+            yield record_batch([nothing, [*notes], [*notes.values()], nothing, nothing], PACKED_TRIPS)
 
     def _packs(self, held: list[pa.RecordBatch], left: float) -> tuple[pa.RecordBatch, float]:
         """Return the packed rows of chunks, and the share of rows that are left where equal ones are added up.
@@ -119,7 +119,7 @@ class TripReader(Sent):
             crowd = pc.count_distinct(run["person"]) if of_people == "person" else pc.sum(run[of_people])
             packed_rows.append((step, None, run.num_rows, crowd.as_py(), packed(run)))
         columns = list(zip(*packed_rows, strict=True)) or [()] * len(PACKED_TRIPS)
-        return pa.record_batch(columns, schema=PACKED_TRIPS), left
+        return record_batch(columns, PACKED_TRIPS), left
 
     def _combined(self, rows: pa.Table) -> pa.Table:
         """Add up rows with equal keys, since all rows go over the network."""
@@ -153,7 +153,7 @@ class ChunkReader:
     def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the columns of each chunk."""
         for chunk in chunks:
-            yield pa.record_batch(self.columns(chunk), schema=self.schema)
+            yield record_batch(self.columns(chunk), self.schema)
 
 
 TILES = pa.schema([("tile", pa.int32())])
@@ -267,4 +267,16 @@ def without_missing(source: Source, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def filled_batch(schema: pa.Schema, n: int, made: dict[str, Any]) -> pa.RecordBatch:
     """Return `n` rows from columns by name; those that are not given are null."""
-    return pa.record_batch([made[f.name] if f.name in made else pa.nulls(n, f.type) for f in schema], schema=schema)
+    columns = [_column(made[f.name], f.type) if f.name in made else pa.nulls(n, f.type) for f in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def record_batch(columns: list[Any], schema: pa.Schema) -> pa.RecordBatch:
+    """Return rows from the values of each column of a schema: lists, arrays, or columns of tables, which have chunks."""
+    return pa.RecordBatch.from_arrays(
+        [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
+    )
+
+
+def _column(values: Any, kind: Any) -> Any:
+    return pa.array(values, kind) if isinstance(values, np.ndarray | list) else values.cast(kind)
