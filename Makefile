@@ -40,7 +40,7 @@ demo: $(ALONE)
 	$(BIN)/crowdveil demo -o demo-out --overwrite
 
 # Tests of plain Python and numpy: most need no kernel, and none starts a service or a whole run.
-FAST := tests/compat tests/runfiles tests/engine tests/model tests/test_errors.py tests/test_fields.py tests/test_method.py \
+FAST := tests/compat tests/runfiles tests/engine tests/model tests/test_errors.py tests/test_params_rows.py tests/test_method.py \
 	tests/test_docs.py tests/io/test_atomic.py tests/io/test_columns.py tests/io/test_formulas.py tests/io/test_times.py \
 	tests/io/test_values.py tests/guarantees/test_checkers.py tests/guarantees/test_combinations.py tests/guarantees/test_sectors.py
 
@@ -63,19 +63,17 @@ test-oldest:
 	$(PYTHON) -m venv .venv-oldest
 	$(PYTHON) tools/versions.py lowest > .venv-oldest/lowest.txt
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-oldest/lowest.txt \
-		-e '.[analysis,omx,pandas,postgres,report,server,test]'
+		-e '.[analysis,omx,pandas,postgres,server,test]'
 	NUMBA_CACHE_DIR=$(CURDIR)/.venv-oldest/kernels .venv-oldest/bin/python -m pytest -n 2 --dist worksteal -m "not slow" \
 		-W ignore::DeprecationWarning --deselect tests/test_docs.py::test_no_generated_page_is_stale
 
-# Compiled kernels cannot be traced: their own tests run again as plain Python, except those of the compiler itself, of the bits of a
-# word and of kernels that can be stopped, which only compiled code has. Hashes overflow by design, of which numpy warns there.
+# Compiled kernels cannot be traced: their own tests run again as plain Python, except those of the compiler itself. Hashes overflow
+# by design, of which numpy warns there.
 coverage: $(STAMP)
 	rm -f .coverage .coverage.*
 	$(BIN)/python -m coverage run -p -m pytest -n 0 -m "not slow"
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run -p -m pytest -n 0 -m "not slow" -W "ignore:overflow encountered:RuntimeWarning" tests/kernels \
-		--ignore=tests/kernels/test_jit.py --ignore=tests/kernels/test_leaf_sums.py --ignore=tests/kernels/test_stored.py \
-		--ignore=tests/kernels/test_stopped.py --ignore=tests/kernels/test_kernel_compiler.py \
-		--ignore=tests/kernels/test_several_multipliers.py
+		--ignore=tests/kernels/test_jit.py
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --skip-covered --sort=cover
 
@@ -89,7 +87,7 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/mypy --config-file tests/mypy.ini
 	$(BIN)/lint-imports
-	$(BIN)/python -m crowdveil.docs --check
+	$(BIN)/python tools/pages.py --check
 	$(BIN)/python -m crowdveil.server.page_types --check
 	$(BIN)/python tools/links.py
 	$(BIN)/python tools/readability.py --check
@@ -101,7 +99,7 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix src tests benchmarks tools
 
 docs: $(STAMP)
-	$(BIN)/python -m crowdveil.docs
+	$(BIN)/python tools/pages.py
 
 docs-site: docs
 	$(BIN)/python tools/site.py

@@ -4,15 +4,12 @@
 by the exact path, makes the clusters of 5,000 trajectories of 98 points in the mean, k = 2 and 8 and 10 pivots, and times the
 distance of paths of 100 points against the paper's programme in plain Python. The last line is how many times faster it is.
 
-`growth` makes clusters of 1,000 to 20,000 trajectories with k = 8, or of the numbers that follow it. For the farthest one of each
-round it reports how many the boxes leave, which is about as many distances as were computed when there was no other bound; how
-many the couplings leave, of which the longest distances of all pairs are computed; and how many distances are computed.
+`growth` makes clusters of 1,000 to 20,000 trajectories with k = 8, or of the numbers that follow it.
 """
 
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -104,41 +101,15 @@ def paths_of_pivots() -> dict[str, float]:
 
 
 def clusters(trajectories: int, k: int) -> dict[str, float]:
-    """Clusters of that many movers, and how many distances were asked for, left over by each bound, and computed to the end."""
+    """Clusters of that many movers."""
     import numpy as np
 
-    from crowdveil.kernels.trajectory import frechet_manhattan_pairs
     from crowdveil.solve.trajectory import pivots
     from crowdveil.solve.trajectory.distances import FrechetManhattan
 
-    found, lock = dict.fromkeys(("asked", "around", "by_boxes", "by_couplings", "farthest"), 0), threading.Lock()
-    gather, farthest, around = frechet_manhattan_pairs.gather, frechet_manhattan_pairs.farthest, pivots._Round._around
-
-    def note(**more: int) -> None:
-        with lock:
-            for name, number in more.items():
-                found[name] += number
-
-    def counting_gather(*arguments: Any) -> Any:
-        came = gather(*arguments)
-        note(around=int(np.isfinite(arguments[-1]).sum()))
-        return came
-
-    def counting_farthest(*arguments: Any) -> Any:
-        found = farthest(*arguments)
-        note(by_boxes=len(arguments[1]), by_couplings=found[2], farthest=found[3])
-        return found
-
-    def counting_around(work: Any, i: int, alive: Any, most: float) -> Any:
-        note(asked=len(alive) - 1)
-        return around(work, i, alive, most)
-
-    frechet_manhattan_pairs.gather, frechet_manhattan_pairs.farthest = counting_gather, counting_farthest  # type: ignore[assignment]
-    pivots._Round._around = counting_around  # type: ignore[method-assign]
     distance = FrechetManhattan(movers(trajectories), resampled=True)
     clustering = pivots.Clustering(distance, np.arange(trajectories), k, PIVOTS)
-    made = clustering.clusters("join", np.random.default_rng(0))
-    return {"clusters": len(made.pivot), **found}
+    return {"clusters": len(clustering.clusters("join", np.random.default_rng(0)).pivot)}
 
 
 def report_clusters(trajectories: int, k: int = K) -> None:
@@ -147,13 +118,6 @@ def report_clusters(trajectories: int, k: int = K) -> None:
     say(f"{label}_wall", found["wall"] / 60, "minutes")
     say(f"{label}_cpu", found["cpu"] / 60, "minutes")
     say(f"{label}_peak", found["peak_mib"], "MiB")
-    for name, what in (
-        ("farthest_left_by_boxes", "by_boxes"), ("farthest_left_by_couplings", "by_couplings"),
-        ("farthest_computed", "farthest"), ("around_pivots_computed", "around"),
-    ):  # fmt: skip
-        say(f"{label}_{name}", int(found[what]))
-    computed = int(found["farthest"] + found["around"] + found["clusters"])  # one more a round, to begin with
-    say(f"{label}_distances_computed", f"{computed:,}, {100 * computed / found['asked']:.2f} % of those asked for")
 
 
 def main() -> None:

@@ -61,16 +61,14 @@ def against_the_twin() -> dict[str, float]:
     from crowdveil.io.trajectories import read_trajectories
     from crowdveil.kernels.trajectory.quadtree import k_anonymous_sectors as cut
     from crowdveil.model.sectors import SectorFrame
-    from crowdveil.solve.trajectory.quadtree import rough_plane
+    from crowdveil.model.tessellation import public_box
 
     sys.path.insert(0, str(ROOT / "tests"))
     from plain_quadtree import HeatMap, Point
 
     data = read_trajectories(CABS / FILES["L"])
-    plane = rough_plane(data)
-    meters = plane.to_plane(data.lon, data.lat)
-    frame = SectorFrame.around(plane, *meters, 100.0)
-    x, y = (frame.cells(along) for along in meters)
+    frame = SectorFrame.around(public_box(data.extent, 100.0), 100.0)
+    x, y = (frame.cells(along) for along in frame.projection.to_plane(data.lon, data.lat))
     person = np.repeat(data.person, np.diff(data.offsets)).astype(np.int32)
     points = [Point(*row) for row in zip(x.tolist(), y.tolist(), person.tolist(), strict=True)]
     side = 1 << frame.depth

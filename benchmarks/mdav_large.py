@@ -68,28 +68,6 @@ def month(path: Path, trajectories: int) -> None:
     write_trajectories(city, path, trajectories, days=30, seed=0)
 
 
-def group(path: str) -> dict[str, float]:
-    """Groups of the whole, with the share of distances that were computed to the end."""
-    import numpy as np
-
-    from crowdveil.kernels.trajectory import mdav_tree
-
-    search, found = (mdav_tree.near_people, mdav_tree.farthest_left), [0, 0]
-
-    def counting(which: int) -> Any:
-        def count(own: int, metric: Any, tree: Any, taken: Any, *more: Any) -> Any:
-            came, computed = search[which](own, metric, tree, taken, *more)
-            found[0] += computed
-            found[1] += len(taken) - int(np.count_nonzero(taken))
-            return came, computed
-
-        return count
-
-    mdav_tree.near_people, mdav_tree.farthest_left = counting(0), counting(1)
-    published = run("microaggregation", path)
-    return {"published": published, "computed": found[0], "asked": found[1]}
-
-
 def whole(path: str) -> dict[str, float]:
     """The release of a file, without counts."""
     return {"published": run("microaggregation", path)}
@@ -137,12 +115,10 @@ def main(trajectories: int) -> None:
     say("parts_of_900_s_wall", parts["wall"], "s")
     say("parts_of_900_s_cpu", parts["cpu"], "s")
     say("parts_of_900_s_peak", parts["peak_mib"], "MiB")
-    all_at_once = measured(__file__, "group", path)
+    all_at_once = measured(__file__, "whole", path)
     say("whole_wall", all_at_once["wall"] / 60, "minutes")
     say("whole_cpu", all_at_once["cpu"] / 60, "minutes")
     say("whole_peak", all_at_once["peak_mib"], "MiB")
-    say("distances_asked_for", int(all_at_once["asked"]))
-    say("distances_computed", f"{100 * all_at_once['computed'] / all_at_once['asked']:.3f} %")
     say("ratio", all_at_once["wall"] / 60 / MINUTES)
 
 
@@ -152,4 +128,4 @@ if __name__ == "__main__":
     elif sys.argv[1] == "growth":
         growth([int(n) for n in sys.argv[2:]] or list(GROWTH))
     else:
-        answer(lambda: {"group": group, "whole": whole, "by_parts": by_parts}[sys.argv[1]](sys.argv[2]))
+        answer(lambda: {"whole": whole, "by_parts": by_parts}[sys.argv[1]](sys.argv[2]))

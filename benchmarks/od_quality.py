@@ -24,10 +24,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "joint": ("joint", {}),
     "joint-reconstruction": ("joint", {"objective": "reconstruction"}),
     "joint-dyadic": ("joint", {"splits": "dyadic"}),
-    "joint-refine": ("joint", {"refine": True}),
-    "joint-trim": ("joint", {"refine": True, "trim": True}),
-    "joint-dyadic-refine": ("joint", {"splits": "dyadic", "refine": True}),
-    "joint-dyadic-trim": ("joint", {"splits": "dyadic", "refine": True, "trim": True}),
+    "joint-free": ("joint", {"splits": "free"}),
     "joint-dyadic-reconstruction": ("joint", {"splits": "dyadic", "objective": "reconstruction"}),
 }
 DYADIC_TILES = 1500

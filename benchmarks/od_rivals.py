@@ -7,10 +7,9 @@ to count; `meets` counts the tiles whose outlines meet the box, as the paper doe
 no outlines). E of rows that overlap is that of their sum, as `crowdveil measure` has it. `uniform` needs a grid and is left out;
 glove-sk is slow and gets one matrix of each data set.
 
-Before that: how many times as fast as plain Python twins on the same data, and as anonypy's Mondrian where that is installed.
 Last come ratios, mean over data sets, of Ḡ of `joint` with dyadic splits to that of the best rival: of those whose rows do not
 overlap (as ours do not), of all as the paper counts, of all as published; and, as published, the largest ratio of any data set
-with `--refine --trim`, and its time in parts of that without. `od_rivals.py NAME…` compares these data sets only.
+with `--splits free`, and its time in parts of that without. `od_rivals.py NAME…` compares these data sets only.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ K = 10
 OURS: dict[str, tuple[str, dict[str, Any]]] = {
     "joint-tree": ("joint", {}),
     "joint-dyadic": ("joint", {"splits": "dyadic"}),
-    "joint-dyadic-trim": ("joint", {"splits": "dyadic", "refine": True, "trim": True}),
+    "joint-free": ("joint", {"splits": "free"}),
     "atg-dual": ("atg-dual", {}),
     "atg-coupled": ("atg-coupled", {}),
     "atg-soft": ("atg-soft", {}),
@@ -125,8 +124,8 @@ def compare(name: str, flows: Any) -> dict[str, float]:
         "ratio": published,
     }
     ratios = {way: errors["joint-dyadic"] / min(rivals.values()) for way, rivals in ways.items()}
-    ratios["trim_ratio"] = errors["joint-dyadic-trim"] / min(published.values())
-    ratios["trim_time"] = took["joint-dyadic-trim"] / took["joint-dyadic"]
+    ratios["free_ratio"] = errors["joint-free"] / min(published.values())
+    ratios["free_time"] = took["joint-free"] / took["joint-dyadic"]
     say(f"{name}_best_rival", min(published, key=lambda label: published[label]))
     for way, ratio in ratios.items():
         say(f"{name}_{way}", ratio)
@@ -139,86 +138,6 @@ def first_of(table: Any) -> Any:
 
     more = {"suppressed": table.suppressed[:1]} if hasattr(table, "suppressed") else {}
     return replace(table, t=table.t[:1], offsets=table.offsets[:2], **more)
-
-
-def against_twins() -> None:
-    """How many times as fast as plain Python, on one matrix each."""
-    from plain_rivals import PlainGlove, plain_cuts, plain_levels, plain_nearest, plain_noise, points_of, rows_of
-
-    from crowdveil.io.flows import with_trees
-    from crowdveil.methods.od import glove, laplace, mondrian, oigh
-    from crowdveil.solve.od.region_space import RegionSpace
-    from crowdveil.synth.profiles import make_profile
-
-    nyc = with_trees(make_profile("nyc", np.random.default_rng(11)), "ward")
-    senegal = make_profile("senegal", np.random.default_rng(11))
-    budget, rows, system = nyc.total // 10, rows_of(nyc, 0), RegionSpace.trees(nyc)
-    many, pair = rows_of(senegal, 0), nyc.origin.astype(np.int64) * len(nyc.zones) + nyc.destination
-    rng = np.random.default_rng(0)
-    tree = system.origins.tree
-
-    def plain_glove() -> Any:
-        points = points_of(nyc, rows)
-        near = plain_nearest(rows, points, K, 100)
-        return PlainGlove(rows, points, near, 100, K, budget, join_any=False, by_volume=False).solve()
-
-    pairs: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
-        "oigh_nyc": (
-            lambda: oigh.solve(nyc, oigh.OighParams(), system, 0),
-            lambda: plain_levels(rows, tree, tree, K, budget),
-        ),
-        "mondrian_senegal": (
-            lambda: mondrian.cut(senegal, K, 0),
-            lambda: plain_cuts(many, points_of(senegal, many), K),
-        ),
-        "glove_nyc": (lambda: glove.merge(nyc, glove.GloveParams(), 0), plain_glove),
-        "laplace_nyc": (
-            lambda: laplace.noisy_matrix(
-                pair, nyc.volume, len(nyc.zones) ** 2, laplace.LaplaceParams(min_volume=1), rng
-            ),
-            lambda: plain_noise(pair.tolist(), nyc.volume.tolist(), len(nyc.zones) ** 2, 1.0, rng),
-        ),
-    }
-    for label, (fast, plain) in pairs.items():
-        fast()
-        ours = min(timed(fast)[0] for _ in range(7))
-        theirs = timed(plain)[0]
-        say(f"{label}_seconds", ours)
-        say(f"{label}_plain_seconds", theirs)
-        say(f"{label}_times_as_fast", theirs / ours)
-    for name in ("nyc", "senegal", "senegal_big"):
-        flows = make_profile(name, np.random.default_rng(11))
-        say(f"glove_{name}_flows", len(flows))
-        say(
-            f"glove_{name}_microseconds_a_flow",
-            1e6 * timed(lambda f=flows: glove.merge(f, glove.GloveParams(), 0))[0] / len(flows),
-        )
-
-
-def against_anonypy() -> None:
-    """Mondrian of anonypy on the trips of a matrix, each a row."""
-    try:
-        import pandas as pd
-        from anonypy.mondrian import Mondrian
-    except ImportError:
-        print("anonypy is not installed: left out")
-        return
-    from crowdveil.methods.od import mondrian
-    from crowdveil.solve.od.clusters import places
-    from crowdveil.synth.profiles import make_profile
-
-    flows = make_profile("nyc", np.random.default_rng(11))
-    table = pd.DataFrame(np.repeat(places(flows, 0), flows.volume, axis=0), columns=list("abcd"))
-    seconds, parts = timed(lambda: Mondrian(table, list("abcd")).partition(K))
-    mondrian.cut(flows, K, 0)
-    ours = min(timed(lambda: mondrian.cut(flows, K, 0))[0] for _ in range(7))
-    say("anonypy_nyc_seconds", seconds)
-    crowds = np.bincount(mondrian.cut(flows, K, 0), flows.volume)
-    say("anonypy_nyc_clusters", len(parts))
-    say("mondrian_nyc_clusters", len(crowds))
-    say("anonypy_nyc_smallest_crowd", min(map(len, parts)))
-    say("mondrian_nyc_smallest_crowd", int(crowds.min()))
-    say("anonypy_nyc_times_as_fast", seconds / ours)
 
 
 def main() -> None:
@@ -235,12 +154,9 @@ def main() -> None:
     warm = with_trees(make_profile("nyc", np.random.default_rng(1)), "ward")
     for method, parameters in {**OURS, **RIVALS}.values():
         solved(method, warm, parameters)
-    if len(wanted) > len(PROFILES):
-        against_twins()
-        against_anonypy()
     ratios = [compare(name, flows) for name, flows in data.items()]
     for way in ratios[0]:
-        over = max if way.startswith("trim") else np.mean
+        over = max if way.startswith("free") else np.mean
         say(way, float(over([ratio[way] for ratio in ratios])))
 
 

@@ -32,7 +32,6 @@ def main() -> None:
 
     from crowdveil.io.flows import with_trees
     from crowdveil.solve.od.boxes import BoxSpace
-    from crowdveil.solve.od.forest import Forest
     from crowdveil.solve.od.region_space import RegionSpace
     from crowdveil.solve.od.step_matrix import Matrix
     from crowdveil.solve.od.targets import origins_near
@@ -52,8 +51,8 @@ def main() -> None:
             answers = []
             for step, budget in enumerate(budgets):
                 matrix = Matrix.of(flows, step, system)
-                forest = Forest.of(matrix, origins_near(matrix, TARGET[name]), 10)
-                answers.append(forest.solve_for_budget(budget))
+                boxes = BoxSpace.of_origins(matrix, origins_near(matrix, TARGET[name]), 10)
+                answers.append(boxes.solve_for_budget(budget))
             return answers
 
         def joint(flows: Any = flows, system: Any = system, budgets: Any = budgets) -> None:

@@ -1,8 +1,8 @@
 """Intervals of time that fit the flows, and the same areas in all time steps, against areas of each time step.
 
 `joint` with `time_partition` adaptive and stable, against steps; and `atg-dual` of the last two. k = 10, at most 10 %
-suppressed, Ward tree: the yellow taxi sample by hour of day, and a week of green taxis by hour. "Cut again" is with `refine`
-and `trim`. Ḡ is weighted by volume over all time steps. Profiles of zones are the trips that leave a zone in each hour, for a
+suppressed, Ward tree: the yellow taxi sample by hour of day, and a week of green taxis by hour. "Cut again" is with free
+splits. Ḡ is weighted by volume over all time steps. Profiles of zones are the trips that leave a zone in each hour, for a
 reader who spreads every row evenly over its tiles. The correlation with the original is the median over zones with at least
 20 trips, and over those with at least 1,000, without zones that have no profile at all, which are counted; of the week also with
 the trips of equal hours of the day added up, which is what the other data set has. E is the
@@ -127,8 +127,8 @@ def compare(name: str, flows: Any, *, quick: bool) -> dict[str, float]:
         "stable": ("joint", {"time_partition": "stable"}),
         "stable dyadic": ("joint", {"time_partition": "stable", "splits": "dyadic"}),
         "stable by type of day": ("joint", {"time_partition": "stable", "stable_by": "day-type"}),
-        "stable, cut again": ("joint", {"time_partition": "stable", "refine": True, "trim": True}),
-        "adaptive, cut again": ("joint", {"time_partition": "adaptive", "refine": True, "trim": True}),
+        "stable, cut again": ("joint", {"time_partition": "stable", "splits": "free"}),
+        "adaptive, cut again": ("joint", {"time_partition": "adaptive", "splits": "free"}),
         "free atg-dual": ("atg-dual", {}),
         "stable atg-dual": ("atg-dual", {"time_partition": "stable"}),
     }

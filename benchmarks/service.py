@@ -1,6 +1,6 @@
 """The service under strain: broken files, many clients, a full queue, `kill -9`, a large upload, and its own description.
 
-    python benchmarks/service.py [inside] [fuzz] [hostile] [sandbox] [load] [rate] [fair] [kill] [upload] [schema]
+    python benchmarks/service.py [inside] [fuzz] [hostile] [load] [rate] [fair] [kill] [upload] [schema]
 
 `inside` runs jobs with broken files in one process, without a server, so that there can be many of them. Each check ends with
 an assertion, and prints what it saw. The last line is a ratio: the memory that the server grew by while it took a file, over
@@ -19,9 +19,9 @@ sys.path.extend(str(Path(__file__).resolve().parents[1] / "tests" / part) for pa
 
 import serving_checks as checks
 from serving import Running, cabs
-from serving_hostile import hostile, sandbox_overhead_ms, watched
+from serving_hostile import hostile, watched
 
-HOSTILE, OVERHEAD_MS_MOST = 200, 50
+HOSTILE = 200
 INSIDE, FUZZED, JOBS, CLIENTS, KILLED, EVERY_S, UPLOAD_MIB, EXAMPLES = 10_000, 2000, 200, 20, 100, 1.0, 1024, 10
 RATE_S, RATE_LEAST = 5.0, 100
 
@@ -85,19 +85,10 @@ def fuzzed() -> Any:
         return answers | seen
 
 
-def sandbox() -> Any:
-    """What the sandbox adds to a job."""
-    spent = sandbox_overhead_ms(40)
-    if spent > OVERHEAD_MS_MOST:
-        raise SystemExit(f"sandbox: it adds {spent:.1f} ms to a job")
-    return {"ms a job": round(spent, 1)}
-
-
 CHECKS: dict[str, Callable[[], Any]] = {
     "inside": lambda: checks.performed(INSIDE, seed=1),
     "fuzz": fuzzed,
     "hostile": attacked,
-    "sandbox": sandbox,
     "load": lambda: with_service(load),
     "rate": lambda: with_service(rate),
     "fair": lambda: with_service(lambda service: checks.fair(service, 50)),

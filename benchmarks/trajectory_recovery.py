@@ -112,7 +112,8 @@ def recover_rides(rides: int = 2_000) -> None:
 def main() -> None:
     if "rides" in sys.argv[1:]:
         return recover_rides()
-    from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories, RecoveryParams, run
+    from crowdveil.attacks.trajectory.aggregated import AggregatedTrajectories
+    from crowdveil.experiments.trajectory_recovery import RecoveryParams, run
 
     run(AggregatedTrajectories(commuters(50, 24)), RecoveryParams())  # compile
     data = commuters(10_000, 24)

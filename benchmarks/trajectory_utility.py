@@ -9,7 +9,6 @@ k, of our RMSE in space over that of MobiDataLab's semantics.
     python benchmarks/trajectory_utility.py            # the small data sets
     python benchmarks/trajectory_utility.py S M L      # which data sets: S, M, L, O (5,000 movers on the roads of Oldenburg)
     python benchmarks/trajectory_utility.py table S    # every measure of mdl-anonymizer's comparison, next to ours
-    python benchmarks/trajectory_utility.py boxes S    # sizes of boxes (`aggregation = box`), and what range queries lose by them
 
 Cab files are looked for in ../shared/data/sf_cabs; without them there are the movers alone.
 """
@@ -151,33 +150,7 @@ def table(names: list[str]) -> float:
     return float(np.mean(ratios))
 
 
-def boxes(names: list[str]) -> float:
-    """Print the sizes of boxes and what range queries lose by them; return the mean ratio of SID, boxes over centers."""
-    ratios = []
-    query = find_measure("box-sid")
-    params = query.params.checked({"queries": QUERIES, "windows_s": WINDOWS}) if query.params else None
-    for name in names:
-        data = data_set(name)
-        for weight, suppress in (("auto", "0%"), (1.0, "0%"), ("auto", "2%")):
-            for k in (3, 10):
-                release, _ = released(data, k, {"aggregation": "box", "time_weight": weight, "suppress": suppress})
-                meters, _, sid = losses(data, release)
-                found = query.of(TrajectoryComparison(data, release), params)[0].tolist()
-                if release.boxes is None:
-                    raise SystemExit("the release has no boxes")
-                area, lasts = release.boxes.area_km2, release.boxes.t_max - release.boxes.t_min
-                label = f"{name} k = {k}, weight {weight}, {suppress} suppressed"
-                say(f"{label}, area (median)", f"{area.mean():.2f} ({np.median(area):.2f}) km²")
-                say(f"{label}, time (median)", f"{lasts.mean():,.0f} ({np.median(lasts):,.0f}) s")
-                say(f"{label}, SID of centers", " ".join(f"{v:.3f}" for v in sid))
-                say(f"{label}, SID of boxes", " ".join(f"{v:.3f}" for v in found))
-                say(f"{label}, rmse of centers in space", meters, "m")
-                ratios.append(float(np.mean(found) / np.mean(sid)))
-    return float(np.mean(ratios))
-
-
 if __name__ == "__main__":
-    modes = {"table": table, "boxes": boxes}
-    wanted = [name for name in sys.argv[1:] if name not in modes]
+    wanted = [name for name in sys.argv[1:] if name != "table"]
     names = wanted or (["S", "M", "O"] if CABS.is_dir() else ["O"])
-    say("ratio", next((run for mode, run in modes.items() if mode in sys.argv), compare)(names))
+    say("ratio", (table if "table" in sys.argv else compare)(names))

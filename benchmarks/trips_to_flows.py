@@ -34,7 +34,7 @@ BARE = {
 def bare(path: str, job: str) -> int:
     from crowdveil.io.duckdb_engine import engine
 
-    with engine() as connection:
+    with engine(reading=[Path(path)]) as connection:
         return len(connection.sql(BARE[job].format(h=HOUR, f=path)).to_arrow_table())
 
 

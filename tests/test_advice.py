@@ -7,13 +7,13 @@ import re
 import numpy as np
 import pytest
 
-from crowdveil.advice import _CHANGES, what_to_change
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods
+from crowdveil.run.advice import _CHANGES, what_to_change
 from crowdveil.run.verification import add_run_warnings
 
 

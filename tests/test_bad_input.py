@@ -77,7 +77,7 @@ POINT_FILES = [
     Bad("text named Parquet", POINTS, anonymized("points.parquet"), ("points.parquet", "broken")),
     Bad("binary named CSV", bytes(range(256)) * 20, anonymized("points.csv"), ("points.csv",)),
     Bad("broken gzip", b"\x1f\x8b\x08\x00garbage", anonymized("points.csv.gz"), ("broken",)),
-    Bad("unknown ending", POINTS, anonymized("points.xls"), ("CSV or Parquet", ".csv")),
+    Bad("unknown ending", POINTS, anonymized("points.dat"), ("CSV or Parquet", ".csv")),
     Bad("unknown zone of time", POINTS, anonymized("points.csv", "--tz", "Mars/Olympus"), ("tz", "Mars/Olympus")),
     Bad("tile size zero", POINTS, anonymized("points.csv", "--tile-size-m", "0"), ("--tile-size-m: ",)),
     Bad("tile size text", POINTS, anonymized("points.csv", "--tile-size-m", "big"), ("--tile-size-m",)),

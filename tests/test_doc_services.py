@@ -50,7 +50,7 @@ class Folder:
         self.replaced: dict[str, str] = {}
         programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         clean = {n: v for n, v in os.environ.items() if not n.startswith(("CROWDVEIL_", "XDG_"))}
-        self.environment = {**clean, "PATH": programs, "HOME": str(path / "home"), "CROWDVEIL_COMPILE_NOTE": "0"}
+        self.environment = {**clean, "PATH": programs, "HOME": str(path / "home")}
         (path / "home").mkdir()
 
     def written(self, text: str) -> str:
@@ -204,10 +204,7 @@ def test_a_service_starts(folder: Folder, tmp_path: Path, page: str, holding: st
 
 
 def test_the_sandbox_is_checked(folder: Folder) -> None:
-    check, strict = lines(console("service.md", "serve --check"))
-    folder.run(check)
-    with serving(folder, strict):
-        pass
+    folder.run(console("service.md", "serve --check"))
 
 
 def test_a_service_with_postgresql(folder: Folder, postgres: str, tmp_path: Path) -> None:

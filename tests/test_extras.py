@@ -41,7 +41,6 @@ JOBS: dict[str, tuple[str, ...]] = {
     "pandas": ("-c", FRAMES),
     "polars": ("-c", POLARS),
     "postgres": ("token", "create", "anna", "--data-dir", "d", "--database-url", "postgresql://anna@127.0.0.1:1/none"),
-    "report": ("plot", "flows", "out", "-o", "flows.png"),
     "server": ("-c", SERVE),
     "spark": ("anonymize", "suppression", *TRIPS, "--k", "5", "--no-report", "-o", "on-spark", "--engine", "spark"),
 }

@@ -16,8 +16,8 @@ from pyproj import Geod
 
 from conftest import Ran
 from crowdveil.errors import ParameterError
-from crowdveil.filters import Filter, filter_trajectories, leg_speeds_kmh
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.run.filters import Filter, filter_trajectories, leg_speeds_kmh
 
 unhurried = settings(deadline=None, max_examples=tries(100))
 GEOD = Geod(ellps="WGS84")

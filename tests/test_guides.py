@@ -26,9 +26,8 @@ import numpy as np
 import pytest
 
 from crowdveil import measure, read_flows
-from crowdveil.method import trips_within
-from crowdveil.solve.od.boxes import BoxSpace
-from crowdveil.solve.od.forest import Forest
+from crowdveil.methods.base import trips_within
+from crowdveil.solve.od.boxes import BoxSolution, BoxSpace
 from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.targets import origins_near, target_volumes
@@ -120,14 +119,16 @@ class Example:
         self.matrix = Matrix.of(self.flows, 0, self.system)
         self.total, self.budget = self.matrix.total, trips_within(0.1, self.matrix.total)
         self.boxes = BoxSpace.of(self.flows, 0, self.system, self.k)
-        self.targets = [(t, *self._forest(t)) for t in target_volumes(self.k, self.total)]
-        solved = [t for t in self.targets if not isinstance(t[2], int)]
-        self.target, self.forest, self.dual = min(solved, key=lambda t: t[2].cost / (self.total - t[2].suppressed))
-        self.exact = self.forest.solve_exactly(self.budget, self.dual)
+        self.targets = [(t, *self._origins(t)) for t in target_volumes(self.k, self.total)]
+        self.target, self.dual_space, self.dual = min(
+            self.targets, key=lambda t: t[2].cost / (self.total - t[2].suppressed)
+        )
+        choice, _ = self.dual_space.solve_exactly(self.dual, self.dual.choice, self.budget)
+        self.exact = self.dual_space.solution_of(choice)
 
-    def _forest(self, target: float) -> tuple[Forest, Any]:
-        forest = Forest.of(self.matrix, origins_near(self.matrix, target), self.k)
-        return forest, forest.solve_for_budget(self.budget)
+    def _origins(self, target: float) -> tuple[BoxSpace, BoxSolution]:
+        boxes = BoxSpace.of_origins(self.matrix, origins_near(self.matrix, target), self.k)
+        return boxes, boxes.solve_for_budget(self.budget)
 
     def box(self, origin: int, destination: int) -> str:
         return f"{self.name[origin]}→{self.name[destination]}"
@@ -136,8 +137,8 @@ class Example:
         found = self.boxes.outcome(choice, left=False)
         return [self.box(o, d) for o, d in zip(found.origin, found.destination, strict=True)]
 
-    def forest_boxes(self, published: Any) -> list[str]:
-        found = self.forest.outcome(published, left=False)
+    def dual_boxes(self, choice: Any) -> list[str]:
+        found = self.dual_space.outcome(choice, left=False)
         return [self.box(o, d) for o, d in zip(found.origin, found.destination, strict=True)]
 
     def joint_at(self, price: Fraction | None) -> tuple[Line, list[str]]:
@@ -145,8 +146,8 @@ class Example:
         return (cost, suppressed), self.joint_boxes(choice)
 
     def dual_at(self, price: Fraction | None) -> tuple[Line, list[str]]:
-        solved = self.forest.solve_at(price)
-        return (solved.cost, solved.suppressed), self.forest_boxes(solved.published)
+        cost, suppressed, choice = self.dual_space.solve_at(price)
+        return (cost, suppressed), self.dual_boxes(choice)
 
 
 Solve = Callable[[Fraction | None], tuple[Line, list[str]]]
@@ -235,8 +236,8 @@ def penalties(e: Example) -> str:
 
 def targets(e: Example) -> str:
     seen: dict[tuple[str, ...], list[object]] = {}
-    for target, forest, solved in e.targets:
-        origins = tuple(e.name[o] for o in forest.origins)
+    for target, boxes, solved in e.targets:
+        origins = tuple(e.name[o] for o in boxes.given)
         if origins in seen:
             seen[origins][0] = f"{str(seen[origins][0]).split(' to ')[0]} to {target:g}"
         else:
@@ -246,13 +247,16 @@ def targets(e: Example) -> str:
 
 
 def forest(e: Example) -> str:
-    f = e.forest
-    names = [e.box(f.origins[f.part[i]], f.node[i]) for i in range(len(f.part))]
-    rows = [
-        (names[i], f.volume[i], f.cost[i], "cannot be split" if f.lost[i] < 0 else f.lost[i],
-         names[f.above[i]] if f.above[i] >= 0 else "the forest")
-        for i in range(len(names))
-    ]  # fmt: skip
+    space, splits = e.dual_space, e.dual_space.splits
+    names = [e.box(o, d) for o, d in zip(space.origin[:-1], space.destination[:-1], strict=True)] + ["the forest"]
+    rows = []
+    for i in range(len(space) - 1):
+        (above,) = (
+            box for box, split in enumerate(splits.offsets[:-1])
+            if i in splits.link[splits.link_offsets[split] : splits.link_offsets[splits.offsets[box + 1]]]
+        )  # fmt: skip
+        lost = splits.lost[splits.offsets[i] : splits.offsets[i + 1]].tolist() or ["cannot be split"]
+        rows.append((names[i], space.volume[i], space.cost[i], *lost, names[above]))
     return _table("box | v | cost | suppressed by splitting it | part of", rows)
 
 
@@ -360,8 +364,8 @@ def sentences(e: Example) -> list[str]:
         "exact": 100 * (a / e.exact.cost - 1),
         "joint": 100 * float(spent / found.lower_bound(e.budget) - 1),
     }
-    (coarse,) = set(e.forest_boxes(e.dual.published)) - set(e.forest_boxes(e.exact.published))
-    (fine,) = set(e.forest_boxes(e.exact.published)) - set(e.forest_boxes(e.dual.published))
+    (coarse,) = set(e.dual_boxes(e.dual.choice)) - set(e.dual_boxes(e.exact.choice))
+    (fine,) = set(e.dual_boxes(e.exact.choice)) - set(e.dual_boxes(e.dual.choice))
     c = cost
     return [
         f"{e.total} trips go between them", f"{e.budget} trips, since {e.total / 10:g} is rounded down",

@@ -14,7 +14,7 @@ import shapely
 from towns import HERE, TRACKS, people, released, walks
 
 from crowdveil.io.zones import read_zones
-from crowdveil.method import Method
+from crowdveil.methods.base import Method
 from crowdveil.model.globe import cut_at_date_line, near
 from crowdveil.model.projection import LocalProjection, centroids
 

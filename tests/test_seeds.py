@@ -21,6 +21,13 @@ SEED = 918_273_645
 
 
 @pytest.fixture
+def zones(tmp_path: Path) -> Path:
+    path = tmp_path / "zones.csv"
+    path.write_text("zone_id,lon,lat\n" + "".join(f"{i},{i},0\n" for i in range(6)))
+    return path
+
+
+@pytest.fixture
 def trips(tmp_path: Path) -> Path:
     """Trips between a few zones."""
     rng = np.random.default_rng(1)
@@ -34,9 +41,11 @@ def _flows(folder: Path) -> str:
     return (folder / "flows.csv").read_text()
 
 
-def test_noise_is_fresh_unless_a_seed_is_given(trips: Path, tmp_path: Path, command: Callable[..., Ran]) -> None:
+def test_noise_is_fresh_unless_a_seed_is_given(
+    trips: Path, zones: Path, tmp_path: Path, command: Callable[..., Ran]
+) -> None:
     for name, seed in (("a", ()), ("b", ()), ("c", ("--seed", SEED)), ("d", ("--seed", SEED))):
-        ran = command("anonymize", "laplace", trips, "-o", tmp_path / name, "--format", "csv", *seed)
+        ran = command("anonymize", "laplace", trips, "--zones", zones, "-o", tmp_path / name, "--format", "csv", *seed)
         assert ran.code == 0 and str(SEED) not in ran.out + ran.err
     assert _flows(tmp_path / "a") != _flows(tmp_path / "b")
     assert _flows(tmp_path / "c") == _flows(tmp_path / "d")
@@ -47,9 +56,9 @@ def test_noise_is_fresh_unless_a_seed_is_given(trips: Path, tmp_path: Path, comm
         assert "seed" not in method and method["seed_given"] is (name == "c")
 
 
-def test_python_draws_fresh_noise_too(trips: Path, tmp_path: Path) -> None:
+def test_python_draws_fresh_noise_too(trips: Path, zones: Path, tmp_path: Path) -> None:
     for name in "ab":
-        crowdveil.anonymize("laplace", trips, tmp_path / name, format="csv", report=False)
+        crowdveil.anonymize("laplace", trips, tmp_path / name, zones=zones, format="csv", report=False)
     assert _flows(tmp_path / "a") != _flows(tmp_path / "b")
 
 
@@ -74,7 +83,7 @@ def test_a_resumed_run_goes_on_with_the_entropy_of_its_beginning(tmp_path: Path)
 
 
 def test_attacks_draw_apart_from_the_method() -> None:
-    from crowdveil.entropy import derive_seed, fresh
+    from crowdveil.run.seeds import derive_seed, fresh
 
     assert derive_seed(1, "attacks") == derive_seed(1, "attacks") != 1
     assert len({derive_seed(seed, "attacks") for seed in range(50)}) == 50

@@ -13,10 +13,9 @@ import pytest
 
 import crowdveil
 from crowdveil.engine import LocalEngine
+from crowdveil.engine.threads import VARIABLE, environment_for, processors, thread_count
 from crowdveil.errors import ParameterError
 from crowdveil.io.duckdb_engine import engine
-from crowdveil.server.workers.sandbox.confine import clean_environment
-from crowdveil.threads import VARIABLE, environment_for, processors, thread_count
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +37,6 @@ def test_the_variable_is_obeyed_everywhere(monkeypatch: pytest.MonkeyPatch) -> N
     assert thread_count() == LocalEngine().threads == 3
     with engine() as connection:
         assert connection.execute("SELECT current_setting('threads')").fetchone() == (3,)
-    assert clean_environment(os.environ)[VARIABLE] == "3"
 
 
 @pytest.mark.parametrize("bad", ["0", "-1", "all", "1.5", "²"])
@@ -55,12 +53,12 @@ def test_workers_share_the_processors(workers: int, share: str, monkeypatch: pyt
     assert environment_for(workers)["OMP_NUM_THREADS"] == "5"
 
 
-def test_jobs_start_with_their_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    from crowdveil.server.workers import starter
+def test_jobs_start_with_their_share(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from crowdveil.server.workers import sandbox
 
     started: dict[str, Any] = {}
-    monkeypatch.setattr(starter.subprocess, "Popen", lambda *_, **how: started.update(how))
-    starter.Launcher(4)
+    monkeypatch.setattr(sandbox.subprocess, "Popen", lambda *_, **how: started.update(how))
+    sandbox.start("any", {}, tmp_path, sandbox.Bounds(), processes=4, how="nothing")
     assert started["env"][VARIABLE] == started["env"]["OMP_NUM_THREADS"] == "2"
 
 
@@ -79,7 +77,7 @@ def test_no_other_place_counts_processors() -> None:
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no CPU affinity here")
 def test_a_process_on_one_processor_has_one_thread() -> None:
     one = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})"
-    code = f"{one}; from crowdveil import threads; print(threads.thread_count())"
+    code = f"{one}; from crowdveil.engine import threads; print(threads.thread_count())"
     clean = {name: value for name, value in os.environ.items() if name != VARIABLE}
     done = subprocess.run([sys.executable, "-c", code], env=clean, capture_output=True, text=True, check=True)
     assert done.stdout == "1\n"

@@ -112,10 +112,11 @@ def test_drop_invalid_counts_and_keeps_the_rest_of_points(here: Path, command: C
     (here / "points.csv").write_text("lat,lon,timestamp,trajectory_id,user_id\n" + "\n".join(rows) + "\n")
     manifest, table = released(command, *anonymized("points.csv", "--drop-invalid"))
     dropped = manifest["input"]["dropped"]
-    assert sum(dropped.values()) == 4, dropped
+    # Exact numbers are shown to who runs it, and not published: they may be of a single person.
+    assert set(dropped.values()) == {"fewer than 10"} and manifest["input"]["dropped_percent"] == 0
     assert {k: v for k, v in dropped.items() if "column lat" in k}
     assert {k: v for k, v in dropped.items() if "column trajectory_id" in k}
-    assert {k: v for k, v in dropped.items() if "in a trajectory with such a row" in k and v == 1}
+    assert {k: v for k, v in dropped.items() if "in a trajectory with such a row" in k}
     assert len(table) == 3
     assert len(set(table["published_id"].to_pylist())) == 2
 
@@ -146,12 +147,12 @@ def test_drop_invalid_counts_and_keeps_the_rest_of_trips(here: Path, command: Co
         command, *anonymized("trips.csv", "--zones", "zones.geojson", "--drop-invalid", "--step", "all", *K2)
     )
     assert manifest["input"]["dropped"] == {
-        "name a zone that is not among the zones in column origin": 1,
-        "have no usable time in column departure": 1,
-        "have no user in column user_id": 1,
+        "name a zone that is not among the zones in column origin": "fewer than 2",
+        "have no usable time in column departure": "fewer than 2",
+        "have no user in column user_id": "fewer than 2",
     }
     # anna twice, bert, carl; anna alone went back
-    assert table.select(["volume", "people"]).to_pylist() == [{"volume": 4, "people": 3}]
+    assert table.select(["volume", "people"]).to_pylist() == [{"volume": 4, "people": 2}]
 
 
 def test_dropping_all_is_refused(here: Path, command: Command) -> None:

@@ -34,7 +34,7 @@ _MODULES = {
     "crowdveil.api.range_queries": ("measure_queries",),
     "crowdveil.io.zone_edits": ("keep_zones", "keep_trips", "split_zones", "split_trips"),
     "crowdveil.io.hierarchy": ("build_hierarchy",),
-    "crowdveil.filters": ("filter_trajectories",),
+    "crowdveil.run.filters": ("filter_trajectories",),
     "crowdveil.registry": ("all_methods", "all_measures", "all_analyses", "all_attacks"),
     "crowdveil.model.flows": ("Flows",),
     "crowdveil.model.trips": ("Trips",),

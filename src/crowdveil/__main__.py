@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crowdveil.cli.main import run
+from crowdveil.cli.main import main
 
 if __name__ == "__main__":
-    run()
+    main()

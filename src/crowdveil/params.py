@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import sys
+import types
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, get_args, get_origin
 
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
-    GetJsonSchemaHandler,
     ValidationError,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 
-from crowdveil.attribute_docs import attribute_docs
 from crowdveil.errors import Option, ParameterError
+from crowdveil.extensions import OpenNames
 from crowdveil.io.time_steps import step_seconds
 from crowdveil.io.time_windows import Window, WindowOptions
 from crowdveil.model.flows import trips_within
 from crowdveil.model.partition import StepClass
 from crowdveil.solve.od.region_space import RegionExtent
 from crowdveil.solve.od.small_flows import Reporting
-from crowdveil.solve.trajectory.aggregation import BOX
-from crowdveil.solve.trajectory.box_grid import BoxGrid
 from crowdveil.solve.trajectory.distances import DISTANCES, DistanceName
 
 if TYPE_CHECKING:
@@ -36,18 +36,10 @@ if TYPE_CHECKING:
 class Params(BaseModel):
     """Base of every parameter model: named, typed, bounded, documented by the string below each field."""
 
-    # Pydantic would parse the source of every model for these strings at its import; see attribute_docs.
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True, defer_build=True)
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Return the JSON schema with the help of every parameter."""
-        schema = handler(core_schema)
-        docs = attribute_docs(cls)
-        for name, described in handler.resolve_ref_schema(schema).get("properties", {}).items():
-            if name in docs:
-                described.setdefault("description", docs[name])
-        return schema
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True, defer_build=True,
+        use_attribute_docstrings=True,
+    )  # fmt: skip
 
     @classmethod
     def checked(cls, values: dict[str, Any]) -> Any:
@@ -207,35 +199,6 @@ class GroupingParams(Params):
     """Share of the trajectories that may be suppressed, such as 2%: whole groups, those with the largest distortion first."""
 
 
-class BoxParams(GroupingParams):
-    """Parameters of every method that can publish boxes in place of points."""
-
-    box_grid_m: float = Field(10.0, ge=1, le=100_000)
-    """With boxes: their sides are rounded outwards to a public grid of this cell size, so that none is a member's coordinate."""
-    box_grid_s: int = Field(10, ge=1, le=86_400)
-    """With boxes: their first and last times are rounded outwards to multiples of this, so that none is a member's time."""
-
-    @property
-    def publishes_boxes(self) -> bool:
-        """Return whether boxes are published."""
-        return BOX in (getattr(self, "aggregation", None), getattr(self, "reconstruction", None))
-
-    @property
-    def box_grid(self) -> BoxGrid:
-        """Return the grid of the bounds of boxes."""
-        return BoxGrid(self.box_grid_m, self.box_grid_s)
-
-    @model_validator(mode="after")
-    def _needs_boxes(self) -> Self:
-        """Reject a grid where no boxes are published."""
-        fields = BoxParams.model_fields
-        given = [name for name in ("box_grid_m", "box_grid_s") if getattr(self, name) != fields[name].default]
-        if given and not self.publishes_boxes:
-            kind = "aggregation" if "aggregation" in type(self).model_fields else "reconstruction"
-            raise ValueError(f"{Option(kind, BOX)} with {Option(given[0])}; add it")
-        return self
-
-
 class TimePartitioned(Params):
     """Whether areas are the same in all time steps."""
 
@@ -387,3 +350,106 @@ def _distance(value: Any) -> Any:
 
 TrajectoryDistance = Annotated[DistanceName, BeforeValidator(_distance)]
 """A distance between trajectories, by its name or by one that it has in another tool."""
+
+
+Kind = Literal["int", "float", "bool", "text", "choice", "share"]
+_KINDS: dict[Any, Kind] = {int: "int", float: "float", bool: "bool"}
+_UNITS = {"_m": "meters", "_s": "seconds", "_km2": "square kilometers", "_kmh": "km/h"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One parameter.
+
+    Attributes
+    ----------
+    name
+        Its name in Python and in run files.
+    kind
+        "int", "float", "bool", "text", "choice" or "share" (a number below 1, or percents such as 10%).
+    default
+        Its default, None where there is none to show.
+    required
+        Whether it has no default.
+    choices
+        The values of a choice.
+    more
+        Whether it accepts other forms too, such as 10% or names in other tools.
+    bounds
+        The allowed range in words, such as "at least 2".
+    unit
+        Its unit, from the name's suffix.
+    model
+        The model that it is a parameter of.
+    metavar
+        The placeholder of its value on the command line, such as FILE; "" for the one of its kind.
+    """
+
+    name: str
+    kind: Kind
+    default: Any
+    required: bool
+    choices: tuple[str, ...]
+    more: bool
+    bounds: str
+    unit: str
+    model: type[Params]
+    metavar: str = ""
+
+    @property
+    def option(self) -> str:
+        """Return its name on the command line."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def help(self) -> str:
+        """Return its meaning, from the string below its declaration."""
+        return " ".join((self.model.model_fields[self.name].description or "").split())
+
+
+def rows(params: type[Params]) -> list[Row]:
+    """Return the parameters of a model, in the order of declaration."""
+    return [_row(params, name, info) for name, info in params.model_fields.items()]
+
+
+def _row(model: type[Params], name: str, info: FieldInfo) -> Row:
+    kind, choices = _kind(info.annotation)
+    named = next((m for m in info.metadata if isinstance(m, OpenNames)), None)
+    if named is not None:
+        kind, choices = "choice", named.all
+    more = named is not None or any(isinstance(m, BeforeValidator) for m in info.metadata)
+    if more and kind != "choice":
+        share = any(getattr(m, "func", None) in (read_share, read_share_of_trajectories) for m in info.metadata)
+        kind = "share" if share else "text"  # it takes forms of its own, such as 10%
+    return Row(
+        name=name,
+        kind=kind,
+        default=None if info.is_required() else info.default,
+        required=info.is_required(),
+        choices=choices,
+        more=more,
+        bounds=_bounds(info),
+        unit=next((unit for suffix, unit in _UNITS.items() if name.endswith(suffix)), ""),
+        model=model,
+        metavar=str(info.json_schema_extra.get("metavar", "")) if isinstance(info.json_schema_extra, dict) else "",
+    )
+
+
+def _kind(annotation: Any) -> tuple[Kind, tuple[str, ...]]:
+    if get_origin(annotation) in (Union, types.UnionType):
+        inner = [a for a in get_args(annotation) if a is not type(None)]
+        return _kind(inner[0]) if len(inner) == 1 else ("text", ())
+    if get_origin(annotation) is Literal:
+        return "choice", tuple(str(a) for a in get_args(annotation))
+    return _KINDS.get(annotation, "text"), ()
+
+
+def _bounds(info: FieldInfo) -> str:
+    words = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+    parts = []
+    for constraint in info.metadata:
+        for sign, text in words.items():
+            bound = getattr(constraint, sign, None)
+            if bound is not None:
+                parts.append(f"{text} {bound:,}")
+    return ", ".join(parts)

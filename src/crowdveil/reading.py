@@ -27,7 +27,7 @@ class Reading(Params):
     """Input options that flows and trajectories share."""
 
     zones: Any = None
-    """File of zones: GeoJSON, GeoPackage, shapefile, GeoParquet, or a CSV of centroids."""
+    """File of zones, such as GeoJSON, GeoPackage, GeoParquet, or a CSV of centroids."""
     zone_id: str | None = None
     """Column of the zones' ids."""
     time: str | None = None
@@ -69,6 +69,8 @@ class FlowReading(Reading):
     """Column of the number of people of a flow."""
     weight: str | None = None
     """Column of a trip's weight; it is summed into volumes and never counts towards k."""
+    each_row_is_a_trip: bool = False
+    """Every row is one trip, although the table has columns of numbers that are not used."""
     grid: str | float | None = None
     """Make square zones of this size, such as 500m."""
     h3: int | None = Field(None, ge=0, le=15)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from crowdveil import extensions
 from crowdveil.errors import ParameterError
 from crowdveil.measures.base import Measure
-from crowdveil.method import Method
+from crowdveil.methods.base import Method
 
 if TYPE_CHECKING:
     from crowdveil.analysis.base import Analysis
@@ -31,22 +31,22 @@ METHODS: dict[str, str] = {
     "atg-coupled": "crowdveil.methods.od.atg_coupled",
     "atg-exact": "crowdveil.methods.od.atg_exact",
     "fixed": "crowdveil.methods.od.fixed",
-    "uniform": "crowdveil.methods.od.uniform",
-    "oigh": "crowdveil.methods.od.oigh",
-    "mondrian": "crowdveil.methods.od.mondrian",
-    "glove": "crowdveil.methods.od.glove",
-    "glove-sk": "crowdveil.methods.od.glove_sk",
+    "uniform": "crowdveil.methods.baselines.uniform",
+    "oigh": "crowdveil.methods.baselines.oigh",
+    "mondrian": "crowdveil.methods.baselines.mondrian",
+    "glove": "crowdveil.methods.baselines.glove",
+    "glove-sk": "crowdveil.methods.baselines.glove_sk",
     "laplace": "crowdveil.methods.od.laplace",
     "suppression": "crowdveil.methods.od.suppression",
     "microaggregation": "crowdveil.methods.trajectory.microaggregation",
     "time-partitioned-microaggregation": "crowdveil.methods.trajectory.time_partitioned_microaggregation",
     "segment-microaggregation": "crowdveil.methods.trajectory.segment_microaggregation",
-    "log-cost-generalization": "crowdveil.methods.trajectory.log_cost_generalization",
+    "log-cost-generalization": "crowdveil.methods.baselines.log_cost_generalization",
     "frechet-microaggregation": "crowdveil.methods.trajectory.frechet_microaggregation",
     "protected-generalization": "crowdveil.methods.trajectory.protected_generalization",
     "swap-locations": "crowdveil.methods.trajectory.swap_locations",
-    "swap-locations-2012": "crowdveil.methods.trajectory.swap_locations_2012",
-    "w4m": "crowdveil.methods.trajectory.w4m",
+    "swap-locations-2012": "crowdveil.methods.baselines.swap_locations_2012",
+    "w4m": "crowdveil.methods.baselines.w4m",
     "swapmob": "crowdveil.methods.trajectory.swapmob",
     "simple-generalization": "crowdveil.methods.trajectory.simple_generalization",
 }
@@ -70,7 +70,6 @@ _MEASURES_OF: dict[str, tuple[str, ...]] = {
     "trajectory.rmse": ("rmse", "rmse-document", "normalized-rmse"),
     "trajectory.record_linkage": ("record-linkage",),
     "trajectory.propensity": ("propensity-score",),
-    "trajectory.boxes": ("discernibility", "box-area", "box-duration", "box-sid", "box-aid"),
     "trajectory.removed": ("trajectories-removed", "locations-removed"),
     "trajectory.mobility": (
         "visits-per-location",
@@ -103,15 +102,19 @@ ATTACKS: dict[str, str] = {
     "probability": "crowdveil.attacks.trajectory.probability",
     "proportion": "crowdveil.attacks.trajectory.proportion",
     "home-work": "crowdveil.attacks.trajectory.home_work",
-    "trajectory-recovery": "crowdveil.attacks.trajectory.trajectory_recovery",
+    "dominance": "crowdveil.attacks.dominance",
     "minimum-group-size": "crowdveil.attacks.od.minimum_group_size",
     "singleton-margins": "crowdveil.attacks.od.singleton_margins",
     "differencing": "crowdveil.attacks.od.differencing",
     "homogeneity": "crowdveil.attacks.od.homogeneity",
-    "destination-belief": "crowdveil.attacks.od.destination_belief",
     "releases": "crowdveil.attacks.od.releases",
 }
 """The module of each attack: first those on trajectories, then those on a release of flows, then on several."""
+EXPERIMENTS: dict[str, str] = {
+    "trajectory-recovery": "crowdveil.experiments.trajectory_recovery",
+    "destination-belief": "crowdveil.experiments.destination_belief",
+}
+"""The module of each attack of a paper that runs by its name alone, and not with all others."""
 
 
 _Record = TypeVar("_Record")
@@ -185,12 +188,13 @@ def find_analysis(name: str) -> Analysis:
 
 def all_attacks() -> dict[str, Attack]:
     """Return all attacks by name."""
-    return {name: find_attack(name) for name in ATTACKS}
+    return {name: find_attack(name) for name in (*ATTACKS, *EXPERIMENTS)}
 
 
 def find_attack(name: str) -> Attack:
     """Return an attack by its name or one of its aliases."""
-    own: Attack | None = import_module(ATTACKS[name]).ATTACK if name in ATTACKS else None
+    module = (ATTACKS | EXPERIMENTS).get(name)
+    own: Attack | None = None if module is None else import_module(module).ATTACK
     return _find("attack", name, all_attacks) if own is None else own
 
 

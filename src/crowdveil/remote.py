@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from crowdveil.errors import CrowdveilError, InputError, Name, Option, ParameterError, from_json
-from crowdveil.interrupts import caused_by
 from crowdveil.progress import Progress, no_progress
 from crowdveil.remote_uploads import CHUNK as UPLOAD_CHUNK
 from crowdveil.remote_uploads import ChunkedTransfer, ServerError
@@ -216,7 +215,7 @@ class Remote:
         except httpx.LocalProtocolError:
             raise InputError("a file changed its size while it was sent; send it again.") from None
         except httpx.TransportError as error:
-            if caused_by(error, ssl.SSLError):
+            if _is_about_tls(error):
                 raise ServerError(
                     self.url, "the server's certificate cannot be trusted, or it does not use TLS; check the address."
                 ) from None
@@ -260,6 +259,13 @@ class ByteCount:
                 return chunk
 
         return Counted(path)
+
+
+def _is_about_tls(error: BaseException | None) -> bool:
+    """Return whether an error of a connection came from one of TLS."""
+    while error is not None and not isinstance(error, ssl.SSLError):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def is_here(host: str) -> bool:

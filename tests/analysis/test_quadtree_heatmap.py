@@ -26,7 +26,7 @@ from crowdveil.io.sectors import read_sectors
 from crowdveil.model.trajectories import Trajectories
 
 
-def cabs(people: int = 40, points: int = 1500, far: bool = True, seed: int = 1, lat: float = 48.85) -> pa.Table:
+def cabs(people: int = 40, points: int = 1500, far: bool = True, seed: int = 2, lat: float = 48.85) -> pa.Table:
     """Rides around a center, and one person far out."""
     rng = np.random.default_rng(seed)
     who = rng.integers(0, people, points)

@@ -101,7 +101,7 @@ def test_a_tree_is_a_frame_or_a_file_and_names_the_areas(kind: str, tmp_path: Pa
 
 
 def test_a_result_is_short_and_has_tables(result: Any) -> None:
-    assert len(repr(result)) < 300 and "guarantees verified" in repr(result)
+    assert len(repr(result)) < 300 and "guarantees can be checked" in repr(result)
     flows, areas, steps = result.flows, result.areas, result.steps
     assert list(flows.to_pandas().columns) == flows.columns == flows.to_arrow().column_names
     assert areas.to_geopandas().geometry.is_valid.all() and areas.to_geopandas().crs.to_epsg() == 4326

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from plain_ledger import bounds
 
 import crowdveil
 from crowdveil.attacks.base import FlowAttackParams
-from crowdveil.attacks.od.joint_bounds import joint_bounds
 from crowdveil.attacks.od.published import Published
 from crowdveil.attacks.od.release_overlaps import TimedRows
 from crowdveil.attacks.od.releases import PublishedReleases, recover, run
@@ -116,41 +114,6 @@ def test_bounds_are_those_of_linear_programs_over_all_cells() -> None:
         # Totals of both may share no cell, which the adversary does not check.
         assert all(len(made[0]) <= pair[0] and (pair[1] < 0 or len(made[1]) <= pair[1]) for pair in found)
     assert small > tries(150) // 5
-
-
-def test_three_releases_together_are_bounded_by_linear_programs() -> None:
-    rng, small = np.random.default_rng(8), 0
-    for _ in range(tries(60)):
-        cells = rng.poisson(0.8, (2, TILES, TILES))
-        k = int(rng.integers(2, 8))
-        made = [small_release(rng, cells, k, hours) for hours in (1, 2, int(rng.integers(1, 3)))]
-        timed = [TimedRows.of(one, (0, 1)) for one in made]
-        got = joint_bounds(timed)
-        assert got is not None
-        rows = [rows_of_cells(one, 2 // len(one.t), 2) for one in made]
-        exact = bounds(rows, cells.ravel())
-        assert len(exact) == len(got.lowest)
-        for low, high, (least, most) in zip(got.lowest, got.highest, exact, strict=True):
-            # Volumes are whole numbers, so that bounds may be narrower than those of the programs.
-            assert np.ceil(least - 1e-6) <= low <= high <= most + 1e-6
-            assert low == np.ceil(least - 1e-6) and (most == np.inf or high == np.floor(most + 1e-6))
-        small += int(((got.highest >= 1) & (got.highest < k)).sum())
-    assert small
-
-
-def test_three_releases_reveal_what_no_two_of_them_do() -> None:
-    """Tiles 0, 1 and 2 have 3, 20 and 20 trips to tile 3; each release publishes two of them together."""
-    made = []
-    for tiles, trips in (([0, 1], 23), ([1, 2], 40), ([0, 2], 23)):
-        areas = Areas(ZONES, np.array(["origin", "destination"]), np.array([0, 2, 3]), np.array([*tiles, 3]))
-        made.append(
-            FlowRelease(areas, np.zeros(1), np.array([0, 1]), np.array([0]), np.array([1]), np.array([trips]), np.array([trips]),
-                        np.zeros(1, np.uint8), np.array([NOT_GIVEN]), "trips", 3600)
-        )  # fmt: skip
-    timed = [TimedRows.of(one, (0, 1)) for one in made]
-    assert all(not len(got.leaking) for a, b in combinations(timed, 2) if (got := recover(a, b, 5)) is not None)
-    found = run(PublishedReleases(("a", "b", "c"), tuple(Published(one) for one in made)), FlowAttackParams(k=5))
-    assert found.values["overlaps_of_all_recovered"] == 1 and "all releases together recover 1" in found.explanation
 
 
 def test_releases_of_other_trips_contradict_each_other() -> None:

@@ -14,9 +14,10 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 import crowdveil
-from crowdveil.attacks.trajectory.linked_aggregates import assign, entropy_gain, link_days, match_people
-from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories, RecoveryParams, run
+from crowdveil.attacks.trajectory.aggregated import AggregatedTrajectories
 from crowdveil.errors import InputError
+from crowdveil.experiments.linked_aggregates import assign, entropy_gain, link_days, match_people
+from crowdveil.experiments.trajectory_recovery import RecoveryParams, run
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.trajectories import Trajectories
 

@@ -18,7 +18,7 @@ from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.tables import write_trajectories
 from crowdveil.model.canonical import canonical
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.registry import ATTACKS, find_attack
+from crowdveil.registry import ATTACKS, EXPERIMENTS, find_attack
 
 
 @pytest.fixture
@@ -82,6 +82,7 @@ def test_flows_are_attacked_in_their_release(command: Any, flows: Path, tmp_path
     ran = command("attack", "all", flows)
     assert ran.code == 0 and "1 row checked, 0 with fewer than 10 trips." in ran.out and CONFIDENTIAL not in ran.out
     assert "one destination for all: reported, not guaranteed" in ran.out
+    assert find_attack("destination-belief").title not in ran.out, "an experiment runs by its name alone"
     assert command("attack", "homogeneity", flows, "-o", tmp_path / "h.json").code == 0
     found = json.loads((tmp_path / "h.json").read_text())
     assert (
@@ -96,7 +97,7 @@ def test_flows_are_attacked_in_their_release(command: Any, flows: Path, tmp_path
 
 def test_every_attack_has_a_command(command: Any) -> None:
     listed = command("attack", "--help").out
-    for name in ATTACKS:
+    for name in (*ATTACKS, *EXPERIMENTS):
         assert name in listed and command("attack", name, "--help").code == 0
     assert find_attack("LocationSequenceAttack").name == "sequence"
     assert "there is no attack nonsense" in command("attack", "nonsense", "x").sentence

@@ -30,7 +30,7 @@ def test_compare_prints_and_writes(command: Any, made: Path) -> None:
     assert head.split() == ["method", "Ḡ", "E", "D", "S", "seconds"]
     assert [row.split()[0] for row in rows[:3]] == ["joint", "suppression", "oigh"]
     assert "Nothing was published" in ran.out and "3 matrices" in ran.out
-    names = ["coarseness-and-loss.png", "compare.csv", "ratios.png", "summary.csv"]
+    names = ["CONFIDENTIAL.txt", "coarseness-and-loss.png", "compare.csv", "ratios.png", "summary.csv"]
     assert sorted(path.name for path in (made / "out").iterdir()) == names
     assert pacsv.read_csv(made / "out" / "compare.csv").num_rows == 3 * 3 * 5
     assert pacsv.read_csv(made / "out" / "summary.csv")["method"].to_pylist() == ["joint", "suppression", "oigh"]
@@ -69,7 +69,12 @@ def test_sweep_prints_and_writes(command: Any, made: Path) -> None:
     assert head.split() == ["k", "suppress", "Ḡ", "E", "D", "S", "seconds"]
     assert [row.split()[:2] for row in rows[:4]] == [["10", "0%"], ["20", "0%"], ["10", "30%"], ["20", "30%"]]
     assert sum(line.startswith("Take k = ") for line in rows) == 1
-    assert sorted(path.name for path in (made / "out").iterdir()) == ["sweep.csv", "sweep.png", "time.png"]
+    assert sorted(path.name for path in (made / "out").iterdir()) == [
+        "CONFIDENTIAL.txt",
+        "sweep.csv",
+        "sweep.png",
+        "time.png",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numba
 import pytest
 
-from crowdveil import compilation
-from crowdveil.cli.main import COMMANDS, _say_compiling
+from crowdveil.cli import console
+from crowdveil.cli.main import COMMANDS
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.manifest_reader import read_manifest
 from crowdveil.io.notes import ReadNotes
@@ -63,49 +63,26 @@ def test_a_missing_release_is_missing(command: Callable[..., Any], tmp_path: Pat
 
 def test_every_guarantee_is_shown_with_its_outcome() -> None:
     guarantees = [
-        {"statement": "Rows have k people.", "kind": "privacy", "outcome": "holds"},
-        {"statement": "Volumes are true.", "kind": "structure", "outcome": "not checked"},
+        {"statement": "Rows have k people.", "kind": "privacy", "outcome": "holds", "with_original": False},
+        {"statement": "Volumes are true.", "kind": "structure", "outcome": "not checked", "with_original": False},
     ]
-    manifest = {"guarantees": guarantees, "method": {"status": "proven", "facts": {}}}
+    manifest = {"guarantees": guarantees, "method": {"status": "proven", "parameters": {}}, "cost": {}}
     lines = Result("out", manifest, None, ReadNotes(), []).lines()
     assert lines[:2] == ["  holds        Rows have k people.", "  not checked  Volumes are true."]
 
 
-def test_compilation_is_reported_once() -> None:
-    said: list[str] = []
-    compilation.on_first_compilation(lambda: said.append("first"))
-    compilation.on_first_compilation(lambda: said.append("second"))
-    compilation.report_compilation()
-    compilation.report_compilation()
-    assert said == ["second"]
-
-
-def test_the_note_says_why_and_what_to_do(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    _say_compiling()
-    assert capsys.readouterr().err == ""  # the tests have turned it off
-    monkeypatch.delenv("CROWDVEIL_COMPILE_NOTE")
-    _say_compiling()
-    said = capsys.readouterr().err
-    assert "compiling kernels" in said and "crowdveil warmup" in said and len(said.splitlines()) == 1
-
-
-def doubled(x: int) -> int:
-    return 2 * x
-
-
-def test_a_kernel_that_is_not_on_the_disk_is_reported_before_it_is_compiled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_first_run_says_why_it_takes_longer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(_jit, "_sources", {})
-    monkeypatch.setattr(compilation, "_listener", None)
-    said: list[object] = []
-    for _ in range(2):  # compiled, then loaded
-        made: Any = _jit.kernel(doubled)
-        compilation.on_first_compilation(lambda made=made: said.append(len(made.overloads)))  # type: ignore[misc]
-        assert made(3) == 6
-        said.append("ran")
-    assert said == [0, "ran", "ran"]
+    monkeypatch.setattr(_jit, "CACHE", tmp_path)
+    console.show_if_compiling()
+    assert capsys.readouterr().err == "", "no person reads it"
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    console.show_if_compiling()
+    assert "Compiling for this machine" in capsys.readouterr().err
+    (tmp_path / "kernel").touch()
+    console.show_if_compiling()
+    assert capsys.readouterr().err == ""
 
 
 def test_warmup_compiles_a_method(command: Callable[..., Any]) -> None:

@@ -101,8 +101,9 @@ def test_in_memory_it_is_the_same_and_needs_no_pairing(made: Path) -> None:
 
 def test_the_files_of_the_peer_work_with_its_ids_if_asked(command: Any, made: Path) -> None:
     Path("measures.json").write_text(json.dumps(PEER))
-    assert "--paired-by-id if others published" in command("measure", "-f", "measures.json").sentence
-    assert not Path("output").exists()
+    ran = command("measure", "-f", "measures.json")
+    assert ran.code == 0 and "--paired-by-id if others published" in ran.err and "not measured: rmse" in ran.err
+    shutil.rmtree("output")
     ran = command("measure", "-f", "measures.json", "--paired-by-id")
     assert ran.code == 0 and "by equal ids, as requested" in ran.err
     assert "by equal ids, as requested" in json.loads(Path("output/measures.json").read_text())["notes"][0]
@@ -258,3 +259,18 @@ def test_flows_are_drawn_too(command: Any, made: Path) -> None:
     crowdveil.anonymize("suppression", "flows.csv", "of-flows", zones="zones.csv")
     assert command("measure", "flows.csv", "of-flows", "--zones", "zones.csv", "--plot", "flows.png").code == 0
     assert Path("flows.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_measure_without_a_pairing_does_not_stop_the_others(command: Any, made: Path) -> None:
+    ran = command("measure", "cabs.csv", "out", "-m", "rmse,sid")
+    assert ran.code == 0 and "not measured: rmse: " in ran.err and "keep it with --pairing" in ran.err
+    found = crowdveil.measure("cabs.csv", "out", ["rmse", "sid"])
+    assert list(found.left_out) == ["rmse"] and found["sid"].pooled is not None
+
+
+def test_verification_counts_people_with_the_pairing(command: Any, made: Path) -> None:
+    ran = command("verify", "out", "--original", "cabs.csv")
+    assert ran.code == 0 and "not checked  trajectory-k-anonymity" in ran.out
+    ran = command("verify", "out", "--original", "cabs.csv", "--pairing", "kept.csv")
+    assert ran.code == 0 and "holds        trajectory-k-anonymity" in ran.out
+    assert command("verify", "out", "--pairing", "kept.csv").code == 2

@@ -71,7 +71,7 @@ def test_a_newer_schema_is_refused_by_every_command(command: Command, tmp_path: 
     held.close()
     for name in (["serve", "--port", "0"], ["token", "list"]):
         ran = command(*name, *at)
-        assert ran.code == 2 and "upgrade crowdveil, or restore the backup" in ran.sentence
+        assert ran.code == 2 and "Upgrade crowdveil, or restore the backup" in ran.sentence
 
 
 def test_a_public_address_is_refused_without_tokens(command: Command, tmp_path: Path) -> None:

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 from examples import slow_param
 
-from crowdveil.cli import stopping
-from crowdveil.interrupts import interrupted
-
 BUSY = """
 import sys, tempfile
 from pathlib import Path
-from crowdveil.cli import main as cli, stopping
+from crowdveil.cli import main as cli
+from crowdveil.engine import apart
 from crowdveil.io.atomic import new_folder, scratch_folder
 import numba
 
-stopping.GRACE_S = 0.05
-
 @numba.njit(nogil=True)  # as all kernels are
 def endless(start):
-    # Stands for a method that is in one kernel for minutes: Python cannot act on a signal meanwhile.
+    # Stands for a method that is in one kernel for minutes.
     value = start
     while value >= 0:
         value = (value * 5 + 1) % 1000003
@@ -40,7 +34,7 @@ def busy():
         (half / "m").write_text("half")
         (Path(folder) / "spilled").write_text("rows")
         print("half way", flush=True)
-        endless(1)
+        apart(lambda: endless(1))
 
 cli.cli.main = lambda **_: busy()
 cli.main()
@@ -69,35 +63,6 @@ def test_a_command_in_compiled_code_ends_and_leaves_nothing(number: int, tmp_pat
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
-def _ended_by(watch: stopping.Watch, *numbers: int) -> list[tuple[int, str]]:
-    """What a watch ends the process with that hears of signals."""
-    ended: list[tuple[int, str]] = []
-    reading, writing = os.pipe()
-    os.write(writing, bytes(numbers))
-    os.close(writing)
-    watch.wait(reading, lambda code, sentence: ended.append((code, sentence)))
-    os.close(reading)
-    return ended
-
-
-def test_a_command_that_ends_by_itself_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stopping, "GRACE_S", 0.0)
-    before = signal.getsignal(signal.SIGTERM)
-    with stopping.prompt_stop() as watch:
-        other = stopping.Watch()
-        assert _ended_by(other, signal.SIGTERM) == [], "another has the signal"
-        signal.signal(signal.SIGTERM, other.terminated)
-        assert _ended_by(other, signal.SIGCHLD) == []
-        assert _ended_by(other, signal.SIGTERM) == [(143, stopping.SENTENCE)]
-        assert _ended_by(other, signal.SIGINT) == [(130, stopping.SENTENCE)]
-        other.ended.set()
-        assert _ended_by(other, signal.SIGINT) == []
-        assert watch.code == 130
-    signal.signal(signal.SIGTERM, before)
-    assert not any(thread.name == "crowdveil-stop" for thread in threading.enumerate())
-    assert signal.set_wakeup_fd(-1) == -1
-
-
 def test_an_interrupt_that_compiled_code_turns_into_an_error_is_still_one(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,56 +74,12 @@ def test_an_interrupt_that_compiled_code_turns_into_an_error_is_still_one(
         except KeyboardInterrupt as interrupt:
             raise SystemError("returned a result with an exception set") from interrupt
 
+    before = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(main.cli, "main", broken)
     with pytest.raises(SystemExit) as stopped:
         main.main()
     assert stopped.value.code == 130 and capsys.readouterr().err == "crowdveil: Stopped; nothing was written.\n"
-    assert not interrupted(ValueError("of another cause"))
-
-
-ENDING = """
-import atexit, os, sys, threading
-from crowdveil.cli import main as cli
-
-class Kept:
-    def __del__(self, write=os.write):
-        write(1, b"freed ")
-
-kept = Kept()
-atexit.register(print, "registered")
-cli.main = lambda: print("done")
-{more}
-cli.run()
-"""
-IN_THE_USUAL_WAY = ["done", "registered", "freed"]
-
-
-@pytest.mark.parametrize(
-    ("more", "printed"),
-    [
-        ("", ["done", "registered"]),
-        ("sys.setprofile(lambda *_: None)", IN_THE_USUAL_WAY),
-        ("sys.settrace(lambda *_: None)", IN_THE_USUAL_WAY),
-        ("sys.modules['pyspark'] = sys", IN_THE_USUAL_WAY),
-        ("threading.Thread(target=threading.main_thread().join).start()", IN_THE_USUAL_WAY),
-        ("threading.Thread(target=threading.Event().wait, daemon=True).start()", ["done", "registered"]),
-    ],
-)
-def test_a_command_that_worked_ends_without_freeing_objects(more: str, printed: list[str]) -> None:
-    code = ENDING.format(more=more)
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert (ended.stdout.split(), ended.stderr) == (printed, "")
-
-
-def test_a_profile_of_a_command_is_written() -> None:
-    command = [sys.executable, "-m", "cProfile", "-m", "crowdveil", "--version"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert shown.startswith("crowdveil ") and "function calls" in shown
-
-
-def test_an_error_keeps_its_exit_code_where_commands_end_quickly() -> None:
-    ended = subprocess.run([sys.executable, "-m", "crowdveil", "anonymize", "joint"], capture_output=True, text=True)
-    assert ended.returncode == 2 and "Missing argument" in ended.stderr
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")

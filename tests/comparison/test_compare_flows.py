@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,16 +13,15 @@ import pytest
 import crowdveil
 from crowdveil.comparison import plots
 from crowdveil.comparison.candidates import Candidate, without_k
-from crowdveil.comparison.flows import run_candidate, sample_matrices, spread_evenly
+from crowdveil.comparison.flows import sample_matrices, spread_evenly
 from crowdveil.comparison.plots import front
-from crowdveil.comparison.sweep import recommend, run_sweep, sweep_candidates
-from crowdveil.errors import InputError, MissingExtraError, OutputError, ParameterError
+from crowdveil.comparison.sweep import recommend
+from crowdveil.errors import InputError, OutputError, ParameterError
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.model.arrays import row_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 from crowdveil.registry import find_method
-from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.synth.profiles import make_profile
 
 
@@ -156,51 +154,6 @@ def test_a_sweep_has_a_row_for_each_pair(flows: Flows, tmp_path: Path) -> None:
     assert (tmp_path / "s" / "sweep.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_boxes_are_built_once_for_all_budgets(flows: Flows, monkeypatch: pytest.MonkeyPatch) -> None:
-    built, plain = [], BoxSpace.of
-
-    def build(data: Flows, step: int, system: Any, k: int, objective: Any) -> BoxSpace:
-        built.append((step, k))
-        return plain(data, step, system, k, objective)
-
-    taken = sample_matrices(flows, 2, 20)
-    chosen = sweep_candidates("joint", [10, 20], ["5%", "10%", "20%"])
-    alone = [run_candidate(candidate, taken, 0) for candidate in chosen]
-    monkeypatch.setattr(BoxSpace, "of", build)
-    stages: list[str] = []
-    found = run_sweep(taken, chosen, 0, stage=stages.append)
-    for outcome, point in zip(alone, found.trials, strict=True):
-        assert outcome.k == point.k
-        assert {s: v.tolist() for s, v in outcome.by_step.items()} == {
-            s: v.tolist() for s, v in point.outcome.by_step.items()
-        }
-    assert sorted(set(built)) == [(0, 10), (0, 20), (1, 10), (1, 20)]
-    # One is built to compile, and two threads may build the largest one at the same time.
-    assert len(built) <= 7
-    assert "left" not in stages[0] and all("s left)" in name for name in stages[1:])
-    # Budgets are solved together, so that none has seconds of its own.
-    assert len({(point.k, point.outcome.seconds) for point in found.trials}) == 2
-
-
-def test_boxes_of_other_parameters_are_kept_as_memory_allows(flows: Flows, monkeypatch: pytest.MonkeyPatch) -> None:
-    built, plain = [], BoxSpace.of
-
-    def build(*given: Any) -> BoxSpace:
-        built.append(given[1])
-        return plain(*given)
-
-    taken = sample_matrices(flows, 2, 20)
-    varied = {"aggregate_small": ["false", "true"]}
-    chosen = sweep_candidates("joint", [10], ["5%", "20%"], varied=varied)
-    monkeypatch.setattr(BoxSpace, "of", build)
-    found = run_sweep(taken, chosen, 0, varied=list(varied)).table.drop_columns("seconds")
-    assert len(built) <= 4
-    built.clear()
-    monkeypatch.setattr("crowdveil.solve.od.kept_boxes.MAX_BYTES", 0)
-    assert run_sweep(taken, chosen, 0, varied=list(varied)).table.drop_columns("seconds") == found
-    assert len(built) > 4
-
-
 def test_large_matrices_are_sampled_more_thinly() -> None:
     assert len(spread_evenly(100, None, 1000)) == 10
     assert len(spread_evenly(100, None, 100_000_000)) == 2
@@ -215,16 +168,12 @@ def test_a_method_without_a_budget_is_weighed_by_what_it_suppresses_too(flows: F
     assert "(k = 50 has" in found.recommendation()
 
 
-def test_without_matplotlib_the_tables_are_still_written(
-    flows: Flows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"crowdveil\[report\]"):
-        crowdveil.compare(flows, ["suppression"], tmp_path / "c")
-    assert sorted(path.name for path in (tmp_path / "c").iterdir()) == ["compare.csv", "summary.csv"]
-    monkeypatch.undo()
-    crowdveil.compare(flows, ["suppression"], tmp_path / "c", overwrite=True)
-    assert sorted(path.suffix for path in (tmp_path / "c").iterdir()) == [".csv", ".csv", ".png", ".png"]
+def test_files_of_a_comparison_are_confidential_and_their_owners_alone(flows: Flows, tmp_path: Path) -> None:
+    crowdveil.compare(flows, ["suppression"], tmp_path / "c")
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "c").iterdir()}
+    assert set(modes.values()) == {0o600} and (tmp_path / "c").stat().st_mode & 0o777 == 0o700
+    assert set(modes) == {"CONFIDENTIAL.txt", "compare.csv", "summary.csv", "ratios.png", "coarseness-and-loss.png"}
+    assert "confidential" in (tmp_path / "c" / "CONFIDENTIAL.txt").read_text()
 
 
 def test_the_front_is_what_nothing_else_beats_in_both() -> None:

@@ -82,6 +82,7 @@ def test_a_sample_is_drawn_by_the_seed(movers: Trajectories) -> None:
 def test_tables_and_the_plot_are_written(movers: Trajectories, tmp_path: Path) -> None:
     found = compared(movers, ["microaggregation", "simple-generalization"], tmp_path / "out", k=[2, 3], **FEW)
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "CONFIDENTIAL.txt",
         "compare.csv",
         "distortion.png",
         "summary.csv",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +46,13 @@ def test_the_asgi_app_needs_tokens_and_serves(tmp_path: Path, monkeypatch: pytes
 
     import httpx
 
-    from crowdveil import asgi
+    from crowdveil.cli import asgi
     from crowdveil.server.settings import Settings
 
     monkeypatch.setenv("CROWDVEIL_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.delenv("CROWDVEIL_DATABASE_URL", raising=False)
     # The thread outlives the test, and would print among later ones that the folder is gone.
-    monkeypatch.setattr(asgi, "TIDY_EVERY_S", threading.TIMEOUT_MAX)
+    monkeypatch.setattr(asgi, "keep_tidy", lambda service, stopped: None)
     asgi.make_service_app.cache_clear()
     with pytest.raises(ParameterError, match="there are no tokens"):
         _ = asgi.app

@@ -11,7 +11,7 @@ import pytest
 from crowdveil.analysis.base import Analysis
 from crowdveil.compat.mobidatalab.names import TABLE, Names
 from crowdveil.measures.base import Measure
-from crowdveil.method import Method
+from crowdveil.methods.base import Method
 from crowdveil.reading import READINGS
 from crowdveil.registry import (
     ANALYSES,

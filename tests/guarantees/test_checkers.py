@@ -45,7 +45,6 @@ from crowdveil.guarantees import (
     SwappedTrajectories,
     TrajectoryKAnonymity,
     TrueVolumes,
-    TruthfulBoxes,
     WellFormedFlows,
     WellFormedSectors,
     WellFormedTrajectories,
@@ -66,7 +65,6 @@ EVERY = (
     CombinationKAnonymity(k=3, knowledge=2, interval_s=None, k_unit="people"), OriginalPoints(),
     SwappedTrajectories(swaps=1, k_unit="people"), NoOwnPoints(k_unit="people"),
     SharedTilePairs(min_group_size=2, tile_size_m=500, lon0=2.3, lat0=48.9, k_unit="trajectories"),
-    TruthfulBoxes(),
     KDeltaAnonymity(k=3, delta_m=500, k_unit="people"),
     SectorKAnonymity(k=5, k_unit="people"), DisjointSectors(), EveryLocationCounted(k=5), WellFormedSectors(),
 )  # fmt: skip

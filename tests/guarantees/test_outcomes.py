@@ -55,7 +55,6 @@ from crowdveil.guarantees import (
     SwappedTrajectories,
     TrajectoryKAnonymity,
     TrueVolumes,
-    TruthfulBoxes,
     WellFormedFlows,
     WellFormedSectors,
     WellFormedTrajectories,
@@ -87,14 +86,6 @@ def _walks(*walks: list[float], areas: bool = False) -> WrittenRelease:
     }  # fmt: skip
     tile = {"properties": {"area": "a", "tiles": ["a"], "lon": 1.0, "lat": 0.0}}
     return WrittenRelease(Path("out"), pa.table(table), None, [tile] if areas else [])
-
-
-def _with_boxes(walks: WrittenRelease) -> WrittenRelease:
-    """The same walks, each point as a box around itself alone."""
-    table = walks.data
-    for side in ("lon", "lat", "timestamp"):
-        table = table.append_column(f"{side}_min", table[side]).append_column(f"{side}_max", table[side])
-    return replace(walks, data=table)
 
 
 def _people(*walks: list[float]) -> Trajectories:
@@ -176,7 +167,6 @@ VIOLATED: dict[type[Guarantee], Callable[[Path], Finding]] = {
     KDeltaAnonymity: lambda _: KDeltaAnonymity(k=2, delta_m=500, k_unit="people").check_with_trajectories(
         _walks(A, A), _people(A), np.array([0, 0])
     ),
-    TruthfulBoxes: lambda _: TruthfulBoxes().check(_walks(A)),
     LocationsOnTileCenters: lambda _: LocationsOnTileCenters().check(_walks(A, areas=True)),
     WellFormedTrajectories: lambda _: WellFormedTrajectories().check(
         replace(_walks(A), data=_walks(A).data.append_column("name", [["x", "y", "z"]]))
@@ -225,7 +215,6 @@ def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
         SectorKAnonymity(k=2, k_unit="people"), DisjointSectors(), EveryLocationCounted(k=2), WellFormedSectors(),
     ]  # fmt: skip
     findings = {p.name: p.check(flows) for p in of_flows} | {p.name: p.check(walks) for p in of_walks}
-    findings[TruthfulBoxes.name] = TruthfulBoxes().check(_with_boxes(walks))
     findings |= {p.name: p.check_sectors(sectors) for p in of_sectors}
     assert not any(finding.violated for finding in findings.values())
     assert {name for name, finding in findings.items() if finding.outcome is Outcome.NOT_CHECKED} == {
@@ -233,7 +222,7 @@ def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
         "min-poi-categories", "true-volumes", "bounded-volumes",
         "trajectory-k-anonymity", "segment-k-anonymity", "suppressed-trajectories", "suppressed-segments",
         "combination-k-anonymity", "original-points", "swapped-trajectories", "no-own-points",
-        "shared-tile-pairs", "every-location-counted", "truthful-boxes", "k-delta-anonymity",
+        "shared-tile-pairs", "every-location-counted", "k-delta-anonymity",
     }  # fmt: skip
     assert len(findings) == len(GUARANTEES) - 1, "positions on tile centers are seen in the file"
 
@@ -261,14 +250,22 @@ def test_a_run_publishes_nothing_with_a_violated_or_an_unchecked_privacy_guarant
 @pytest.mark.parametrize(
     ("outcomes", "said"),
     [
-        (["holds"] * 4 + ["not checked"], "4 guarantees verified on these files, 1 not checkable from files alone"),
-        (["holds"], "1 guarantee verified on these files"),
-        (["not checked"], "0 guarantees verified on these files, 1 not checkable from files alone"),
-        (["violated", "holds"], "1 guarantee verified on these files, 1 violated"),
+        (
+            ["holds"] * 4 + ["not checked"],
+            "4 guarantees can be checked from the files by anyone; 1 not checkable from files alone",
+        ),
+        (["holds"], "1 guarantee can be checked from the files by anyone"),
+        (["not checked"], "0 guarantees can be checked from the files by anyone; 1 not checkable from files alone"),
+        (["violated", "holds"], "1 guarantee can be checked from the files by anyone; 1 violated"),
     ],
 )
 def test_what_was_not_checked_is_never_counted_among_what_holds(outcomes: list[str], said: str) -> None:
-    assert tally(outcomes, FROM_FILES) == said
+    assert tally([(outcome, False) for outcome in outcomes], FROM_FILES) == said
+
+
+def test_what_the_publisher_checked_is_counted_apart() -> None:
+    said = "3 guarantees can be checked from the files by anyone; 2 were checked by the publisher against the original"
+    assert tally([("holds", False)] * 3 + [("holds", True)] * 2) == said
 
 
 def test_counts_that_are_not_declared_are_refused() -> None:

@@ -487,3 +487,39 @@ def test_commuting_flows_between_counties(commuting: Path) -> None:
         rows = list(csv.DictReader(opened))
     flows = read_flows(file, zones=commuting / "NY_counties_2011.geojson")
     assert flows.total == sum(int(r["flow"]) for r in rows)
+
+
+class TestUnreadVolumes:
+    """A table of counted flows is not taken for single trips because its volumes have an unknown name."""
+
+    pairs = "origin,destination,commuters\na,b,12\nb,a,30\n"
+    hours = "time,origin,destination,commuters\n2020-01-01 08:00,a,b,12\n2020-01-01 09:00,a,b,30\n"
+
+    def read(self, tmp_path: Path, text: str, **options: Any) -> Flows:
+        (tmp_path / "table.csv").write_text(text, encoding="utf-8")
+        return read_flows(tmp_path / "table.csv", **options)
+
+    @pytest.mark.parametrize("text", [pairs, hours, pairs.replace("12", "12.5"), pairs.replace("30", "")])
+    def test_numbers_of_unknown_meaning_are_refused(self, tmp_path: Path, text: str) -> None:
+        with pytest.raises(
+            InputError, match=r"in commuters\. Name the volumes with volume=, or give each_row_is_a_trip="
+        ):
+            self.read(tmp_path, text)
+
+    def test_either_answer_reads_the_table(self, tmp_path: Path) -> None:
+        assert self.read(tmp_path, self.pairs, volume="commuters").volume.tolist() == [12, 30]
+        assert self.read(tmp_path, self.pairs, each_row_is_a_trip=True).volume.tolist() == [1, 1]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            hours.replace("08:00", "08:01"),  # a time of one trip
+            pairs.replace("12", "one").replace("30", "two"),
+            pairs.replace("12", "-1"),
+            pairs.replace("12", "0").replace("30", "1"),
+            pairs.replace("commuters", "user_id"),
+            pairs.replace("commuters", "start_lat"),
+        ],
+    )
+    def test_trips_need_no_answer(self, tmp_path: Path, text: str) -> None:
+        assert self.read(tmp_path, text).volume.tolist() in ([1, 1], [2])

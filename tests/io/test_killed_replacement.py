@@ -18,9 +18,7 @@ import json, os, shutil, signal, sys
 from pathlib import Path
 from crowdveil.io import atomic
 
-here, plain, of_file = Path(sys.argv[1]), sys.argv[2] == "two moves", sys.argv[3] == "file"
-if plain:
-    atomic.exchange_paths = lambda one, other: False
+here, of_file = Path(sys.argv[1]), sys.argv[2] == "file"
 
 def dies_at(n):
     # Every change of the file system passes one of these; the process dies before the n-th of them.
@@ -34,7 +32,6 @@ def dies_at(n):
         return call
     for name in ("mkdir", "rename", "replace", "unlink", "rmdir"):
         setattr(os, name, counted(getattr(os, name)))
-    atomic.exchange_paths = counted(atomic.exchange_paths)
     Path.write_text = counted(Path.write_text)  # between the files of a folder too
 
 def replace(target, text):
@@ -93,11 +90,10 @@ print(json.dumps(found))
 """
 
 
-@pytest.mark.parametrize("how", ["exchange", "two moves"])
 @pytest.mark.parametrize("what", ["folder", "file"])
-def test_a_kill_at_any_step_leaves_the_old_or_the_new_one(how: str, what: str, tmp_path: Path) -> None:
+def test_a_kill_at_any_step_leaves_the_old_or_the_new_one(what: str, tmp_path: Path) -> None:
     ran = subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path), how, what], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", KILLED, str(tmp_path), what], capture_output=True, text=True, timeout=120
     )
     assert ran.returncode == 0, ran.stderr
     *killed, last = json.loads(ran.stdout)
@@ -108,7 +104,7 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new_one(how: str, what: str, t
         assert {whole for whole, _ in lost} <= {"old", "new", None}, (
             "what is partly removed is never taken for a whole one"
         )
-        if how == "exchange" or what == "file":
+        if what == "file":
             assert at_once in ("old", "new"), "there is a whole one at every moment"
     ends = [recovered for _, _, recovered, *_ in killed]
     assert ends == sorted(ends, reverse=True), "the new one stays once it is there"

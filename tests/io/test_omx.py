@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from crowdveil.errors import InputError, OutputError
 from crowdveil.io import omx
 from crowdveil.io.flows import read_flows
+from crowdveil.io.notes import ReadNotes
 from crowdveil.io.omx import read_omx, write_omx
 from crowdveil.io.tables import write_flows
 from crowdveil.io.values import natural_key
@@ -109,8 +110,7 @@ def made(path: Path, matrices: dict[str, Any], lookup: Any = None) -> Path:
     ("values", "lookup", "says"),
     [
         ([[-1.0]], None, "1 cells of matrix m are below zero"),
-        ([[0.5]], None, "1 cells of matrix m are not whole"),
-        ([[np.inf]], None, "not whole"),
+        ([[np.inf]], None, "1 cells of matrix m are infinite"),
         ([[1e30]], None, "too large"),
         ([[0.0]], None, "all cells are zero or missing"),
         ([[np.nan]], None, "all cells are zero or missing"),
@@ -147,6 +147,22 @@ def test_files_that_are_no_matrices_are_refused(tmp_path: Path) -> None:
             read_omx(good, **wrong)
     with pytest.raises(InputError, match="1 zones of the lookup are not among the zones"):
         read_omx(good, zones=Zones.from_ids(["6"]))
+
+
+def test_fractions_are_rounded_and_what_is_left_is_carried_over(tmp_path: Path) -> None:
+    file, notes = (
+        made(tmp_path / "f.omx", {"m": np.array([[0.4, 0.4, 0.4], [2.5, 0, 0.5], [0.2, 0.2, 1]])}),
+        ReadNotes(),
+    )
+    flows = read_omx(file, notes=notes)
+    rows = zip(flows.origin.tolist(), flows.destination.tolist(), flows.volume.tolist(), strict=True)
+    assert list(rows) == [(0, 1, 1), (1, 0, 3), (2, 1, 1), (2, 2, 1)]
+    assert any("cells are fractions" in note for note in notes.messages)
+
+
+def test_numbers_of_zones_are_not_joined_to_ids(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Expected a lookup with the ids of the zones, got none"):
+        read_omx(made(tmp_path / "m.omx", {"m": np.eye(3)}), zones=Zones.from_ids(["1", "2", "3"]))
 
 
 def test_a_file_without_lookup_numbers_its_zones(tmp_path: Path) -> None:

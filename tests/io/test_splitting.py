@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import crowdveil
 from crowdveil.cli.main import cli
 from crowdveil.errors import InputError
-from crowdveil.filters import Filter, filter_file
+from crowdveil.run.filters import Filter, filter_file
 
 
 def plain_rides(rows: list[tuple[str, int, int, bool]]) -> dict[tuple[str, int], list[int]]:

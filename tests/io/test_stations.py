@@ -47,7 +47,7 @@ def test_named_coordinates_of_ids_are_those_of_stations(tmp_path: Path) -> None:
     table = _trips()
     renamed = table.rename_columns([name.replace("_lng", "_x").replace("_lat", "_y") for name in table.column_names])
     named = {"origin_lon": "start_x", "origin_lat": "start_y", "destination_lon": "end_x", "destination_lat": "end_y"}
-    assert not read_flows(renamed, notes=ReadNotes()).zones.located
+    assert not read_flows(renamed, notes=ReadNotes(), each_row_is_a_trip=True).zones.located
     flows = read_flows(renamed, notes=ReadNotes(), **named)
     assert flows.zones.kind == "voronoi" and len(flows.zones) == 12 and flows.total == 400
     assert read_flows(renamed, notes=ReadNotes(), grid="1km", **named).zones.kind == "grid"
@@ -82,7 +82,7 @@ def test_positions_of_gps_points_are_not_used() -> None:
     notes, table = ReadNotes(), _trips(noise=1e-5)
     flows = read_flows(table, notes=notes)
     assert not flows.zones.located
-    assert any("--grid" in text and "--h3" in text and "--voronoi" in text for text in notes.messages)
+    assert any("grid" in text and "h3" in text and "voronoi" in text for text in notes.messages)
     once = read_flows(_trips(8, 12), notes=ReadNotes())
     assert not once.zones.located, "of ids that occur once nothing shows that their positions are fixed"
 

@@ -407,8 +407,13 @@ def test_readers_note_how_many_times_did_not_exist_or_came_twice() -> None:
     ):
         notes = ReadNotes()
         read(table, tz="Europe/Paris", notes=notes)
-        assert any(said.startswith("2 times in column time did not exist in Europe/Paris") for said in notes.messages)
-        assert any(said.startswith("1 time in column time existed twice in Europe/Paris") for said in notes.messages)
+        skipped, twice = notes.sentences()[-2:]
+        assert skipped.startswith("times in column time that did not exist in Europe/Paris") and skipped.endswith(
+            ": 2."
+        )
+        assert twice.startswith("times in column time that existed twice in Europe/Paris") and twice.endswith(": 1.")
+        published = notes.published(2)["notes"][-2:]
+        assert published[0].endswith(": 2.") and published[1].endswith(": fewer than 2.")
         elsewhere = ReadNotes()
         read(table, tz="UTC", notes=elsewhere)
-        assert not any("did not exist" in said or "existed twice" in said for said in elsewhere.messages)
+        assert not any("did not exist" in said or "existed twice" in said for said in elsewhere.sentences())

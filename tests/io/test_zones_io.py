@@ -12,6 +12,7 @@ import shapely
 from plain_rivals import taxi_zones
 
 from crowdveil.errors import InputError
+from crowdveil.io.flows import read_flows, read_trips
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.zones import read_voronoi, read_zones
 from crowdveil.model.tessellation import locate
@@ -101,8 +102,34 @@ def test_ids_come_from_the_first_usual_column_that_can_be_one(frame: gpd.GeoData
     )  # names of zones may repeat: they are no ids then
     assert read_zones(names, notes=notes).ids.tolist() == ["5", "6", "7"]
     assert any("OBJECTID" in sentence for sentence in notes.messages)
-    assert read_zones(bare.assign(zone=["a", "a", "b"]), notes=notes).ids.tolist() == ["1", "2", "3"]
+    unusable = bare.assign(zone=["a", "a", "b"])
+    assert read_zones(unusable, numbered=True, notes=notes).ids.tolist() == ["1", "2", "3"]
     assert any("numbered from 1" in sentence for sentence in notes.messages)
+
+
+@pytest.mark.parametrize("column", ["TAZ", "GEOID10", "GEOID20", "code", "geo_code", "NO", "zone_code"])
+def test_usual_names_of_ids_come_before_the_number_of_a_feature(frame: gpd.GeoDataFrame, column: str) -> None:
+    other = frame.drop(columns="zone_id").assign(OBJECTID=[1, 2, 3], **{column: ["12", "7", "9"]})
+    assert read_zones(other).ids.tolist() == ["7", "9", "12"]
+
+
+def test_zones_are_numbered_only_where_the_data_have_coordinates(frame: gpd.GeoDataFrame, tmp_path: Path) -> None:
+    zones = frame.rename(columns={"zone_id": "quarter"}).assign(quarter=["2", "3", "1"])
+    ids, places = tmp_path / "ids.csv", tmp_path / "places.csv"
+    ids.write_text("origin,destination\n1,2\n", encoding="utf-8")
+    places.write_text("o_lon,o_lat,d_lon,d_lat\n2.05,41.05,2.15,41.05\n", encoding="utf-8")
+    refusal = r"zones: Expected a column of zone ids, got columns quarter, size\. Name it with zone_id=\."
+    for read in (read_zones, lambda z: read_flows(ids, zones=z), lambda z: read_trips(ids, zones=z)):
+        with pytest.raises(InputError, match=refusal):
+            read(zones)
+    with pytest.raises(InputError, match="got no columns"):
+        read_zones(frame[["geometry"]])
+    assert read_zones(frame[["geometry"]], numbered=True).ids.tolist() == ["1", "2", "3"]
+    assert read_zones(frame.set_index("zone_id")).ids.tolist() == [NAMES[i] for i in IN_ORDER]
+    by_id = read_flows(ids, zones=zones, zone_id="quarter")
+    assert by_id.zones.ids[by_id.origin].tolist() == ["1"] and by_id.zones.lat[by_id.origin].item() > 41.1
+    located = read_flows(places, zones=zones)
+    assert located.zones.ids[located.origin].tolist() == ["1"] and located.zones.lat[located.origin].item() < 41.1
 
 
 def test_spoiled_ids_are_refused_and_not_replaced_by_another_column(frame: gpd.GeoDataFrame) -> None:
@@ -142,7 +169,7 @@ def test_a_zone_inside_another_is_an_overlap(frame: gpd.GeoDataFrame) -> None:
     ("text", "says"),
     [("zone_id,lon,lat\na,2,\n", r"1 row \(row 1\) has no usable value in column lat"),
      ("zone_id,lon,lat\na,2,41\nb,181,41\n", r"1 row \(row 2\) has no usable value in column lon"),
-     ("zone_id,north\na,41\n", "wanted a column lon")],
+     ("zone_id,north\na,41\n", "Expected columns lon and lat")],
 )  # fmt: skip
 def test_centroids_that_are_nowhere_are_refused(text: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "zones.csv").write_text(text)

@@ -26,7 +26,7 @@ for share in (0.02, 0.3):
     for k in (2, 10):
         print(solved("joint", data, k=k), solved("atg-dual", data, k=k, v_target=100.0))
         print(solved("joint", data, k=k, splits="dyadic"), solved("joint", data, k=k, time_partition="adaptive"))
-        print(solved("joint", data, k=k, refine=True), solved("oigh", data, k=k))
+        print(solved("joint", data, k=k, splits="free"), solved("oigh", data, k=k))
 """
 
 

@@ -6,7 +6,7 @@ from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crowdveil.kernels.trajectory.displacements import lower_medians, subtract_positions
+from crowdveil.kernels.trajectory.displacements import subtract_positions
 
 unhurried = settings(deadline=None, max_examples=tries(100))
 
@@ -40,11 +40,3 @@ def test_positions_are_between_the_points_before_and_after(
                 [5 - x[before] - part * (x[after] - x[before]), -3 - y[before] - part * (y[after] - y[before])]
             )
     assert np.column_stack([east, north]).tolist() == [pytest.approx(row) for row in plain]
-
-
-@unhurried
-@given(st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=9), max_size=4))
-def test_medians_are_the_lower_of_two(slices: list[list[int]]) -> None:
-    values = np.array([float(v) for of in slices for v in of])
-    found = lower_medians(values, np.cumsum([0, *map(len, slices)]))
-    assert found.tolist() == [sorted(of)[(len(of) - 1) // 2] for of in slices]

@@ -19,12 +19,15 @@ from crowdveil.cli.main import cli
 from crowdveil.errors import GuaranteeViolatedError, InputError, ParameterError
 from crowdveil.io.written_release import file_hash
 from crowdveil.ledger.audit import Derivation
-from crowdveil.ledger.entries import entries
+from crowdveil.ledger.entries import Period, entries
 from crowdveil.ledger.examination import distinct
 from crowdveil.ledger.listing import entry_lines
 from crowdveil.ledger.store import Ledger
+from crowdveil.model.zones import Zones
 from crowdveil.run.manifest import folder_entry, write_manifest
 from crowdveil.run.pipeline import Request, run
+
+ZONES = Zones.from_ids(["n", "s"])
 
 
 @pytest.fixture
@@ -94,7 +97,8 @@ def test_folded_releases_are_audited_against_others(
         with pytest.raises(InputError, match="folded alike"):
             crowdveil.attack("releases", tmp_path / first, tmp_path / second)
         assert crowdveil.ledger_check(ledger, tmp_path / "folded", tmp_path / "weeks.parquet").passed
-    assert entries(Ledger(ledger))[0].overlaps((11 * 86400, 12 * 86400))
+    period = entries(Ledger(ledger))[0].period
+    assert period is not None and period.common(Period(11 * 86400, 12 * 86400, instants=False))
 
 
 @pytest.mark.parametrize("with_ledger", [False, True])
@@ -150,8 +154,12 @@ def test_inputs_that_overlap_are_audited(trips: Path, ledger: Path, tmp_path: Pa
     with pytest.raises(GuaranteeViolatedError, match="leaves 1 person"):
         release(trips, tmp_path / "whole", "1d", ledger=ledger)
     pq.write_table(table.slice(23), tmp_path / "rest.parquet")
-    rest = release(tmp_path / "rest.parquet", tmp_path / "rest", "1d", ledger=ledger)
+    with pytest.raises(InputError, match="of the same period, but most are not in this input"):
+        release(tmp_path / "rest.parquet", tmp_path / "rest", "1d", ledger=ledger)
+    rest = release(tmp_path / "rest.parquet", tmp_path / "rest", "1d", ledger=ledger, independent=True)
     assert rest.manifest["ledger"]["entries_audited"] == 0, "no trip in common"
+    assert rest.manifest["ledger"]["independent"] and entries(Ledger(ledger))[-1].independent
+    assert "stated to be of other trips" in "\n".join(crowdveil.ledger_explain(ledger, 2))
 
 
 def test_zonings_are_compared_by_the_points_of_the_data(ledger: Path, tmp_path: Path) -> None:
@@ -268,7 +276,7 @@ def test_what_cannot_be_audited_is_refused(trips: Path, ledger: Path, tmp_path: 
     with pytest.raises(InputError, match="overlap"):
         crowdveil.anonymize("glove", trips, tmp_path / "glove", ledger=ledger)
     with pytest.raises(InputError, match="adds noise"):
-        crowdveil.anonymize("laplace", trips, tmp_path / "noisy", ledger=ledger, repair=True)
+        crowdveil.anonymize("laplace", trips, tmp_path / "noisy", zones=ZONES, ledger=ledger, keep_unchanged=True)
     with pytest.raises(ParameterError, match="publishes trajectories"):
         crowdveil.anonymize("simple-generalization", trips, tmp_path / "t", ledger=ledger)
     release(trips, tmp_path / "old", "1h")
@@ -284,15 +292,15 @@ def test_epsilon_adds_up_over_releases(trips: Path, ledger: Path, tmp_path: Path
     sums = []
     for name, epsilon in (("first", 0.5), ("second", 1.25)):
         out = tmp_path / name
-        crowdveil.anonymize("laplace", trips, out, ledger=ledger, epsilon=epsilon, step="all")
+        crowdveil.anonymize("laplace", trips, out, zones=ZONES, ledger=ledger, epsilon=epsilon, step="all")
         sums.append(json.loads((out / "manifest.json").read_text())["ledger"]["epsilon_of_all_releases"])
         assert f"ε adds up to {sums[-1]:g}" in (out / "report.html").read_text()
     assert sums == [0.5, 1.75]
     release(trips, tmp_path / "exact", "all", ledger=ledger)
     audited = json.loads((tmp_path / "exact" / "manifest.json").read_text())["ledger"]
     assert audited["entries_audited"] == 0 and audited.get("epsilon_of_all_releases") is None
-    crowdveil.anonymize("laplace", trips, tmp_path / "third", epsilon=2, step="all")
-    assert "adds up to 3.75" in crowdveil.ledger_add(ledger, tmp_path / "third", trips).lines[0]
+    crowdveil.anonymize("laplace", trips, tmp_path / "third", zones=ZONES, epsilon=2, step="all")
+    assert "adds up to 3.75" in crowdveil.ledger_add(ledger, tmp_path / "third", trips, zones=ZONES).lines[0]
     crowdveil.ledger_retire(ledger, 1, "never sent")
     lines = entry_lines(Ledger(ledger))
     assert "epsilon = 0.5" in lines[0] and lines[-1].startswith("epsilon adds up to 3.25")
@@ -340,12 +348,15 @@ def test_heat_maps_are_audited(ledger: Path, tmp_path: Path) -> None:
     crowdveil.quadtree_heatmap(points, tmp_path / "coarse", min_k=8)
     assert json.loads((tmp_path / "fine" / "manifest.json").read_text())["ledger"]["entry"] == 1
     assert crowdveil.ledger_add(ledger, tmp_path / "fine", points).entry == 2
-    with pytest.raises(GuaranteeViolatedError, match=r"minus.* Use the earlier map instead, or see") as refused:
+    with pytest.raises(GuaranteeViolatedError, match=r"is of the same period and differs. Use that map"):
         crowdveil.quadtree_heatmap(points, tmp_path / "refused", min_k=8, ledger=ledger)
-    assert not (tmp_path / "refused").exists() and "repair" not in str(refused.value)
+    assert not (tmp_path / "refused").exists()
     assert [entry.state for entry in entries(Ledger(ledger))] == ["published", "published"]
-    coarse = crowdveil.ledger_check(ledger, tmp_path / "coarse", points)
-    assert not coarse.passed and any("minus" in line for line in coarse.lines)
+    with pytest.raises(GuaranteeViolatedError, match="Expected one heat map of the data"):
+        crowdveil.ledger_check(ledger, tmp_path / "coarse", points)
+    later = points.set_column(2, "timestamp", pa.array(np.arange(n) * 60 + 86400))
+    crowdveil.quadtree_heatmap(later, tmp_path / "later", min_k=8, ledger=ledger)
+    assert pq.read_metadata(ledger / "entries" / "1" / "records.parquet").num_rows == 0
 
 
 def test_a_run_file_of_a_heat_map_names_a_ledger(ledger: Path, tmp_path: Path) -> None:

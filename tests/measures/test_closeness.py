@@ -107,21 +107,24 @@ def test_equal_distances_against_the_definition() -> None:
         assert found == pytest.approx(wanted / trips if trips else 0.0)
 
 
-def test_many_rows_are_summed_as_few_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows to areas of several tiles, some of which overlap or have none, by compiled code and by numpy."""
+def test_volumes_are_spread_evenly_over_the_tiles_of_areas() -> None:
+    """Some areas overlap, and some have no tile."""
     rng = np.random.default_rng(5)
     for _ in range(tries(60)):
         n, areas, tiles = int(rng.integers(0, 40)), 6, 5
         chosen = rng.random((areas, tiles)) < 0.4
         offsets = np.append(0, np.cumsum(chosen.sum(axis=1)))
-        step, origin = np.sort(rng.integers(0, 3, n)), rng.integers(0, 3, n)
-        group = np.sort(step * 3 + origin)
-        rows = group // 3, group, rng.integers(0, areas, n), rng.integers(0, 3, n)
-        means = []
-        for few in (1 << 20, -1):
-            monkeypatch.setattr("crowdveil.measures.od.closeness.FEW", few)
-            means.append(mean_variation(*rows, offsets, np.nonzero(chosen)[1]))
-        assert means[1] == pytest.approx(means[0], abs=1e-12)
+        group = np.sort(rng.integers(0, 9, n))
+        area, volume = rng.integers(0, areas, n), rng.integers(0, 3, n)
+        held = np.zeros((3, 3, tiles))
+        for g, a, v in zip(group.tolist(), area.tolist(), volume.tolist(), strict=True):
+            held[g // 3, g % 3] += v * chosen[a] / max(chosen[a].sum(), 1)
+        wanted = sum(
+            np.abs(origin - origin.sum() * step.sum(axis=0) / step.sum()).sum() / 2
+            for step in held for origin in step if step.sum()
+        )  # fmt: skip
+        found = mean_variation(group // 3, group, area, volume, offsets, np.nonzero(chosen)[1])
+        assert found == pytest.approx(wanted / held.sum() if held.sum() else 0.0, abs=1e-12)
 
 
 def least_work(p: Floats, q: Floats, apart: Floats) -> float:

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdveil.errors import ParameterError
-from crowdveil.fields import rows
 from crowdveil.measures.base import MeasureRequest, scores
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.measures.trajectory.range_queries import RangeQueryParams, answers, draw_queries, mean_distortion
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import rows
 from crowdveil.registry import find_measure
 from crowdveil.synth.movers import make_movers
 from crowdveil.synth.network import street_grid

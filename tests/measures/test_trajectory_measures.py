@@ -86,7 +86,7 @@ def test_distances_to_originals_and_linkage_are_those_of_the_plain_twin(
 def test_a_window_searches_originals_as_far_from_the_center(
     compared: TrajectoryComparison, window: int, name: str
 ) -> None:
-    from crowdveil.kernels.trajectory.mdav import mean_path
+    from crowdveil.kernels.trajectory.aggregation import mean_path
 
     n, distance = len(compared.original), make_distance(compared.paths, name, 0.5)
     center = mean_path(np.arange(n), compared.paths.points)
@@ -293,7 +293,7 @@ def test_nothing_published() -> None:
         assert math.isnan(found[name].pooled)
     assert found["visits-per-location"].pooled.tolist() == pytest.approx([5 / 3, *[math.nan] * 3], nan_ok=True)
     assert found.as_json()["measures"]["rmse"]["value"] is None
-    assert sum(line.endswith("–") for line in found.lines()) == 4 + 5 * 3 + 2 + 2 * 5  # those of boxes last
+    assert sum(line.endswith("–") for line in found.lines()) == 4 + 5 * 3
 
 
 def _one_flow() -> Flows:
@@ -305,7 +305,7 @@ def _one_flow() -> Flows:
 def test_without_a_pairing_some_are_left_out_or_refused() -> None:
     compared = _by_hand()
     release = replace(compared.release, source=None)
-    found = measured(compared.original, release, named_measures(None, Trajectories), all_of_them=True)
+    found = measured(compared.original, release, named_measures(None, Trajectories))
     assert set(found.left_out) == {"rmse", "rmse-document", "normalized-rmse", "record-linkage"}
     with pytest.raises(InputError, match="pairing="):
         measured(compared.original, release, named_measures(["rmse"], Trajectories))
@@ -357,8 +357,7 @@ def test_invariants_on_cabs(realdata: Path) -> None:
 
     data = read_trajectories(realdata / "sf_cabs" / "cabs_dataset_20080608_0700_0715.csv")
     rng = np.random.default_rng(0)
-    of_points = [asked for asked in named_measures(None, Trajectories) if not asked.measure.of_boxes]
-    same = measured(data, _release(data, rng.permutation(len(data))), of_points)
+    same = measured(data, _release(data, rng.permutation(len(data))), named_measures(None, Trajectories))
     assert same["rmse"].pooled == same["normalized-rmse"].pooled == same["trajectories-removed"].pooled == 0
     assert same["propensity-score"].pooled == pytest.approx(0, abs=1e-9)
     assert same["RL"].pooled == 100  # no two of them are equal

@@ -11,7 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdveil.model import arrays
-from crowdveil.model.arrays import all_present, count_distinct, gather, scatter, slice_sums, sorted_distinct
+from crowdveil.model.arrays import (
+    all_present,
+    count_distinct,
+    gather,
+    group_offsets,
+    number_rows,
+    scatter,
+    slice_sums,
+    sorted_distinct,
+)
+
+numbers = st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1))
 
 
 @settings(max_examples=tries(200), deadline=None)
@@ -57,3 +68,20 @@ def test_places_are_read_and_written_in_chunks(kind: type, monkeypatch: pytest.M
     twin[places] = np.arange(33)
     scatter(mine, places, np.arange(33.0))
     assert np.array_equal(mine, twin)
+
+
+@settings(max_examples=tries(100), deadline=None)
+@given(rows=st.lists(st.tuples(numbers, numbers, numbers), max_size=60))
+def test_equal_rows_have_one_number(rows: list[tuple[int, int, int]]) -> None:
+    found = number_rows(*(np.array([row[i] for row in rows], np.int64) for i in range(3))).tolist()
+    assert sorted(set(found)) == list(range(len(set(rows))))
+    assert len(set(zip(found, rows, strict=True))) == len(set(rows))
+
+
+def test_zero_has_one_number() -> None:
+    assert number_rows(np.array([0.0, -0.0, 1.0]), np.zeros(3)).tolist() == [0, 0, 1]
+
+
+@given(st.lists(st.integers(0, 4), max_size=20))
+def test_offsets_count_the_rows_of_each_group(group: list[int]) -> None:
+    assert group_offsets(np.array(group, np.int64), 5).tolist() == [sum(g < i for g in group) for i in range(6)]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import h3 as h3_library
@@ -10,9 +11,11 @@ import pytest
 import scipy.cluster.hierarchy as sch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from plain_trees import nested_of, node_sets, tiles_of, without_chains
+from plain_rivals import taxi_zones
+from plain_trees import nested_of, node_sets, plain_ward, tiles_of, without_chains
 
 from crowdveil.errors import InputError, ParameterError
+from crowdveil.kernels.od.ward import ward_merges
 from crowdveil.model import trees
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.projection import LocalProjection
@@ -47,15 +50,57 @@ def points(max_tiles: int, bound: int) -> st.SearchStrategy[list[tuple[int, int]
     return st.lists(st.tuples(st.integers(0, bound), st.integers(0, bound)), min_size=1, max_size=max_tiles)
 
 
+def shifted_trees(x: Any, y: Any, times: int) -> int:
+    """Number of different trees when each tile is moved by up to 0.2 m at random, some times."""
+    rng = np.random.default_rng(0)
+    found = set()
+    for time in range(times):
+        angle, meters = rng.uniform(0, 2 * np.pi, len(x)), 0.2 * np.sqrt(rng.uniform(0, 1, len(x))) * (time > 0)
+        tree = trees.ward(placed(x - x.mean() + meters * np.cos(angle), y - y.mean() + meters * np.sin(angle)))
+        found.add((tree.parent.tobytes(), tree.leaf_tile.tobytes()))
+    return len(found)
+
+
 class TestWard:
     @unhurried
     @given(st.integers(2, 40), st.integers(0, 10_000))
     def test_is_scipys_tree_where_nothing_is_tied(self, n: int, seed: int) -> None:
         xy = np.random.default_rng(seed).uniform(-5000, 5000, (n, 2))
-        clusters = [frozenset([i]) for i in range(n)]
-        for a, b in sch.linkage(xy, "ward")[:, :2].astype(int):
-            clusters.append(clusters[a] | clusters[b])
-        assert node_sets(trees.ward(placed(xy[:, 0], xy[:, 1]))) == set(clusters)
+        merges = ward_merges(xy[:, 0].copy(), xy[:, 1].copy(), 1.0)
+        found, wanted = ([frozenset([i]) for i in range(n)] for _ in range(2))
+        for clusters, pairs in ((found, merges), (wanted, sch.linkage(xy, "ward").astype(int))):
+            for a, b in pairs[:, :2]:
+                clusters.append(clusters[a] | clusters[b])
+        assert set(found) == set(wanted)
+
+    @unhurried
+    @given(st.integers(1, 30), st.integers(0, 10_000), st.booleans())
+    def test_is_the_plain_tree_with_near_ties_by_the_order_of_the_tiles(self, n: int, seed: int, regular: bool) -> None:
+        rng = np.random.default_rng(seed)
+        grid = 400.0 * rng.permutation(np.array([(i % 6, i // 6) for i in range(36)]))[:n]
+        x, y = (grid if regular else rng.uniform(-5000, 5000, (n, 2))).T
+        zones = placed(x, y)
+        assert node_sets(trees.ward(zones)) == plain_ward(list(zip(*zones.xy, strict=True)), trees.TIE)
+
+    @pytest.mark.parametrize("shuffled", [False, True])
+    @pytest.mark.parametrize(("columns", "rows", "side"), [(12, 12, 500), (13, 17, 250), (7, 31, 1000), (20, 20, 200)])
+    def test_the_tree_of_a_grid_does_not_depend_on_noise(
+        self, columns: int, rows: int, side: float, shuffled: bool
+    ) -> None:
+        row, column = np.divmod(np.arange(columns * rows), columns)
+        x, y = column * side + 0.3 * row * side, row * side - 0.3 * column * side
+        order = np.random.default_rng(1).permutation(len(x)) if shuffled else np.arange(len(x))
+        assert shifted_trees(x[order], y[order], 100) == 1
+
+    @pytest.mark.parametrize(("place", "resolution"), [((48.85, 2.35), 8), ((41.38, 2.17), 7), ((40.7, -74.0), 9)])
+    def test_the_tree_of_h3_cells_does_not_depend_on_noise(self, place: tuple[float, float], resolution: int) -> None:
+        cells = sorted(h3_library.grid_disk(h3_library.latlng_to_cell(*place, resolution), 8))
+        lat, lon = np.array([h3_library.cell_to_latlng(cell) for cell in cells]).T
+        assert shifted_trees(*LocalProjection.around(lon, lat).to_plane(lon, lat), 100) == 1
+
+    @pytest.mark.realdata
+    def test_the_tree_of_new_york_does_not_depend_on_noise(self, realdata: Path) -> None:
+        assert shifted_trees(*taxi_zones(realdata).xy, 100) == 1
 
     @unhurried
     @given(points(12, 3))

@@ -72,21 +72,17 @@ def remove_rare_visits(walks: list[Walk], owner: Sequence[int], k: int, knowledg
             return walks
 
 
-def merged_tiles(points: Sequence[tuple[int, int, int, float, float]], least: int) -> list[frozenset[int]]:
-    """The points that share an area with each one, itself among them; points are (level, column, row, x, y)."""
+def merged_tiles(points: Sequence[tuple[int, int, int]], least: int) -> list[frozenset[int]]:
+    """The points that share an area with each one, itself among them; points are (level, column, row)."""
     cells: dict[tuple[int, int, int], list[int]] = {}
-    for i, (level, column, row, _, _) in enumerate(points):
+    for i, (level, column, row) in enumerate(points):
         cells.setdefault((level, column, row), []).append(i)
     joined = {cell: {cell} for cell in cells}
-
-    def middle(cell: tuple[int, int, int], axis: int) -> float:
-        return sum(points[i][axis] for i in cells[cell]) / len(cells[cell])
-
     for cell in cells:
         if len(cells[cell]) >= least:
             continue
         level, column, row = cell
-        pull: dict[tuple[int, int, int], float] = {}
+        pull: dict[tuple[int, int, int], int] = {}
         for other in (
             (level, column - 1, row),
             (level, column + 1, row),
@@ -94,11 +90,10 @@ def merged_tiles(points: Sequence[tuple[int, int, int, float, float]], least: in
             (level, column, row + 1),
         ):
             if other in cells:
-                apart = sum((middle(cell, axis) - middle(other, axis)) ** 2 for axis in (3, 4))
-                pull[other] = len(cells[other]) / max(apart, 1e-6)
+                pull[other] = len(cells[other])
         if pull:
             best = max(pull, key=lambda c: pull[c])
             both = joined[cell] | joined[best]
             for member in both:
                 joined[member] = both
-    return [frozenset(i for c in joined[level, column, row] for i in cells[c]) for level, column, row, _, _ in points]
+    return [frozenset(i for c in joined[level, column, row] for i in cells[c]) for level, column, row in points]

@@ -81,8 +81,15 @@ def points(path: list[tuple[Point, int | None]]) -> Path:
     return [point for point, _ in path]
 
 
-def mean_of_cluster(pivot: Path, others: list[Path], resample: bool) -> list[tuple[float, float, float]]:
-    """Algorithm 3 for one cluster, with S(x) as lists for each member, so that each has one time."""
+def mean_over_people(values: list[float], person: list[int]) -> float:
+    own = [[v for v, p in zip(values, person, strict=True) if p == one] for one in set(person)]
+    return sum(sum(o) / len(o) for o in own) / len(own)
+
+
+def mean_of_cluster(
+    pivot: Path, others: list[Path], resample: bool, person: list[int]
+) -> list[tuple[float, float, float]]:
+    """Algorithm 3 for one cluster, with S(x) as lists for each member: means over people of the means of their members."""
     met: list[list[list[Point]]] = [[[x]] for x in pivot]
     for other in others:
         u: list[tuple[Point, int | None]] = [(x, i) for i, x in enumerate(pivot)]
@@ -98,9 +105,10 @@ def mean_of_cluster(pivot: Path, others: list[Path], resample: bool) -> list[tup
             met[at].append(found)
     made = []
     for groups in met:
-        every = [point for group in groups for point in group]
-        x, y = (sum(p[axis] for p in every) / len(every) for axis in (0, 1))
-        t = sum(sum(p[2] for p in group) / len(group) for group in groups) / len(groups)
+        x, y, t = (
+            mean_over_people([sum(p[axis] for p in group) / len(group) for group in groups], person)
+            for axis in range(3)
+        )
         made.append((x, y, t))
     return made
 
@@ -117,7 +125,7 @@ def clusters(
     left, made = list(range(len(person))), []
     while len({person[i] for i in left}) >= k:
         first = left[draw(len(left))]
-        last = max((i for i in left if i != first), key=lambda i: (far(first, i), -i))
+        last = max((i for i in left if i != first), key=lambda i: (sketch(first, i), -i))
         wanted = min(pivots, len(left))
         tried = [first] if wanted == 1 else [first, last]
         for step in range(1, wanted - 1):

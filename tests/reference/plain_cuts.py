@@ -39,7 +39,6 @@ class PlainCuts:
     tile_cost: list[int]
     visited: set[int]
     k: int
-    trim: bool = True
     least: int = 1
     inhabited: int = 0
     pois: int = 0
@@ -73,7 +72,7 @@ class PlainCuts:
                 for t in tiles
                 if all(min(p[e] for e in ends) <= p[t] <= max(p[e] for e in ends) for p in (self.x, self.y))
             )
-            sides.append(around if self.trim and self.fits(around) else tiles)
+            sides.append(around if self.fits(around) else tiles)
         return Box(*sides, box.rows) if all(map(self.fits, sides)) else None
 
     def groups(self, rows: tuple[Row, ...]) -> list[list[Row]]:
@@ -121,7 +120,7 @@ class PlainCuts:
             rows = tuple(r for r in box.rows if (at[r.origin if axis < 2 else r.destination] <= place) == first)
             sides.append(Box(origins, destinations, rows))
         kept = [side for side in sides if self.publishable(side)]
-        if not all(side.rows for side in sides) or not kept or (len(kept) == 1 and not self.trim):
+        if not all(side.rows for side in sides) or not kept:
             return None
         parts = [self.trimmed(side) for side in kept]
         if None in parts:

@@ -104,7 +104,7 @@ def graph(paths: list[Path]) -> list[list[float]]:
 
 
 def mean_path(paths: list[Path]) -> Path:
-    """Points as in the distance, the mean of each component, whole seconds, each later than the one before."""
+    """Points as in the distance, the mean of each component, whole seconds, rising inside the times of all."""
     h = half_up(Fraction(sum(map(len, paths)), len(paths)))
     picked = [[path[i] for i in matched(len(path), h)] for path in paths]
     x0, y0, t0 = paths[0][0]
@@ -113,8 +113,17 @@ def mean_path(paths: list[Path]) -> Path:
         x = x0 + sum(p[i][0] - x0 for p in picked) / len(paths)
         y = y0 + sum(p[i][1] - y0 for p in picked) / len(paths)
         t = t0 + half_up(Fraction(sum(int(p[i][2] - t0) for p in picked), len(paths)))
-        made.append((x, y, max(t, made[-1][2] + 1) if made else t))
-    return made
+        made.append((x, y, t))
+    every = [p[2] for path in paths for p in path]
+    return [(x, y, t) for (x, y, _), t in zip(made, raised([p[2] for p in made], min(every), max(every)), strict=True)]
+
+
+def raised(times: list[float], earliest: float, latest: float) -> list[float]:
+    """Times that rise by a second, as far as there is room."""
+    made: list[float] = []
+    for t in times:
+        made.append(max(t, made[-1] + 1) if made else t)
+    return [max(min(t, latest - (len(made) - 1 - i)), earliest) for i, t in enumerate(made)]
 
 
 def gather(seed: int, order: list[int], person: list[int], k: int) -> list[int]:
@@ -170,7 +179,7 @@ def parts_by_time(paths: list[Path], person: list[int], k: int, interval_s: int)
     waiting = sorted(range(len(paths)), key=lambda i: (mean[i], i))
     parts: list[list[int]] = []
     while len({person[i] for i in waiting}) >= k:
-        end = mean[waiting[0]] + interval_s
+        end = (mean[waiting[0]] // interval_s + 1) * interval_s
         part = [i for i in waiting if mean[i] < end]
         rest = [i for i in waiting if mean[i] >= end]
         while len({person[i] for i in part}) < k:

@@ -47,31 +47,40 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _outcomes(folder: Path) -> dict[str, str]:
     manifest = json.loads((folder / "manifest.json").read_text())
-    assert manifest["format"] == 4 and not any("holds" in guarantee for guarantee in manifest["guarantees"])
+    assert manifest["format"] == 5 and not any("holds" in guarantee for guarantee in manifest["guarantees"])
     return {guarantee["name"]: guarantee["outcome"] for guarantee in manifest["guarantees"]}
 
 
 def test_noise_is_never_said_to_hold(made: Path, command: Any) -> None:
     assert _outcomes(made / "laplace") == {"differential-privacy": "not checked", "well-formed-flows": "holds"}
     page = (made / "laplace" / "report.html").read_text()
-    assert "1 guarantee verified on these files, 1 not checked" in page and "Not checked: differential-privacy" in page
+    assert (
+        "1 guarantee can be checked from the files by anyone; 1 not checked" in page
+        and "Not checked: differential-privacy" in page
+    )
     assert not re.search(r"\d+ of \d+ guarantees", page)
     ran = command("verify", made / "laplace")
-    assert ran.code == 0 and "1 guarantee verified on these files, 1 not checkable from files alone." in ran.out
+    assert (
+        ran.code == 0
+        and "1 guarantee can be checked from the files by anyone; 1 not checkable from files alone." in ran.out
+    )
     assert "not checked  differential-privacy" in ran.out and "holds        differential" not in ran.out
 
 
 def test_what_holds_is_counted_as_such(made: Path) -> None:
     assert set(_outcomes(made / "suppression").values()) == {"holds"}
     page = (made / "suppression" / "report.html").read_text()
-    assert "4 guarantees verified on these files\n" in page and "Not checked" not in page
+    assert (
+        "3 guarantees can be checked from the files by anyone; 1 was checked by the publisher" in page
+        and "Not checked" not in page
+    )
 
 
 @pytest.mark.parametrize(
     ("outcome", "words"),
     [
         ("violated", "Violated: true-volumes"),
-        ("not checked", "3 guarantees verified on these files, 1 not checked"),
+        ("not checked", "3 guarantees can be checked from the files by anyone; 1 not checked"),
     ],
 )
 def test_a_report_shows_the_outcomes_of_the_manifest(made: Path, outcome: str, words: str) -> None:
@@ -86,7 +95,7 @@ def test_the_summary_of_a_run_says_how_much_was_checked(made: Path, tmp_path: Pa
     result = crowdveil.anonymize(
         "laplace", made / "flows.csv", tmp_path / "out", zones=made / "zones.csv", report=False
     )
-    assert "  checked  1 guarantee verified on these files, 1 not checked" in result.lines()
+    assert "  checked  1 guarantee can be checked from the files by anyone; 1 not checked" in result.lines()
 
 
 def test_a_release_of_the_earlier_format_is_refused_in_one_sentence(made: Path, tmp_path: Path, command: Any) -> None:
@@ -95,7 +104,7 @@ def test_a_release_of_the_earlier_format_is_refused_in_one_sentence(made: Path, 
         guarantee["holds"] = guarantee.pop("outcome") == "holds"
     (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"format": 1}))
     with pytest.raises(
-        InputError, match="its format is 1, and this version reads 4; verify the release with the version"
+        InputError, match="its format is 1, and this version reads 5; verify the release with the version"
     ):
         crowdveil.verify(tmp_path)
     ran = command("verify", tmp_path)

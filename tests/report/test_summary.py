@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crowdveil.measures.rounding import round_share
-from crowdveil.method import Method
+from crowdveil.methods.base import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import Release
 from crowdveil.model.zones import Zones

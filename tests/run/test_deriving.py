@@ -14,6 +14,7 @@ import pytest
 import crowdveil
 from crowdveil.cli.main import cli
 from crowdveil.errors import CrowdveilError, InputError, ParameterError
+from crowdveil.model.zones import Zones
 
 
 @pytest.fixture
@@ -158,7 +159,15 @@ def test_what_cannot_be_derived(trips: Path, groups: Path, tmp_path: Path) -> No
     ledger = crowdveil.ledger_init(tmp_path / "ledger")
     with pytest.raises(InputError, match="not in the ledger"):
         crowdveil.derive(tmp_path / "hours", tmp_path / "out", step="1d", ledger=ledger)
-    crowdveil.anonymize("laplace", trips, tmp_path / "noisy", epsilon=1, attack=False, report=False)
+    crowdveil.anonymize(
+        "laplace",
+        trips,
+        tmp_path / "noisy",
+        zones=Zones.from_ids(["z0", "z1", "z2", "z3"]),
+        epsilon=1,
+        attack=False,
+        report=False,
+    )
     with pytest.raises(InputError, match="not k-anonymous"):
         crowdveil.derive(tmp_path / "noisy", tmp_path / "out", step="1d")
     assert not (tmp_path / "out").exists()

@@ -50,7 +50,6 @@ def _run(city: Path, out: Path, method: str = "joint", **options: Any) -> Any:
         ("suppression", {"k": 5}),
         ("suppression", {"k": 200}),
         ("atg-dual", {"k": 5, "aggregate_small": True}),
-        ("laplace", {}),
     ],
     ids=str,
 )
@@ -155,6 +154,7 @@ def _change(change: str, folder: Path) -> None:
         ("joint", {"format": "csv"}, "Parquet"),
         ("joint", {"wide": True}, "further files"),
         ("laplace", {"unit": "person"}, "cannot be done in parts"),
+        ("laplace", {}, "all time steps of the period get noise"),
     ],
 )
 def test_what_needs_all_rows_is_refused(

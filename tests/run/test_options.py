@@ -22,20 +22,21 @@ from crowdveil.server.kinds.anonymize import JobOptions
 GIVEN: dict[str, Any] = {
     "seed": 5, "format": "csv", "names": True, "wide": True, "export": "omx", "attack": False, "report": False, "title": "Taxis",
     "purpose": "research", "recipient": "everyone", "overwrite": True, "private_report": "p.html", "resume": "kept",
-    "pairing": "pairs.csv", "ledger": "ledger", "repair": True, "keep_unchanged": True, "engine": "spark",
+    "pairing": "pairs.csv", "ledger": "ledger", "keep_unchanged": True, "independent": True, "engine": "spark",
     "master": "yarn", "table": "delta", "rows_in": "disk",
 }  # fmt: skip
 
 
 def test_this_test_gives_every_option_another_value_than_its_default() -> None:
     assert {*GIVEN} == {*RunOptions.model_fields} == {*ReleaseOptions.model_fields, *EngineOptions.model_fields} | {
-        "overwrite", "private_report", "resume", "rows_in", "pairing", "ledger", "repair", "keep_unchanged"}  # fmt: skip
+        "overwrite", "private_report", "resume", "rows_in", "pairing", "ledger", "keep_unchanged",
+        "independent"}  # fmt: skip
     assert all(getattr(RunOptions(), name) != value for name, value in GIVEN.items())
 
 
 @pytest.mark.parametrize(
     ("method", "others"),
-    [("joint", ("pairing",)), ("swapmob", ("resume", "rows_in", "ledger", "repair", "keep_unchanged"))],
+    [("joint", ("pairing",)), ("swapmob", ("resume", "rows_in", "ledger", "keep_unchanged", "independent"))],
 )
 def test_the_command_line_has_them(method: str, others: tuple[str, ...]) -> None:
     options = {o for param in method_command(find_method(method)).params for o in (*param.opts, *param.secondary_opts)}
@@ -69,7 +70,7 @@ def test_run_files_have_them(tmp_path: Path) -> None:
 
 
 def test_the_service_has_those_that_mean_something_there() -> None:
-    own = {"data_name", "before_after"}
+    own = {"data_name"}
     assert {*JobOptions.model_fields} == {*ReleaseOptions.model_fields} | own
     for name in ReleaseOptions.model_fields:
         assert JobOptions.model_fields[name].description == RunOptions.model_fields[name].description

@@ -245,3 +245,10 @@ def test_an_interrupt_inside_compiled_code_is_one_in_python_too(
     with pytest.raises(KeyboardInterrupt if by_user else SystemError):
         crowdveil.anonymize("suppression", trips, tmp_path / "out", k=5)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["steps.csv", "areas.csv", "manifest.csv"])
+def test_data_do_not_take_the_name_of_another_file(name: str, tmp_path: Path) -> None:
+    request = pipeline.Request("joint", "trips.csv", tmp_path / "out", {"k": 2}, data_name=name)
+    with pytest.raises(ParameterError, match="another file of this name"):
+        pipeline.run(request)

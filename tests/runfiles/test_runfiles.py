@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from crowdveil.compat.mobidatalab.names import METHODS
-from crowdveil.compat.mobidatalab.runfiles import read_run_file
+from crowdveil.compat.mobidatalab.runfiles import filters_of, read_run_file
 from crowdveil.errors import ParameterError
+from crowdveil.solve.trajectory.clustering import CLUSTERINGS
 
 TOML = """
 method = "suppression"
@@ -149,7 +150,6 @@ def test_a_lambda_that_is_not_given_is_computed_as_theirs_is(method: str, tmp_pa
 @pytest.mark.parametrize(
     ("method", "part", "value", "sentence"),
     [
-        ("Microaggregation", "clustering_method", {"name": "KMeans"}, "clustering_method: wanted SimpleMDAV with micro"),
         ("Microaggregation", "aggregation_method", {"name": "Median"}, "there is no aggregation Median; known are mean-"),
         (
             "Microaggregation",
@@ -157,7 +157,6 @@ def test_a_lambda_that_is_not_given_is_computed_as_theirs_is(method: str, tmp_pa
             {"name": "SimpleMDAV", "params": {"trajectory_distance": {"name": "Euclid"}}},
             "there is no distance Euclid; known are spatiotemporal, graph, dtw, discrete-frechet",
         ),
-        ("Microaggregation", "clustering_method", ["SimpleMDAV"], "clustering_method: wanted SimpleMDAV"),
     ],
 )  # fmt: skip
 def test_parts_that_are_not_there_are_refused_in_one_sentence(
@@ -193,3 +192,17 @@ def test_the_main_file_of_mdl_anonymizer_is_a_plain_name(name: Any, tmp_path: Pa
         return
     with pytest.raises(ParameterError, match="main_output_file must be a plain name"):
         request_of(tmp_path / "run.json", content)
+
+
+@pytest.mark.parametrize("method", ["Microaggregation", "TimePartMicroaggregation"])
+@pytest.mark.parametrize("clustering", [*(record.name for record in CLUSTERINGS), "SimpleMDAV"])
+def test_every_clustering_can_be_named(method: str, clustering: str, tmp_path: Path) -> None:
+    params = {"clustering_method": {"name": clustering}}
+    content = {"method": method, "input_file": "a.csv", "output_folder": "o", "params": params}
+    parameters = request_of(tmp_path / "run.json", content).parameters
+    assert parameters.get("clustering", "SimpleMDAV") == clustering
+
+
+@pytest.mark.parametrize("key", ["input_filename", "original_dataset"])
+def test_a_file_of_filters_names_its_data_as_either_client_does(key: str, tmp_path: Path) -> None:
+    assert filters_of(tmp_path / "f.json", {key: "a.csv", "methods": [{"min_locations": 5}]}).data == "a.csv"

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from serving import Within, starter_here
+from serving import Within
 
 from crowdveil.compat.mobidatalab.routes import add_routes
 from crowdveil.errors import OutputError
 from crowdveil.server.app import make_app
 from crowdveil.server.kinds import KINDS
-from crowdveil.server.kinds.base import JobRequest, Task
+from crowdveil.server.kinds.base import JobOutput, Task
 from crowdveil.server.queue.job import NewJob, new_id
 from crowdveil.server.queue.schema import jobs
 from crowdveil.server.queue.store import Store
 from crowdveil.server.sentences import without_paths
 from crowdveil.server.settings import Settings
-from crowdveil.server.workers.child import _outcome
-from crowdveil.server.workers.worker import ChildMessages, Worker, _order
+from crowdveil.server.workers import sandboxed
+from crowdveil.server.workers.worker import Worker
 
 SECRET = "secret_name"
 GENERALIZE = "/methods/simple-generalization/jobs"
@@ -60,7 +59,7 @@ def test_a_job_that_cannot_write_reveals_no_path(store: Store, tmp_path: Path, m
     from crowdveil.io.atomic import new_file
     from crowdveil.server.queue.files import Files
 
-    def full(task: Task) -> JobRequest:
+    def full(task: Task) -> JobOutput:
         with new_file(task.out / "x.csv", overwrite=False) as file:
             raise OSError(28, "No space left on device", str(file))
 
@@ -75,11 +74,12 @@ def test_a_job_that_cannot_write_reveals_no_path(store: Store, tmp_path: Path, m
     import dataclasses
 
     monkeypatch.setitem(KINDS, "filter", dataclasses.replace(KINDS["filter"], run=full))
-    monkeypatch.chdir(files.inputs(job.id))
-    order = _order(dataclasses.replace(job, files={}), files, run, None)
-    outcome = _outcome(order, os.open(os.devnull, os.O_WRONLY))
-    assert str(tmp_path) in outcome["message"]  # what the child says is for the worker
-    Worker(store, files, starter_here())._ended(job, ChildMessages(end=outcome), None, 0)
+    asked = {"kind": "filter", "name": "trajectories", "parameters": {}, "files": {}, "limits": {}, "ledger": None}
+    asked |= {"inputs": str(files.inputs(job.id)), "run": str(run)}
+    monkeypatch.chdir(tmp_path)
+    answer = sandboxed._answer("crowdveil.server.workers.job", asked)
+    assert str(tmp_path) in answer["error"]["message"]  # the worker removes paths
+    Worker(store, files)._ended(job, answer, None, 0)
     found = store.get(job.id)
     assert (
         found is not None

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 import sqlalchemy as sa
-from serving import Within, cabs, put, starter_here
+from serving import Within, cabs, put
 
 from crowdveil.compat.mobidatalab.routes import add_routes
 from crowdveil.server.answers import ApiError
@@ -26,7 +22,6 @@ from crowdveil.server.queue.leases import CRASHES_MOST
 from crowdveil.server.queue.schema import jobs
 from crowdveil.server.queue.store import Store
 from crowdveil.server.settings import Service, Settings
-from crowdveil.server.workers.crew import Crew
 from crowdveil.server.workers.worker import Worker
 
 GENERALIZE = "/methods/simple-generalization/jobs"
@@ -136,7 +131,7 @@ def suspects(store: Store, files: Files) -> str:
 def test_a_job_that_breaks_its_worker_twice_is_failed_and_the_worker_goes_on(
     store: Store, files: Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    job, worker, runs = suspects(store, files), Worker(store, files, starter_here()), []
+    job, worker, runs = suspects(store, files), Worker(store, files), []
 
     def broken(_self: Worker, job: QueuedJob) -> None:
         runs.append(job.id)
@@ -158,22 +153,3 @@ def test_messages_with_bad_text_can_be_stored(store: Store, files: Files) -> Non
     assert held is not None and store.fail(held, "bad_input", "a\0b\ud800: wanted rows.")
     found = store.get(job)
     assert found is not None and found.error == "a�b�: wanted rows."
-
-
-def test_a_worker_that_a_job_ends_by_a_fault_is_held_against_the_job(store: Store, files: Files) -> None:
-    """By a signal that nobody sends; who was killed may have been killed by anybody."""
-    job = suspects(store, files)
-    for often, (number, state) in enumerate(
-        ((signal.SIGKILL, "queued"), (signal.SIGSEGV, "queued"), (signal.SIGABRT, "failed"))
-    ):
-        child = os.posix_spawnp("sleep", ["sleep", "60"], os.environ)
-        held = store.claim(f"{socket.gethostname()}:{child}", 60)
-        assert held is not None and held.runs == often + 1
-        crew = Crew(Settings(files.root), 0)
-        crew.workers = {child}
-        os.kill(child, number)
-        while crew.workers:
-            crew._bury(store)
-        found: Any = store.get(job)
-        assert found.state == state
-    assert "signal 6 in its worker" in found.error

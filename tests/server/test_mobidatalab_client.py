@@ -22,6 +22,7 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "swap": ("anonymize", {"method": "SwapMob", "params": {"spatial_thold": 5, "temporal_thold": 600}}, "lat,lon,timestamp"),
     "analyze": ("analyze", {"method": "QuadTreeHeatMap", "params": {"min_k": 3}}, '{"type":'),
     "filter": ("filter", {"methods": [{"min_locations": 2}]}, "lat,lon,timestamp"),
+    "rmse": ("compute_measures", {"measures": [{"name": "Rsme"}]}, "{"),
     "measures": ("compute_measures", {"measures": [{"name": "TrajectoriesRemoved", "params": {}}]}, "{"),
 }  # fmt: skip
 

@@ -7,8 +7,6 @@ import hashlib
 import io
 import json
 import re
-import subprocess
-import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,25 +17,25 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from serving import BARE, Running, Within, cabs, ended, put
+from serving import Running, Within, cabs, ended, put
 
 import crowdveil
 from crowdveil.errors import CrowdveilError, from_json
-from crowdveil.presets import PRESETS
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods
 from crowdveil.report.html import asset
 from crowdveil.server.answers import ApiError
 from crowdveil.server.app import make_app
 from crowdveil.server.kinds.anonymize import JobOptions
+from crowdveil.server.presets import PRESETS
 from crowdveil.server.routes import preview
 from crowdveil.server.settings import Settings
-from crowdveil.server.workers.inspect_upload import ROLES, TRACK_ROLES, cut_last_line, look
+from crowdveil.server.workers.inspect_upload import ROLES, TRACK_ROLES, cut_last_line, work
 from crowdveil.server.workers.preview_times import near_time_zones
-from crowdveil.server.workers.subprocess_call import run_apart
+from crowdveil.server.workers.sandbox import Bounds
 
 TRIPS = "who,when,from_zone,to_zone\n" + "".join(
-    f"{i},2026-03-02 0{i % 9}:10:00,a{i % 3},b{i % 2}\n" for i in range(24)
+    f"p{i},2026-03-02 0{i % 9}:10:00,a{i % 3},b{i % 2}\n" for i in range(24)
 )
 GENERALIZE = "/methods/simple-generalization/jobs"
 
@@ -53,14 +51,14 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Within]:
 def near(local: Within, monkeypatch: pytest.MonkeyPatch) -> Within:
     """The same, but files are looked at in this process, which is quicker."""
 
-    async def here(_module: str, request: dict[str, Any], folder: Path, *_: Any) -> dict[str, Any]:
+    def here(request: dict[str, Any], folder: Path, *_: Any) -> dict[str, Any]:
         monkeypatch.chdir(folder)
         try:
-            return look(json.loads(json.dumps(request)))
+            return work(json.loads(json.dumps(request)))
         except CrowdveilError as error:
             raise ApiError(422, "bad_input", str(error)) from None
 
-    monkeypatch.setattr(preview, "apart", here)
+    monkeypatch.setattr(preview, "_inspected", here)
     return local
 
 
@@ -147,10 +145,10 @@ def test_a_look_at_trips(near: Within) -> None:
     seen = looked(near, "trips.csv", TRIPS).json()
     assert seen["looks_like"] == seen["takes"] == "flows"
     assert [(c["name"], c["type"]) for c in seen["columns"]] == [
-        ("who", "whole number"), ("when", "time"), ("from_zone", "text"), ("to_zone", "text")
+        ("who", "text"), ("when", "time"), ("from_zone", "text"), ("to_zone", "text")
     ]  # fmt: skip
     assert seen["roles"] == {"origin": "from_zone", "destination": "to_zone"} and seen["crowd_of"] == "trips"
-    assert len(seen["rows"]) == 5 and seen["rows"][0] == ["0", "2026-03-02 00:10:00", "a0", "b0"]
+    assert len(seen["rows"]) == 5 and seen["rows"][0] == ["p0", "2026-03-02 00:10:00", "a0", "b0"]
     assert seen["error"] is None and seen["problems"] == [] and seen["counts"]["trips"] == 24
     named = looked(near, "trips.csv", TRIPS, takes="flows", parameters={"user": "who", "time": "when"}).json()
     assert named["crowd_of"] == "people" and named["counts"]["steps"] == 9 and named["roles"]["time"] == "when"
@@ -291,9 +289,9 @@ def test_a_look_that_takes_too_long_or_too_much_is_ended(tmp_path: Path) -> None
     file.write_text(TRIPS)
     asked = {"data": "trips.csv", "files": {}, "takes": "", "values": {}, "part": False, "limits": {}}
     with pytest.raises(ApiError, match="takes too long"):
-        run_apart("workers.inspect_upload", asked, tmp_path, 0.0, None)
+        preview._inspected(asked, tmp_path, Bounds(), 0.0)
     with pytest.raises(ApiError, match="not enough memory"):
-        run_apart("workers.inspect_upload", asked, tmp_path, 60.0, 1 << 20)
+        preview._inspected(asked, tmp_path, Bounds(1 << 20), 60.0)
 
 
 @given(st.lists(st.text(alphabet='ab",\n', max_size=6), max_size=8), st.integers(0, 40))
@@ -319,21 +317,9 @@ def test_the_beginning_of_a_table_is_looked_at(near: Within) -> None:
     assert seen["part"] is True and seen["counts"]["trips"] == 23 and seen["error"] is None
 
 
-@pytest.mark.slow
-def test_a_made_up_city_can_be_read(local: Within) -> None:
-    files = {name: local.get(f"/example/{name}") for name in ("trips.csv", "zones.geojson", "drives.csv")}
-    assert all(answer.status_code == 200 for answer in files.values())
-    zones = {"zones": ("zones.geojson", files["zones.geojson"].content)}
-    trips = looked(local, "trips.csv", files["trips.csv"].content, zones).json()
-    assert trips["error"] is None and trips["problems"] == [] and trips["crowd_of"] == "people"
-    drives = looked(local, "drives.csv", files["drives.csv"].content).json()
-    assert drives["error"] is None and drives["looks_like"] == "trajectories"
-    assert local.get("/example/other.csv").status_code == 422
-
-
-def test_files_of_a_result_one_by_one_and_the_before_after_apart(running: Running) -> None:
+def test_files_of_a_result_one_by_one(running: Running) -> None:
     with running.client() as anna, running.client("bert") as bert:
-        job = put(anna, GENERALIZE, {"data": ("cabs.csv", cabs())}, {"before_after": True, "attack": False})
+        job = put(anna, GENERALIZE, {"data": ("cabs.csv", cabs())}, {"attack": False})
         assert ended(anna, job)["state"] == "done"
         whole = zipfile.ZipFile(io.BytesIO(anna.get(f"/jobs/{job}/result").content))
         listed = anna.get(f"/jobs/{job}/files").json()["files"]
@@ -342,36 +328,8 @@ def test_files_of_a_result_one_by_one_and_the_before_after_apart(running: Runnin
             one = anna.get(f"/jobs/{job}/files/{name}")
             assert one.content == whole.read(name) and one.headers["content-disposition"].startswith("attachment")
         assert anna.get(f"/jobs/{job}/files/private.html").status_code == 404
-        private = anna.get(f"/jobs/{job}/before-after")
-        assert 'class="mark"' in private.text and "sandbox" in private.headers["content-security-policy"]
-        assert not any(b'class="mark"' in whole.read(n) for n in whole.namelist())
-        for path in ("files", "files/manifest.json", "before-after"):
+        for path in ("files", "files/manifest.json"):
             assert bert.get(f"/jobs/{job}/{path}").json()["error"]["code"] == "no_job"
         anna.delete(f"/jobs/{job}")
         assert not (running.folder / "jobs" / job).exists()
-        assert anna.get(f"/jobs/{job}/before-after").status_code == 410
-
-
-def test_a_before_after_is_made_only_where_it_is_asked_for(running: Running) -> None:
-    with running.client() as anna:
-        job = put(anna, GENERALIZE, {"data": ("cabs.csv", cabs())}, BARE)
-        assert ended(anna, job)["state"] == "done"
-        assert anna.get(f"/jobs/{job}/before-after").json()["error"]["code"] == "no_report"
-        assert not list((running.folder / "jobs" / job).rglob("private*"))
-        anna.delete(f"/jobs/{job}")
-
-
-def test_a_look_reads_kernels_that_are_kept_elsewhere(
-    local: Within, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As an operator sets it: the folder of compiled kernels lies outside the installation, and may be read only."""
-    (tmp_path / "kernels").mkdir(mode=0o700)
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))
-    # Few flows are sorted without a kernel.
-    many = "when,from_zone,to_zone\n" + "".join(f"2026-03-02 08:00:00,a{i // 150},b{i % 150}\n" for i in range(22_500))
-    (tmp_path / "trips.csv").write_text(many)
-    script = f"import crowdveil; crowdveil.read_flows({str(tmp_path / 'trips.csv')!r})"
-    subprocess.run([sys.executable, "-c", script], check=True)
-    assert list((tmp_path / "kernels").rglob("*.nbi"))
-    answer = looked(local, "trips.csv", many)
-    assert answer.status_code == 200 and answer.json()["counts"]["trips"] == 22_500
+        assert anna.get(f"/jobs/{job}/files").status_code == 410

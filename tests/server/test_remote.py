@@ -294,9 +294,13 @@ def test_the_documents_commands(
     with on_server.client() as anna:
         assert ended(anna, answer["task_id"])["state"] == "done"
     got = command("get-task", "-t", answer["task_id"])
-    assert got.code == 0 and Path(f"{answer['task_id']}.csv").read_text().startswith("lat,lon")
+    assert got.code == 0 and Path("input_dataset_anonymized.csv").read_text().startswith("lat,lon")
     assert json.loads(command("get-task", "-t", "0" * 32).out)["status"] == "NOT_AVAILABLE"
-    run = {"input_filename": str(there / "cabs.csv"), "methods": [{"min_locations": 5}]}
+    run = {
+        "original_dataset": str(there / "cabs.csv"),
+        "methods": [{"min_locations": 5}],
+        "output_filename": "long.csv",
+    }
     (tmp_path / "run.json").write_text(json.dumps(run))
     assert json.loads(command("filter-api", "-f", "run.json").out)["status"] == "OK"
     run = {"method": "Nothing", "input_file": str(there / "cabs.csv")}

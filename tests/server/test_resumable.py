@@ -1,4 +1,4 @@
-"""Resumable uploads: a file is sent once; it is its owner's alone, counts in the quota, is confined as any other, and expires."""
+"""Resumable uploads: a file is sent once; it is its owner's alone, is confined as any other, and expires."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from serving import BARE, Running, Within, cabs, ended
 
-from crowdveil.server import audit
 from crowdveil.server.app import make_app
 from crowdveil.server.queue.upload_files import CONTENT
 from crowdveil.server.routes import preview
 from crowdveil.server.routes.attached import PART_BYTES
 from crowdveil.server.routes.resumable import UPLOADS_MOST
 from crowdveil.server.settings import Service, Settings
-from crowdveil.server.workers.inspect_upload import look
+from crowdveil.server.workers.inspect_upload import work
 
 GENERALIZE = "/methods/simple-generalization/jobs"
 MIB = 1 << 20
@@ -39,11 +38,11 @@ def service(tmp_path: Path) -> Iterator[Service]:
 def near(monkeypatch: pytest.MonkeyPatch) -> None:
     """Inspect files in this process, which is quicker."""
 
-    async def here(_module: str, request: dict[str, Any], folder: Path, *_: Any) -> dict[str, Any]:
+    def here(request: dict[str, Any], folder: Path, *_: Any) -> dict[str, Any]:
         monkeypatch.chdir(folder)
-        return look(json.loads(json.dumps(request)))
+        return work(json.loads(json.dumps(request)))
 
-    monkeypatch.setattr(preview, "apart", here)
+    monkeypatch.setattr(preview, "_inspected", here)
 
 
 def asking(service: Service, name: str, **limits: Any) -> Within:
@@ -151,22 +150,6 @@ def test_another_token_gets_404_for_everything(service: Service) -> None:
     assert len(upload) == 32 and upload != whole(anna, "cabs.csv", cabs().encode()), "an id has 128 random bits"
 
 
-def test_uploads_count_in_the_quota_and_once(service: Service) -> None:
-    anna, table = asking(service, "anna", max_disk_mib=2), b"lat,lon\n" + b"1,2,3,4\n" * (MIB // 8)
-    upload = whole(anna, "a.csv", table)
-    assert error_of(anna.request("POST", "/uploads", json={"name": "b.csv", "bytes": MIB + 1})) == (429, "no_space")
-    who = service.tokens.all()[0]["id"]
-    assert service.store.disk(who) + service.uploads.disk(who) == len(table)
-    job = used(anna, GENERALIZE, {"data": upload}).json()
-    assert service.uploads.disk(who) == 0 and len(table) <= service.store.disk(who) < len(table) + 1000
-    assert error_of(used(anna, GENERALIZE, {"data": upload})) == (429, "no_space"), "a second job counts it again"
-    anna.request("DELETE", f"/jobs/{job['id']}")
-    assert service.store.disk(who) + service.uploads.disk(who) == len(table)
-    anna.request("DELETE", f"/uploads/{upload}")
-    assert service.uploads.disk() == 0
-    assert service.quota._coming == {}
-
-
 def test_limits_hold_while_an_upload_arrives(service: Service) -> None:
     anna = asking(service, "anna", max_upload_mib=1, max_rows=3)
     new = {"name": "a.csv", "bytes": MIB + 1}
@@ -198,7 +181,7 @@ def test_an_upload_expires_and_the_log_has_it(service: Service) -> None:
     assert not about.parent.exists() and anna.get(f"/uploads/{fresh}").status_code == 200
     lines = [(row["what"], row["job"]) for row in service.store.log()]
     assert ("began an upload", old) in lines and ("removed an upload whose time was over", old) in lines
-    assert "cabs" not in str(lines) and audit.verified([audit.exported(row) for row in service.store.log()]) is None
+    assert "cabs" not in str(lines)
 
 
 def test_files_and_folders_are_closed_to_others(service: Service) -> None:

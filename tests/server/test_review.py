@@ -82,7 +82,7 @@ def office(database_url: str, tmp_path: Path, four_eyes: bool) -> Iterator[Offic
 
 def guarded(who: Within, job: str) -> list[tuple[int, str]]:
     """What every route that could give data answers."""
-    paths = (f"/jobs/{job}/result", f"/jobs/{job}/files/t.csv", f"/jobs/{job}/before-after", f"/task/?task_id={job}")
+    paths = (f"/jobs/{job}/result", f"/jobs/{job}/files/t.csv", f"/task/?task_id={job}")
     return [((answer := who.get(path)).status_code, answer.text) for path in paths]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from browsing import CHROMIUM, Visit, chromium
-from serving import Running, children, ended, kill, put, until
+from serving import Running, ended, kill, put, until
 
 from crowdveil.cli.main import cli
 from crowdveil.errors import CrowdveilError
@@ -19,7 +19,7 @@ from crowdveil.ledger.store import Ledger
 from crowdveil.server.sources import ledger_of, make_ledgers
 
 JOBS = "/methods/suppression/jobs"
-SOURCES = ("killed", "pairs", "page", "terminal")
+SOURCES = ("killed-job", "killed-server", "pairs", "page", "terminal")
 
 
 def trips(first: int = 0) -> str:
@@ -30,7 +30,7 @@ def trips(first: int = 0) -> str:
 
 @pytest.fixture(scope="module")
 def service(running: Running) -> Running:
-    """The service of all tests, with a token for each source; its crew replaces workers that are killed here."""
+    """The service of all tests, with a token for each source."""
     for source in SOURCES:
         running.make_token(source, sources=(source,))
     running.make_token("two sources", sources=("pairs", "page"))
@@ -49,9 +49,12 @@ def send(service: Running, who: str, step: str, data: str = "") -> str:
 
 
 def at_audit(client: httpx.Client, *jobs: str) -> bool:
-    """Whether all jobs are at their audit, or have ended, which they do not while the ledger is held."""
+    """Whether all jobs wait for the ledger, or have ended, which they do not while it is held."""
     found = [client.get(f"/jobs/{job}").json() for job in jobs]
-    return all((job.get("progress") or {}).get("stage") == "auditing" or job["state"] == "done" for job in found)
+    return all(
+        (job.get("progress") or {}).get("stage") in ("anonymizing", "auditing") or job["state"] == "done"
+        for job in found
+    )
 
 
 def test_two_workers_at_once_are_serialized(service: Running) -> None:
@@ -69,28 +72,31 @@ def test_two_workers_at_once_are_serialized(service: Running) -> None:
     assert verify_ledger(held)
 
 
-@pytest.mark.parametrize("who", ["job", "worker"])
+@pytest.mark.parametrize("who", ["job", "server"])
 def test_a_kill_during_the_audit_leaves_a_valid_ledger(service: Running, who: str) -> None:
     """The lock of a killed process is free, and the next run is audited against all that was recorded."""
-    held = ledger(service, "killed")
-    people = trips({"job": 100, "worker": 200}[who])  # people of their own: this source has both cases
+    held = ledger(service, source := f"killed-{who}")
+    people = trips()
     before = len(entries(held))
-    with held.locked(), service.client("killed") as client:
-        job = send(service, "killed", "1h", people)
+    with held.locked(), service.client(source) as client:
+        job = send(service, source, "1h", people)
         until(lambda: at_audit(client, job))
-        workers = service.worker_ids()
-        running = [child for worker in workers for child in children(worker) if child not in workers]
+        running = service.job_processes()
         assert running, "a job is a process of its own"
-        for process in running if who == "job" else [*workers[1:], *running]:
-            kill(process)
+        if who == "job":
+            for process in running:
+                kill(process)
+        else:
+            service.kill()
+            service.start()
     assert verify_ledger(held) and len(entries(held)) <= before + 1  # see below
-    with service.client("killed") as client:
+    with service.client(source) as client:
         first = ended(client, job)
         if first["state"] != "done":  # what kills a job is not tried again
             assert "signal 9" in json.dumps(first), first
-            job = send(service, "killed", "1h", people)
+            job = send(service, source, "1h", people)
             assert ended(client, job)["state"] == "done"
-        refused = ended(client, send(service, "killed", "1d", people))
+        refused = ended(client, send(service, source, "1d", people))
     assert refused["state"] == "failed" and "leaves 3 people" in refused["error"]["message"]
     # A process of the killed job may take the lock that is released here before it ends itself: its entry then stays in the
     # ledger, and later releases are audited against it too.

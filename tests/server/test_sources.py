@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import Within, cabs, post, put, starter_here
+from serving import Within, cabs, post, put
 
 import crowdveil
 from crowdveil.cli.main import cli
@@ -45,7 +45,7 @@ class Town:
     def run(self, who: str, parameters: dict[str, Any], path: str = JOBS, data: str = "") -> dict[str, Any]:
         """Send a job, run it, and return how it ended."""
         job = put(self.tokens[who], path, {"data": ("trips.csv", data or trips())}, parameters)
-        Worker(self.service.store, self.service.files, starter_here()).work(once=True)
+        Worker(self.service.store, self.service.files).work(once=True)
         ended: dict[str, Any] = self.tokens[who].get(f"/jobs/{job}").json()
         return ended
 
@@ -88,7 +88,7 @@ def test_a_token_uses_its_own_sources_alone(town: Town) -> None:
         ("carl", {"source": "buses"}, "not for this source"),
         ("bert", {}, "name one of buses, trams"),
         ("bert", {"source": "../jobs"}, "not for this source"),
-        ("carl", {"repair": True}, "has no source"),
+        ("carl", {"keep_unchanged": True}, "has no source"),
     ):
         answer = post(town.tokens[who], JOBS, {"data": ("trips.csv", trips())}, BARE | parameters)
         assert answer.status_code == 422 and words in answer.json()["error"]["message"], answer.text

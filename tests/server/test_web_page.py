@@ -54,6 +54,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_trips(town, folder / "trips.parquet", 4000, 1, seed=1)
     write_trajectories(town, folder / "drives.parquet", 60, 1, seed=1)
     trips, drives = pq.read_table(folder / "trips.parquet"), pq.read_table(folder / "drives.parquet")
+    pacsv.write_csv(trips, folder / "plain.csv")
     pacsv.write_csv(trips.rename_columns(["card", "left", "enters", "leaves"]), folder / "trips.csv")
     pq.write_table(drives.rename_columns(["north", "east", "moment", "ride", "driver"]), folder / "drives.parquet")
     good = "a,b,2026-03-02 08:00\n"
@@ -140,7 +141,6 @@ def test_the_whole_job_for_trips(browser: Any, busy: Running, files: Path, tmp_p
         page.select_option("#method", "suppression")
         page.click("button:has-text('INSEE')")
         assert page.input_value("#f-k") == "11" and "households" in page.inner_text(".sources")
-        page.check("#f-before_after")
         job = run(visit)
         assert "guarantees verified on these files" in page.inner_text(
             ".verdict"
@@ -149,10 +149,6 @@ def test_the_whole_job_for_trips(browser: Any, busy: Running, files: Path, tmp_p
         archive = fetched(visit, "button:has-text('Download the release')", tmp_path)
         zipfile.ZipFile(archive).extractall(tmp_path / "out")
         assert not any(finding.violated for _, finding in crowdveil.verify(tmp_path / "out"))
-        page.click("role=tab[name='Before and after']")
-        before, after = visit.frame(0), visit.frame(1)
-        assert before.input_value("#layer") == "before" and after.input_value("#layer") == "after"
-        assert "original" in before.inner_text(".mark") and "original" in page.inner_text(".warn")
         page.click("role=tab[name='Measures']")
         assert "Suppressed volume" in page.inner_text("[role=tabpanel]")
         page.click("role=tab[name='Files']")
@@ -164,7 +160,7 @@ def test_the_whole_job_for_trips(browser: Any, busy: Running, files: Path, tmp_p
             asked = anna.get(f"/jobs/{job}").json()["parameters"]
         assert asked == {
             "origin": "enters", "destination": "leaves", "time": "left", "user": "card", "step": "all", "k": 11,
-            "before_after": True, "tz": "Europe/Paris", "format": "csv",
+            "tz": "Europe/Paris", "format": "csv",
         }  # fmt: skip
         assert visit.wrong == []
 
@@ -547,7 +543,7 @@ def test_nothing_foreign_runs_on_the_page_or_in_the_frame(browser: Any, busy: Ru
 
 
 @pytest.mark.slow
-def test_files_are_dropped_and_the_city_is_tried_by_keyboard_alone(
+def test_files_are_dropped_and_a_job_is_run_by_keyboard_alone(
     browser: Any, busy: Running, files: Path, tmp_path: Path
 ) -> None:
     with inside(browser, busy) as visit:
@@ -568,9 +564,7 @@ def test_files_are_dropped_and_the_city_is_tried_by_keyboard_alone(
         page.focus("text=Choose another")
         page.keyboard.press("Enter")
         page.focus("#data")
-        page.keyboard.press("Tab")
-        assert page.evaluate("document.activeElement.textContent") == "Trips"
-        page.keyboard.press("Enter")
+        visit.choose(files / "plain.csv")
         page.wait_for_selector(".fine")
         page.focus("#f-k")
         page.keyboard.press("Enter")  # as in any form
@@ -578,12 +572,7 @@ def test_files_are_dropped_and_the_city_is_tried_by_keyboard_alone(
         assert page.evaluate("document.activeElement.tagName") == "H1", "a new page takes the focus"
         page.focus("#tab-report")
         page.keyboard.press("ArrowRight")
-        assert page.evaluate("document.activeElement.id") == "tab-before" and visit.wrong == []
-        page.click("nav >> text=New")
-        assert page.is_checked("#f-before_after"), "of a made-up city nobody is shown"
-        page.click("text=Choose another")
-        visit.choose(files / "bad.csv")
-        assert not page.is_checked("#f-before_after")
+        assert page.evaluate("document.activeElement.id") == "tab-measures" and visit.wrong == []
 
 
 def tour(visit: Visit, service: Running, files: Path) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What becomes of a job whose worker, process or machine lets it down; on both databases."""
+"""Jobs survive crashes of workers, processes and machines; on both databases."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import children, until
+from serving import descendants, until
 
 from crowdveil.server.queue.files import Files, safe_name
 from crowdveil.server.queue.job import NewJob, QueuedJob, new_id
@@ -31,7 +31,10 @@ def start(database_url: str, files: Files, store: Store) -> Iterator[Start]:
 
     def one(lease_s: float = 1.0, memory_mib: int = 0) -> subprocess.Popen[bytes]:
         arguments = [database_url, str(files.root), str(lease_s), str(memory_mib)]
-        begun.append(subprocess.Popen([sys.executable, str(SCRIPT), *arguments]))
+        path = os.pathsep.join([str(SCRIPT.parent), os.environ.get("PYTHONPATH", "")])
+        begun.append(
+            subprocess.Popen([sys.executable, str(SCRIPT), *arguments], env={**os.environ, "PYTHONPATH": path})
+        )
         return begun[-1]
 
     yield one
@@ -80,8 +83,8 @@ def alive(process: int) -> bool:
 
 
 def run_by(worker: subprocess.Popen[bytes]) -> list[int]:
-    """Children that a worker's starter started."""
-    return [child for starter in children(worker.pid) for child in children(starter)]
+    """Processes of a worker's jobs."""
+    return descendants(worker.pid)
 
 
 def whole(files: Files, job: QueuedJob) -> bool:
@@ -126,30 +129,29 @@ def test_a_job_that_takes_too_much_memory_is_failed(store: Store, files: Files, 
     assert ended(store, job).error_code == "no_memory" and nothing_left(files, job)
 
 
-def test_cancelling_ends_a_running_job_and_all_that_it_started(
-    store: Store, files: Files, start: Start, tmp_path: Path
-) -> None:
-    file = tmp_path / "file"
-    job = put(store, files, do="sleep", file=str(file))
+def test_cancelling_ends_a_running_job_and_all_that_it_started(store: Store, files: Files, start: Start) -> None:
+    job = put(store, files, do="sleep")
     worker = start(lease_s=10.0)
-    until(lambda: file.exists() and file.read_text())
+    until((files.inputs(job) / "begun").exists)
     until(lambda: (found := store.get(job)) and (found.stage, found.done, found.total) == ("sleeping", 1, 4))
-    (child,) = run_by(worker)
+    processes = run_by(worker)
+    assert len(processes) >= 2
     store.cancel(job, "anna")
-    until(lambda: not alive(child) and not alive(int(file.read_text())), 5)
+    until(lambda: not any(alive(process) for process in processes), 5)
     until(lambda: not files.job(job).exists())
     other = put(store, files)
     assert ended(store, other).state == "done"  # the worker goes on
 
 
-def test_a_job_outlives_its_worker(store: Store, files: Files, start: Start, tmp_path: Path) -> None:
-    job = put(store, files, do="hang once", file=str(tmp_path / "begun"))
+def test_a_job_outlives_its_worker(store: Store, files: Files, start: Start) -> None:
+    job = put(store, files, do="hang once")
     first = start(lease_s=1.0)
-    until((tmp_path / "begun").exists)
-    (child,) = run_by(first)
+    until((files.inputs(job) / "begun").exists)
+    processes = run_by(first)
+    assert processes
     first.kill()
     first.wait()
-    until(lambda: not alive(child))  # what nobody watches does not run on
+    until(lambda: not any(alive(process) for process in processes))  # what nobody watches does not run on
     start(lease_s=1.0)
     done = ended(store, job)
     assert done.state == "done" and done.runs == 2 and whole(files, done)
@@ -171,15 +173,31 @@ def test_a_worker_that_was_asleep_cannot_publish(store: Store, files: Files, sta
     job = put(store, files, do="slow", s=1.0, text="first")
     sleeper = start(lease_s=0.5)
     until(lambda: (found := store.get(job)) and found.state == "running" and run_by(sleeper))
-    (child,) = run_by(sleeper)
+    processes = run_by(sleeper)
     os.kill(sleeper.pid, 19)  # SIGSTOP: alive, but silent
     start(lease_s=5.0)
     done = ended(store, job)
     os.kill(sleeper.pid, 18)
-    until(lambda: not alive(child))
+    until(lambda: not any(alive(process) for process in processes))
     time.sleep(0.5)
     assert store.get(job) == done and done.runs == 2 and whole(files, done)
     assert left(files, job) == ["summary.json", "whole.txt"]
+
+
+@pytest.mark.parametrize("do", ["link", "spill", "lie"])
+def test_a_process_that_reports_no_result_of_its_own_has_none(
+    do: str, store: Store, files: Files, start: Start
+) -> None:
+    job = put(store, files, do=do)
+    start()
+    failed = ended(store, job)
+    assert failed.state == "failed" and failed.result is None and nothing_left(files, job)
+
+
+def test_progress_that_is_a_pipe_stops_no_worker(store: Store, files: Files, start: Start) -> None:
+    job = put(store, files, {"max_seconds": 4}, do="pipe")
+    start()
+    assert ended(store, job).error_code == "too_long"
 
 
 def test_sweeping_takes_what_no_job_needs(

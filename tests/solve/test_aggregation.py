@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import plain_trajectories as plain
@@ -53,12 +56,39 @@ def test_the_mean_is_the_twin_and_its_times_rise(data: Trajectories, color: list
     members, offsets = _groups(data, color)
     made = aggregate(data, make_distance(data, "spatiotemporal", 0.5), members, offsets, "mean-trajectory")
     for g in range(len(offsets) - 1):
-        twin = _mean(data, [_original(data, i) for i in members[offsets[g] : offsets[g + 1]].tolist()])
+        twin = _mean(data, [_original(data, i) for i in _evenly(data, members[offsets[g] : offsets[g + 1]])])
         found = _of(made, g)
         assert [p[2] for p in found] == [p[2] for p in twin]
         assert np.allclose([p[:2] for p in found], [p[:2] for p in twin], rtol=0, atol=0.51 * 10**-DECIMALS)
-        assert all(a[2] < b[2] for a, b in pairwise(found))
+        _rises_within(found, [_original(data, i) for i in members[offsets[g] : offsets[g + 1]].tolist()])
         assert all(round(v, DECIMALS) == v for p in found for v in p[:2])
+
+
+def _rises_within(found: Sequence[Any], members: Sequence[Sequence[Any]]) -> None:
+    """Times are inside those of the members, and rise where there are as many seconds as points."""
+    first, last = min(path[0][2] for path in members), max(path[-1][2] for path in members)
+    assert first <= found[0][2] and found[-1][2] <= last
+    if last - first >= len(found) - 1:
+        assert all(a[2] < b[2] for a, b in pairwise(found))
+
+
+def _evenly(data: Trajectories, members: Ints) -> list[int]:
+    """The members, each so often that all people are there equally often: a mean over these gives every person equal weight."""
+    whose = data.person[members].tolist()
+    times = math.lcm(*map(whose.count, whose))
+    return [i for i, one in zip(members.tolist(), whose, strict=True) for _ in range(times // whose.count(one))]
+
+
+def test_a_person_with_many_trajectories_counts_once() -> None:
+    """Three times the same way by one person, and once by another: the mean is in the middle."""
+    lon = np.repeat([2.30, 2.30, 2.30, 2.31], 2)
+    lat, t, ids = np.tile([48.80, 48.81], 4), np.tile([0, 60], 4), np.arange(4)
+    data = Trajectories(lon, lat, t, np.arange(0, 9, 2), ids, np.array([0, 0, 0, 1]), np.arange(2))
+    distance = make_distance(data, "spatiotemporal", 0.0)
+    for how in ("mean-trajectory", "composed-trajectory"):
+        made = aggregate(data, distance, np.arange(4), np.array([0, 4]), how)
+        own = 0.0 if how == "mean-trajectory" else 0.0005
+        assert np.allclose(np.abs(made.lon - 2.305), own, atol=1e-5)
 
 
 def _paths_of(data: Trajectories, points: list[tuple[float, float, float]]) -> plain.Path:
@@ -85,7 +115,8 @@ def test_the_closest_trajectory_is_a_member_and_none_is_closer(
     made = aggregate(data, make_distance(data, "spatiotemporal", weight), members, offsets, "closest-trajectory")
     for g in range(len(offsets) - 1):
         here = [_original(data, i) for i in members[offsets[g] : offsets[g + 1]].tolist()]
-        mean = _paths_of(data, _mean(data, here))
+        evenly = [_original(data, i) for i in _evenly(data, members[offsets[g] : offsets[g + 1]])]
+        mean = _paths_of(data, _mean(data, evenly))
         assert _of(made, g) in here
         chosen = plain.spatiotemporal(_paths_of(data, _of(made, g)), mean, weight)
         assert all(chosen <= plain.spatiotemporal(_paths_of(data, p), mean, weight) + 1e-6 for p in here)
@@ -103,7 +134,8 @@ def test_the_closest_locations_are_members_points_at_the_times_of_the_mean(
     worth = weight * sum(plain.speed(_paths_of(data, _original(data, i))) for i in range(len(data))) / len(data)
     for g in range(len(offsets) - 1):
         here = [_original(data, i) for i in members[offsets[g] : offsets[g + 1]].tolist()]
-        mean, found = _mean(data, here), _of(made, g)
+        evenly = [_original(data, i) for i in _evenly(data, members[offsets[g] : offsets[g + 1]])]
+        mean, found = _mean(data, evenly), _of(made, g)
         assert [p[2] for p in found] == [p[2] for p in mean]
         points = [p for path in here for p in path]
         flat = _paths_of(data, points)
@@ -128,14 +160,15 @@ def test_a_composed_trajectory_has_the_mean_pace_from_near_the_start_of_a_member
         here = [_paths_of(data, _original(data, i)) for i in members[offsets[g] : offsets[g + 1]].tolist()]
         nearest, found = _paths_of(data, _of(own, g)), _paths_of(data, _of(made, g))
         assert len(found) == len(nearest)
-        means = [_along(here, len(found), axis) for axis in (0, 1)]
+        evenly = [_paths_of(data, _original(data, i)) for i in _evenly(data, members[offsets[g] : offsets[g + 1]])]
+        means = [_along(evenly, len(found), axis) for axis in (0, 1)]
         for i, (*place, _) in enumerate(found):
             for axis, value in enumerate(place):
                 assert abs(value - (0.9 * means[axis][i] + 0.1 * nearest[i][axis])) < 1.5
         other = here[1 if len(here) > 1 and here[0] == nearest else 0]
-        wanted = _composed_times(here, other, len(found))
+        wanted = _composed_times(evenly, other, len(found))
         assert all(abs(point[2] - second) <= 0.5 + 1e-6 for point, second in zip(found, wanted, strict=True))
-        assert all(a[2] < b[2] for a, b in pairwise(found))
+        _rises_within(found, here)
 
 
 def _composed_times(here: list[plain.Path], other: plain.Path, points: int) -> list[float]:
@@ -146,7 +179,8 @@ def _composed_times(here: list[plain.Path], other: plain.Path, points: int) -> l
     rising = [float(start + pace[0])]
     for passed in pace[1:]:
         rising.append(max(float(start + passed), float(np.floor(rising[-1] + 0.5)) + 1))
-    return rising
+    first, last = min(path[0][2] for path in here), max(path[-1][2] for path in here)
+    return [max(min(t, last - (points - 1 - i)), first) for i, t in enumerate(rising)]
 
 
 def _along(here: list[plain.Path], points: int, axis: int) -> Floats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -105,9 +106,11 @@ def test_blocks_of_many_to_many_hold_all_distances_once(data: Paths, cells: int)
 
 def test_points_on_opposite_sides_of_the_globe_are_refused() -> None:
     """They have no place on one plane, and without distances groups would never be finished."""
+    # On both sides of Greenwich and of the date line, so that no half of the globe holds them all; the middle of their public
+    # box lies on the equator.
+    data = replace(_on_the_equator([180.0, -180, 0, -1e-9]), lat=np.array([0.05, -0.05, 0, 0]))
     with pytest.raises(InputError, match=r"^trajectories: positions on opposite sides of the globe .*\.$"):
-        # On both sides of Greenwich and of the date line, so that no half of the globe holds them all.
-        Paths.of(_on_the_equator([180.0, -180, 0, -1e-9]))
+        Paths.of(data)
 
 
 def test_180_degrees_east_and_west_are_one_place() -> None:
@@ -236,7 +239,7 @@ def test_a_part_of_the_sample_decides_only_what_all_of_it_would() -> None:
     rng = np.random.default_rng(5)
     x, y, t = rng.uniform(0, 3000, 160), rng.uniform(0, 3000, 160), np.sort(rng.uniform(0, 900, 160))
     distance, person = SpatioTemporal.of(Paths(x, y, t, np.arange(0, 161, 4)), 0.0), np.arange(40)
-    tree = build(np.arange(40), distance.metric)
+    tree = build(distance.metric)
     decided = set()
     for weight in np.geomspace(0.001, 5, 60).tolist():
         metric = distance.metric._replace(weight=weight)
@@ -294,4 +297,4 @@ def test_shares_of_time_are_those_of_the_nearest_of_all_others(data: Paths, weig
         at = int(np.argmin(apart))
         known = np.isfinite(apart[at]) and apart[at] > 0
         expected.append(1 - space.from_one(own, every)[at] / apart[at] if known else 0.0)
-    assert np.array_equal(time_shares(every, far.metric, build(every, space.metric), person), expected)
+    assert np.array_equal(time_shares(every, far.metric, build(space.metric), person), expected)

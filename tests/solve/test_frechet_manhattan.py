@@ -14,9 +14,8 @@ import pytest
 from examples import tries
 from hypothesis import given, settings
 
-from crowdveil.kernels.trajectory.frechet_manhattan_pairs import coupled_points
-from crowdveil.kernels.trajectory.resampling import path_of
-from crowdveil.model.arrays import Floats, Ints
+from crowdveil.kernels.trajectory.frechet_manhattan import coupled_points, path_of
+from crowdveil.model.arrays import Ints
 from crowdveil.registry import find_distance
 from crowdveil.solve.trajectory.distances import FrechetManhattan, Paths, make_distance
 from crowdveil.testing import paths
@@ -65,7 +64,7 @@ def test_one_pass_is_the_papers_programme_to_the_last_bit(data: Paths) -> None:
 
 
 def test_one_pass_on_long_paths() -> None:
-    """Longer than the lanes that a diagonal is filled up to, and of unequal lengths."""
+    """Of unequal lengths."""
     long = _walks(3, 75, seed=1)
     data = Paths(long.x, long.y, long.t, np.array([0, 75, 91, 225]))
     distance, listed = FrechetManhattan(data), _plain(data)
@@ -74,8 +73,8 @@ def test_one_pass_on_long_paths() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_passing_over_pairs_far_apart_changes_nothing(seed: int) -> None:
-    """Paths in parallel, with detours, returns and waits at places of their own, so that few pairs are within the band."""
+def test_one_pass_on_paths_in_parallel(seed: int) -> None:
+    """With detours, returns and waits at places of their own."""
     rng = np.random.default_rng(seed)
     ways = []
     for points in rng.integers(60, 90, 3).tolist():
@@ -132,7 +131,7 @@ def test_one_pass_is_above_the_definition_where_a_cheap_beginning_costs_later() 
 @given(data=paths(max_paths=3, max_points=6))
 def test_paths_are_brought_to_the_same_moments(data: Paths) -> None:
     """As section 4.2 says: equal sizes, own points kept, moments that both have once."""
-    from crowdveil.kernels.trajectory.resampling import path_of, together
+    from crowdveil.kernels.trajectory.frechet_manhattan import path_of, together
 
     distance, listed = FrechetManhattan(data, resampled=True), _plain(data)
     for i, a in enumerate(listed):
@@ -173,119 +172,10 @@ def test_bounds_hold_where_one_goes_ahead_of_the_other(resampled: bool) -> None:
         _check_bounds(data, resampled)
 
 
-@pytest.mark.parametrize("resampled", [False, True])
-def test_only_what_is_above_the_limit_is_given_up(resampled: bool) -> None:
-    """Paths that part on the way: what is left to come decides, and is bounded just below what it is."""
-    from crowdveil.kernels.trajectory.frechet_manhattan_bounds import SLICES, between_boxes, growth_lower_bounds, sliced
-    from crowdveil.kernels.trajectory.frechet_manhattan_distance import new_work, one_pass
-    from crowdveil.kernels.trajectory.resampling import as_they_are, path_of, together
-
-    given_up = 0
-    for seed in range(12):
-        rng = np.random.default_rng(seed)
-        x, y = 50.0 * np.arange(40), rng.standard_normal(40)
-        away = np.where(np.arange(40) < rng.integers(5, 35), 0.0, 800.0) + rng.standard_normal(40)
-        if seed % 3 == 0:
-            away = rng.standard_normal(40)  # they do not part, and go on side by side over every other diagonal
-        t = 10.0 * np.arange(41) + (rng.integers(0, 10, 41) if seed % 2 else 0)
-        places = np.concatenate([x, x[:1], x]), np.concatenate([y, y[:1], y + away])
-        data = Paths(*places, np.concatenate([10.0 * np.arange(40), t]), np.array([0, 40, 81]))
-        distance = FrechetManhattan(data, resampled=resampled)
-        first, second = path_of(distance.columns, 0), path_of(distance.columns, 1)
-        made, own, apart = np.empty((6, 81)), np.empty((2, 81), np.int64), np.empty((SLICES, SLICES))
-        n, m = 40, 41
-        if resampled:
-            n = m = together(first, second, made, own)
-        else:
-            as_they_are(first, second, made, own)
-        boxes, wanted = sliced(distance.columns), distance.from_one(0, np.array([1]))[0]
-        between_boxes(boxes[0], boxes[1], apart)
-        for share in (0.3, 0.7, 1.0, 1.5):
-            rest, moment = np.empty((2, 81)), np.empty((2, 81))
-            growth_lower_bounds(first, second, apart, share * wanted, resampled, moment, rest)
-            points = made[0, :n], made[1, :n], made[3, :m], made[4, :m]
-            found = one_pass(*points, share * wanted, rest[0], rest[1], new_work(81))
-            assert found == wanted or (found == np.inf and share < 1)
-            given_up += found == np.inf
-    assert given_up >= 12
-
-
-@pytest.mark.parametrize("resampled", [False, True])
-@settings(max_examples=tries(150), deadline=None)
-@given(data=paths(min_paths=2, max_paths=4, max_points=9))
-def test_no_path_is_farther_than_the_bound_of_couplings(resampled: bool, data: Paths) -> None:
-    _check_couplings(data, resampled)
-
-
-@pytest.mark.parametrize("resampled", [False, True])
-def test_bounds_by_couplings_of_long_paths_are_near(resampled: bool) -> None:
-    """More points than are looked at first."""
-    bound, within, longest = np.median(_check_couplings(_walks(25, 40, seed=5), resampled), axis=0)
-    assert within < 1.1 < bound < longest
-
-
-@pytest.mark.parametrize("resampled", [False, True])
-def test_couplings_hold_where_the_longest_distance_is_on_the_way(resampled: bool) -> None:
-    """They begin near, are far apart in the middle, and are near again, so that most pairs before others are no candidates."""
-    rng = np.random.default_rng(3)
-    x = np.concatenate([np.linspace(0, 900, 40)] * 12)
-    y = np.concatenate([rng.uniform(0, 900) * np.sin(np.linspace(0, np.pi, 40)) ** 2 for _ in range(12)])
-    places = x + 30 * rng.standard_normal(480), y + 30 * rng.standard_normal(480)
-    t = np.sort(rng.integers(0, 900, (12, 40)), axis=1).astype(np.float64).ravel()
-    _check_couplings(Paths(*places, t, np.arange(13) * 40), resampled)
-
-
-def _check_couplings(data: Paths, resampled: bool) -> Floats:
-    """How many times the distance is the bound along a coupling, within longest distances, and by the longest one alone."""
-    from crowdveil.kernels.trajectory.frechet_manhattan_distance import new_work, one_pass_coupling
-    from crowdveil.kernels.trajectory.frechet_manhattan_upper import (
-        PLACES,
-        along,
-        new_squares,
-        rough_way,
-        weights,
-        within_longest,
-    )
-    from crowdveil.kernels.trajectory.resampling import as_they_are, path_of, together
-
-    distance, every, size = FrechetManhattan(data, resampled=resampled), np.arange(len(data)), 2 * len(data.x)
-    made, own, few = np.empty((6, size)), np.empty((2, size), np.int64), np.empty((4, PLACES))
-    way, above = np.empty((2, 2 * size), np.int64), []
-    for i in every.tolist():
-        found = distance.from_one(i, every)
-        for j in np.flatnonzero(every != i).tolist():
-            first, second = path_of(distance.columns, i), path_of(distance.columns, j)
-            p, q = len(first[0]), len(second[0])
-            if resampled:
-                p = q = together(first, second, made, own)
-            else:
-                as_they_are(first, second, made, own)
-            points = made[0, :p], made[1, :p], made[3, :q], made[4, :q]
-            n = rough_way(*points, few, way)
-            steps = set(_steps([(a, b) for a, b in way[:, :n].T.tolist()]))
-            assert way[:, 0].tolist() == [0, 0] and way[:, n - 1].tolist() == [p - 1, q - 1]
-            assert steps <= {(0, 1), (1, 0), (1, 1)}
-            a, b = one_pass_coupling(*points).T
-            longest = float(np.hypot(made[0, a] - made[3, b], made[1, a] - made[4, b]).max())
-            bound = along(*points, way, n, weights(size))
-            squares = new_squares(max(p, q))
-            within = within_longest(*points, way, n, weights(size), new_work(size), squares)
-            assert math.isclose(squares[(p + q - 1) * (p + 2 + 2 * 16) + p], longest**2, **CLOSE)
-            assert found[j] <= bound + 1e-9 and found[j] <= within + 1e-9 and within <= longest + 1e-9
-            assert within_longest(*points, way, n, weights(size), new_work(size), squares[: p + q]) == np.inf
-            above.append(np.array([bound, within, longest]) / max(found[j], 1e-300))
-    return np.array(above)
-
-
 def _check_bounds(data: Paths, resampled: bool) -> list[float]:
-    """The lower and upper bound that boxes give for the mean of any coupling, with the distances; and those under a limit."""
-    from crowdveil.kernels.trajectory.frechet_manhattan_bounds import (
-        distance_lower_bounds,
-        distance_upper_bounds,
-        outer,
-        sliced,
-    )
-    from crowdveil.kernels.trajectory.frechet_manhattan_pairs import gather
+    """The lower bound that boxes give for the mean of any coupling, with the distances; and those under a limit."""
+    from crowdveil.kernels.trajectory.frechet_manhattan import nearest_paths
+    from crowdveil.kernels.trajectory.frechet_manhattan_bounds import distance_lower_bounds, outer, sliced
 
     tightness = []
     every, n = np.arange(len(data)), len(data)
@@ -294,35 +184,21 @@ def _check_bounds(data: Paths, resampled: bool) -> list[float]:
         boxes = sliced(distance.columns)
         whole = outer(boxes)
         for i in range(n):
-            found, least, most = distance.from_one(i, every), np.empty(n), np.empty(n)
+            found, least = distance.from_one(i, every), np.empty(n)
             distance_lower_bounds(i, every, distance.columns, boxes, whole, resampled, np.inf, least)
-            distance_upper_bounds(i, every, boxes, whole, resampled, most)
-            assert np.all(least <= found) and np.all(found <= most)
+            assert np.all(least <= found)
             tightness += (least / np.maximum(found, 1e-300))[every != i].tolist()
             to = every[every != i]
             to = to[np.argsort(least[to], kind="stable")]
-            looked, longest = np.empty(len(to)), int(np.diff(data.offsets).max())
-            k = min(3, n)
-            gather(i, to, least[to], np.inf, every, k, distance.columns, boxes, resampled, exact, longest, looked)
+            looked, k = np.empty(len(to)), min(3, n)
+            assert nearest_paths(i, to, least[to], np.inf, every, k, distance.columns, resampled, exact, looked)
             limit = np.sort(found[to])[k - 2]
             assert np.all((looked == found[to]) | ((looked == np.inf) & (found[to] > limit)))
             squares = float((np.sort(found[to])[: k - 1] ** 2).sum())
             for cap in (squares * 0.9 - 1e-3, squares):
-                came = gather(
-                    i,
-                    to,
-                    least[to],
-                    max(cap, 0.0),
-                    every,
-                    k,
-                    distance.columns,
-                    boxes,
-                    resampled,
-                    exact,
-                    longest,
-                    looked,
-                )
-                assert came >= 0 or cap < squares
+                cap = max(cap, 0.0)
+                may = nearest_paths(i, to, least[to], cap, every, k, distance.columns, resampled, exact, looked)
+                assert may or cap < squares
     return tightness
 
 

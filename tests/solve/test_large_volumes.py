@@ -16,8 +16,7 @@ from plain_boxes import problems, sums
 from crowdveil.errors import InputError
 from crowdveil.kernels.od.deviation import deviations
 from crowdveil.kernels.od.exact_compare import is_below, sign_at
-from crowdveil.kernels.od.forest import search_forest, solve_forest, solve_forest_exactly
-from crowdveil.kernels.od.structures import ANY_CHOICE, BY_ORIGIN, WHOLE, BoxArrays, ForestCosts, MatrixRows, Splits
+from crowdveil.kernels.od.structures import ANY_CHOICE, BY_ORIGIN, WHOLE, BoxArrays, MatrixRows, Splits
 from crowdveil.model.arrays import frozen
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
@@ -63,50 +62,6 @@ def check_multiplier(found: tuple[Fraction | None, int, int], everything: Pairs,
     ties = [s for a, s in everything if q * a + p * s == best]
     assert suppressed == min(ties) or suppressed == budget
     assert p == 0 or suppressed == budget or max(ties) > budget
-
-
-@st.composite
-def forests(draw: st.DrawFn) -> ForestCosts:
-    n = draw(st.integers(1, 7))
-    cost = [draw(costs) for _ in range(n)]
-    lost = [draw(volumes) if draw(st.booleans()) else -1 for _ in range(n)]
-    above = [draw(st.one_of(st.just(-1), st.integers(i + 1, n - 1))) if i + 1 < n else -1 for i in range(n)]
-    for i in range(n):
-        if above[i] >= 0 and lost[above[i]] < 0:
-            lost[above[i]] = draw(volumes)  # what has parts can be split
-    arrays = (frozen(column, np.int64) for column in (cost, lost, above))
-    return ForestCosts(*arrays, draw(st.sampled_from([0, 1, 2000])), draw(volumes))
-
-
-def all_of_forest(forest: ForestCosts) -> Pairs:
-    """All costs and suppressed volumes of a forest, as plain integers."""
-    cost, lost, above = (column.tolist() for column in forest[:3])
-
-    def inside(box: int) -> Pairs:
-        split = sums([inside(i) for i in range(len(cost)) if above[i] == box])
-        own = max(lost[box], 0)
-        may = frozenset((a + forest.lost_cost * own, s + own) for a, s in split) if lost[box] >= 0 else frozenset()
-        return may | {(cost[box], 0)}
-
-    trees = sums([inside(i) for i in range(len(cost)) if above[i] < 0])
-    return frozenset((a + forest.lost_cost * forest.gone, s + forest.gone) for a, s in trees)
-
-
-@settings(max_examples=tries(150))
-@given(forests(), st.integers(0, 4 * 10**12), st.integers(1, 2**40))
-def test_forests_are_solved_exactly(forest: ForestCosts, budget: int, first: int) -> None:
-    everything = all_of_forest(forest)
-    possible = [a for a, s in everything if s <= budget]
-    done, p, q, a, s, _ = search_forest(forest, budget, first, 1)
-    assert done == bool(possible)
-    if not done:
-        return
-    check_multiplier((Fraction(p, q) if q else None, a, s), everything, budget)
-    assert solve_forest(forest, p, q)[:2] == (a, s)
-    found, cost, suppressed, _ = solve_forest_exactly(forest, budget, p, q, budget - s, 100_000)
-    assert found
-    assert cost == min(possible)
-    assert (cost, suppressed) in everything
 
 
 @st.composite

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 from unittest.mock import patch
@@ -16,15 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import make_trajectories, usual_city
 
-from crowdveil import engine
 from crowdveil.model.arrays import Floats, Ints
-from crowdveil.solve.trajectory import mdav
 from crowdveil.solve.trajectory.distances import Contemporaries, Distance, Paths, SpatioTemporal, Warped
 from crowdveil.solve.trajectory.mdav import Center, Grouping
 from crowdveil.testing import paths
 
-Way = Literal["compiled", "by tree", "unpruned"]
-WAYS = pytest.mark.parametrize("way", ["compiled", "by tree", "unpruned"])
+Way = Literal["by tree", "unpruned"]
+WAYS = pytest.mark.parametrize("way", ["by tree", "unpruned"])
 
 
 @dataclass(frozen=True)
@@ -47,26 +43,12 @@ class Unknown:
         return self.inner.from_many(those, to)
 
 
-@contextmanager
-def _going(way: Way) -> Iterator[None]:
-    """Small data on the ways that large data goes."""
-    with (
-        patch.object(mdav, "BLOCK", 3),
-        patch.object(
-            Grouping, "_is_small", lambda self, part: way == "compiled" and isinstance(self.distance, SpatioTemporal)
-        ),
-        patch.object(mdav, "thread_count", lambda: 3),
-    ):
-        yield
-
-
 def _sets(group: Ints) -> set[frozenset[int]]:
     return {frozenset(np.flatnonzero(group == g).tolist()) for g in range(int(group.max(initial=-1)) + 1)}
 
 
-def _groups(distance: Distance, person: Ints, k: int, center: Center, parts: list[Ints], way: Way = "compiled") -> Ints:
-    with _going(way):
-        return Grouping(Unknown(distance) if way == "unpruned" else distance, person, k, center).groups(parts)
+def _groups(distance: Distance, person: Ints, k: int, center: Center, parts: list[Ints], way: Way = "by tree") -> Ints:
+    return Grouping(Unknown(distance) if way == "unpruned" else distance, person, k, center).groups(parts)
 
 
 def _twin(distance: Distance, person: list[int], k: int, center: Center, members: list[int]) -> set[frozenset[int]]:
@@ -140,8 +122,7 @@ def test_each_part_is_grouped_as_if_it_were_alone(way: Way, data: Paths, crowd: 
     person = np.array(crowd[:n])
     mixed = np.random.default_rng(0).permutation(n)
     parts = [np.sort(part) for part in np.split(mixed, sorted(c for c in cuts if c < n))]
-    with patch.object(mdav, "BATCH", 3):
-        found = _groups(distance, person, 2, "once", parts, way)
+    found = _groups(distance, person, 2, "once", parts, way)
     assert _sets(found) == set().union(*(_twin(distance, person.tolist(), 2, "once", p.tolist()) for p in parts))
     assert set(found.tolist()) - {-1} == set(range(int(found.max()) + 1))
 
@@ -153,28 +134,18 @@ def test_bounds_do_not_change_the_groups_of_drives(weight: float, center: Center
     data = make_trajectories(usual_city(3), 400, seed=4)
     distance = SpatioTemporal.of(Paths.of(data), weight)
     parts, asked = [np.arange(len(data))], [0, 0]
-    plainly = _groups(distance, data.person, 3, center, parts, "unpruned")
-    for way in ("compiled", "by tree"):
-        assert np.array_equal(plainly, _groups(distance, data.person, 3, center, parts, way)), way
     from crowdveil.kernels.trajectory import mdav_tree
 
-    search = mdav_tree.near_people, mdav_tree.farthest_left
+    near_people = mdav_tree.near_people
 
-    def counting_near(*arguments):  # type: ignore[no-untyped-def]
-        count, computed = search[0](*arguments)
-        asked[0], asked[1] = asked[0] + computed, asked[1] + int(np.sum(~arguments[3]))
-        return count, computed
+    def counting(*arguments):  # type: ignore[no-untyped-def]
+        count = near_people(*arguments)
+        asked[0], asked[1] = asked[0] + count, asked[1] + int(np.sum(~arguments[3]))
+        return count
 
-    def counting_far(*arguments):  # type: ignore[no-untyped-def]
-        who, computed = search[1](*arguments)
-        asked[0], asked[1] = asked[0] + computed, asked[1] + int(np.sum(~arguments[3]))
-        return who, computed
-
-    with (
-        patch.object(mdav_tree, "near_people", counting_near),
-        patch.object(mdav_tree, "farthest_left", counting_far),
-    ):
-        _groups(distance, data.person, 3, center, parts, "by tree")
+    with patch.object(mdav_tree, "near_people", counting):
+        found = _groups(distance, data.person, 3, center, parts)
+    assert np.array_equal(found, _groups(distance, data.person, 3, center, parts, "unpruned"))
     assert 0 < 4 * asked[0] < asked[1]
 
 
@@ -190,7 +161,7 @@ def test_bounds_of_nodes_hold_before_and_after_trajectories_are_taken_out(
     from crowdveil.kernels.trajectory import mdav_tree as tree
 
     n, distance = len(data), SpatioTemporal.of(data, weight)
-    made = tree.build(np.arange(n), distance.metric)
+    made = tree.build(distance.metric)
     taken = np.zeros(n, np.bool_)
     for i in [None, *sorted(j for j in gone if j < n - 1)]:
         if i is not None:
@@ -239,19 +210,6 @@ def test_progress_rises_to_the_end(way: Way) -> None:
     data = make_trajectories(usual_city(3), 60, seed=4)
     distance: Distance = SpatioTemporal.of(Paths.of(data), 0.1)
     reported: list[tuple[int, int]] = []
-    with _going(way):
-        grouping = Grouping(Unknown(distance) if way == "unpruned" else distance, data.person, 2)
-        grouping.groups([np.arange(20), np.arange(20, 60)], lambda done, total: reported.append((done, total)))
+    grouping = Grouping(Unknown(distance) if way == "unpruned" else distance, data.person, 2)
+    grouping.groups([np.arange(20), np.arange(20, 60)], lambda done, total: reported.append((done, total)))
     assert reported == sorted(reported) and reported[-1] == (60, 60)
-
-
-def test_any_number_of_threads_gives_the_same_groups() -> None:
-    data = make_trajectories(usual_city(3), 300, seed=5)
-    distance = SpatioTemporal.of(Paths.of(data), 0.1)
-    parts = [part for part in np.split(np.arange(300), range(10, 300, 10))]
-    found = []
-    with patch.object(mdav, "BATCH", 20):
-        for threads in (1, 4):
-            with engine.use(engine.LocalEngine(threads)):
-                found.append(Grouping(distance, data.person, 2).groups(parts))
-    assert np.array_equal(*found)

@@ -19,8 +19,6 @@ from crowdveil.model.arrays import Floats, Ints
 from crowdveil.solve.trajectory import pivots
 from crowdveil.solve.trajectory.distances import FrechetManhattan, Paths
 from crowdveil.solve.trajectory.pivots import Clustering, Clusters, PivotPath
-from crowdveil.synth.movers import make_movers
-from crowdveil.synth.network import street_grid
 from crowdveil.testing import paths
 
 
@@ -34,10 +32,6 @@ class _AllDistances(pivots._Round):
     def _around(self, i: int, alive: Ints, most: float) -> tuple[float, Ints]:
         members, far = self._gather(i, alive, self.clustering.person, self.clustering.k, np.inf)
         return float((far**2).sum()), members
-
-    def _farthest(self, alive: Ints, i: int) -> int:
-        to = alive[alive != i]
-        return int(to[int(np.argmax(self.distance.from_one(i, to)))])
 
     def _gather(self, i: int, among: Ints, person: Ints, k: int, most: float) -> tuple[Ints, Floats]:
         from crowdveil.kernels.trajectory.spatiotemporal import nearest_people
@@ -120,40 +114,21 @@ def test_what_is_remembered_changes_nothing_where_people_have_several_trajectori
     assert np.array_equal(found[0].cluster, found[1].cluster) and np.array_equal(found[0].pivot, found[1].pivot)
 
 
-@pytest.mark.parametrize("resampled", [True, False])
-def test_hardly_any_distance_is_computed_for_the_farthest(resampled: bool) -> None:
-    from crowdveil.kernels.trajectory import frechet_manhattan_pairs
-
-    data = make_movers(street_grid(0), 150, seed=4)
-    clustering = Clustering(FrechetManhattan(Paths.of(data), resampled=resampled), data.person, 4, 2)
-    real, looked = frechet_manhattan_pairs.farthest, []
-
-    def farthest(*arguments: object) -> tuple[float, int, int, int]:
-        found = real(*arguments)  # type: ignore[arg-type]
-        looked.append((len(arguments[1]), *found[2:]))  # type: ignore[arg-type]
-        return found
-
-    with patch.object(frechet_manhattan_pairs, "farthest", farthest):
-        _clusters(clustering)
-    by_boxes, by_couplings, computed = np.sum(looked, axis=0).tolist()
-    assert 0 < computed < 0.3 * by_couplings and by_couplings < 0.8 * by_boxes
-
-
 class _Counted:
     """How many distances each look around a pivot computed."""
 
     def __enter__(self) -> list[int]:
-        from crowdveil.kernels.trajectory import frechet_manhattan_pairs
+        from crowdveil.kernels.trajectory import frechet_manhattan
 
         looked: list[int] = []
 
-        def gather(*arguments: object) -> int:
+        def gather(*arguments: object) -> bool:
             came = self.gather(*arguments)  # type: ignore[arg-type]
             looked.append(int(np.isfinite(arguments[-1]).sum()))  # type: ignore[call-overload]
             return came
 
-        self.gather = frechet_manhattan_pairs.gather
-        self.patch = patch.object(frechet_manhattan_pairs, "gather", gather)
+        self.gather = frechet_manhattan.nearest_paths
+        self.patch = patch.object(frechet_manhattan, "nearest_paths", gather)
         self.patch.start()
         return looked
 

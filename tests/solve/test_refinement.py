@@ -16,7 +16,7 @@ from plain_rivals import boxes as boxes_of
 from plain_rivals import crowd, rows_of, taxis, volume
 
 from crowdveil import testing
-from crowdveil.errors import InputError, ParameterError
+from crowdveil.errors import InputError
 from crowdveil.kernels.od.cut_structures import ENDS, LEFTS, BoxContents, CutFlows, CutRules, TilePlaces
 from crowdveil.methods.od.joint import JointParams, run
 from crowdveil.model.arrays import frozen
@@ -62,7 +62,7 @@ def test_cuts_are_those_of_the_plain_twin(data: Flows, kind: str, draw: st.DataO
     visited = {t for r in rows for t in (r.origin, r.destination)}
     plain = PlainCuts(
         x, y, cost, visited,
-        k=draw.draw(st.integers(2, 12)), trim=draw.draw(st.booleans()), least=draw.draw(st.integers(1, 2)),
+        k=draw.draw(st.integers(2, 12)), least=draw.draw(st.integers(1, 2)),
         inhabited=draw.draw(st.integers(0, 2)), pois=draw.draw(st.integers(0, 2)), categories=draw.draw(st.integers(0, 2)),
         points=draw.draw(st.lists(st.lists(st.integers(0, 3), max_size=3), min_size=n, max_size=n)),
         scale=draw.draw(st.sampled_from([0, 1000])),
@@ -86,7 +86,7 @@ def test_cuts_are_those_of_the_plain_twin(data: Flows, kind: str, draw: st.DataO
     columns.append([r.step if plain.by_step else 0 for r in rows])
     flows = CutFlows(*map(_ints, columns), *_members(rows, by_step=plain.by_step))
     rules = CutRules(
-        plain.k, plain.least, plain.inhabited, plain.pois, plain.categories, plain.trim, plain.scale, plain.lost_cost, multiplier
+        plain.k, plain.least, plain.inhabited, plain.pois, plain.categories, plain.scale, plain.lost_cost, multiplier
     )  # fmt: skip
     points = [len(p) for p in plain.points]
     tiles = TilePlaces(
@@ -138,50 +138,44 @@ def _pairs(release: FlowRelease, step: int) -> list[tuple[int, int]]:
 @given(
     data=FLOWS,
     k=st.integers(2, 12),
-    splits=st.sampled_from(["tree", "dyadic"]),
     share=st.sampled_from([0.0, 0.1, 0.3, 0.6]),
     tiles=st.integers(1, 2),
     small=st.booleans(),
 )
-def test_a_refined_release(data: Flows, k: int, splits: str, share: float, tiles: int, small: bool) -> None:
+def test_a_refined_release(data: Flows, k: int, share: float, tiles: int, small: bool) -> None:
     """Rows are true, disjoint, of k people and large enough; and cost no more than without cuts."""
     tiles = min(tiles, len(data.zones))
-    given = {"k": k, "splits": splits, "suppress": share, "min_tiles": tiles}
+    given = {"k": k, "splits": "dyadic", "suppress": share, "min_tiles": tiles}
     rng = np.random.default_rng(0)
     plain = run(data, JointParams(**given), rng, no_progress)
     rows, budget = rows_of(data, 0), int(share * data.total + 1e-9)
-    for trim in (False, True):
-        release = run(data, JointParams(**given, refine=True, trim=trim), rng, no_progress)
-        assert _cost(release) <= _cost(plain)
-        if len(plain) == 0:
-            assert len(release) == 0
-            continue
-        assert data.total - int(release.volume.sum()) <= budget
+    release = run(data, JointParams(**given | {"splits": "free"}), rng, no_progress)
+    assert _cost(release) <= _cost(plain)
+    if len(plain) == 0:
+        assert len(release) == 0
+        return
+    assert data.total - int(release.volume.sum()) <= budget
+    listed = _pairs(release, 0)
+    assert len(set(listed)) == len(listed)
+    facts = release.facts
+    assert facts["certified_gap_percent_largest"] <= facts["certified_gap_percent_of_multiplier"] + 0.001
+    if small:
+        release = run(data, JointParams(**given | {"splits": "free"}, aggregate_small=True), rng, no_progress)
         listed = _pairs(release, 0)
         assert len(set(listed)) == len(listed)
-        if not trim:
-            assert listed == _pairs(plain, 0), "both sides of a cut keep k: nothing is suppressed by it"
-        facts = release.facts
-        assert facts["certified_gap_percent_largest"] <= facts["certified_gap_percent_of_multiplier"] + 0.001
-        if small:
-            release = run(data, JointParams(**given, refine=True, trim=trim, aggregate_small=True), rng, no_progress)
-            listed = _pairs(release, 0)
-            assert len(set(listed)) == len(listed)
-        for origins, destinations, trips, people in boxes_of(release, 0):
-            inside = [r for r in rows if r.origin in origins and r.destination in destinations]
-            assert (volume(inside), crowd(inside)) == (trips, people)
-            assert people >= k and min(len(origins), len(destinations)) >= tiles
+    for origins, destinations, trips, people in boxes_of(release, 0):
+        inside = [r for r in rows if r.origin in origins and r.destination in destinations]
+        assert (volume(inside), crowd(inside)) == (trips, people)
+        assert people >= k and min(len(origins), len(destinations)) >= tiles
 
 
 @settings(max_examples=tries(30), deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=testing.flows(), splits=st.sampled_from(["tree", "dyadic"]), trim=st.booleans())
-def test_guarantees_of_written_files(
-    data: Flows, splits: str, trim: bool, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+@given(data=testing.flows())
+def test_guarantees_of_written_files(data: Flows, tmp_path_factory: pytest.TempPathFactory) -> None:
     if data.total_people < 2:
         return
     out = tmp_path_factory.mktemp("refined") / "out"
-    parameters = {"k": 2, "splits": splits, "refine": True, "trim": trim}
+    parameters = {"k": 2, "splits": "free"}
     options = {"attack": False, "report": False}
     pipeline.run(pipeline.Request("joint", data, out, parameters, options=options))
     checked = releases.verify(out)
@@ -192,9 +186,7 @@ def test_guarantees_of_written_files(
 @given(
     data=testing.flows(max_tiles=6, max_steps=4),
     k=st.integers(2, 8),
-    splits=st.sampled_from(["tree", "dyadic"]),
     objective=st.sampled_from(["generalization", "reconstruction"]),
-    trim=st.booleans(),
     small=st.booleans(),
     time=st.sampled_from(["adaptive", "stable"]),
 )
@@ -202,9 +194,7 @@ def test_a_refined_release_of_several_time_steps(
     tmp_path_factory: pytest.TempPathFactory,
     data: Flows,
     k: int,
-    splits: str,
     objective: str,
-    trim: bool,
     small: bool,
     time: str,
 ) -> None:
@@ -212,8 +202,8 @@ def test_a_refined_release_of_several_time_steps(
     data = replace(data, step_s=3600, t=3600 * np.arange(data.steps), tz="UTC")
     if data.total_people < k:
         return
-    given = {"k": k, "splits": splits, "objective": objective, "suppress": "30%", "time_partition": time}
-    refined = {**given, "refine": True, "trim": trim}
+    given = {"k": k, "splits": "dyadic", "objective": objective, "suppress": "30%", "time_partition": time}
+    refined = {**given, "splits": "free"}
     out = tmp_path_factory.mktemp("refined") / "out"
     options = {"attack": False, "report": False}
     pipeline.run(pipeline.Request("joint", data, out, {**refined, "aggregate_small": small}, options=options))
@@ -235,14 +225,13 @@ def _hours(volumes: list[list[int]]) -> Flows:
     return replace(Flows.from_rows(lines[0].zones, t, *columns, step_s=3600), tz="UTC")
 
 
-@pytest.mark.parametrize("trim", [False, True])
-def test_trips_below_k_in_an_hour_influence_no_area(trim: bool) -> None:
+def test_trips_below_k_in_an_hour_influence_no_area() -> None:
     """The adversary compares hours with the same areas: a few trips of an hour, which are suppressed, change no row of any."""
     shown = []
     for few in (0, 3):
         data = _hours([[90, 0, 0, 0, 0, 20, 30, 30], [90, 0, 0, 0, few, 0, 0, 0], [90, 0, 0, 0, 0, 30, 10, 20]])
-        more = {"suppress_trips": 5, "time_partition": "stable", "refine": True, "trim": trim}
-        release = run(data, JointParams(k=10, splits="dyadic", **more), np.random.default_rng(0), no_progress)
+        more = {"suppress_trips": 5, "time_partition": "stable"}
+        release = run(data, JointParams(k=10, splits="free", **more), np.random.default_rng(0), no_progress)
         shown.append([sorted((sorted(o), v) for o, _, v, _ in boxes_of(release, step)) for step in range(3)])
         assert len(release) > 4 and release.people.min() >= 10
     assert shown[0] == shown[1]
@@ -252,11 +241,11 @@ def test_cuts_of_areas_that_are_the_same_in_all_hours() -> None:
     """Halves end between tiles 3 and 4; the cut that gains most in all hours lies elsewhere, and is the same in each."""
     data = _hours([[10, 0, 0, 0, 0, 4, 6, 0], [12, 0, 0, 0, 0, 9, 9, 0]])
     costs = []
-    for more in ({}, {"refine": True}, {"refine": True, "trim": True}):
-        params = JointParams(k=10, splits="dyadic", suppress=0, time_partition="stable", **more)
+    for splits in ("dyadic", "free"):
+        params = JointParams(k=10, splits=splits, suppress=0, time_partition="stable")
         release = run(data, params, np.random.default_rng(0), no_progress)
         costs.append(_cost(release))
-    assert costs[2] < costs[0] and costs[1] <= costs[0]
+    assert costs[1] < costs[0]
     found = [sorted(sorted(o) for o, *_ in boxes_of(release, step)) for step in (0, 1)]
     assert found == [[[0], [5, 6]]] * 2
 
@@ -272,40 +261,27 @@ def _line(volumes: list[int], destination: int = 0) -> Flows:
     )
 
 
-@pytest.mark.parametrize("splits", ["tree", "dyadic"])
-def test_an_adversary_cannot_distinguish_empty_strips_from_suppressed_ones(splits: str) -> None:
+def test_an_adversary_cannot_distinguish_empty_strips_from_suppressed_ones() -> None:
     """The adversary sees that the outer tiles are in no row, with a trip in them and without: the rows are the same."""
     shown = []
     for outer in (0, 1):
         data = _line([30, 30, 12, 0, 30, outer, 30, 30])
-        params = JointParams(k=10, splits=splits, suppress=0.1, refine=True, trim=True)
+        params = JointParams(k=10, splits="free", suppress=0.1)
         release = run(data, params, np.random.default_rng(0), no_progress)
         shown.append(sorted((sorted(o), sorted(d), v, u) for o, d, v, u in boxes_of(release, 0)))
     assert shown[0] == shown[1]
     assert not any(3 in o or 5 in o for o, *_ in shown[0])
 
 
-def test_without_trimming_no_strip_is_cut_off() -> None:
-    """A strip that is cut off would be known to have trips, since an empty one is not."""
-    for volumes in ([3, 0, 40, 40], [0, 0, 40, 40], [3, 3, 40, 40]):
-        data = _line(volumes)
-        given = {"k": 10, "splits": "dyadic", "suppress": 0.1}
-        plain, refined = (
-            run(data, JointParams(**given, **more), np.random.default_rng(0), no_progress)
-            for more in ({}, {"refine": True})
-        )
-        assert _pairs(plain, 0) == _pairs(refined, 0)
-
-
 def test_cuts_at_any_place() -> None:
     """Halves end between tiles 3 and 4; the cut that gains most lies elsewhere."""
     data = _line([10, 0, 0, 0, 0, 4, 6, 0])
     sizes = []
-    for more in ({}, {"refine": True}, {"refine": True, "trim": True}):
-        params = JointParams(k=10, splits="dyadic", suppress=0, **more)
+    for splits in ("dyadic", "free"):
+        params = JointParams(k=10, splits=splits, suppress=0)
         sizes.append(_cost(run(data, params, np.random.default_rng(0), no_progress)))
-    assert sizes[2] < sizes[0] and sizes[1] <= sizes[0]
-    params = JointParams(k=10, splits="dyadic", suppress=0, refine=True, trim=True)
+    assert sizes[1] < sizes[0]
+    params = JointParams(k=10, splits="free", suppress=0)
     release = run(data, params, np.random.default_rng(0), no_progress)
     assert sorted(sorted(o) for o, *_ in boxes_of(release, 0)) == [[0], [5, 6]]
 
@@ -313,21 +289,10 @@ def test_cuts_at_any_place() -> None:
 def test_small_flows_of_pieces_that_are_cut_off() -> None:
     """Twelve trips of four origins are cut off one by one; those of one origin area with k people are aggregated."""
     data = _line([300, 300, 2, 0, 0, 0, 0, 12], destination=1)
-    params = JointParams(k=10, suppress=0.1, splits="dyadic", refine=True, trim=True, aggregate_small=True)
+    params = JointParams(k=10, suppress=0.1, splits="free", aggregate_small=True)
     release = run(data, params, np.random.default_rng(0), no_progress)
     assert data.total - int(release.volume.sum()) <= 2
     assert release.people.min() >= 10 and set(release.state.tolist()) <= {0, REPORTED}
-
-
-@pytest.mark.parametrize(
-    ("parameters", "text"),
-    [
-        ({"trim": True}, r"wanted refine= with trim=; add it"),
-    ],
-)
-def test_what_cannot_be_combined(parameters: dict[str, Any], text: str) -> None:
-    with pytest.raises(ParameterError, match=text):
-        JointParams.checked(parameters)
 
 
 def test_zones_without_positions_are_refused() -> None:
@@ -336,8 +301,8 @@ def test_zones_without_positions_are_refused() -> None:
     flows = Flows.from_rows(
         Zones.from_ids(["a", "b"]), 0 * one, (0 * one).astype(np.int32), np.zeros(1, np.int32), 20 * one
     )
-    with pytest.raises(InputError, match="cuts at any place need the positions of the zones"):
-        run(replace(flows, origin_tree=tree), JointParams(refine=True), np.random.default_rng(0), no_progress)
+    with pytest.raises(InputError, match="need the positions of the zones"):
+        run(replace(flows, origin_tree=tree), JointParams(splits="free"), np.random.default_rng(0), no_progress)
 
 
 @pytest.mark.realdata
@@ -348,7 +313,7 @@ def test_taxis_by_hour(realdata: Path, tmp_path: Path) -> None:
     data = data.at_steps(np.arange(3, 6 if ALL else 4))
     given = {"splits": "dyadic", "k": 10}
     plain = run(data, JointParams(**given), np.random.default_rng(0), no_progress)
-    more = {"refine": True, "trim": True}
+    more = {"splits": "free"}
     result = pipeline.run(
         pipeline.Request("joint", data, tmp_path / "out", {**given, **more}, options={"attack": False, "report": False})
     )

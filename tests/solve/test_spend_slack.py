@@ -9,8 +9,7 @@ import pytest
 
 from crowdveil.kernels.od.structures import PUBLISH, SUPPRESS, WHOLE
 from crowdveil.model.arrays import Ints
-from crowdveil.solve.od.boxes import BoxSpace
-from crowdveil.solve.od.budget_search import BoxSolution
+from crowdveil.solve.od.boxes import BoxSolution, BoxSpace
 from crowdveil.solve.od.region_space import Objective, RegionSpace
 from crowdveil.synth.profiles import make_profile
 

@@ -50,7 +50,7 @@ from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.time_steps import TimeSteps
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.io.zones import read_zones
-from crowdveil.method import Method
+from crowdveil.methods.base import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import no_progress
@@ -85,8 +85,7 @@ def test_a_time_step_gives_the_same_alone_and_among_others(name: str, draw: st.D
         parameters["aggregate_small"] = draw.draw(st.booleans())
     if name == "joint":
         parameters["min_inhabited_tiles"] = draw.draw(st.integers(0, 2))
-        parameters["refine"] = draw.draw(st.booleans())
-        parameters["trim"] = parameters["refine"] and draw.draw(st.booleans())
+        parameters["splits"] = draw.draw(st.sampled_from(["tree", "dyadic", "free"]))
     params = method.params.checked(parameters)
 
     def run(flows: Flows) -> FlowRelease:
@@ -134,16 +133,16 @@ def _part(reader: TripReader, method: Method, numbers: np.ndarray) -> FlowPartit
     none, nowhere = np.zeros(0, np.int64), np.zeros(0, np.int32)
     frame = Flows(reader.zones, none, np.zeros(1, np.int64), nowhere, nowhere, none, none, "people", HOUR)
     params = method.params.checked({"k": 5} if "k" in method.params.model_fields else {})
-    guarantees = (*method.guarantees(frame, params), *structural_guarantees(method))
+    guarantees = (*method.guarantees(frame, params), *structural_guarantees(method, params))
     parts = FlowPartitionReader(reader.schema, reader.steps, frame, method.needs_person_ids)
     counts = "trips" if method.row_semantics == "noisy" else "people"
     solver = PartitionSolver(method.name, params, 7, guarantees, True, reader.steps.starts(numbers), counts)
     return FlowPartition(solver, parts)
 
 
-@pytest.mark.parametrize("name", ["suppression", "joint", "mondrian", "laplace"])
+@pytest.mark.parametrize("name", ["suppression", "joint", "mondrian"])
 def test_parts_make_the_release_of_a_run_on_one_machine(name: str, city: Path, tmp_path: Path) -> None:
-    options = {} if name == "laplace" else {"k": 5}
+    options = {"k": 5}
     made = crowdveil.anonymize(name, city / "trips.parquet", tmp_path / "out", zones=city / "zones.geojson", step="1h",
                                seed=7, report=False, **options)  # fmt: skip
     method, (reader, packs) = find_method(name), _read(city)
@@ -184,12 +183,14 @@ def test_areas_made_before_travel_with_a_partition(city: Path, tmp_path: Path) -
 
 def test_what_needs_all_time_steps_is_refused_on_a_cluster() -> None:
     laplace = find_method("laplace")
-    params = laplace.params.checked({"unit": "person", "trips_per_person": 2})
-    spec: Any = SimpleNamespace(method=laplace, params=params, options=None)
-    with pytest.raises(
-        ParameterError, match="laplace cannot be done in partitions, since trips of a person are limited"
+    for unit, said in (
+        ("person", "trips of a person are limited"),
+        ("person-step", "all time steps of the period get noise"),
     ):
-        check_supported_on_spark(spec)
+        params = laplace.params.checked({"unit": unit, "trips_per_person": 2})
+        spec: Any = SimpleNamespace(method=laplace, params=params, options=None)
+        with pytest.raises(ParameterError, match=f"laplace cannot be done in partitions, since {said}"):
+            check_supported_on_spark(spec)
 
 
 def test_a_failing_time_step_is_named_among_all_of_the_data(city: Path) -> None:

@@ -58,9 +58,9 @@ def test_people_and_times_are_read_alike(form: str, spark: Any, tmp_path: Path) 
     pacsv.write_csv(table, data) if form == "csv" else pq.write_table(table, data)
     notes = both(spark, tmp_path, data, k=5, tz="Europe/Paris")
     assert same_rows(*(pq.read_table(tmp_path / place / "flows.parquet") for place in ("here", "there")))
-    assert any("2 ids in column user_id differ" in said for said in notes)
-    assert any("8 times in column time did not exist" in said for said in notes)
-    assert any("8 times in column time existed twice" in said for said in notes)
+    assert any("ids in column user_id that differ" in said for said in notes)
+    assert any("times in column time that did not exist" in said for said in notes)
+    assert any("times in column time that existed twice" in said for said in notes)
     published = pq.read_table(tmp_path / "there" / "flows.parquet")
     assert published["people"].to_pylist() == [5] * 4
     assert (

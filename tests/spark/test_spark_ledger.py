@@ -123,7 +123,7 @@ def test_data_frames_and_flows_of_a_cluster(spark: Any, ledger: Path, tmp_path: 
 def test_what_a_ledger_on_spark_refuses(spark: Any, ledger: Path, tmp_path: Path) -> None:
     pq.write_table(trips_table(), tmp_path / "trips.parquet")
     trips, out = tmp_path / "trips.parquet", tmp_path / "out"
-    for option in ("repair", "keep_unchanged"):
+    for option in ("keep_unchanged",):
         with pytest.raises(ParameterError, match="run it on one machine"):
             release(trips, out, "1h", ledger=ledger, spark=spark, **{option: True})
     out.mkdir()

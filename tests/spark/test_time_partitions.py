@@ -99,7 +99,7 @@ def _groups(table: pa.Table, key: str) -> list[pa.Table]:
 def _partition(name: str, options: dict[str, Any], reader: FlowPartitionReader, shared: Any) -> FlowPartition:
     method = find_method(name)
     params = method.params.checked(options)
-    guarantees = (*method.guarantees(reader.frame, params), *structural_guarantees(method))
+    guarantees = (*method.guarantees(reader.frame, params), *structural_guarantees(method, params))
     unit = reader.frame.k_unit
     solver = PartitionSolver(name, params, 7, guarantees, True, np.zeros(0, np.int64), unit, shared)
     return _sent(FlowPartition(solver, reader))
@@ -128,8 +128,8 @@ CASES: list[tuple[str, dict[str, Any], bool]] = [
     ("joint", {"time_partition": "stable", "aggregate_small": True}, True),
     ("joint", {"time_partition": "stable", "stable_by": "hour-of-day"}, False),
     ("atg-dual", {"time_partition": "stable"}, True),
-    ("joint", {"time_partition": "stable", "refine": True, "trim": True, "aggregate_small": True}, True),
-    ("joint", {"time_partition": "stable", "refine": True, "stable_by": "hour-of-day"}, False),
+    ("joint", {"time_partition": "stable", "splits": "free", "aggregate_small": True}, True),
+    ("joint", {"time_partition": "stable", "splits": "free", "stable_by": "hour-of-day"}, False),
     ("joint", {"time_partition": "adaptive", "window": "all", "hour_weight": 1}, True),
 ]
 
@@ -141,7 +141,7 @@ def test_partitions_of_time_give_the_release_of_one_machine(
     options = {"k": 5, **options}
     packed_reader, packs = _packed(folder, people)
     given = {"user": "person"} if people else {}
-    trips = pq.read_table(folder / "trips.parquet").drop_columns([] if people else ["person"])
+    trips = pq.read_table(folder / "trips.parquet").drop_columns([] if people else ["person", "w"])
     made = crowdveil.anonymize(name, trips, tmp_path / "out", zones=folder / "zones.geojson", step="1h",
                                tz=TZ, seed=7, report=False, **given, **options)  # fmt: skip
     reader = _reader(packed_reader, people)

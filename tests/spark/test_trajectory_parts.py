@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from crowdveil import testing
 from crowdveil.errors import InputError, ParameterError
-from crowdveil.filters import Filter, filter_trajectories
 from crowdveil.guarantees import CombinationKAnonymity, TrajectoryKAnonymity, WellFormedTrajectories
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_writer import trajectory_table
@@ -26,14 +25,14 @@ from crowdveil.io.source import open_source
 from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.io.trajectory_points import find_point_columns, no_value_reason
-from crowdveil.method import Method
+from crowdveil.methods.base import Method
 from crowdveil.model.canonical import canonical, numbered
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Extent, Outline, Trajectories
 from crowdveil.progress import no_progress
 from crowdveil.reading import READINGS
 from crowdveil.registry import METHODS, find_method
-from crowdveil.run.backend import RunSpec
+from crowdveil.run.filters import Filter, filter_trajectories
 from crowdveil.run.options import RunOptions
 from crowdveil.run.spark.backend import check_supported_on_spark
 from crowdveil.run.spark.point_rows import AT, BLOCK, FILE, KEY, ORDER, PointReader
@@ -48,6 +47,7 @@ from crowdveil.run.spark.trajectory_partitions import (
 )
 from crowdveil.run.spark.trajectory_verification import TrajectoryPartitionCheck, _consecutive, refuse_global_guarantees
 from crowdveil.run.spark.trip_rows import BAD
+from crowdveil.run.stages import RunSpec
 from crowdveil.run.verification import structural_guarantees
 
 TRACKS = [find_method(name) for name in METHODS if find_method(name).takes is Trajectories]
@@ -121,7 +121,7 @@ def _solve_partitions(
     none = np.zeros(0)
     frame = Trajectories(none, none, none.astype(np.int64), np.zeros(1, np.int64), none, none.astype(np.int64), none,
                          whole.k_unit, zones=whole.zones, within=whole.extent)  # fmt: skip
-    guarantees = (*method.guarantees(frame, params), *structural_guarantees(method))
+    guarantees = (*method.guarantees(frame, params), *structural_guarantees(method, params))
     parts = np.unique(planned["partition_id"].to_numpy())
     part = TrajectoryPartition(method.name, params, SEED, TrajectoryPartitionReader(frame), guarantees)
     function = pickle.loads(pickle.dumps(part))

@@ -11,21 +11,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import cache
 from importlib.util import find_spec
-from multiprocessing.connection import Pipe
 from pathlib import Path
 from typing import Any
 
 import httpx
-
-from crowdveil.kernels import cached
-from crowdveil.server.workers.starter import Starter, be_starter
 
 if find_spec("sniffio") is None:
     # httpx would look for it at each request within a process, which takes as long as half of the answer.
     sys.modules["sniffio"] = None  # type: ignore[assignment]
 
 _CODE = "from crowdveil.cli.main import main; main()"
+WARM = ("joint", "suppression", "simple-generalization", "microaggregation")
+"""Methods that most tests of the service run."""
 _FIRST = "lat,lon,timestamp,trajectory_id,user_id\n"
 
 
@@ -50,6 +49,12 @@ def free_port() -> int:
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return int(s.getsockname()[1])
+
+
+@cache
+def warm_up() -> None:
+    """Compile kernels, as operators do: a job keeps none that it compiles."""
+    subprocess.run([sys.executable, "-c", _CODE, "warmup", *WARM], check=True, stdout=subprocess.DEVNULL)
 
 
 class Running:
@@ -80,6 +85,7 @@ class Running:
 
     def start(self, *, waits: bool = True) -> None:
         """Start it, and wait until it answers at its port."""
+        warm_up()
         command = [sys.executable, "-c", _CODE, "serve", "--port", str(self.port), "--workers", str(self.workers)]
         env = {n: v for n, v in os.environ.items() if not n.startswith("CROWDVEIL_")}
         self.process = subprocess.Popen(
@@ -108,17 +114,10 @@ class Running:
         self.process.kill()
         self.process.wait()
 
-    def worker_ids(self) -> list[int]:
-        """Processes of its workers, after that which they were forked from."""
+    def job_processes(self) -> list[int]:
+        """Processes of its jobs."""
         assert self.process is not None
-        crew = children(self.process.pid)
-        return [*crew, *(worker for one in crew for worker in children(one))]
-
-    def kill_a_worker(self, which: int = 0) -> None:
-        """End a worker as `kill -9` does."""
-        found = self.worker_ids()
-        if found:
-            kill(found[which % len(found)])
+        return descendants(self.process.pid)
 
     def client(self, token: str | None = "anna") -> httpx.Client:
         """Return a client with a token."""
@@ -127,16 +126,9 @@ class Running:
         return httpx.Client(base_url=self.url, headers=headers, timeout=60, verify=False)
 
 
-def starter_here(*, confined: bool = True) -> Starter:
-    """A starter whose children are forks of this process, so that they do what a test says."""
-    cached.folders()  # found once, and not by each starter, for which it takes 0.3 s
-    ours, theirs = Pipe()
-    me = os.getpid()
-    if os.fork() == 0:
-        ours.close()
-        be_starter(theirs, me, confined=confined)
-    theirs.close()
-    return Starter(ours)
+def descendants(pid: int) -> list[int]:
+    """Processes that a process started, and those that they started."""
+    return [one for child in children(pid) for one in (child, *descendants(child))]
 
 
 class Within:

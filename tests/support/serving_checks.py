@@ -18,16 +18,13 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import httpx
 from serving import BARE, ERROR_KEYS, Running, cabs, ended, put, until
 from serving_fuzz import Fuzz
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.progress import no_progress
-from crowdveil.server.workers.child import perform
+from crowdveil.server.workers.job import work
 
 GENERALIZE = "/methods/simple-generalization/jobs"
 
@@ -83,18 +80,10 @@ def performed(count: int, seed: int) -> dict[str, int]:
             for field, (_, content) in asked.files.items():
                 (inputs / files[field]).write_bytes(content)
             kinds = {"methods": "anonymize", "measures": "measure", "analyses": "analyze", "attacks": "attack"}
-            job: Any = SimpleNamespace(
-                kind=kinds.get(kind, kind),
-                name=name,
-                parameters=asked.parameters,
-                files=files,
-                limits={},
-                run=run,
-                ledger=None,
-            )
-            os.chdir(inputs)
+            job = {"kind": kinds.get(kind, kind), "name": name, "parameters": asked.parameters, "files": files, "limits": {},
+                   "inputs": str(inputs), "run": str(run), "ledger": None}  # fmt: skip
             try:
-                perform(job, no_progress, lambda stage: None)
+                work(job)
                 ends["done"] += 1
             except (CrowdveilError, RecursionError) as error:
                 ends[type(error).__name__] += 1
@@ -182,26 +171,34 @@ def fair(service: Running, queued: int) -> dict[str, float]:
 
 
 def killing(service: Running, jobs: int, every_s: float, seed: int) -> dict[str, int]:
-    """`kill -9` of a worker or the server every few seconds until all jobs are done; how often, and how many runs it took.
+    """`kill -9` of the server or a second worker every few seconds until all jobs are done; how often, and how many runs it took.
 
     Between two kills a job ends: where a machine is so busy that workers take longer to start than they live, nothing ever would.
     """
     chance, stop, kills, ended_jobs = random.Random(seed), threading.Event(), Counter[str](), list[str]()
 
+    def start_worker() -> subprocess.Popen[bytes]:
+        code = "from crowdveil.cli.main import main; main()"
+        return subprocess.Popen([sys.executable, "-c", code, "worker", *service.arguments, "--lease", "2"])
+
     def kill() -> None:
-        seen = -1
+        seen, worker = -1, start_worker()
         while not stop.wait(every_s * chance.uniform(0.5, 1.5)):
             if len(ended_jobs) <= seen:
                 continue
             seen = len(ended_jobs)
-            if chance.random() < 0.3:
+            if chance.random() < 0.5:
                 service.kill()
                 kills["server"] += 1
                 time.sleep(chance.uniform(0, 0.5))
                 service.start()
             else:
-                service.kill_a_worker(chance.randrange(100))
+                worker.kill()
+                worker.wait()
                 kills["worker"] += 1
+                worker = start_worker()
+        worker.kill()
+        worker.wait()
 
     killer = threading.Thread(target=kill)
     with service.client() as client:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.method import Method
+from crowdveil.methods.base import Method
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from crowdveil import engine
 from crowdveil.errors import ParameterError
-from crowdveil.kernels.synth.movers import shortest_routes, stamps_on_routes
+from crowdveil.kernels.synth.movers import stamps_on_routes
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.synth.movers import NetworkPlacement, Traffic, make_movers, mover_chunks, write_movers
+from crowdveil.synth.movers import NetworkPlacement, Traffic, make_movers, mover_chunks, shortest_routes, write_movers
 from crowdveil.synth.network import RoadNetwork, read_network, street_grid
 
 NOBODY = np.zeros((0, 7))
@@ -93,7 +93,7 @@ def plain_distances(network: RoadNetwork, begin: int) -> list[float]:
 def test_routes_are_shortest(network: RoadNetwork) -> None:
     begins, goals = (nodes.ravel() for nodes in np.indices((network.nodes, network.nodes)))
     first, to, length = network.leaving
-    roads, offsets = shortest_routes(network.x, network.y, first, to, length, network.min_ratio, begins, goals)
+    roads, offsets = shortest_routes(network, begins, goals)
     origin = np.repeat(np.arange(network.nodes), np.diff(first))
     for i, (begin, goal) in enumerate(zip(begins, goals, strict=True)):
         route = roads[offsets[i] : offsets[i + 1]]
@@ -122,8 +122,8 @@ def test_movers_go_on_along_their_route_by_their_speed(town: RoadNetwork) -> Non
     begins, goals = rng.integers(0, town.nodes, (2, 40))
     begins, goals = begins[begins != goals], goals[begins != goals]
     speed = rng.uniform(10, 900, len(begins))
-    first, to, length = town.leaving
-    roads, offsets = shortest_routes(town.x, town.y, first, to, length, town.min_ratio, begins, goals)
+    _, to, length = town.leaving
+    roads, offsets = shortest_routes(town, begins, goals)
     x, y, ends = stamps_on_routes(
         town.x, town.y, to, length, roads, offsets, begins, speed, np.arange(len(begins)), 50, 0, NOBODY, 10
     )  # fmt: skip

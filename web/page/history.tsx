@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { type Job, json, said } from "./api";
 import { Action, Alert, Badge, Title } from "./parts";
 import { go } from "./router";
-import { duration, jobTitle, moment, REVIEW_WORDS, shown, STATE_WORDS } from "./words";
+import { duration, moment, REVIEW_WORDS, shown, STATE_WORDS } from "./words";
 
 const MANY = 50;
 
@@ -20,13 +20,13 @@ export function History() {
   return <>
     <Title>Your jobs</Title>
     {error && <Alert>{error}</Alert>}
-    {jobs?.length === 0 && <p>There are none yet. <a href="#/new">Begin with a file</a>, or try a synthetic city.</p>}
+    {jobs?.length === 0 && <p>There are none yet. <a href="#/new">Begin with a file</a>.</p>}
     {jobs && jobs.length > 0 && <>
       <p class="compare-bar"><button type="button" class="main" disabled={chosen.length !== 2} onClick={() => go(`/compare/${chosen.join("/")}`)}>Compare two results</button>
         <span role="status">{chosen.length === 0 ? "Tick two results to see them side by side." : chosen.length === 1 ? "One is ticked; tick another." : "Two are ticked."}</span></p>
       <ul class="jobs">{jobs.map((job) => <li key={job.id}>
         <span class="pick">{job.state === "done" && job.kind === "anonymize" && <input type="checkbox" aria-label={`Compare ${job.name} of ${moment(job.created_at)}`} checked={chosen.includes(job.id)} onChange={(event) => choose(job.id, event.currentTarget.checked)} />}</span>
-        <div class="what"><a href={`#/jobs/${job.id}`}>{jobTitle(job)}</a><small>{job.files.data ?? job.files.original ?? job.kind}{about(job)}</small></div>
+        <div class="what"><a href={`#/jobs/${job.id}`}>{job.name}</a><small>{job.files.data ?? job.files.original ?? job.kind}{about(job)}</small></div>
         {job.state === "done" && job.review ? <Badge state={job.review.state}>{REVIEW_WORDS[job.review.state]}</Badge> : <Badge state={job.state}>{STATE_WORDS[job.state]}</Badge>}
         <span class="when">{moment(job.created_at)}<small>{job.seconds !== null && `took ${duration(job.seconds)}`}</small></span>
       </li>)}</ul>

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { type Job, json, remove, type Review, said, ServiceError } from "./api";
 import { Action, Alert, Asked, Badge, Title } from "./parts";
 import { Result } from "./result";
-import { duration, jobTitle, moment, REVIEW_WORDS, spoken, STAGE_WORDS, STATE_WORDS, sentence } from "./words";
+import { duration, moment, REVIEW_WORDS, spoken, STAGE_WORDS, STATE_WORDS, sentence } from "./words";
 
 const [SOON_MS, LATER_MS, AWAY_MS] = [400, 2000, 4000];
 const under = (job: Job): boolean => job.state === "queued" || job.state === "running";
@@ -38,7 +38,7 @@ export function JobPage({ id, reuse }: { id: string; reuse: (job: Job) => void }
   if (!job) return <p role="status">Loading the job…</p>;
   const cancel = async () => { await remove(id); again(); };
   return <>
-    <Title above={<>{job.files.data === undefined ? spoken(job.kind) : jobTitle(job)} · {moment(job.created_at)}</>}>{job.files.data ?? job.name}</Title>
+    <Title above={<>{job.files.data === undefined ? spoken(job.kind) : job.name} · {moment(job.created_at)}</>}>{job.files.data ?? job.name}</Title>
     <p class="state" role="status"><Badge state={job.state}>{STATE_WORDS[job.state]}</Badge>
       {job.seconds !== null && <span>took {duration(job.seconds)}</span>}
       {job.state === "done" && job.review && <Badge state={job.review.state}>{REVIEW_WORDS[job.review.state]}</Badge>}
@@ -63,7 +63,7 @@ function ReviewNote({ review }: { review: Review }) {
 function Progress({ job }: { job: Job }) {
   const { stage, done, total } = job.progress;
   if (job.kind !== "anonymize") return <PlainProgress job={job} />;
-  const asked = STAGE_WORDS.filter(([name]) => name !== "confidential report" || job.parameters.before_after === true);
+  const asked = STAGE_WORDS;
   const at = asked.findIndex(([name]) => name === stage);
   const words = job.state === "queued" ? "Waiting for its turn" : (asked[at]?.[1] ?? "Beginning");
   return <div class="progress">

@@ -50,7 +50,7 @@ function App() {
       <a class="name" href="#/new"><img src="/page/icon.svg" alt="" width="28" height="28" />Crowdveil</a>
       {inside && <nav aria-label="Pages">
         {may(inside, "submit") && <a href="#/new" aria-current={at.length === 0 || at[0] === "new" ? "page" : undefined}>New</a>}
-        <a href="#/jobs" aria-current={at[0] === "jobs" ? "page" : undefined}>Jobs</a>
+        {(may(inside, "submit") || may(inside, "read")) && <a href="#/jobs" aria-current={at[0] === "jobs" ? "page" : undefined}>Jobs</a>}
         {may(inside, "review") && <a href="#/reviews" aria-current={at[0] === "reviews" ? "page" : undefined}>Reviews</a>}
       </nav>}
       {inside && token() !== null && <span class="who"><span>{inside.session.name}</span><button type="button" class="quiet" onClick={leave}>Sign out</button></span>}

@@ -2,10 +2,9 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Field, type Form, type Job, said, send, stopped, type Takes } from "./api";
-import { CompareMethods } from "./comparison";
 import { DataChoice, type Chosen } from "./data";
 import { auditFields, type Draft, filesOf, formatOf, jobForm, method } from "./draft";
-import { Control, Controls, Crowd, More } from "./fields";
+import { Controls, Crowd, More } from "./fields";
 import { Columns, Findings, Kind } from "./look";
 import { type Desk, FieldControl, Message } from "./message";
 import { Alert, Title } from "./parts";
@@ -18,7 +17,6 @@ const FIRST: Record<Takes, string[]> = { flows: ["zones", "step", "tz"], traject
 const FROM_PLACES = ["grid", "h3"];
 const SHOWN = 3;
 const EARLY = ["suppress", "time_partition"]; // what people ask about first
-const LATER = ["box_grid_m", "box_grid_s"]; // of boxes alone
 const STATUSES = ["proven", "argued", "heuristic"];
 
 /** How much of the data was sent, while the rest of the page is used. */
@@ -51,11 +49,10 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
       forget(draft.data, ...Object.values(draft.files));
       // What was agreed to or guessed for one file does not hold for the next.
       const { tz, time_format: _, ...others } = draft.values, kept: Draft["values"] = draft.zoneFrom || tz === undefined ? {} : { tz };
-      return choose({ draft: { ...draft, data: null, takes: null, roles: {}, files: {}, zoneFrom: null, values: { ...others, ...kept, drop_invalid: false, before_after: false } }, seen: null, seenFor: "", failed: null });
+      return choose({ draft: { ...draft, data: null, takes: null, roles: {}, files: {}, zoneFrom: null, values: { ...others, ...kept, drop_invalid: false } }, seen: null, seenFor: "", failed: null });
     }
     const files = chosen.zones ? { ...draft.files, zones: chosen.zones } : draft.files;
-    const values = chosen.made ? { ...draft.values, before_after: true } : draft.values;
-    choose({ draft: { ...draft, data: chosen.data ?? draft.data, files, values }, seen: null, seenFor: "", failed: null });
+    choose({ draft: { ...draft, data: chosen.data ?? draft.data, files }, seen: null, seenFor: "", failed: null });
   };
   const map = (role: string, column: string) => {
     const others = Object.fromEntries(Object.entries(draft.roles).filter(([r, c]) => c !== column && r !== role));
@@ -125,7 +122,7 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
       </dl>}
       {desk && <>
         <Reading desk={desk} />
-        <MethodChoice desk={desk} edit={edit} reason={reason} />
+        <MethodChoice desk={desk} edit={edit} />
         <Run desk={desk} work={work} reason={wanted ? "" : reason} asked={asked}>
           {error && <Alert>{error}</Alert>}
           <p class="go"><button type="submit" class="main" aria-describedby="why" disabled={sending !== null || wanted || (reason !== "" && reason !== READING)}>{sending === null ? "Anonymize" : "Sending…"}</button>
@@ -139,10 +136,9 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
 
 function Run({ desk, work, reason, asked, children }: { desk: Desk; work: Work; reason: string; asked: boolean; children: ComponentChildren }) {
   const { form, draft, set, seen } = desk;
-  const fields = form.run.filter((f) => f.name !== "before_after"), values = { ...draft.values, format: formatOf(draft) ?? "parquet" };
+  const fields = form.run, values = { ...draft.values, format: formatOf(draft) ?? "parquet" };
   const unfit = seen.unfit && (!seen.error || (seen.problems.length > 0 && draft.values.drop_invalid === true)) ? seen.unfit : null; // first what is wrong with the file
   return <section aria-labelledby="s-run"><h2 id="s-run"><span class="n" aria-hidden="true">4</span> Run</h2>
-    {form.run.filter((f) => f.name === "before_after").map((f) => <Control key={f.name} field={f} given={draft.values[f.name]} change={set} />)}
     {desk.takes === "flows" && form.sources.length > 0 && <>
       <p class="hint">{form.sources.length === 1 ? <>Audited before it is published against the earlier releases in the ledger of <b>{form.sources[0]}</b>.</> : "Audited before it is published against the earlier releases in the ledger of its source."}</p>
       <Controls fields={auditFields(form)} values={draft.values} change={set} />
@@ -169,11 +165,11 @@ function Reading({ desk }: { desk: Desk }) {
   </section>;
 }
 
-function MethodChoice({ desk, edit, reason }: { desk: Desk; edit: (part: Partial<Draft>) => void; reason: string }) {
+function MethodChoice({ desk, edit }: { desk: Desk; edit: (part: Partial<Draft>) => void }) {
   const { form, draft, takes, set } = desk;
   const now = method(form, draft, takes);
   const k = now.fields.find((f) => f.name === "k"), own = now.fields.filter((f) => f !== k);
-  const plain = own.filter((f) => f.kind !== "bool" && ![...EARLY, ...LATER].includes(f.name));
+  const plain = own.filter((f) => f.kind !== "bool" && !EARLY.includes(f.name));
   const shown = [...own.filter((f) => EARLY.includes(f.name)), ...plain].slice(0, SHOWN);
   return <section aria-labelledby="s-method"><h2 id="s-method"><span class="n" aria-hidden="true">3</span> Method</h2>
     <div class="field"><label for="method">Method</label>
@@ -186,6 +182,5 @@ function MethodChoice({ desk, edit, reason }: { desk: Desk; edit: (part: Partial
     {k && <Crowd field={k} given={draft.values.k} change={set} presets={form.presets} takes={takes} />}
     <Controls fields={shown} values={draft.values} change={set} takes={takes} />
     <More title={`More parameters of ${now.name}`} fields={own.filter((f) => !shown.includes(f))} values={draft.values} change={set} takes={takes} />
-    <CompareMethods key={takes} desk={desk} reason={reason} />
   </section>;
 }

@@ -97,5 +97,5 @@ export function ReportFrame({ path, title, at = "" }: { path: string; title: str
 export function Asked({ job }: { job: Job }) {
   const rows = Object.entries(job.parameters).map(([name, value]): [string, string] => [label({ name }), shown(value)]);
   const files = Object.entries(job.files).map(([name, file]): [string, string] => [spoken(name), file]);
-  return <Pairs caption={job.state === "failed" ? "What was asked for; parameters of a failed job are not kept" : "What was asked for; other options have their defaults"} rows={[[job.kind === "compare" ? "Methods for" : "Method", job.name], ...files, ...rows]} />;
+  return <Pairs caption={job.state === "failed" ? "What was asked for; parameters of a failed job are not kept" : "What was asked for; other options have their defaults"} rows={[["Method", job.name], ...files, ...rows]} />;
 }

@@ -49,7 +49,6 @@ const DRAWINGS: Record<string, Drawing> = {
   epsilon: { words: ["0.1: more noise", "2: less noise"], left: () => <>{bars([34, 8, 40, 52, 10, 31])}{line("2,40 18,30 34,28 50,20 66,34 98,38", "gone")}</>, right: () => <>{bars([20, 29, 32, 37, 26, 19])}{line("2,40 18,30 34,28 50,20 66,34 98,38", "gone")}</>, says: "Published numbers (bars) have noise around the true ones (dashed). A smaller epsilon adds more noise and protects more." },
   time_partition: { words: ["steps", "stable"], left: () => three([FINE, MIDDLE, COARSE]), right: () => three([MIDDLE, MIDDLE, MIDDLE]), says: "Areas of their own for each time step are finer. The same areas in all time steps can be compared over time." },
   aggregate_small: { words: ["off", "on"], left: () => <>{boxes(FINE)}{flow(12, 10, [75, 15])}</>, right: () => <>{boxes(FINE)}{flow(12, 10, [75, 15])}{flow(12, 12, [75, 50], "wide")}</>, says: "Destinations with too few people are published together as one area, instead of being suppressed." },
-  before_after: { words: ["off", "on"], left: () => boxes(MIDDLE), right: () => <>{boxes(MIDDLE)}{dots()}</>, says: "With it you also see the original next to the release. This report is confidential and in no download of the release." },
 };
 
 export function What({ name, takes }: { name: string; takes?: Takes }) {

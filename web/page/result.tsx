@@ -2,14 +2,12 @@
 import { useEffect, useState } from "preact/hooks";
 import { type Job, json, type Manifest, remove, said } from "./api";
 import { Attacks } from "./attacks";
-import { Comparison } from "./comparison";
 import { Action, Alert, Asked, Download, Pairs, ReportFrame, Tabs } from "./parts";
 import { number, shown, size, spoken, withLabels } from "./words";
 
 export interface Found { manifest: Manifest; files: { name: string; bytes: number }[] }
 
 /** Kinds of jobs whose result is a table of methods or of values of k. */
-const COMPARING = ["compare", "sweep"];
 /** What can be had before a review: what it is about. */
 const BEFORE = ["report.html", "manifest.json"];
 /** Whether the data of a result can be downloaded: always, but where a review is asked for. */
@@ -53,7 +51,7 @@ export function Result({ job, removed, reuse }: { job: Job; removed: () => void;
         ? <><Action act={async () => { await remove(job.id); removed(); }} kind="danger">Yes, remove it now</Action><button type="button" onClick={() => setSure(false)}>Keep it</button></>
         : <button type="button" onClick={() => setSure(true)}>Remove…</button>}
     </div>
-    {result ? <Views job={job} result={result} /> : !packed && <>{COMPARING.includes(job.kind) && given ? <><Notes job={job} /><Comparison job={job} /><Asked job={job} /></> : <Said job={job} />}</>}
+    {result ? <Views job={job} result={result} /> : !packed && <Said job={job} />}
   </>;
 }
 
@@ -70,23 +68,11 @@ function Views({ job, result }: { job: Job; result: Found }) {
   const there = (name: string) => result.files.some((f) => f.name === name);
   const tabs = [
     ...(there("report.html") ? [{ id: "report", title: "Report", body: () => <ReportFrame path={`/jobs/${job.id}/report`} title="Report of the release" /> }] : []),
-    ...(job.parameters.before_after === true && givenOut(job) ? [{ id: "before", title: "Before and after", body: () => <Before id={job.id} /> }] : []),
     { id: "measures", title: "Measures", body: () => <Measures job={job} manifest={result.manifest} report={there("report.html")} /> },
     { id: "files", title: "Files", body: () => <Files job={job} result={result} /> },
     { id: "asked", title: "What was asked", body: () => <Asked job={job} /> },
   ];
   return <Tabs label="Views of the result" tabs={tabs} />;
-}
-
-function Before({ id }: { id: string }) {
-  return <>
-    <p class="warn">Confidential, do not publish: this shows the original next to what is published. It is in no download of the release, and is removed with the result.</p>
-    <div class="pair">
-      <ReportFrame path={`/jobs/${id}/before-after`} title="Before: the original" at="#before" />
-      <ReportFrame path={`/jobs/${id}/before-after`} title="After: the release" at="#map" />
-    </div>
-    <Download path={`/jobs/${id}/before-after`} name="confidential-report.html">Save confidential report</Download>
-  </>;
 }
 
 function Measures({ job, manifest, report }: { job: Job; manifest: Manifest; report: boolean }) {

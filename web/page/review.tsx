@@ -25,7 +25,10 @@ export function ReviewPage({ id }: { id: string }) {
   useEffect(() => { json<Reviewed>(`/reviews/${id}`).then(setOne, (problem) => setError(said(problem))); }, [id]);
   if (error) return <><Title>No such result</Title><Alert>{error}</Alert><p><a href="#/reviews">To the reviews</a></p></>;
   if (!one) return <p role="status">Asking for the result…</p>;
-  const choose = (decision: "approve" | "reject") => async () => setOne(await decide(id, decision, comment));
+  const choose = (decision: "approve" | "reject") => async () => {
+    const asked = decision === "approve" ? "Approve this result? The submitter can then download the data." : "Reject this result? Its data cannot be downloaded then.";
+    if (confirm(`${asked} A decision is final.`)) setOne(await decide(id, decision, comment));
+  };
   return <>
     <Title above={<>{one.kind} · by {one.submitter} · {moment(one.ended_at)}</>}>{one.name}</Title>
     <p class="state" role="status"><Badge state={one.review.state}>{REVIEW_WORDS[one.review.state]}</Badge>

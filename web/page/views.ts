@@ -20,7 +20,7 @@ export interface JobList {
 /** A job as its owner sees it. */
 export interface JobView {
   id: string;
-  kind: "anonymize" | "measure" | "analyze" | "attack" | "filter" | "compare" | "sweep";
+  kind: "anonymize" | "measure" | "analyze" | "attack" | "filter";
   /** The method, measure, analysis or attack. */
   name: string;
   state: "queued" | "running" | "done" | "failed" | "cancelled" | "expired";

@@ -4,7 +4,7 @@ import type { ErrorView, ReferenceView } from "./views";
 
 const LABELS: Record<string, string> = {
   k: "Smallest group (k)", suppress: "Share that may be suppressed", suppress_trips: "Number of trips that may be suppressed", min_tiles: "Fewest tiles of an area", min_inhabited_tiles: "Fewest visited tiles of an area", min_pois: "Fewest points of interest of an area", min_poi_categories: "Fewest categories of points of interest of an area", pois: "Points of interest",
-  box_grid_m: "Grid of boxes in space", box_grid_s: "Grid of boxes in time", delta_m: "Diameter of a cylinder (δ)", trash: "Share that may be left out",
+  delta_m: "Diameter of a cylinder (δ)", trash: "Share that may be left out",
   max_area_km2: "Largest area", v_target: "Trips that each origin should have", epsilon: "Privacy loss (epsilon)", aggregate_small: "Publish small flows together",
   include_empty: "Let areas include tiles without trips", count_trajectories: "Count trajectories instead of people", tile_size_m: "Side of a tile",
   zones: "Zones file", zone_id: "Column with the zones’ ids", tz: "Time zone", time_format: "Date and time format", drop_invalid: "Leave out rows that cannot be used",
@@ -25,7 +25,7 @@ const LABELS: Record<string, string> = {
   min_n_swaps: "Fewest swaps of a trajectory", overlapping_strategy: "Points in one tile", link_users: "Link the trajectories of a person",
   hour_weight: "Tiles that an hour is worth", longest: "Longest interval", window: "Windows of time", fold: "Period that time steps are added up over", time_tree: "Intervals of a day or week",
   names: "Also flows with names of areas", wide: "Also one column for each time step", export: "Also files for other tools", title: "Name of the data set", purpose: "Purpose of the release", recipient: "Recipients",
-  data_name: "Name of the data file", attack: "Attack the release first", report: "Write the report", before_after: "Before and after (confidential)",
+  data_name: "Name of the data file", attack: "Attack the release first", report: "Write the report",
 };
 
 export const ROLE_WORDS: Record<string, string> = {
@@ -49,7 +49,7 @@ export const STATE_WORDS: Record<string, string> = {
 export const REVIEW_WORDS: Record<string, string> = { awaiting: "Awaiting review", approved: "Approved", rejected: "Rejected" };
 export const STAGE_WORDS: [string, string][] = [
   ["reading", "Reading"], ["anonymizing", "Anonymizing"], ["writing", "Writing"], ["verifying", "Verifying"], ["attacking", "Attacking"],
-  ["reporting", "Reporting"], ["confidential report", "Before and after"], ["packing", "Packing"],
+  ["reporting", "Reporting"], ["packing", "Packing"],
 ];
 
 /** What stands in an empty control. */
@@ -76,10 +76,6 @@ export function sentence({ parts }: Pick<ErrorView, "parts">): string {
   const text = parts.map(named).join(""), first = parts[0];
   return typeof first === "object" && first.kind === "name" ? text : upper(text);
 }
-
-/** What a job does, in few words: its method, or what it compares. */
-export const jobTitle = ({ kind, name }: { kind: string; name: string }): string =>
-  kind === "compare" ? `Methods for ${name}` : kind === "sweep" ? `${name} with several k` : name;
 
 export const number = (value: number): string => value.toLocaleString("en");
 

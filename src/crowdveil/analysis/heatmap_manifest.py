@@ -14,9 +14,9 @@ from crowdveil.errors import GuaranteeViolatedError, InputError, Option
 from crowdveil.guarantees import Finding, SectorGuarantee, guarantee_from_manifest
 from crowdveil.guarantees.sectors import DisjointSectors, EveryLocationCounted, SectorKAnonymity, WellFormedSectors
 from crowdveil.io.manifest_reader import FORMAT
+from crowdveil.io.manifest_schema import HeatMapManifestSchema, SectorFile
 from crowdveil.io.sectors import ABOUT, WrittenSectors, read_sectors
 from crowdveil.io.written_release import MANIFEST_FILE, file_hash
-from crowdveil.manifest_schema import HeatMapManifestSchema, SectorFile
 from crowdveil.model.trajectories import Trajectories
 
 GEOJSON, PNG, HTML = "heatmap.geojson", "heatmap.png", "heatmap.html"

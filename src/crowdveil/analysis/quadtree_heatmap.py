@@ -29,8 +29,8 @@ of its quarters has too few locations and no neighbor to merge with: one distant
 and in MobiDataLab all sectors inside it stay so or get longer; with `halve_long` they are halved if both halves have min_k
 people, or one can be suppressed. `suppress` 0 without `halve_long` is MobiDataLab's method.
 
-MobiDataLab's map is the box around all locations, whose sides reveal the outermost people. Here it is a square around a center
-rounded to a tenth of a degree, with sides of the smallest sector's length times a power of two.
+MobiDataLab's map is the box around all locations, whose sides reveal the outermost people. Here it is a square around the
+middle of a public box, with sides of the smallest sector's length times a power of two.
 
 References
 ----------

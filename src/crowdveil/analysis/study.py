@@ -17,13 +17,11 @@ from pydantic import Field
 
 from crowdveil.errors import InputError, Option, ParameterError, counted
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.release_reader import load_flow_release, load_flow_release_alone, step_of_intervals
+from crowdveil.io.release_reader import load_flow_release, load_flow_release_alone
 from crowdveil.io.tiling import parse_meters
-from crowdveil.io.time_steps import step_seconds
-from crowdveil.io.times import Clock
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.io.zones import read_tile_labels, read_tile_values, read_voronoi, read_zones
-from crowdveil.method import RowSemantics
+from crowdveil.methods.base import RowSemantics
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Labels
 from crowdveil.model.flows import Flows
@@ -49,7 +47,7 @@ class StudyReading(Params):
     voronoi: Any = None
     """File of the points whose Voronoi cells are the zones of the release, in place of --zones."""
     to_zones: Any = None
-    """Target zones: GeoJSON, GeoPackage, shapefile or GeoParquet of polygons. Default: the release's own tiles."""
+    """Target zones, such as GeoJSON, GeoPackage or GeoParquet of polygons. Default: the release's own tiles."""
     to_zone_id: str | None = None
     """Column of the ids of the target zones."""
     to_grid: str | float | None = None
@@ -155,10 +153,9 @@ def open_for_study(
     return OpenedRelease(load_flow_release_alone(written, zones, *step_of_release(written, options)), rows, written)
 
 
-def step_of_release(written: WrittenRelease, options: dict[str, Any]) -> tuple[int | None, str]:
-    """Return the length of a time step in seconds, None without times, and the time zone; `options` are of the manifest."""
-    tz = written.time_zone(options.get("tz"))
-    return _step_s(written, options, tz), tz
+def step_of_release(written: WrittenRelease, manifest: dict[str, Any]) -> tuple[int | None, str]:
+    """Return the length of a time step in seconds, None without times, and the time zone."""
+    return manifest["step_seconds"], written.time_zone(manifest["input"]["options"].get("tz"))
 
 
 def _own_tiles(written: WrittenRelease) -> Zones:
@@ -182,20 +179,6 @@ def _outlines(features: list[dict[str, Any]]) -> Labels:
 
     texts = [None if f.get("geometry") is None else json.dumps(f["geometry"]) for f in features]
     return in_one_piece(np.asarray(shapely.from_geojson(np.array(texts, dtype=object)), dtype=object))
-
-
-def _step_s(written: WrittenRelease, options: dict[str, Any], tz: str) -> int | None:
-    """Return the length of a time step in seconds: from the manifest, or the longest that fits all listed steps."""
-    if len(written.steps) == 0 or written.steps["t"].null_count == len(written.steps):
-        return None
-    if "step" in options:
-        return step_seconds(options["step"])
-    if written.has_intervals:
-        return step_of_intervals(written, tz)
-    t, _ = written.listed_steps()
-    distance = int(np.gcd.reduce(np.diff(Clock(tz).to_wall(t)))) if len(t) > 1 else 3600
-    # Few steps may be far apart by chance; without an entry in the manifest a step is at most an hour.
-    return int(np.gcd(distance, 3600)) if distance % 86400 else distance
 
 
 def build_study(release: OpenedRelease, reading: StudyReading, original: Flows | None, notes: ReadNotes) -> Study:
@@ -252,7 +235,7 @@ def _targets(release: OpenedRelease, reading: StudyReading, notes: ReadNotes) ->
     if len(named) > 1:
         raise ParameterError(f"{' and '.join(named)} exclude each other; give one of them.")
     if reading.to_zones is not None:
-        return read_zones(reading.to_zones, zone_id=reading.to_zone_id, notes=notes)
+        return read_zones(reading.to_zones, zone_id=reading.to_zone_id, numbered=True, notes=notes)
     if not named:
         return None
     import shapely

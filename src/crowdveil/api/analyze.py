@@ -10,7 +10,6 @@ from crowdveil.api.opened import check_outputs, row_semantics_of, split_options,
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.atomic import new_files
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.time_steps import DEFAULT_STEP
 from crowdveil.ledger.records import input_files
 from crowdveil.ledger.store import open_ledger
 from crowdveil.model.flows import Flows
@@ -201,8 +200,5 @@ def _study(release: str | Path | FlowRelease, original: Any, reading: StudyReadi
         before = original_input_options(manifest, given)
     flows = None if original is None else read(Flows, original, FlowReading.checked({} if known else before), notes)
     reading = reading.model_copy(update={"zone_id": before.get("zone_id")})
-    options = manifest["input"]["options"]
-    if manifest["input"]["data"]["kind"] == "table":
-        options = {"step": DEFAULT_STEP, **options}
-    opened = open_for_study(written, options, row_semantics_of(manifest), reading, flows, notes)
+    opened = open_for_study(written, manifest, row_semantics_of(manifest), reading, flows, notes)
     return build_study(opened, reading, flows, notes)

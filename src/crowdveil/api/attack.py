@@ -8,9 +8,10 @@ from typing import Any
 
 from crowdveil.analysis.study import step_of_release
 from crowdveil.api.opened import row_semantics_of, split_options, visible
+from crowdveil.attacks.dominance import Groups
 from crowdveil.attacks.od.published import Published
 from crowdveil.attacks.od.releases import PublishedReleases
-from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories
+from crowdveil.attacks.trajectory.aggregated import AggregatedTrajectories
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.guarantees import FlowKAnonymity
 from crowdveil.io.atomic import new_files
@@ -66,6 +67,8 @@ def attack(
     trips or flows that they were made of as `original`, to count what is recovered. The attack `trajectory-recovery` takes
     original trajectories as `data`, and a release of flows of them as `release`, if there is one.
 
+    The attack `dominance` takes a release of flows as `data`, or original trajectories with a `release` and its `pairing`.
+
     >>> crowdveil.attack("location", "cabs.csv", "out", knowledge=3, tile_m=500)["location"]  # doctest: +SKIP
     """
     said = notes if notes is not None else ReadNotes()
@@ -93,10 +96,11 @@ def attack(
     with new_files(output, overwrite=overwrite) as (file,):
         stage("reading")
         found: AttackResults | ExposureResults
-        of_flows: dict[type, Callable[[], Published | PublishedReleases | AggregatedTrajectories]] = {
+        of_flows: dict[type, Callable[[], Published | PublishedReleases | AggregatedTrajectories | Groups]] = {
             PublishedReleases: lambda: _published_releases(data, release, original, reading, said),
             AggregatedTrajectories: lambda: _aggregated(data, release, pairing, reading, said),
             FlowRelease: lambda: _published(data),
+            Groups: lambda: _groups(data, release, pairing, reading, said),
         }
         if takes in of_flows:
             published = of_flows[takes]()
@@ -115,8 +119,7 @@ def _attack_takes(name: str, data: Any) -> type:
     """Return the type of data that an attack takes; for `all`, the type that is given."""
     if name != ALL:
         return find_attack(name).takes
-    folder = isinstance(data, str | Path) and (Path(data) / MANIFEST_FILE).is_file()
-    return FlowRelease if folder or isinstance(data, FlowRelease) else Trajectories
+    return FlowRelease if _is_release(data) or isinstance(data, FlowRelease) else Trajectories
 
 
 def _published(data: Any) -> Published:
@@ -135,7 +138,7 @@ def _published(data: Any) -> Published:
 
 
 def _over_zones(manifest: dict[str, Any], written: WrittenRelease, zones: Zones) -> Published:
-    release = load_flow_release_alone(written, zones, *step_of_release(written, manifest["input"]["options"]))
+    release = load_flow_release_alone(written, zones, *step_of_release(written, manifest))
     return Published(release, _k_of(manifest), row_semantics_of(manifest))
 
 
@@ -183,6 +186,29 @@ def _aggregated(
             release, f"its times are folded ({Option('fold')}), so that its steps do not follow one another."
         )
     return AggregatedTrajectories(original, tz, written, _k_of(manifest))
+
+
+def _groups(data: Any, release: Any, pairing: Any, options: dict[str, Any], notes: ReadNotes) -> Groups:
+    """Return the rows of a release of flows, or the equivalence classes of a release of trajectories with its originals."""
+    if release is None and (isinstance(data, FlowRelease) or _is_release(data)):
+        published = _published(data)
+        if published.release.k_unit != "people" or published.row_semantics == "noisy":
+            raise InputError("input", "wanted flows with numbers of people; this release has none.")
+        if not isinstance(data, FlowRelease) and "weight" in releases.sound_release(Path(data))[0]["input"]["options"]:
+            raise InputError("input", "wanted numbers of trips, but the volumes are weighted; leave the attack out.")
+        return Groups.of_rows(published.release, published.k)
+    if release is None:
+        raise InputError(
+            Option("release"), "wanted a release of these trajectories; name its folder, or give one of flows alone."
+        )
+    original, made, k = _before_and_after(data, release, pairing, options, notes)
+    if made is None or made.source is None:
+        raise InputError(Option("pairing"), "the people of a group are not known; give the pairing of the release.")
+    return Groups.of_classes(original, made, k)
+
+
+def _is_release(data: Any) -> bool:
+    return isinstance(data, str | Path) and (Path(data) / MANIFEST_FILE).is_file()
 
 
 def _fold_of(manifest: dict[str, Any]) -> str | None:

@@ -34,20 +34,29 @@ def ledger_list(folder: str | Path) -> Table:
     return Table(pa.Table.from_pylist(entry_rows(Ledger(folder))))
 
 
-def ledger_check(folder: str | Path, release: Any, original: Any, **options: Any) -> Checked:
+def ledger_check(
+    folder: str | Path, release: Any, original: Any, *, independent: bool = False, **options: Any
+) -> Checked:
     """Audit a release or a heat map against a ledger without adding it; `.passed` and `.lines` say what was found.
 
     `original` is the data that it was made from, read as the manifest says; files that were needed for it, such as zones, are
-    given as `options`.
+    given as `options`. With `independent` the publisher states that records that differ from those of earlier releases of the
+    same period are other trips.
 
     >>> crowdveil.ledger_check("ledger", "out", "trips.parquet", zones="zones.geojson").passed  # doctest: +SKIP
     """
     with folder_of(release) as opened:
-        return check_release(Path(opened), Ledger(folder), original, options)
+        return check_release(Path(opened), Ledger(folder), original, options, independent=independent)
 
 
 def ledger_add(
-    folder: str | Path, release: Any, original: Any = None, *, published: bool = False, **options: Any
+    folder: str | Path,
+    release: Any,
+    original: Any = None,
+    *,
+    published: bool = False,
+    independent: bool = False,
+    **options: Any,
 ) -> Checked:
     """Audit a release or a heat map and add it to a ledger; raise where a set of fewer than k could be derived.
 
@@ -56,7 +65,8 @@ def ledger_add(
     >>> crowdveil.ledger_add("ledger", "out", "trips.parquet", zones="zones.geojson").entry  # doctest: +SKIP
     """
     with folder_of(release) as opened:
-        return add_release(Path(opened), Ledger(folder), original, options, published=published)
+        ledger = Ledger(folder)
+        return add_release(Path(opened), ledger, original, options, published=published, independent=independent)
 
 
 def ledger_explain(folder: str | Path, entry: int | None = None) -> list[str]:

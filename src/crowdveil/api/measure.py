@@ -85,7 +85,7 @@ def measure(
     listed = named_measures(wanted, takes)
     if traveler_class is not None:
         listed = [*listed, _class_request(original, release, data, options, traveler_class, class_order)]
-    found = measured(data, made, listed, all_of_them=measures is None, progress=progress, stage=stage)
+    found = measured(data, made, listed, progress=progress, stage=stage)
     for sentence in found.notes:
         said.add(sentence)
     return replace(found, notes=(*how, *found.notes))

@@ -17,7 +17,7 @@ from crowdveil.registry import find_method
 from crowdveil.run.result import Result
 
 if TYPE_CHECKING:
-    from crowdveil.method import RowSemantics
+    from crowdveil.methods.base import RowSemantics
     from crowdveil.params import Params
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from crowdveil.api.opened import folder_of, split_options, warn
 from crowdveil.errors import Option, ParameterError
 from crowdveil.guarantees import Finding, Guarantee
-from crowdveil.method import Method
+from crowdveil.methods.base import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.tabular import Table
 from crowdveil.progress import Progress, Stage, progress_bar
@@ -91,7 +91,7 @@ anonymize.__doc__ = (anonymize.__doc__ or "") + _parameters()
 
 
 def verify(
-    folder: str | Path | Result, original: Any = None, *, spark: Any = None, **options: Any
+    folder: str | Path | Result, original: Any = None, *, pairing: Any = None, spark: Any = None, **options: Any
 ) -> list[tuple[Guarantee, Finding]]:
     """Check a release or a heat map from its files; returns each guarantee with its finding.
 
@@ -99,12 +99,15 @@ def verify(
     A finding's `outcome` is `Outcome.HOLDS`,
     `VIOLATED` or `NOT_CHECKED`, where files alone are not enough. `original` is what the release was made
     from: `Flows`, `Trajectories`, or a path, a table or a data frame, which is read as the manifest says (for a heat map
-    as `options` say). Files that were needed for it, such as zones, are given as `options`. With a session of Spark in
+    as `options` say). `pairing`, the file that was kept, says which published trajectory is whose: without it the people of
+    trajectories are not counted. Files that were needed for it, such as zones, are given as `options`. With a session of Spark in
     `spark` the files, and the original of flows, are read and checked there.
 
     >>> crowdveil.verify("out", "trips.parquet", zones="zones.geojson")  # doctest: +SKIP
     """
     with folder_of(folder) as opened:
         if spark is None:
-            return releases.verify(Path(opened), original, options)
-        return releases.verify_on_spark(str(opened), original, options, spark=spark)[0]
+            return releases.verify(Path(opened), original, options, pairing)
+        from crowdveil.run.spark.aligned_partitions import verify_on_spark
+
+        return verify_on_spark(str(opened), original, options, spark=spark)[0]

@@ -82,10 +82,7 @@ def plot(
     own = ReadNotes()
     with ExitStack() as opened:
         folders = [opened.enter_context(folder_of(r)) for r in _listed(release)]
-        sources = [
-            Path(folder) if kind == "pareto" else releases.sound_release(Path(folder), but="report")
-            for folder in folders
-        ]
+        sources = [Path(folder) if kind == "pareto" else releases.sound_release(Path(folder)) for folder in folders]
         picture = draw_picture(kind, sources, original, options, own if notes is None else notes, form=form)
     if output is not None:
         picture.save(output, overwrite=overwrite)

@@ -10,10 +10,8 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from crowdveil.attacks.box_view import SEARCH_BOXES, Axis, box_records
 from crowdveil.errors import InputError, Option
-from crowdveil.model.arrays import Floats, Ints, distinct, frozen, row_slices
-from crowdveil.model.box_bounds import BoxBounds
+from crowdveil.model.arrays import Floats, Ints, distinct, group_offsets, row_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
@@ -55,19 +53,21 @@ class LocationHistories:
     @cached_property
     def profiles(self) -> tuple[Ints, Ints, Ints]:
         """Return the distinct locations of each unit, rising: offsets of units, locations, and visits of the unit."""
-        from crowdveil.kernels.ordering import group_offsets, rows_by_two
-
         index, location = self.index, row_slices(self.index.location_offsets)
-        order = rows_by_two(index.unit, location, len(self), self.locations)
+        order = np.lexsort((location, index.unit))
         return group_offsets(index.unit, len(self)), location[order], index.count[order]
 
     @cached_property
     def index(self) -> LocationIndex:
         """Return the units by location."""
-        from crowdveil.kernels.attacks.location_index import units_by_location
-
-        records = frozen(self.location, np.int64), frozen(self.offsets, np.int64)
-        return LocationIndex(*units_by_location(*records, self.locations))
+        order = np.argsort(self.location, kind="stable")
+        location, unit = self.location[order], row_slices(self.offsets)[order]
+        begins = np.ones(len(order), np.bool_)
+        begins[1:] = (location[1:] != location[:-1]) | (unit[1:] != unit[:-1])
+        ends = np.searchsorted(location[begins], np.arange(self.locations + 1))
+        return LocationIndex(
+            ends, unit[begins], np.append(np.flatnonzero(begins), len(order)), order - self.offsets[unit]
+        )
 
     def share(self, of_unit: Ints, count: Ints) -> Floats:
         """Return counts as shares of all records of their unit."""
@@ -148,16 +148,9 @@ class AttackScenario:
         """Return the scenario with the adversary searching the original; both share what was computed."""
         return replace(self, look="original")
 
-    def view(self, tile_m: float | None, precision: Precision | None = None, known: int | None = None) -> AdversaryView:
-        """Return the view by square tiles (exact positions where `tile_m` is None), with times where they are known.
-
-        `known` is the number of known records, which boxes are searched with; None where visits are counted.
-        """
-        key: tuple[Any, ...] = (tile_m, precision)
-        if self.look == "release" and self.release is not None and self.release.boxes is not None:
-            key = (tile_m, precision, known)
-        number = self._histories_in_boxes if len(key) == 3 else self._histories
-        targets, published = self.remember(key, lambda: number(*key))
+    def view(self, tile_m: float | None, precision: Precision | None = None) -> AdversaryView:
+        """Return the view by square tiles (exact positions where `tile_m` is None), with times where they are known."""
+        targets, published = self.remember((tile_m, precision), lambda: self._histories(tile_m, precision))
         if published is None or self.look == "original":
             return AdversaryView(targets, targets)
         return AdversaryView(
@@ -190,45 +183,6 @@ class AttackScenario:
         label = None if release.source is None else whose[release.source]
         person = release.person if linked else None
         return targets, _histories(number[n:], release.t, release.offsets, person, label, locations)
-
-    def _histories_in_boxes(
-        self, tile_m: float | None, precision: Precision | None, known: int | None
-    ) -> tuple[LocationHistories, LocationHistories]:
-        """Return the histories of targets, and of published candidates that are in every location which their boxes meet."""
-        data, release = self.data, self.release
-        if release is None or release.boxes is None:
-            raise ValueError("a release without boxes")
-        if known is None or self.units == "people":
-            raise InputError(
-                "release",
-                f"it has boxes, which show no visits of a person to count; take one of {', '.join(SEARCH_BOXES)}.",
-            )
-        if tile_m is None:
-            raise InputError(Option("tile_m"), "the release has boxes; give the side of the tiles of known locations.")
-        axes = self._axes(release.boxes, tile_m, precision)
-        of_data, location, offsets = box_records(axes, release.offsets, known)
-        locations = int(of_data.max(initial=-1)) + 1
-        whose = data.person if self.k_unit == "people" else np.arange(len(data))
-        label = np.arange(len(release)) if release.source is None else whose[release.source]
-        return (
-            LocationHistories(of_data, data.offsets, whose, locations),
-            LocationHistories(location, offsets, label, locations),
-        )
-
-    def _axes(self, boxes: BoxBounds, tile_m: float, precision: Precision | None) -> tuple[Axis, Axis, Axis]:
-        """Return tiles and times of the original points and of the sides of boxes, counted from the least of the original."""
-        west, east, south, north = boxes.sides(self.data.projection)
-        x, y = self.data.xy
-
-        def counted(of_data: Ints, low: Ints, high: Ints) -> Axis:
-            least = of_data.min(initial=np.iinfo(np.int64).max)
-            return Axis(of_data - least, low - least, high - least)
-
-        tiles = ((squares(values, tile_m) for values in axis) for axis in ((y, south, north), (x, west, east)))
-        times = (self.data.t, boxes.t_min, boxes.t_max)
-        moments = (cut(t, precision) if precision else np.zeros(len(t), np.int64) for t in times)
-        rows, columns, instants = (counted(*axis) for axis in (*tiles, moments))
-        return rows, columns, instants
 
     def _numbers(self, tile_m: float | None, precision: Precision | None) -> Ints:
         """Return a number for the location, or location and time, of each record, those of the release last; south to north."""

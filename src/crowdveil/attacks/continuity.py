@@ -1,7 +1,8 @@
-"""Measure how often segments of a trajectory can be linked by continuity: where one ends, the next begins."""
+"""Measure how often segments of a trajectory, or trajectories of a person, can be linked: where one ends, the next begins."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,13 +25,13 @@ def measured_continuity(segments: Trajectories, whole: Ints, release: Trajectory
     Parameters
     ----------
     segments, whole
-        The original segments, and the trajectory of each; those of one trajectory follow one another.
+        The original segments, and the trajectory of each; or trajectories, and the person of each.
     release
         The release of the segments; its source is the segment of each.
 
     Returns
     -------
-    Whole percents, None of fewer than 50: links that are right, and trajectories of which all links are.
+    Whole percents, None of fewer than 50: links that are right, and trajectories (people) of which all links are.
     """
     from scipy.spatial import cKDTree
 
@@ -39,6 +40,8 @@ def measured_continuity(segments: Trajectories, whole: Ints, release: Trajectory
     number, first, last = _classes(segments, release)
     published = np.full(len(segments), -1, np.int64)
     published[release.source] = number
+    order = np.lexsort((segments.t[segments.offsets[:-1]], whole))
+    whole, published = whole[order], published[order]
     here = np.flatnonzero((np.diff(whole) == 0) & (published[:-1] >= 0) & (published[1:] >= 0))[:TRIED]
     if len(here) < FEWEST:
         return {"links_percent": None, "trajectories_percent": None}
@@ -49,6 +52,16 @@ def measured_continuity(segments: Trajectories, whole: Ints, release: Trajectory
     every = np.minimum.reduceat(right.astype(np.int64), begins)
     trajectories = round(100 * float(every.mean())) if len(begins) >= FEWEST else None
     return {"links_percent": round(100 * float(right.mean())), "trajectories_percent": trajectories}
+
+
+def with_continuity(data: Trajectories, release: TrajectoryRelease) -> TrajectoryRelease:
+    """Return a release with the measured continuity of the trajectories of people who have several, among its facts."""
+    several = data.k_unit == "people" and data.people < len(data) and release.person is None
+    if release.source is None or not several or "continuity" in release.facts:
+        return release
+    found = measured_continuity(data, data.person, release)
+    people = {"links_percent": found["links_percent"], "people_percent": found["trajectories_percent"]}
+    return replace(release, facts=release.facts | {"continuity": people})
 
 
 def _classes(segments: Trajectories, release: TrajectoryRelease) -> tuple[Ints, Any, Any]:
@@ -70,6 +83,7 @@ def continuity_lines(facts: Any) -> list[str]:
     found = facts.get("continuity")
     if not found or found["links_percent"] is None:
         return []
-    every = found["trajectories_percent"]
-    more = "" if every is None else f"; all segments of {every} % of trajectories"
-    return [f"linked by continuity   {found['links_percent']} % of segments to the next{more}"]
+    part, whole = ("trajectories", "people") if "people_percent" in found else ("segments", "trajectories")
+    every = found[f"{whole}_percent"]
+    more = "" if every is None else f"; all {part} of {every} % of {whole}"
+    return [f"linked by continuity   {found['links_percent']} % of {part} to the next{more}"]

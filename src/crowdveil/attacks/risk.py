@@ -27,11 +27,11 @@ from crowdveil import engine
 from crowdveil import guarantees as library
 from crowdveil.attacks.adversary_view import AdversaryView, AttackScenario, LocationHistories, Units, numbered
 from crowdveil.attacks.base import Attack, FlowAttackParams, KnowledgeParams, Risk, TimeParams
-from crowdveil.attacks.box_view import TooManyTilesError
+from crowdveil.attacks.dominance import OF_CLASSES, OF_ROWS, Groups
+from crowdveil.attacks.known_points import FEWEST
 from crowdveil.attacks.od import differencing, homogeneity, minimum_group_size, singleton_margins
 from crowdveil.attacks.od.published import Published
-from crowdveil.attacks.sampled_view import Records
-from crowdveil.attacks.search import MatchRule, is_sampled, search_risk, search_sampled
+from crowdveil.attacks.search import MatchRule, search_risk
 from crowdveil.attacks.trajectory import location, sequence, time
 from crowdveil.errors import GuaranteeViolatedError, counted
 from crowdveil.guarantees import Guarantee
@@ -48,6 +48,9 @@ TRIED, MIN_TRIED, WORK, MAX_POINTS = 200, 25, 50_000_000, 5_000_000
 """Trajectories attacked, drawn at random: enough to detect a method that does not work, in about a second. Among many points an
 attack takes longer: then fewer are attacked, and none among more than a few million."""
 CHOICES, SAMPLES = 20_000, 100
+DOMINANCE = "dominance"
+_OF_CLASSES = (library.TrajectoryKAnonymity, library.SegmentKAnonymity)
+"""Guarantees of equivalence classes."""
 TILE_M, KNOWN, OF_THE_RELEASE = 500.0, 2, 4
 """Tiles of the known locations of a person, and their number; and the number of known exact points of the release itself."""
 
@@ -168,7 +171,8 @@ def merge_risk_estimates(parts: Sequence[Sequence[RiskEstimate]]) -> list[RiskEs
         first = of_parts[0]
         if first.guarantee is None:
             known, trips = sum(t.known or 0 for t in of_parts), sum(t.trips or 0 for t in of_parts)
-            merged.append(_with_before(_known_share(first.attack, known, trips), _sum_before(of_parts), first.k))
+            share = _known_share(first.attack, known, trips, first.knowledge)
+            merged.append(_with_before(share, _sum_before(of_parts), first.k))
             continue
         worst = min((t.worst for t in of_parts if t.worst is not None), default=None)
         succeeded = any(t.succeeded for t in of_parts)
@@ -206,6 +210,8 @@ def _on_flows(
         # The zones of the original are its tiles, so that a known area is a known tile.
         known = homogeneity.known_destinations_of_original(data)
         trials = [_with_before(trial, known, goal.k) for trial in trials]
+    if isinstance(data, Flows) and data.k_unit == "people" and data.weight is None:
+        trials.append(_known_share(DOMINANCE, *Groups.of_rows(release).totals, OF_ROWS))
     attacks = [minimum_group_size, singleton_margins]
     if exact and not any(isinstance(p, library.DisjointFlows) for p in guarantees):
         attacks.append(differencing)  # where rows do not overlap, as is checked, there is nothing to subtract
@@ -221,10 +227,12 @@ def _on_flows(
     return trials
 
 
-def _known_share(attack: str, known: int, trips: int) -> RiskEstimate:
+def _known_share(
+    attack: str, known: int, trips: int, knowledge: str = "the origin area and the time step"
+) -> RiskEstimate:
     # A fraction: a share of x.5 percent must be rounded alike however the trips are partitioned.
     after = round(Fraction(100 * known, trips)) if trips else None
-    return RiskEstimate(attack, "the origin area and the time step", after, known=known, trips=trips)
+    return RiskEstimate(attack, knowledge, after, known=known, trips=trips)
 
 
 def _on_trajectories(
@@ -243,7 +251,12 @@ def _on_trajectories(
     seen = _merge_visits(release, goal) if isinstance(goal, library.CombinationKAnonymity) else release
     adversaries: list[tuple[Attack, bool]] = [(location.ATTACK, True), (sequence.ATTACK, True)]
     adversaries.append((time.ATTACK, not isinstance(goal, library.CombinationKAnonymity) or goal.interval_s is None))
-    scenario, trials = AttackScenario(data, seen, "trajectories", k_unit), []
+    scenario, trials = AttackScenario(data, seen, "trajectories", k_unit), list[RiskEstimate]()
+    if data.k_unit == "people" and any(isinstance(p, _OF_CLASSES) for p in guarantees):
+        largest, every = Groups.of_classes(data, release).totals
+        # In whole percents, which reveal no single trajectory where there are many.
+        if every >= FEWEST:
+            trials.append(_known_share(DOMINANCE, largest, every, OF_CLASSES))
     tried = max(MIN_TRIED, min(TRIED, WORK // data.points))
     for number, (attack, is_covered) in enumerate(adversaries):
         progress(number, len(adversaries) + 1)
@@ -261,15 +274,10 @@ def _on_trajectories(
 
 
 def _before_and_after(attack: Attack, scenario: AttackScenario, values: dict[str, Any]) -> tuple[Any, Risk, Risk]:
-    """Return the parameters, and the risks in the original and in the release; tiles are larger where boxes meet too many."""
-    while True:
-        params = attack.params.checked(values)
-        try:
-            after = attack.run(scenario, params, no_progress)
-        except TooManyTilesError:
-            values = values | {"tile_m": 4 * values["tile_m"]}
-            continue
-        return params, attack.run(scenario.on_original(), params, no_progress), after
+    """Return the parameters, and the risks in the original and in the release."""
+    params = attack.params.checked(values)
+    after = attack.run(scenario, params, no_progress)
+    return params, attack.run(scenario.on_original(), params, no_progress), after
 
 
 def _trial(
@@ -291,24 +299,21 @@ def _attack_release_itself(
     params = KnowledgeParams(
         knowledge=known, people=tried, seed=seed, max_combinations=CHOICES, samples=SAMPLES, units="trajectories"
     )
-    records, rule = _published_records(data, release, goal, k_unit), MatchRule("in-order")
-    if is_sampled(len(records.label), params, rule):
-        risk = search_sampled("trajectories", records, records, True, params, rule, no_progress)
-    else:
-        location = numbered(*records.columns(slice(None)))
-        histories = LocationHistories(location, records.offsets, records.label, int(location.max(initial=-1)) + 1)
-        risk = search_risk("trajectories", AdversaryView(histories, histories), params, rule, no_progress)
+    view = _published_view(data, release, goal, k_unit)
+    risk = search_risk("trajectories", view, params, MatchRule("in-order"), no_progress)
     return _trial("sequence", f"{counted(known, 'point')} of the release", risk, None, goal, proven)
 
 
-def _published_records(data: Trajectories, release: TrajectoryRelease, goal: TrajectoryGoal, k_unit: Units) -> Records:
-    """Return published trajectories as precisely as they may be known: locations, and times as finely as guaranteed."""
+def _published_view(
+    data: Trajectories, release: TrajectoryRelease, goal: TrajectoryGoal, k_unit: Units
+) -> AdversaryView:
+    """Return the view of published trajectories as precisely as they may be known: with times as finely as guaranteed."""
     interval = goal.interval_s if isinstance(goal, library.CombinationKAnonymity) else None
     whose = np.arange(len(data)) if k_unit == "trajectories" else data.person
     label = np.arange(len(release)) if release.source is None else whose[release.source]
-    return Records(
-        lambda rows: (release.lat[rows], release.lon[rows], _moments(release.t[rows], interval)), release.offsets, label
-    )
+    location = numbered(release.lat, release.lon, _moments(release.t, interval))
+    histories = LocationHistories(location, release.offsets, label, int(location.max(initial=-1)) + 1)
+    return AdversaryView(histories, histories)
 
 
 def _merge_visits(release: TrajectoryRelease, goal: library.CombinationKAnonymity) -> TrajectoryRelease:

@@ -13,9 +13,8 @@ import numpy as np
 from crowdveil import engine
 from crowdveil.attacks.adversary_view import AdversaryView, AttackScenario, Units
 from crowdveil.attacks.base import AdversaryParams, Attack, Interval, KnowledgeParams, Risk
-from crowdveil.attacks.box_view import SEARCH_BOXES
-from crowdveil.attacks.sampled_view import Records, can_sample, sampled_view, scenario_records
-from crowdveil.model.arrays import Floats, Ints, frozen, row_slices, take_slices
+from crowdveil.kernels.attacks.search import Candidates
+from crowdveil.model.arrays import Floats, Ints, row_slices, take_slices
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
 
@@ -54,11 +53,7 @@ def knowledge_attack(
             getattr(params, "time_precision", None),
             MatchRule(kind, by, getattr(params, "tolerance", 0.0)),
         )
-        if can_sample(scenario, params.tile_m) and is_sampled(len(scenario.data), params, rule):
-            records = scenario_records(scenario, params.tile_m, precision)
-            return search_sampled(scenario.units, *records, params, rule, progress)
-        known = params.knowledge if name in SEARCH_BOXES else None
-        return search_risk(scenario.units, scenario.view(params.tile_m, precision, known), params, rule, progress)
+        return search_risk(scenario.units, scenario.view(params.tile_m, precision), params, rule, progress)
 
     run.__module__ = module
     return Attack(name, title, takes=Trajectories, params=params, run=run, aliases=(alias,))
@@ -73,27 +68,6 @@ def search_risk(
     group_size, exact = _worst(view, tried, params, rule, progress)
     average = _average(view, params, rule, rng)
     return Risk(units, tried, len(view.targets), group_size, exact, average, view.paired)
-
-
-def is_sampled(units: int, params: KnowledgeParams, rule: MatchRule) -> bool:
-    """Return whether few of all individuals are attacked, for the worst combination and for the average."""
-    return rule.by == "records" and params.people is not None and units > max(params.people, params.samples)
-
-
-def search_sampled(
-    units: Units, targets: Records, candidates: Records, paired: bool, params: KnowledgeParams, rule: MatchRule,
-    progress: Progress,
-) -> Risk:  # fmt: skip
-    """Return the risk as `search_risk` does where few are attacked (`is_sampled`): same draws, and no index of all records."""
-    rng, n, lengths = np.random.default_rng(params.seed), len(targets.label), np.diff(targets.offsets)
-    tried = draw_targets(n, params, rng)
-    unit = rng.integers(0, n, params.samples)
-    rows = _random_choices(lengths[unit], params.knowledge, rng)
-    drawn, place = np.unique(np.concatenate([tried, unit]), return_inverse=True)
-    view = sampled_view(targets, candidates, drawn, released=candidates is not targets, paired=paired)
-    group_size, exact = _worst(view, place[: len(tried)], params, rule, progress)
-    average = _risk_of_choices(view, rule, place[len(tried) :], rows, _known(view, rule))
-    return Risk(units, tried, n, group_size, exact, Interval.of_sample(average), paired)
 
 
 def _worst(
@@ -118,43 +92,40 @@ def draw_targets(n: int, params: AdversaryParams, rng: np.random.Generator) -> I
 
 def _search(view: AdversaryView, params: KnowledgeParams, rule: MatchRule) -> Callable[[Ints], engine.Arrays]:
     """Return the search for the worst combination, as a task on some individuals."""
-    index, label, labels = view.candidates.index, frozen(view.candidates.label, np.int64), _labels(view)
-    wanted, h, most = view.wanted, params.knowledge, params.max_combinations
-    if rule.kind == "in-order":
-        from crowdveil.kernels.attacks.known_orders import smallest_crowds_in_order
+    from crowdveil.kernels.attacks.search import smallest_crowds
 
-        def follow(units: Ints) -> engine.Arrays:
-            rows, offsets = take_slices(view.targets.offsets, units)
-            return smallest_crowds_in_order(
-                h, most, offsets, view.targets.location[rows], wanted[units], index.location_offsets, index.unit, index.first,
-                index.position, label, labels,
-            )  # fmt: skip
+    kind, h = _kind(rule), params.knowledge
+    in_order = rule.kind == "in-order"
+    offsets, location, value, of_candidates = _known(view, rule) if in_order else _profiles(view, rule)
+    if rule.kind == "at-least":  # as often as it may be known
+        times = np.minimum(value, h if rule.by == "records" else 1).astype(np.int64)
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(times)])[offsets]
+        location, value = np.repeat(location, times), np.repeat(value, times)
+    candidates = _candidates(view, of_candidates)
+    # Known records of the original may be missing in a release: then fewer of them may match.
+    fewest = 1 if view.released else h
 
-        return follow
-
-    offsets, location, value, of_candidates = _profiles(view, rule)
-
-    def both(units: Ints) -> tuple[Any, ...]:
-        """Return what is known of some targets, and what the candidates have."""
+    def search(units: Ints) -> engine.Arrays:
         rows, new = take_slices(offsets, units)
-        known = new, location[rows], value[rows], wanted[units]
-        return *known, index.location_offsets, index.unit, of_candidates, label, labels
+        return smallest_crowds(
+            kind, rule.tolerance, fewest, h, params.max_combinations, new, location[rows], value[rows], view.wanted[units],
+            candidates,
+        )  # fmt: skip
 
-    if rule.kind == "proportion":
-        from crowdveil.kernels.attacks.known_shares import smallest_crowds_by_share
-
-        # Known records of the original may be missing in a release: then fewer of them may match.
-        fewest = 1 if view.released else h
-        return lambda units: smallest_crowds_by_share(fewest, h, most, rule.tolerance, *both(units))
-    from crowdveil.kernels.attacks.known_places import smallest_crowds
-
-    levels = 0 if rule.kind == "within" else h if rule.by == "records" else 1
-    plain = len(np.unique(label)) == len(label)
-    return lambda units: smallest_crowds(h, most, levels, rule.tolerance, *(*both(units), plain))
+    return search
 
 
-def _labels(view: AdversaryView) -> int:
-    return max(view.candidates.labels, view.targets.labels)
+def _kind(rule: MatchRule) -> int:
+    from crowdveil.kernels.attacks.search import AT_LEAST, IN_ORDER, PROPORTION, WITHIN
+
+    return {"at-least": AT_LEAST, "within": WITHIN, "proportion": PROPORTION, "in-order": IN_ORDER}[rule.kind]
+
+
+def _candidates(view: AdversaryView, value: Floats) -> Candidates:
+    index, labels = view.candidates.index, max(view.candidates.labels, view.targets.labels)
+    return Candidates(
+        index.location_offsets, index.unit, value, index.first, index.position, view.candidates.label, labels
+    )
 
 
 Known = tuple[Ints, Ints, Floats, Floats]
@@ -223,20 +194,15 @@ def _risk_of_choices(
     view: AdversaryView, rule: MatchRule, unit: Ints, rows: Sequence[Sequence[int]], known: Known
 ) -> Floats:
     """Return the re-identification probability of each of some combinations: `rows` of what is known of individual `unit`."""
-    from crowdveil.kernels.attacks.known_shares import AT_LEAST, IN_ORDER, PROPORTION, WITHIN, crowds_of
+    from crowdveil.kernels.attacks.search import crowds_of
 
-    kind = {"at-least": AT_LEAST, "within": WITHIN, "proportion": PROPORTION, "in-order": IN_ORDER}[rule.kind]
-    index, label, (offsets, location, value, of_candidates) = (
-        view.candidates.index,
-        frozen(view.candidates.label, np.int64),
-        known,
-    )
+    offsets, location, value, of_candidates = known
     lengths = np.array([len(choice) for choice in rows], np.int64)
     picked = np.array([r for choice in rows for r in choice], np.int64) + np.repeat(offsets[:-1][unit], lengths)
     sizes = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     group_size = crowds_of(
-        kind, rule.tolerance, sizes, location[picked], value[picked], view.wanted[unit], index.location_offsets, index.unit,
-        of_candidates, index.first, index.position, label, _labels(view),
+        _kind(rule), rule.tolerance, sizes, location[picked], value[picked], view.wanted[unit],
+        _candidates(view, of_candidates),
     )  # fmt: skip
     risk: Floats = np.zeros(len(group_size))
     np.divide(1.0, group_size, out=risk, where=group_size > 0)

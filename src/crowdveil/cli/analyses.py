@@ -156,7 +156,7 @@ def _of_study(analysis: Analysis) -> list[click.Parameter]:
         *options_of(analysis.params),
         *([original] if analysis.compares else []),
         click.Option(["-o", "--output"], metavar="FILE", help="Write all of it: .csv, .parquet or .json."),
-        click.Option(["--plot"], metavar="FILE", help="Draw it: .png. Needs matplotlib (extra report)."),
+        click.Option(["--plot"], metavar="FILE", help="Draw it: .png."),
         click.Option(["--overwrite"], is_flag=True, help="Replace files that exist."),
         *server_options(),
         *options_of(StudyReading),

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from crowdveil.cli.console import show_notes
+from crowdveil.cli.console import show_if_compiling, show_notes
 from crowdveil.cli.main import StoppedError
 from crowdveil.cli.options import NamedCommands, given, options_of
 from crowdveil.cli.remote_jobs import (
@@ -20,7 +20,7 @@ from crowdveil.cli.remote_jobs import (
 )
 from crowdveil.cli.remote_jobs import anonymize as run_remotely
 from crowdveil.engine import StoppedEarlyError
-from crowdveil.method import Method
+from crowdveil.methods.base import Method
 from crowdveil.model.flows import Flows
 from crowdveil.progress import progress_bar
 from crowdveil.reading import READINGS
@@ -45,14 +45,27 @@ FIRST = (
     "recipient",
     "private_report",
     "ledger",
-    "repair",
     "keep_unchanged",
+    "independent",
     "resume",
     "rows_in",
     "pairing",
 )
 """The order of the options of a run."""
 NOT_OF_TRAJECTORIES = ("resume", "rows_in", "ledger", *AuditOptions.model_fields)
+
+
+class MethodCommand(click.Command):
+    """A command with one input."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; a second file is probably that of the zones."""
+        ctx.allow_extra_args = True
+        super().parse_args(ctx, args)
+        if ctx.args:
+            more = " ".join(ctx.args)
+            ctx.fail(f"Expected one input, got also {more}. Name zones with --zones {more}.")
+        return ctx.args
 
 
 def method_command(method: Method) -> click.Command:
@@ -69,7 +82,7 @@ def method_command(method: Method) -> click.Command:
         perform(pipeline.Request(method.name, data, output, parameters, input_options, options), server, source)
 
     example = f"crowdveil anonymize {method.name} {method.example or EXAMPLES[od]} -o out/"
-    return click.Command(
+    return MethodCommand(
         method.name,
         callback=call,
         params=[
@@ -93,6 +106,7 @@ def perform(
     if server is not None:
         run_remotely(server, request, READINGS[find_method(request.method).takes], source or {})
         return
+    show_if_compiling()
     try:
         with progress_bar() as (progress, stage):
             result = pipeline.run(request, progress, stage)

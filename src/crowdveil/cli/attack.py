@@ -10,8 +10,9 @@ import click
 from crowdveil.api import attack as api
 from crowdveil.api.opened import check_outputs
 from crowdveil.attacks.base import AllAttackParams
+from crowdveil.attacks.dominance import Groups
 from crowdveil.attacks.od.releases import PublishedReleases
-from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories
+from crowdveil.attacks.trajectory.aggregated import AggregatedTrajectories
 from crowdveil.cli.console import show_notes, show_result
 from crowdveil.cli.options import NamedCommands, given, options_of
 from crowdveil.cli.remote_jobs import RemoteTarget, remote_target, server_options
@@ -22,7 +23,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import progress_bar
 from crowdveil.reading import FlowReading, TrajectoryReading
-from crowdveil.registry import ATTACKS, find_attack
+from crowdveil.registry import ATTACKS, EXPERIMENTS, find_attack
 from crowdveil.report.attack_results import ALL
 
 _ZONES = ("zones", "zone_id")
@@ -40,7 +41,7 @@ def _make(name: str) -> click.Command:
 
 
 def _command(name: str, params: type[Params], text: str, takes: type) -> click.Command:
-    several, trajectories = takes is PublishedReleases, takes in (Trajectories, AggregatedTrajectories)
+    several, trajectories = takes is PublishedReleases, takes in (Trajectories, AggregatedTrajectories, Groups)
     reading = FlowReading if several else TrajectoryReading if trajectories else None
 
     def call(data: Any, output: str | None, as_json: bool, overwrite: bool, **values: Any) -> None:
@@ -94,11 +95,14 @@ def _command(name: str, params: type[Params], text: str, takes: type) -> click.C
 def _argument(name: str, several: bool, trajectories: bool) -> click.Argument:
     if several:
         return click.Argument(["data"], metavar="RELEASE_FOLDER RELEASE_FOLDER...", nargs=-1, required=True)
-    metavar = "TRAJECTORIES_OR_RELEASE_FOLDER" if name == ALL else "TRAJECTORIES" if trajectories else "RELEASE_FOLDER"
-    return click.Argument(["data"], metavar=metavar)
+    if name in (ALL, "dominance"):
+        return click.Argument(["data"], metavar="TRAJECTORIES_OR_RELEASE_FOLDER")
+    return click.Argument(["data"], metavar="TRAJECTORIES" if trajectories else "RELEASE_FOLDER")
 
 
 def _example(name: str, several: bool, trajectories: bool) -> str:
+    if name == "dominance":
+        return "cabs.csv --release out/ --pairing pairing.parquet"
     release = "flows-of-cabs/" if name == "trajectory-recovery" else "out/"
     return "hours/ days/" if several else f"cabs.csv --release {release} --tile-m 500" if trajectories else "out/"
 
@@ -127,7 +131,7 @@ def _other_data(several: bool, trajectories: bool) -> list[click.Option]:
     return [release, pairing] if trajectories else []
 
 
-@click.command(cls=NamedCommands, names=lambda: [*ATTACKS, ALL], make=_make)
+@click.command(cls=NamedCommands, names=lambda: [*ATTACKS, *EXPERIMENTS, ALL], make=_make)
 def command() -> None:
     """Estimate the re-identification risk: how likely an adversary with background knowledge finds a person.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -10,19 +9,17 @@ import click
 from crowdveil.api import compare as api
 from crowdveil.cli.console import show_notes, show_sentences
 from crowdveil.cli.options import given, options_of
-from crowdveil.cli.remote_jobs import RemoteTarget, put_folder, remote_target, server_options, split_files
-from crowdveil.comparison.candidates import CONFIDENTIAL, Stage, announcement, data_kind_of, varied_values
-from crowdveil.comparison.candidates import KINDS as INPUTS
+from crowdveil.comparison.candidates import CONFIDENTIAL, Stage, announcement, data_kind_of
 from crowdveil.comparison.flows import FlowComparisonParams
 from crowdveil.comparison.tables import SUMMARY_FILE, Comparison, check_folder, conclusions, omissions, write_comparison
 from crowdveil.comparison.trajectories import K, TrajectoryComparisonParams
-from crowdveil.errors import InputError, Option, ParameterError, as_command_line
+from crowdveil.errors import Option, ParameterError, as_command_line
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import progress_bar
-from crowdveil.reading import EitherReading, FlowReading, TrajectoryReading
+from crowdveil.reading import FlowReading, TrajectoryReading
 
 WRITTEN = "{}: tables and plots written"
 
@@ -38,29 +35,13 @@ def _call(
     overwrite: bool,
     **values: Any,
 ) -> None:
-    server, names = remote_target(values), None if methods is None else listed(methods)
+    names = None if methods is None else listed(methods)
     check_folder(output, SUMMARY_FILE, overwrite=overwrite)
     of_trajectories = data_kind_of(names, Trajectories if trajectories else Flows) is Trajectories
     if trajectories and not of_trajectories:
         raise ParameterError(Option("trajectories"), "the methods that were named are for flows; leave it out.")
     settings, reading = SETTINGS[of_trajectories]
     refuse_others(values, settings, reading)
-    if server is not None:
-        if len(data) > 1 or grids is not None:
-            raise InputError(
-                "input", f"a server compares one input on one grid; give one, and {Option('grid')} for its tiles."
-            )
-        asked: dict[str, Any] = {
-            "methods": names,
-            "k": None if k is None else crowds(k),
-            "vary": varied_values(vary) or None,
-        }
-        name = INPUTS[Trajectories if of_trajectories else Flows][0]
-        asked |= given(settings, values)
-        run_remotely(
-            server, "comparisons", name, SUMMARY_FILE, data[0], asked, given(reading, values), output, overwrite
-        )
-        return
     notes = ReadNotes()
     with progress_bar() as (progress, stage):
         options: dict[str, Any] = {
@@ -74,27 +55,6 @@ def _call(
             found = api.compare(data[0], names, **options)
     show_notes(notes)
     show_comparison(found, output, overwrite=overwrite)
-
-
-def run_remotely(
-    server: RemoteTarget, collection: str, name: str, mark_file: str, data: str, asked: dict[str, Any],
-    reading: dict[str, Any], output: str | None, overwrite: bool,
-) -> None:  # fmt: skip
-    """Run a comparison or a sweep on a server, with what is asked for and not None, and show what it found.
-
-    `mark_file` is the file by which a folder of an earlier one is known.
-    """
-    options, files = split_files(EitherReading, reading)
-
-    def take(_job: dict[str, Any], result: Path) -> None:
-        put_folder(result, Path(str(output)), overwrite=overwrite, mark_file=mark_file)
-
-    wanted = {name: value for name, value in asked.items() if value is not None}
-    job = server.run(collection, name, {**wanted, **options}, {"data": data, **files}, take, fetch=output is not None)
-    if job is not None:
-        click.echo("\n".join(job["summary"]["lines"]))
-        if output is not None:
-            click.echo(WRITTEN.format(output))
 
 
 def show_comparison(found: Comparison, output: str | None, *, overwrite: bool) -> None:
@@ -177,7 +137,6 @@ command = click.Command(
                      help="Compare on several grids, such as 500m,1km,2km: time and loss by the number of tiles."),
         click.Option(["-o", "--output"], metavar="FOLDER", help="Also write tables (CSV) and plots (PNG) to this folder."),
         click.Option(["--overwrite"], is_flag=True, help="Replace an earlier comparison in the folder."),
-        *server_options(),
         *_OPTIONS,
     ],
     help="Run methods side by side on the same data, with the same k, and publish nothing.\n\n"

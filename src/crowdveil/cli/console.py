@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import click
 
 from crowdveil.io.notes import ReadNotes
+from crowdveil.kernels._jit import compiled_before
 
 
 def show_notes(notes: ReadNotes) -> None:
@@ -16,6 +18,12 @@ def show_notes(notes: ReadNotes) -> None:
     for sentence in warnings:
         click.echo(click.style(f"warning: {sentence}", fg="yellow", bold=True), err=True)
     show_sentences([sentence for sentence in notes.sentences() if sentence not in warnings])
+
+
+def show_if_compiling() -> None:
+    """Tell a person at a terminal why the first run takes longer."""
+    if sys.stderr.isatty() and not compiled_before():
+        show_sentences(["Compiling for this machine, once after each update. This takes up to two minutes."])
 
 
 def show_result(found: Any, *, as_json: bool) -> None:

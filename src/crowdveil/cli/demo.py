@@ -57,7 +57,7 @@ def command(output: str, seed: int, overwrite: bool) -> None:
         click.echo(f"\n{what:<14} {out / where}: verified, method {result.manifest['method']['name']}")
         for line in result.cost:
             click.echo(f"  {line}")
-    said = tally([finding.outcome for _, finding in checked], FROM_FILES)
+    said = tally([(finding.outcome, finding.with_original) for _, finding in checked], FROM_FILES)
     click.echo(f"\n{said}. Check again: crowdveil verify {out / 'flows'}")
     click.echo(f"Look at it: {out / 'flows' / 'report.html'} and {out / 'trajectories' / 'report.html'}")
 

@@ -12,11 +12,19 @@ from crowdveil.cli.options import given, options_of
 from crowdveil.cli.remote_jobs import RemoteTarget, remote_target, server_options
 from crowdveil.compat.mobidatalab import runfiles
 from crowdveil.errors import Option, ParameterError
-from crowdveil.filters import Filter, FilterResult, check_filters, filter_file, filter_names, filters_of, find_filter
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending
 from crowdveil.progress import progress_bar
 from crowdveil.reading import TrajectoryReading
+from crowdveil.run.filters import (
+    Filter,
+    FilterResult,
+    check_filters,
+    filter_file,
+    filter_names,
+    filters_of,
+    find_filter,
+)
 from crowdveil.run.options import EngineOptions, refuse_table_without_spark
 from crowdveil.runfiles.common import load
 

@@ -23,6 +23,12 @@ _ORIGINAL = click.option(
     "--original", metavar="FILE", help="The trips, flows or trajectories that the release was made from."
 )
 
+_INDEPENDENT = click.option(
+    "--independent",
+    is_flag=True,
+    help="State that records that differ from those of earlier releases of the same period are other trips.",
+)
+
 
 @click.group()
 def command() -> None:
@@ -65,13 +71,15 @@ def list_entries(ledger: Path, as_json: bool) -> None:
 @_FOLDER
 @_RELEASE
 @_ORIGINAL
-def check(ledger: Path, release: Path, original: str | None, **values: Any) -> None:
+@_INDEPENDENT
+def check(ledger: Path, release: Path, original: str | None, independent: bool, **values: Any) -> None:
     """Audit a release or a heat map against the ledger without adding it.
 
     The original is read as it was for the release; only files, such as zones, must be given again. Exit code 0 if no group of
     fewer than k can be derived, 1 otherwise.
     """
-    found = check_release(release, Ledger(ledger), original, given(EitherReading, values))
+    reading = given(EitherReading, values)
+    found = check_release(release, Ledger(ledger), original, reading, independent=independent)
     _show(release, found)
     if not found.passed:
         sys.exit(1)
@@ -82,9 +90,11 @@ def check(ledger: Path, release: Path, original: str | None, **values: Any) -> N
 @_RELEASE
 @_ORIGINAL
 @click.option("--published", is_flag=True, help="The release is public already: add it whatever the audit finds.")
-def add(ledger: Path, release: Path, original: str | None, published: bool, **values: Any) -> None:
+@_INDEPENDENT
+def add(ledger: Path, release: Path, original: str | None, published: bool, independent: bool, **values: Any) -> None:
     """Audit a release or a heat map, and add it to the ledger; refuse it if a group of fewer than k can be derived."""
-    found = add_release(release, Ledger(ledger), original, given(EitherReading, values), published=published)
+    reading = given(EitherReading, values)
+    found = add_release(release, Ledger(ledger), original, reading, published=published, independent=independent)
     _show(release, found)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gc
 import os
 import sys
 from importlib import import_module
@@ -12,10 +11,8 @@ from typing import Any
 import click
 
 from crowdveil import __version__
-from crowdveil.cli.stopping import SENTENCE, end_now, end_quickly, prompt_stop, threads_left
-from crowdveil.compilation import on_first_compilation
+from crowdveil.cli.stopping import SENTENCE, interrupt_on_sigterm, leave_kernels
 from crowdveil.errors import NO_MEMORY, CrowdveilError, MissingExtraError, as_command_line, render
-from crowdveil.startup import start_quickly
 
 COMMANDS = {
     "demo": "Make a synthetic city, anonymize it, verify it.",
@@ -47,7 +44,7 @@ COMMANDS = {
     "task": "Show, fetch or cancel a job on a server.",
     "review": "Approve or reject results of others on a server.",
     "token": "Make and revoke the tokens that people use a service with.",
-    "audit": "Export and verify the audit log of a service.",
+    "audit": "Export the audit log of a service.",
     "synth": "Make a synthetic city: trips, trajectories, OD matrices.",
 }
 """What each command does. Its module has its name, but for those of analyses."""
@@ -56,22 +53,13 @@ ANALYSES = ("analyze", "reconstruct", "profiles", "land-use", "topics", "topic-n
 
 ALIASES = {"measures": "measure", "analysis": "analyze", "anonymise": "anonymize", "analyse": "analyze"}
 """Names of commands in mdl-anonymizer, and British spellings; --help does not list them."""
-QUIET_LIBRARIES = {"OPENBLAS_THREAD_TIMEOUT": "16"}
-"""Settings of libraries, unless they are given: each thread of OpenBLAS waits for work in a loop, at its start and after a
-call, by default for 2²⁶ ticks of the processor. After 2¹⁶ it sleeps instead."""
-OBJECTS = 150_000
-"""Objects after which Python looks for garbage. A small run makes 90,000, nearly all by imports: there is nothing to find."""
-OBJECTS_COMPILING = 3_000_000
-"""The same in a run that compiles kernels: that makes millions, and looking through them took 4 % of the time."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """Errors of a write for which there is no space."""
-COMPILE_NOTE = "CROWDVEIL_COMPILE_NOTE"
-"""Set to 0 in the environment, the note about compilation is not printed."""
 
 EXTRAS: dict[str, str] = {
-    "alembic": "server", "fastapi": "server", "h11": "server", "prometheus_client": "server", "python_multipart": "server",
+    "alembic": "server", "fastapi": "server", "prometheus_client": "server", "python_multipart": "server",
     "sqlalchemy": "server", "starlette": "server", "uvicorn": "server", "psycopg": "postgres", "sklearn": "analysis",
-    "h5py": "omx", "matplotlib": "report", "pandas": "pandas", "geopandas": "pandas", "polars": "polars",
+    "h5py": "omx", "pandas": "pandas", "geopandas": "pandas", "polars": "polars",
     "furo": "docs", "myst_parser": "docs", "sphinx": "docs",
     "pyspark": "spark",
 }  # fmt: skip
@@ -139,7 +127,7 @@ def _show_version(ctx: click.Context, _option: Any, wanted: bool) -> None:
 def _set_threads(_ctx: click.Context, _option: Any, threads: int | None) -> None:
     """Set the number of threads before a library starts its own."""
     if threads is not None:
-        from crowdveil.threads import VARIABLE, environment_for
+        from crowdveil.engine.threads import VARIABLE, environment_for
 
         os.environ[VARIABLE] = str(threads)
         os.environ.update(environment_for(1))
@@ -166,46 +154,17 @@ def cli() -> None:
     """
 
 
-def run() -> None:
-    """Run the command of this process, and end the process."""
-    main()
-    end_quickly()
-
-
 def main() -> None:
     """Run the command; report any error in one sentence."""
-    start_quickly()
-    for name, value in QUIET_LIBRARIES.items():
-        os.environ.setdefault(name, value)
-    gc.set_threshold(OBJECTS, 20)
-    with prompt_stop() as watch:
+    with interrupt_on_sigterm() as signals:
         try:
             _main()
         except StoppedError as error:
-            watch.ended.set()
-            if not threads_left():
-                _stop(str(error), watch.code)
-            # Threads that compute cannot be ended, and Python would wait for them.
-            end_now(watch.code, str(error))
-
-
-def _begin_compiling() -> None:
-    gc.set_threshold(OBJECTS_COMPILING, 20)
-    _say_compiling()
-
-
-def _say_compiling() -> None:
-    """Print why the first run takes longer. Results never depend on it."""
-    if os.environ.get(COMPILE_NOTE) != "0":
-        click.echo(
-            "note: compiling kernels for this machine; each command does this once after an installation or an update, "
-            "in up to two minutes (crowdveil warmup does it ahead).",
-            err=True,
-        )
+            leave_kernels(signals.code, str(error))
+            _stop(str(error), signals.code)
 
 
 def _main() -> None:
-    on_first_compilation(_begin_compiling)
     try:
         cli.main(standalone_mode=False)
     except StoppedError:
@@ -224,9 +183,7 @@ def _main() -> None:
     except MemoryError:
         _stop(NO_MEMORY, 2)
     except Exception as error:
-        from crowdveil.interrupts import interrupted  # here, since `--help` does not need ctypes
-
-        if interrupted(error):
+        if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):  # lost in compiled code
             raise StoppedError(SENTENCE) from None
         missing = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
         if missing in EXTRAS:

@@ -6,8 +6,8 @@ import json
 
 import click
 
-from crowdveil.fields import rows
 from crowdveil.model.flows import Flows
+from crowdveil.params import rows
 from crowdveil.registry import all_methods, find_method
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import click
 
 from crowdveil.errors import ParameterError
-from crowdveil.fields import Row, rows
-from crowdveil.params import Params
+from crowdveil.params import Params, Row, rows
 
 _TYPES: dict[str, Any] = {"int": click.INT, "float": click.FLOAT, "text": click.STRING}
 
@@ -32,6 +32,12 @@ class NamedCommands(click.Group):
         try:
             return self.make(cmd_name)
         except ParameterError as error:
+            if Path(cmd_name).suffix:
+                first = next(iter(self.names()))
+                raise click.UsageError(
+                    f"Expected a name before the input, got {cmd_name}. Write {ctx.command_path} {first} {cmd_name}.",
+                    ctx,
+                ) from None
             raise click.UsageError(str(error), ctx) from None
 
 

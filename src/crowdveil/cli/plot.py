@@ -68,7 +68,7 @@ def _reading(kind: PlotKind) -> list[click.Option]:
 
 def _help(kind: PlotKind) -> str:
     examples = "\n".join(f"  crowdveil {example}" for example in kind.examples)
-    return f"{kind.text.strip()}\n\nNeeds matplotlib (extra report).\n\n\b\nExamples:\n{examples}"
+    return f"{kind.text.strip()}\n\n\b\nExamples:\n{examples}"
 
 
 command = NamedCommands(
@@ -77,7 +77,7 @@ command = NamedCommands(
     make=command_of,
     help="Draw a picture of a release, of the original, or of both on the same scale, as PNG or SVG.\n\n"
     "A picture of a release has published numbers only. A picture that shows the original is marked as confidential, and its "
-    "file must have a name with the word confidential. Needs matplotlib (extra report).\n\n"
+    "file must have a name with the word confidential.\n\n"
     "\b\nExamples:\n"
     "  crowdveil plot flows out/ -o flows.png\n"
     "  crowdveil plot destinations out/ --zone r3c3 --zones zones.geojson --original trips.parquet -o to-confidential.png\n"

@@ -10,12 +10,9 @@ import click
 
 from crowdveil.attribute_docs import attribute_docs
 from crowdveil.cli.options import LazyOption, given, options_of
-from crowdveil.server.limits import ClientLimits
-from crowdveil.server.settings import Settings, default_folder
+from crowdveil.server.settings import PREVIEWS, Settings, default_folder
 from crowdveil.server.tokens import Limits
 
-PREVIEWS = 2
-"""Previews at once that memory is set aside for where there is no limit."""
 _NUMBERS: dict[str, tuple[Any, str]] = {"int": (click.IntRange, "N"), "float": (click.FloatRange, "X")}
 _SETTINGS = {setting.name: setting for setting in fields(Settings) if setting.default_factory is MISSING}
 
@@ -54,23 +51,25 @@ def place(values: dict[str, Any], at_once: int | None = None, **more: Any) -> Se
         unit = _SETTINGS[name].metadata.get("unit", 1)
         found[name] = value * unit if unit != 1 else value.absolute() if isinstance(value, Path) else value
     if at_once is not None and "memory_bytes" not in found:
-        from crowdveil.server.workers.process import default_memory
+        from crowdveil.server.workers.memory import default_memory
 
         found["memory_bytes"] = default_memory(at_once)
     return Settings(**{"data": default_folder().absolute(), **found, **more})
 
 
-def print_checks(require: bool) -> None:
-    """Print what the sandbox enforces here, by trying it; raises where all of it is required and something is missing."""
-    from crowdveil.server.workers.sandbox.trial import check_sandbox, tried
+def print_confinement() -> None:
+    """Print what confines jobs on this machine, and what that leaves open."""
+    from crowdveil.server.workers.sandbox import check_confinement, confinement
 
-    for attempt in tried():
-        click.echo(f"{'enforced    ' if attempt.refused else 'NOT ENFORCED'}  {attempt.what}")
-    check_sandbox(require, click.echo)
+    click.echo(f"jobs are confined by: {confinement() or 'nothing'}")
+    if (warning := check_confinement(local=True)) is not None:
+        click.echo(warning)
 
 
-@click.command(params=[*options_of(Limits), *options_of(ClientLimits), *setting_options(*_SETTINGS)])
-@click.option("--check", is_flag=True, help="Try what the sandbox enforces on this machine, print it, and end.")
+@click.command(params=[*options_of(Limits), *setting_options(*_SETTINGS)])
+@click.option(
+    "--check", is_flag=True, help="Print what confines jobs on this machine and what that leaves open, and end."
+)
 def command(check: bool, **values: Any) -> None:
     """Run jobs for others: an API over HTTP, a queue, and workers, with nothing else to install.
 
@@ -81,19 +80,15 @@ def command(check: bool, **values: Any) -> None:
     Examples:
       crowdveil serve
       crowdveil serve --data-dir /srv/crowdveil --workers 4 --keep-hours 2
-      crowdveil serve --four-eyes --max-disk-mib 10240 --max-total-disk-mib 102400
+      crowdveil serve --four-eyes
       crowdveil serve --host 0.0.0.0 --database-url postgresql://crowdveil@db/crowdveil --data-dir /shared/crowdveil
     """
     from crowdveil.server.serve import serve
 
     if check:
-        print_checks(values["require_sandbox"])
+        print_confinement()
         return
-    limits = {
-        "limits": Limits.checked(given(Limits, values)),
-        "clients": ClientLimits.checked(given(ClientLimits, values)),
-    }
-    settings = place(values, values["workers"] + (values["previews"] or PREVIEWS), **limits)
+    settings = place(values, values["workers"] + PREVIEWS, limits=Limits.checked(given(Limits, values)))
     serve(settings, click.echo, [_add_mobidatalab_routes])
 
 

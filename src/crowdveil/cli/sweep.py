@@ -12,23 +12,20 @@ from crowdveil.cli.compare import (
     announced,
     listed,
     refuse_others,
-    run_remotely,
     show_comparison,
     vary_option,
 )
 from crowdveil.cli.console import show_notes
 from crowdveil.cli.options import given, options_of
-from crowdveil.cli.remote_jobs import remote_target, server_options
-from crowdveil.comparison.candidates import data_kind_of, varied_values
+from crowdveil.comparison.candidates import data_kind_of
 from crowdveil.comparison.flows import FlowSample
-from crowdveil.comparison.sweep import SUPPRESS, K, Sweep, sweep_candidates
+from crowdveil.comparison.sweep import SUPPRESS, K, Sweep
 from crowdveil.comparison.tables import SWEEP_FILE, check_folder
 from crowdveil.comparison.trajectories import K as K_OF_TRAJECTORIES
-from crowdveil.comparison.trajectories import TrajectoryComparisonParams, TrajectorySweep, trajectory_sweep_candidates
+from crowdveil.comparison.trajectories import TrajectoryComparisonParams, TrajectorySweep
 from crowdveil.errors import Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import named_parameters
 from crowdveil.progress import progress_bar
 from crowdveil.reading import FlowReading, TrajectoryReading
 
@@ -38,7 +35,7 @@ def _call(
     output: str | None, overwrite: bool, **values: Any,
 ) -> None:  # fmt: skip
     check_folder(output, SWEEP_FILE, overwrite=overwrite)
-    server, notes, trajectories = remote_target(values), ReadNotes(), data_kind_of([method]) is Trajectories
+    notes, trajectories = ReadNotes(), data_kind_of([method]) is Trajectories
     settings, reading = SETTINGS[trajectories]
     refuse_others(values, settings, reading)
     if trajectories and suppress_trips is not None:
@@ -48,17 +45,6 @@ def _call(
     texts = {"k": k, "suppress": suppress, "suppress_trips": suppress_trips}
     tried: dict[str, Any] = {name: None if text is None else listed(text) for name, text in texts.items()}
     crowds = K_OF_TRAJECTORIES if trajectories and not k else K if k is None else tried["k"]
-    if server is not None:
-        varied = varied_values(vary)
-        if trajectories:  # raise before anything is sent
-            trajectory_sweep_candidates(method, crowds, tried["suppress"], varied)
-        else:
-            sweep_candidates(method, crowds, tried["suppress"], tried["suppress_trips"], varied)
-        name, own = named_parameters(method, "joint:splits=dyadic")
-        asked = {**tried, "vary": varied or None, "method_parameters": own or None}
-        asked |= given(settings, {**values, "k": None})
-        run_remotely(server, "sweeps", name, SWEEP_FILE, data, asked, given(reading, values), output, overwrite)
-        return
     found: Sweep | TrajectorySweep
     with progress_bar() as (progress, stage):
         options: dict[str, Any] = {
@@ -95,7 +81,6 @@ command = click.Command(
         vary_option(),
         click.Option(["-o", "--output"], metavar="FOLDER", help="Also write the table (CSV) and a plot (PNG) to this folder."),
         click.Option(["--overwrite"], is_flag=True, help="Replace an earlier sweep in the folder."),
-        *server_options(),
         *_OPTIONS.values(),
     ],
     help="Run a method with several k and budgets on the same matrices or trajectories, publish nothing, and say which to "

@@ -20,9 +20,17 @@ from crowdveil.run.options import EngineOptions, refuse_table_without_spark
 @click.command(params=[*options_of(EngineOptions), *options_of(EitherReading)])
 @click.argument("folder")
 @click.option("--original", metavar="FILE", help="The trips, flows or trajectories that the release was made from.")
+@click.option("--pairing", metavar="FILE", help="Table that says which published trajectory is whose, to count people.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def command(
-    folder: str, original: str | None, as_json: bool, engine: str, master: str | None, table: str | None, **values: Any
+    folder: str,
+    original: str | None,
+    pairing: str | None,
+    as_json: bool,
+    engine: str,
+    master: str | None,
+    table: str | None,
+    **values: Any,
 ) -> None:
     """Check a release or a heat map from its files alone, or with the original data too.
 
@@ -35,18 +43,25 @@ def command(
     Examples:
       crowdveil verify out/
       crowdveil verify out/ --original trips.parquet --zones zones.geojson
+      crowdveil verify tracks/ --original cabs.csv --pairing pairing.parquet
       crowdveil verify map/ --original cabs.csv
       crowdveil verify hdfs:///releases/january --engine spark --master yarn
     """
     reading = given(EitherReading, values)
     if reading and original is None:
         raise click.UsageError("options of reading are for the original data; give it with --original.")
+    if pairing is not None and (original is None or engine == "spark"):
+        raise click.UsageError(
+            "a pairing is for the original data on this machine; give it with --original, without Spark."
+        )
     if engine == "spark":
-        checked, manifest = releases.verify_on_spark(folder, original, reading, master=master, table=table)
+        from crowdveil.run.spark.aligned_partitions import verify_on_spark
+
+        checked, manifest = verify_on_spark(folder, original, reading, master=master, table=table)
         counts = manifest["k_unit"]
     else:
         refuse_table_without_spark(table)
-        checked, counts = releases.verified(Path(folder), original, reading)
+        checked, counts = releases.verified(Path(folder), original, reading, pairing)
     if as_json:
         findings = [
             {
@@ -73,5 +88,5 @@ def _show(checked: list[tuple[Guarantee, Finding]], from_files: bool) -> None:
         click.echo(f"{'':13}{finding.detail}")
     if not any(p.kind == "privacy" for p, _ in checked):
         click.echo(f"{'':13}no guarantee of anonymity is given: the method is a heuristic.")
-    said = tally([finding.outcome for _, finding in checked], FROM_FILES if from_files else "not checked")
+    said = tally([(f.outcome, f.with_original) for _, f in checked], FROM_FILES if from_files else "not checked")
     click.echo(f"{said}.")

@@ -11,7 +11,7 @@ import click
 
 from crowdveil.cli.demo import make_city
 from crowdveil.errors import InputError, counted
-from crowdveil.method import Method
+from crowdveil.methods.base import Method
 from crowdveil.model.flows import Flows
 from crowdveil.progress import progress_bar
 from crowdveil.registry import all_methods, find_method

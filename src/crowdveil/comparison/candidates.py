@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.errors import CrowdveilError, Option, ParameterError, Reason
-from crowdveil.method import Method
+from crowdveil.methods.base import Method
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease

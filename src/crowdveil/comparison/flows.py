@@ -27,7 +27,6 @@ from crowdveil.engine import timed_tasks
 from crowdveil.errors import InputError, Option, counted, reason_as
 from crowdveil.guarantees import SuppressionBudget
 from crowdveil.io.flows import with_trees
-from crowdveil.io.memory import map_large_arrays
 from crowdveil.io.times import time_column
 from crowdveil.measures.od.comparison import Baseline, OdComparison
 from crowdveil.model.arrays import Floats, Ints
@@ -292,7 +291,6 @@ def run_candidate(
 
     Several methods and trials can share the baseline of the matrices.
     """
-    map_large_arrays()
     with timed_tasks() as tasks:
         seconds, release = candidate.run(flows, seed, progress)
     compared = OdComparison.between(flows, release, baseline)

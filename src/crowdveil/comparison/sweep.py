@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress as ignoring
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,6 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.tabular import TableProperty, align_rows
 from crowdveil.params import Budgeted
 from crowdveil.progress import Progress, no_progress
-from crowdveil.solve.od.kept_boxes import keep_boxes
 
 K, SUPPRESS = (5, 10, 20), ("5%", "10%", "20%")
 """Default values."""
@@ -279,63 +279,37 @@ def run_sweep(
     columns: Sequence[Column] = (),
     varied: Sequence[str] = (),
 ) -> Sweep:
-    """Run every trial on the same matrices; one that fails is left out; raise if all fail.
-
-    All budgets of one k run one after the other, so that boxes are built, and searched, once for them.
-    """
+    """Run every trial on the same matrices; one that fails is left out; raise if all fail."""
     listed = {column.key: column for column in columns or flow_columns(None)}
     if "v_target" in varied:
         listed |= {column.key: column for column in flow_columns("origin-tiles,destination-tiles")}
-    found: dict[int, SweepPoint] = {}
+    found: list[SweepPoint] = []
     left_out: dict[str, str] = {}
     remaining, baseline = RemainingTime(len(chosen)), Baseline(flows)
-    ks = {i: getattr(candidate.params, "k", 0) for i, candidate in enumerate(chosen)}
-    _warm_up([candidate for i, candidate in enumerate(chosen) if ks[i] == ks[0]][:2], flows, seed)
-    for k in sorted(set(ks.values())):
-        mine = [i for i in ks if ks[i] == k]
-        with keep_boxes(flows, [chosen[i].params for i in mine]) as kept:
-            for i in mine:
-                budget = _budget(chosen[i])
-                label = f"k = {k}" + ("" if budget == (None, None) else f", {budget_shown(*budget)} suppressed")
-                values = {name: getattr(chosen[i].params, name) for name in varied}
-                label += "".join(f", {name} = {value}" for name, value in values.items())
-                stage(f"{label}{remaining.shown()}")
-                try:
-                    outcome = run_candidate(chosen[i], flows, seed, progress, [*listed.values()], baseline)
-                    found[i] = SweepPoint(k, budget[0], outcome, budget[1], values)
-                except REFUSALS as error:
-                    left_out[label] = reason_of(error)
-                remaining.done += 1
-        if kept.solutions:
-            found |= _with_shared_seconds({i: found[i] for i in mine if i in found})
+    _warm_up(chosen[0], flows, seed)
+    for candidate in chosen:
+        k, budget = getattr(candidate.params, "k", 0), _budget(candidate)
+        label = f"k = {k}" + ("" if budget == (None, None) else f", {budget_shown(*budget)} suppressed")
+        values = {name: getattr(candidate.params, name) for name in varied}
+        label += "".join(f", {name} = {value}" for name, value in values.items())
+        stage(f"{label}{remaining.shown()}")
+        try:
+            outcome = run_candidate(candidate, flows, seed, progress, [*listed.values()], baseline)
+            found.append(SweepPoint(k, budget[0], outcome, budget[1], values))
+        except REFUSALS as error:
+            left_out[label] = reason_of(error)
+        remaining.done += 1
     if not found:
         raise InputError(reason_as(next(iter(left_out.values())), str))
     label = ":".join(part for part in chosen[0].label.split(":") if part.partition("=")[0] not in varied)
-    return Sweep(label, flows, tuple(found[i] for i in sorted(found)), left_out, [*listed.values()])
+    return Sweep(label, flows, tuple(found), left_out, [*listed.values()])
 
 
-def _with_shared_seconds(trials: Mapping[int, SweepPoint]) -> dict[int, SweepPoint]:
-    """Return trials with the mean of the seconds of those that differ in their budget alone: they were solved together."""
-    shared = {}
-    for i, trial in trials.items():
-        together = [other.outcome for other in trials.values() if other.varied == trial.varied]
-        by_step = np.mean([outcome.seconds_by_step for outcome in together], axis=0)
-        seconds = float(np.mean([outcome.seconds for outcome in together]))
-        shared[i] = replace(trial, outcome=replace(trial.outcome, seconds=seconds, seconds_by_step=by_step))
-    return shared
-
-
-def _warm_up(alike: Sequence[Candidate], flows: Flows, seed: int) -> None:
-    """Compile the kernels of a method on the smallest matrix, so that it is not measured; a failure shows in the trials.
-
-    Several budgets have kernels of their own.
-    """
+def _warm_up(candidate: Candidate, flows: Flows, seed: int) -> None:
+    """Compile the kernels of a method on the smallest matrix, so that it is not measured; a failure shows in the trials."""
     smallest = flows.at_steps(np.argmin(flows.trips_by_step, keepdims=True))
-    try:
-        with keep_boxes(smallest, [candidate.params for candidate in alike]):
-            alike[0].run(smallest, seed)
-    except REFUSALS:
-        return
+    with ignoring(*REFUSALS):
+        candidate.run(smallest, seed)
 
 
 def budget_shown(share: float | None, trips: int | None) -> str:

@@ -9,34 +9,35 @@ from pathlib import Path
 import pyarrow as pa
 
 from crowdveil.comparison import plots, time_plots
+from crowdveil.comparison.candidates import CONFIDENTIAL
 from crowdveil.comparison.flows import FlowComparison
 from crowdveil.comparison.measure_plots import plots_of_measures
 from crowdveil.comparison.several_inputs import InputComparisons
 from crowdveil.comparison.sweep import Sweep
 from crowdveil.comparison.trajectories import TrajectoryMethodComparison, TrajectorySweep
-from crowdveil.errors import MissingExtraError, Naming, counted, reason_as
+from crowdveil.errors import Naming, counted, reason_as
 from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.tables import write_table
 
 SUMMARY_FILE, VALUES_FILE, SWEEP_FILE = "summary.csv", "compare.csv", "sweep.csv"
+MARK_FILE = "CONFIDENTIAL.txt"
 
 Comparison = FlowComparison | TrajectoryMethodComparison | Sweep | InputComparisons
 Draw = Callable[[Path], None]
 
 
 def write_comparison(found: Comparison, folder: str | Path, *, overwrite: bool = False) -> None:
-    """Write tables and plots to a folder atomically; without matplotlib write the tables alone, then raise."""
-    tables, drawings, missing = _tables(found), _plots(found), None
+    """Write confidential tables and plots to a folder that only its owner can read."""
+    tables, drawings = _tables(found), _plots(found)
     with new_folder(Path(folder), overwrite=overwrite, mark_file=next(iter(tables))) as target:
         for name, table in tables.items():
             write_table(table, target / name)
-        try:
-            for name, draw in drawings.items():
-                draw(target / name)
-        except MissingExtraError as error:
-            missing = error
-    if missing is not None:
-        raise missing
+        for name, draw in drawings.items():
+            draw(target / name)
+        (target / MARK_FILE).write_text(f"{CONFIDENTIAL}\n", encoding="utf-8")
+        target.chmod(0o700)
+        for file in target.iterdir():
+            file.chmod(0o600)
 
 
 def check_folder(target: str | Path | None, mark_file: str, *, overwrite: bool) -> None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import Lock
 from typing import Protocol, TypeVar
 
 from crowdveil.engine.finished import Arrays, FinishedPartitions
-from crowdveil.interrupts import kernels_stopped
+from crowdveil.engine.threads import thread_count
 from crowdveil.progress import Progress, no_progress
-from crowdveil.threads import thread_count
 
 T = TypeVar("T")
 Task = Callable[[int], Arrays]
@@ -21,8 +19,9 @@ Task = Callable[[int], Arrays]
 
 TICK_S = 0.1
 """Seconds between calls of progress."""
-FINISH_S, STOP_S = 0.5, 1.0
-"""Seconds to wait for running tasks after an interrupt, before and after their kernels are stopped."""
+FINISH_S = 0.5
+"""Seconds to wait for running tasks after an interrupt; kernels that take longer are left behind."""
+THREAD_NAME = "crowdveil-task"
 KEEP_S = 2.0
 """Seconds between saves of finished partitions: the most work that a killed run loses."""
 
@@ -85,12 +84,16 @@ class LocalEngine:
 
     def _supervise(self, work: _Work, progress: Progress) -> None:
         """Start the threads; the caller's thread reports progress and can be interrupted."""
-        pool = ThreadPoolExecutor(self.threads)
-        running: list[Future[None]] = []
+        # Python does not wait for daemons at its end: an interrupt is not held up by a long kernel.
+        running = [
+            threading.Thread(target=work.run, name=THREAD_NAME, daemon=True)
+            for _ in range(min(self.threads, work.left))
+        ]
         try:
-            running = [pool.submit(work.run) for _ in range(min(self.threads, work.left))]
+            for thread in running:
+                thread.start()
             reported, kept = 0, time.monotonic()
-            while wait(running, TICK_S).not_done:
+            while _join(running, TICK_S):
                 if reported < (done := len(work.results)) < work.count:
                     progress(reported := done, work.count)
                 if time.monotonic() - kept > KEEP_S:
@@ -98,21 +101,27 @@ class LocalEngine:
                     kept = time.monotonic()
         except BaseException as error:
             work.stopped = True  # no other task starts
-            if isinstance(error, KeyboardInterrupt):
-                # Tasks that are nearly done are kept; then kernels end at once, and results of other code are lost.
-                wait(running, FINISH_S)
-                with kernels_stopped():
-                    wait(running, STOP_S)
-            else:
-                wait(running)
+            _join(running, FINISH_S if isinstance(error, KeyboardInterrupt) else None)
             raise
-        finally:
-            pool.shutdown(wait=not work.stopped)
 
     def _keep(self, work: _Work) -> None:
         batch = work.not_kept()
         if self.finished is not None and batch:
             self.finished.save(batch)
+
+
+def _join(threads: list[threading.Thread], seconds: float | None) -> bool:
+    """Wait for threads, at most some seconds in all; return whether one still runs."""
+    end = None if seconds is None else time.monotonic() + seconds
+    for thread in threads:
+        if thread.ident is not None:
+            thread.join(None if end is None else max(0.0, end - time.monotonic()))
+    return any(thread.is_alive() for thread in threads)
+
+
+def kernels_running() -> bool:
+    """Return whether a thread of this process is still at a task."""
+    return any(thread.name == THREAD_NAME for thread in threading.enumerate())
 
 
 def apart(work: Callable[[], T]) -> T:
@@ -143,7 +152,7 @@ class _Work:
         self.left = count - len(results)
         self._next = iter([partition for partition in range(count) if partition not in results])
         self._not_kept: dict[int, Arrays] = {}
-        self._lock = Lock()
+        self._lock = threading.Lock()
 
     def run(self) -> None:
         """Run partitions until there are none left, or the work is stopped."""

@@ -11,7 +11,6 @@ from crowdveil.errors import InputError
 from crowdveil.guarantees.base import Finding, Guarantee, Outcome
 
 if TYPE_CHECKING:
-    from crowdveil.guarantees.boxes import TruthfulBoxes
     from crowdveil.guarantees.budget import SuppressionBudget
     from crowdveil.guarantees.combinations import CombinationKAnonymity
     from crowdveil.guarantees.derived import SumsOfParent
@@ -59,7 +58,6 @@ _OF_MODULES = {
     "swapping": ("OriginalPoints", "SwappedTrajectories", "NoOwnPoints"),
     "tile_pairs": ("SharedTilePairs",),
     "k_delta": ("KDeltaAnonymity",),
-    "boxes": ("TruthfulBoxes",),
     "sectors": ("SectorKAnonymity", "DisjointSectors", "EveryLocationCounted", "WellFormedSectors"),
 }
 _MODULES = {name: module for module, names in _OF_MODULES.items() for name in names}
@@ -98,7 +96,6 @@ __all__ = [
     "SwappedTrajectories",
     "TrajectoryKAnonymity",
     "TrueVolumes",
-    "TruthfulBoxes",
     "WellFormedFlows",
     "WellFormedSectors",
     "WellFormedTrajectories",

@@ -229,15 +229,23 @@ def flags(faults: Mapping[str, str]) -> dict[str, Merge]:
 FROM_FILES = "not checkable from files alone"
 
 
-def tally(outcomes: Sequence[str], unchecked: str = "not checked") -> str:
-    """Return how many guarantees were verified, violated and not checked, in words."""
-    holds, violated, open_ = (outcomes.count(o.value) for o in (Outcome.HOLDS, Outcome.VIOLATED, Outcome.NOT_CHECKED))
-    parts = [f"{counted(holds, 'guarantee')} verified on these files"]
+def tally(found: Sequence[tuple[str, bool]], unchecked: str = "not checked") -> str:
+    """Return how many guarantees were verified, violated and not checked, in words.
+
+    `found` has the outcome of each, and whether it was checked against the original.
+    """
+    by_anyone, by_publisher = (found.count((Outcome.HOLDS.value, original)) for original in (False, True))
+    violated, open_ = (sum(outcome == o for outcome, _ in found) for o in (Outcome.VIOLATED, Outcome.NOT_CHECKED))
+    parts = [f"{counted(by_anyone, 'guarantee')} can be checked from the files by anyone"]
+    if by_publisher:
+        parts.append(
+            f"{by_publisher:,} {'was' if by_publisher == 1 else 'were'} checked by the publisher against the original"
+        )
     if violated:
         parts.append(f"{violated:,} violated")
     if open_:
         parts.append(f"{open_:,} {unchecked}")
-    return ", ".join(parts)
+    return "; ".join(parts)
 
 
 def require_not_violated(checked: Sequence[tuple[Guarantee, Finding]]) -> None:

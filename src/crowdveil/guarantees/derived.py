@@ -56,17 +56,16 @@ class SumsOfParent(Guarantee):
     def check_in(self, written: WrittenRelease, folder: Path) -> Finding:
         """Check with the parent in a folder."""
         parent = self._parent(folder)
-        if parent is None:
-            return self.make_finding(False, {"missing": 1}, open_=True)
-        wanted: Counter[Key] = Counter()
-        for key, volume in zip(self._keys(parent, written), parent.column("volume").tolist(), strict=True):
-            wanted[key] += volume
+        return self.make_finding(False, {"missing": 1}, open_=True) if parent is None else self.compare(parent, written)
+
+    def compare(self, parent: WrittenRelease, written: WrittenRelease) -> Finding:
+        """Compare the rows with sums of the rows of the parent."""
+        wanted, groups = _added_up(self._keys(parent, written), parent)
+        found, own_groups = _added_up(_own_keys(written), written)
         del wanted[NO_ROW]
-        found = Counter[Key]()
-        for key, volume in zip(_own_keys(written), written.column("volume").tolist(), strict=True):
-            found[key] += volume
-        wrong = sum(wanted.get(key) != volume for key, volume in found.items())
+        wrong = sum((wanted.get(key), groups[key]) != (volume, own_groups[key]) for key, volume in found.items())
         wrong += sum(key not in found for key, volume in wanted.items() if volume >= self.min_volume)
+        wrong += int(written.listed("suppressed")[1].sum())  # totals are not added up
         return self.make_finding(wrong > 0, {"rows": len(written.data), "wrong": wrong})
 
     def rows_of_parent(self, parent: WrittenRelease, written: WrittenRelease) -> list[int]:
@@ -114,6 +113,17 @@ class SumsOfParent(Guarantee):
         if counts["missing"]:
             return f"the release {self.parent} is not next to this one, or has another hash; put it there to check the sums."
         return f"{counts['rows']:,} rows compared with sums of the parent's rows, {counts['wrong']:,} differ."
+
+
+def _added_up(keys: list[Key], written: WrittenRelease) -> tuple[Counter[Key], Counter[Key]]:
+    """Return the volume of each key, and its group size: people of several rows may be the same, so that the largest counts."""
+    people = "people" in written.data.column_names
+    sums, groups = Counter[Key](), Counter[Key]()
+    sizes = written.column("people" if people else "trips").tolist()
+    for key, volume, size in zip(keys, written.column("volume").tolist(), sizes, strict=True):
+        sums[key] += volume
+        groups[key] = max(groups[key], size) if people else groups[key] + size
+    return sums, groups
 
 
 def _areas_in(parent: WrittenRelease, written: WrittenRelease, zones: bool) -> dict[str, str | None]:

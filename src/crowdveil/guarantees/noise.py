@@ -36,7 +36,7 @@ class DifferentialPrivacy(Guarantee):
         where = "In each time step, whether" if self.period == "step" else "In all time steps together, whether"
         return (
             f"{where} {subject} changes the chance of what is published by a factor of e^{self.epsilon:g} at most, for an "
-            "adversary without the seed of the noise."
+            "adversary without the seed of the noise. The zones, and the period from the first to the last time step, are public."
         )
 
     def check(self, written: WrittenRelease) -> Finding:

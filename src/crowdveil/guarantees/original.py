@@ -78,14 +78,19 @@ class TrueVolumes(ComparedWithOriginal):
 
     repeats_within: int | None = Field(None, ge=1)
     """Rows may repeat the value of an earlier release if fewer than these people (or trips) differ; None: no row does."""
+    people_of: int | None = Field(None, ge=1)
+    """Numbers of people are rounded down to a multiple of this, or all are this; None: they are exact."""
     from_data: ClassVar[tuple[str, ...]] = ("repeats_within",)
 
     def statement(self) -> str:
         """Return the guarantee in one sentence."""
+        rounded = (
+            "" if self.people_of is None else f", people rounded down to a multiple of {self.people_of:,} or to that"
+        )
         said = (
             "Volume and group size of every published flow are those of the original flows from its origin to its "
-            "destination in its time step or interval, and a suppressed total that is given is exactly the rest; where trips "
-            "have weights, a volume is their sum, rounded up or down to a whole trip"
+            f"destination in its time step or interval{rounded}, and a suppressed total that is given is exactly the rest; where "
+            "trips have weights, a volume is their sum, rounded up or down to a whole trip"
         )
         if self.repeats_within is None:
             return f"{said}."
@@ -100,10 +105,14 @@ class TrueVolumes(ComparedWithOriginal):
             return self.make_finding(True, {"crossed": sums.crossed}, with_original=True)
         volume = written.column("volume")
         sure, group = sums.sure_of_people, written.column(original.k_unit)
-        wrong_volume, wrong_people = (volume < sums.lower) | (volume > sums.upper), (sums.people != group) & sure
+        wanted = sums.people
+        if self.people_of is not None and original.k_unit == "people":
+            least = bool(np.all(group == self.people_of))
+            wanted = np.minimum(wanted, self.people_of) if least else wanted - wanted % self.people_of
+        wrong_volume, wrong_people = (volume < sums.lower) | (volume > sums.upper), (wanted != group) & sure
         own = volume
         if self.repeats_within is not None:
-            repeated = np.abs(group - sums.people) < self.repeats_within
+            repeated = np.abs(group - wanted) < self.repeats_within
             own = np.where(repeated & wrong_volume, sums.volume, volume)
             wrong_volume, wrong_people = wrong_volume & ~repeated, wrong_people & ~repeated
         volumes, people = int(wrong_volume.sum()), int(wrong_people.sum())

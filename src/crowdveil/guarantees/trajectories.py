@@ -15,15 +15,12 @@ from crowdveil.guarantees.outlines import broken_outlines
 from crowdveil.guarantees.runs import distinct
 from crowdveil.io.written_release import TRAJECTORY_COLUMNS, WrittenRelease
 from crowdveil.model.arrays import Floats, Ints, Mask, gather
-from crowdveil.model.box_bounds import BOX_COLUMNS, BoxBounds
 from crowdveil.model.trajectories import Trajectories
 
 CHUNK = 10_000
 """Trajectories whose points are hashed in one go."""
 CHUNK_ROWS = 1 << 18
 """Rows that are checked in one go."""
-CENTER_DEGREES = 1e-5
-"""Rounding of the centers of boxes."""
 _FAULTS = {
     "columns": "columns are missing or more than they should be",
     "missing_values": "values are missing",
@@ -33,7 +30,6 @@ _FAULTS = {
     "off_globe": "a position is off the globe",
     "two_people": "a trajectory has two people",
     "people_not_numbered": "people are not numbered 1, 2, …",
-    "broken_box": "bounds of a box are in the wrong order, off the globe, or not around its center",
 }
 
 
@@ -43,7 +39,8 @@ class WellFormedTrajectories(Guarantee):
     name: ClassVar[str] = "well-formed-trajectories"
     kind: ClassVar[Kind] = "structure"
     sentence: ClassVar[str] = (
-        "The file has the columns of a release and no others; trajectories are numbered 1, 2, …, in order of time."
+        "The file has the columns of a release and no others; trajectories are numbered 1, 2, …, and the points of each are in "
+        "order of time."
     )
     tallies: ClassVar[Mapping[str, Merge]] = {"points": "sum", **flags(_FAULTS)}
     splitting: ClassVar[Splitting] = "runs"
@@ -52,7 +49,7 @@ class WellFormedTrajectories(Guarantee):
         """Check columns, numbering, order and coordinates."""
         table = written.data
         extra = set(table.column_names) - {*TRAJECTORY_COLUMNS, "user_id"}
-        if not set(TRAJECTORY_COLUMNS) <= set(table.column_names) or extra not in (set(), set(BOX_COLUMNS)):
+        if not set(TRAJECTORY_COLUMNS) <= set(table.column_names) or extra:
             return self.make_finding(True, {"points": len(table), "columns": 1})
         if any(table[c].null_count for c in table.column_names):
             return self.make_finding(True, {"points": len(table), "missing_values": 1})
@@ -62,9 +59,6 @@ class WellFormedTrajectories(Guarantee):
             faults |= self._faults_in(written, rows)
         if "user_id" in table.column_names:
             faults |= self._people(written.column("published_id"), written.column("user_id"))
-        if written.boxes is not None:
-            points = (written.column(name) for name in ("lon", "lat", "timestamp"))
-            faults["broken_box"] = not _sound(written.boxes, *points)
         return self.make_finding(faults.total() > 0, {"points": len(table), **dict.fromkeys(+faults, 1)})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
@@ -202,15 +196,6 @@ class SegmentKAnonymity(TrajectoryKAnonymity):
         return self.make_finding(few > 0, {"few_people": few, **self._sizes(group)}, with_original=True)
 
 
-def _sound(boxes: BoxBounds, lon: Floats, lat: Floats, t: Ints) -> bool:
-    """Return whether all boxes are on the globe, not inside out, and have the published points as centers."""
-    on_globe = all(np.all(np.abs(side) <= 180) for side in (boxes.lon_min, boxes.lon_max))
-    on_globe = on_globe and all(np.all(np.abs(side) <= 90) for side in (boxes.lat_min, boxes.lat_max))
-    aside = np.abs((lon - boxes.lon_min - boxes.width / 2 + 180) % 360 - 180)
-    aside = np.maximum(aside, np.abs(lat - (boxes.lat_min + boxes.lat_max) / 2))
-    return bool(on_globe and np.all(aside <= CENTER_DEGREES) and np.all(boxes.contains(lon, lat, t)))
-
-
 def _small_classes(group: Ints, person: Ints, k: int) -> int:
     """Return the number of equivalence classes with fewer than k different people."""
     ids = int(person.max(initial=0)) + 1
@@ -225,7 +210,7 @@ def _row_chunks(rows: int) -> Iterator[slice]:
 
 
 def _equivalence_classes(written: WrittenRelease) -> Ints:
-    """Return the equivalence class of each written trajectory: equal point for point, times and boxes included."""
+    """Return the equivalence class of each written trajectory: equal point for point, times included."""
     number = written.column("published_id")
     begins = np.flatnonzero(np.append(True, number[1:] != number[:-1])[: len(number)])
     # A hash of the points of each: copies of them would take as much memory again as the table.
@@ -239,9 +224,8 @@ def _classes_in(written: WrittenRelease, ends: Ints, known: dict[bytes, int]) ->
 
     Classes are numbered by the hash of their points; new ones are added to the `known`.
     """
-    boxes = BOX_COLUMNS if BOX_COLUMNS[0] in written.data.column_names else ()
     rows = slice(int(ends[0]), int(ends[-1]))
-    columns = [written.column(name, rows).astype(np.float64) for name in ("lon", "lat", "timestamp", *boxes)]
+    columns = [written.column(name, rows).astype(np.float64) for name in ("lon", "lat", "timestamp")]
     differs, points = ~_repeats(columns, ends - ends[0]), np.column_stack(columns)
     every, cuts = points.view(np.uint8).reshape(-1).data, ((ends - ends[0]) * points[:1].nbytes).tolist()
     hashes = (

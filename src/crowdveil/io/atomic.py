@@ -12,7 +12,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from crowdveil.errors import Option, OutputError
-from crowdveil.io.rename_exchange import exchange_paths
 
 MARK = ".crowdveil-partial"
 OLD = ".old"
@@ -198,12 +197,11 @@ def _alive(process: int) -> bool:
 def _move(temporary: Path, target: Path) -> None:
     """Rename the finished folder to the target; a replaced folder ends up at `temporary`, to be removed.
 
-    Where the system can exchange two names, the target is a complete folder at every moment. Elsewhere it is missing
-    between two renames; `recover` restores it after a run that was killed there.
+    A replaced target is missing between two renames; `recover` restores it after a run that was killed there.
     """
     if not (target.exists() and any(target.iterdir())):
         temporary.rename(target)
-    elif not exchange_paths(temporary, target):
+    else:
         old = temporary.with_name(temporary.name + OLD)
         target.rename(old)
         try:

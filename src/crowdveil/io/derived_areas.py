@@ -62,7 +62,7 @@ def _by_polygons(zones: Any, zone_id: str | None, shapes: list[Any]) -> list[str
     """Return the polygon that holds each area, up to its border; none for an area without an outline."""
     import shapely
 
-    known = read_zones(zones, zone_id=zone_id, notes=ReadNotes())
+    known = read_zones(zones, zone_id=zone_id, numbered=True, notes=ReadNotes())
     outlines = known.outlines(np.arange(len(known), dtype=np.int32))
     tree = shapely.STRtree(outlines)
     found: list[str | None] = []

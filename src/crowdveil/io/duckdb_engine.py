@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from crowdveil.engine.threads import thread_count
 from crowdveil.errors import CrowdveilError, InputError, OutputError
 from crowdveil.io.atomic import scratch_folder
-from crowdveil.threads import thread_count
 
 MEMORY_LIMIT = "1GB"
 """Memory of the engine; beyond it, data is spilled to a temporary folder."""

@@ -10,17 +10,18 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.io.axes import check_axes
 from crowdveil.io.cropping import crop_zones, parse_crop
 from crowdveil.io.duckdb_reader import can_read_in_duckdb, read_in_duckdb
 from crowdveil.io.hierarchy import build_hierarchy, named_by_levels
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.od_columns import OdColumns, find_od_columns
+from crowdveil.io.od_columns import ENDS, OdColumns, find_od_columns, refuse_unread_volumes
 from crowdveil.io.od_grouping import read_in_chunks, regroup, to_flows
 from crowdveil.io.od_rows import OdReader, ZoneNames
 from crowdveil.io.person_ids import IdRules
 from crowdveil.io.source import open_source
 from crowdveil.io.stations import station_zones
-from crowdveil.io.tiling import zones_for
+from crowdveil.io.tiling import usable_coordinates, zones_for
 from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.time_steps import DEFAULT_STEP, TimeSteps, step_seconds
 from crowdveil.io.times import Clock, refuse_spread
@@ -43,6 +44,7 @@ def read_flows(
     extent: str | None = None,
     time_window: str | None = None,
     matrix: str | None = None,
+    each_row_is_a_trip: bool = False,
     step: str | int | None = None,
     tz: str = "UTC",
     time_format: str | None = None,
@@ -73,6 +75,8 @@ def read_flows(
         local times ("from,to").
     matrix
         The matrix of an OMX file. Default: all matrices, as time steps, if their names are times. `origin` names the lookup.
+    each_row_is_a_trip
+        Read rows as single trips, although the table has columns of numbers that are not used, which may be volumes.
     step
         Length of a time step ("15min", "1h", "1d"), or "all" for one matrix. Default: 1h if the data has times.
     tz
@@ -114,7 +118,15 @@ def read_flows(
             raise InputError(Option("time_window"), f"there is no column of times; name it with {Option('time')}.")
         seconds = resolve_step_seconds(step, found, notes)
         form, ids = TimeForm(time_format, any_years), IdRules(user_case_sensitive, user_ignore_case)
+        if not found.by_id:
+            head = next(source.batches(found.used))
+            of_file = given if grid is None and h3 is None else None
+            for end, (lon, lat) in zip(ENDS, usable_coordinates(head, found, source.name), strict=True):
+                check_axes(lon, lat, found.coordinates(end), source.name, of_file, notes)
         reader = OdReader(source, found, ZoneNames(given), tz, form, notes, ids, crop)
+        reader.learn_form()
+        if not each_row_is_a_trip:
+            refuse_unread_volumes(next(source.batches(source.columns)), found, columns, reader.form, source.name)
         if given is None or crop.active or not can_read_in_duckdb(source, found, given):
             flows = read_in_chunks(reader, seconds, step is None, drop_invalid, members)
             flows = flows if crop.box is None or grid is not None or h3 is not None else crop_zones(flows, crop.box)

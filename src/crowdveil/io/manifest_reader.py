@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from crowdveil.errors import InputError
 from crowdveil.io.written_release import MANIFEST_FILE
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 """Format of manifests. 1: a guarantee had `holds`, true also if it was not checked; 2: it has `outcome`;
 3: keys, columns and names of guarantees have the field's names (`k_unit`, `suppressed`, `suppression-budget`, `min-tiles`);
 4: published trajectories are named in `published_id`, so that their numbers are never taken for original ids."""
 
 
+def manifest_text(manifest: Mapping[str, Any]) -> str:
+    """Return the text of manifest.json."""
+    return json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Read the manifest of a release."""
-    from crowdveil.manifest_schema import ManifestSchema  # here, since a run reads none, and its classes take long
+    from crowdveil.io.manifest_schema import ManifestSchema  # here, since a run reads none, and its classes take long
 
     path = Path(folder) / MANIFEST_FILE
     if not Path(folder).exists():

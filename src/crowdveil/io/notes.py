@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
-from crowdveil.errors import Naming, as_command_line, counted, render
+from crowdveil.errors import Naming, as_command_line, as_field, counted, render
 
 MANY_DROPPED = 0.05
 """Share of dropped rows beyond which they are a warning."""
@@ -16,6 +17,8 @@ class ReadNotes:
 
     texts: list[str] = field(default_factory=list)
     """One sentence for each assumption, with references to options."""
+    numbers: dict[str, int] = field(default_factory=dict)
+    """Numbers of values of the data that were read in a certain way, by a sentence about them."""
     dropped: dict[str, int] = field(default_factory=dict)
     """Rows dropped on request (`--drop-invalid`), by reason."""
     rows: int = 0
@@ -26,15 +29,30 @@ class ReadNotes:
         if sentence not in self.texts:
             self.texts.append(sentence)
 
+    def number(self, sentence: str, n: int) -> None:
+        """Add a sentence about a number of values, which is published rounded."""
+        if n:
+            self.numbers[sentence] = n
+
     @property
     def messages(self) -> list[str]:
-        """Return the sentences as the command line and the manifest have them."""
-        return [render(text, as_command_line) for text in self.texts]
+        """Return the sentences without numbers as the manifest has them, which is not only for those who type commands."""
+        return [render(text, as_field) for text in self.texts]
+
+    def published(self, k: int) -> dict[str, Any]:
+        """Return what the manifest says. Numbers are rounded down to a multiple of k: exact ones may be of a single person."""
+        kept = sum(n - n % k for n in self.dropped.values())
+        numbers = [f"{render(text, as_field)}: {_rounded(n, k)}." for text, n in self.numbers.items()]
+        return {
+            "notes": [*self.messages, *numbers],
+            "dropped": {reason: _rounded(n, k) for reason, n in self.dropped.items()},
+            "dropped_percent": 100 * kept // self.rows if self.rows and self.dropped else None,
+        }
 
     def drop(self, reason: str, rows: int) -> None:
         """Count dropped rows."""
         if rows:
-            reason = render(reason, as_command_line)
+            reason = render(reason, as_field)
             self.dropped[reason] = self.dropped.get(reason, 0) + rows
 
     @property
@@ -53,4 +71,10 @@ class ReadNotes:
     def sentences(self, naming: Naming = as_command_line) -> list[str]:
         """Return all sentences, with parameters named as `naming` says: warnings first, those about dropped rows last."""
         messages = [*self.warnings(), *(render(text, naming) for text in self.texts)]
+        messages += [f"{render(text, naming)}: {n:,}." for text, n in self.numbers.items()]
         return [*messages, *(f"dropped {counted(n, 'row')} that {reason}." for reason, n in self.dropped.items())]
+
+
+def _rounded(n: int, k: int) -> str:
+    """Return a number rounded down to a multiple of k, in words below k."""
+    return f"{n - n % k:,}" if n >= k else f"fewer than {k:,}"

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from crowdveil.errors import InputError, Option, ParameterError
-from crowdveil.io.columns import describe_columns, find_columns, looks_like_points
+from crowdveil.io.columns import USUAL, describe_columns, find_columns, looks_like_points
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import Source
+from crowdveil.io.time_forms import TimeForm
+from crowdveil.io.times import read_seconds
+from crowdveil.io.values import one_array, read_floats
 
+FINE_SECONDS = 300
+"""Times that are whole multiples of this may be those of a table that was already counted by time step."""
 ENDS = ("origin", "destination")
 
 
@@ -87,6 +96,12 @@ def find_od_columns(source: Source, named: dict[str, str | None], tiled: bool | 
             wanted_text = (
                 "coordinates of origin and destination" if by_coordinates else "columns origin and destination"
             )
+            if _is_wide(source):
+                raise InputError(
+                    source.name,
+                    "Expected one row for each pair of zones, got a wide matrix with a column for each destination. Write it as "
+                    "rows with the columns origin, destination and volume.",
+                )
             asked = [Option(role) for role in (ROLES[2:6] if by_coordinates else ROLES[:2])]
             names = f"{', '.join(map(str, asked[:-1]))} and {asked[-1]}"
             raise InputError(
@@ -99,3 +114,47 @@ def find_od_columns(source: Source, named: dict[str, str | None], tiled: bool | 
             f"weights are for trips, so omit {Option('weight')}.",
         )
     return found
+
+
+def _is_wide(source: Source) -> bool:
+    """Return whether the columns are named by the values of the first one: a matrix with a column for each destination."""
+    first, *others = source.columns
+    values = set(one_array(next(source.batches([first]))[first]).cast(pa.string()).to_pylist())
+    return len(others) > 1 and 2 * len(values & set(others)) > len(others)
+
+
+def refuse_unread_volumes(
+    rows: Any, columns: OdColumns, named: dict[str, str | None], form: TimeForm, name: str
+) -> None:
+    """Raise if rows that are read as single trips may be flows: a column of numbers is unused, and nothing tells trips.
+
+    `rows` are the first rows of the data, `named` the columns that the user named. A person, a weight, or a time between the
+    multiples of `FINE_SECONDS` is that of one trip.
+    """
+    if columns.is_flows or columns.user is not None or columns.weight is not None:
+        return
+    if columns.time is not None:
+        times = read_seconds(rows[columns.time], f"{name}, column {columns.time}", form)
+        if (times.values[~times.bad] % FINE_SECONDS).any():
+            return
+    known = {usual for names in USUAL.values() for usual in names}
+    others = [c for c in rows.schema.names if c not in (*columns.used, *named.values()) and c.lower() not in known]
+    unread = [c for c in others if _may_be_volumes(rows[c], f"{name}, column {c}")]
+    if unread:
+        raise InputError(
+            name,
+            f"Expected one trip per row or a column of volumes, got numbers of unknown meaning in {', '.join(unread[:12])}. "
+            f"Name the volumes with {Option('volume')}, or give {Option('each_row_is_a_trip')}.",
+        )
+
+
+def _may_be_volumes(column: Any, what: str) -> bool:
+    """Return whether a column holds numbers of at least 0, not all of them 0 or 1."""
+    kind = column.type
+    if pa.types.is_boolean(kind) or not (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)
+        or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    ):  # fmt: skip
+        return False
+    values, bad = read_floats(column.drop_null(), what)
+    return bad is None and bool(np.all(values >= 0)) and bool(np.any(values > 1))

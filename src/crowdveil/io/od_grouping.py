@@ -19,7 +19,7 @@ from crowdveil.io.sorted_flows import flows_in_order, read_in_order
 from crowdveil.io.time_steps import TimeSteps
 from crowdveil.io.values import encode_ids
 from crowdveil.io.weights import read_weight_sums
-from crowdveil.model.arrays import Indices, Ints, frozen, row_slices
+from crowdveil.model.arrays import Indices, Ints, row_slices
 from crowdveil.model.flows import WEIGHT_UNITS, Flows, FlowUnit
 from crowdveil.model.zones import Zones
 from crowdveil.solve.od.weights import rounded
@@ -204,23 +204,13 @@ def refuse_tiny_weights(name: str) -> NoReturn:
 
 def _members(lists: Any) -> tuple[Ints, Ints]:
     """Return lists of person ids as offsets and numbers, ascending inside each list."""
-    from crowdveil.kernels.ordering import rows_by_group_and_time
-
     lists = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
     number, _, _ = encode_ids(lists.flatten())
     lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
-    offsets = frozen(np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]), np.int64)
-    _, rising = rows_by_group_and_time(frozen(row_slices(offsets), np.int64), frozen(number, np.int64), offsets)
-    return offsets, rising
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    return offsets, number[np.lexsort((number, row_slices(offsets)))].astype(np.int64)
 
 
 def _order(step: Ints, o: Indices, d: Indices, zones: int) -> Ints:
-    """Return the row order by step, origin and destination, by counting sorts if the key range is small."""
-    from crowdveil.kernels.ordering import rows_by_two
-
-    first, last = int(step.min()), int(step.max())
-    if max(last - first, zones * zones) > max(1 << 24, 4 * len(step)):
-        return np.lexsort((d, o, step))
-    pair = o.astype(np.int64) * zones + d
-    order: Ints = rows_by_two(frozen(step - first, np.int64), frozen(pair, np.int64), last - first + 1, zones * zones)
-    return order
+    """Return the row order by step, origin and destination."""
+    return np.lexsort((o.astype(np.int64) * zones + d, step))

@@ -39,6 +39,8 @@ from crowdveil.model.tessellation import locate
 from crowdveil.model.zones import Zones
 
 NO_TIME = "have no usable time in column"
+OFF_GLOBE = "are no degrees on the globe in column"
+OUTSIDE = "outside all zones"
 
 
 @dataclass
@@ -63,9 +65,13 @@ class Problems:
         """Raise with the first reason, or count the rows as dropped."""
         for reason, n in self.count.items():
             if not drop_invalid:
-                hint = (
-                    f"name the form of the times with {Option('time_format')}, " if reason.startswith(NO_TIME) else ""
-                )
+                hint = ""
+                if reason.startswith(NO_TIME):
+                    hint = f"name the form of the times with {Option('time_format')}, "
+                elif reason.startswith(OFF_GLOBE):
+                    hint = "exchange the columns if longitude and latitude are swapped, "
+                elif OUTSIDE in reason and n == notes.rows:
+                    hint = "check the coordinate system of the zones and the order of longitude and latitude, "
                 raise InputError(
                     name,
                     f"{rows_that(self.first[reason], n, reason)}; {hint}fix them, or drop them with {Option('drop_invalid')}.",
@@ -299,7 +305,7 @@ class OdReader:
         index = locate(zones, lon, lat)
         if self.crop.extent is not None:
             crop(index < 0)
-        problem(f"have their {end} outside all zones", index < 0)
+        problem(f"have their {end} {OUTSIDE}", index < 0)
         if zones.kind not in ("grid", "h3"):
             crop(self._outside_zones(index))
         return index
@@ -357,6 +363,6 @@ def read_coordinates(batch: Any, columns: tuple[str, str], name: str, problem: A
         problem(comma_reason(column), None if missing is None else decimal_commas(batch[column]))
         problem(f"have no usable value in column {column}", missing)
         off = np.abs(values) > bound
-        problem(f"are no degrees on the globe in column {column}", off if off.any() else None)
+        problem(f"{OFF_GLOBE} {column}", off if off.any() else None)
         result.append(np.where(off, 0.0, values))
     return result[0], result[1]

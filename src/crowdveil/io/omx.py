@@ -38,7 +38,7 @@ def read_omx(
     lookup: str | None = None,
     notes: ReadNotes | None = None,
 ) -> Flows:
-    """Read flows from an OMX file. Zero and missing (NaN) cells are no flows; volumes must be whole numbers."""
+    """Read flows from an OMX file. Zero and missing (NaN) cells are no flows; fractions are rounded."""
     h5py, notes = _h5py(), notes if notes is not None else ReadNotes()
     if not path.exists():
         raise InputError(path, "there is no such file.")
@@ -50,13 +50,21 @@ def read_omx(
             _check_groups(path, file)
             t, names, timed = _matrices(path, list(file["data"]), matrix)
             index, known = _zones_of(path, file, zones, lookup, notes)
-            parts = [_cells(path, name, file["data"][name], len(index)) for name in names]
+            cells = [_cells(path, name, file["data"][name], len(index)) for name in names]
+            parts = [(origin, destination, _whole(amount)) for origin, destination, amount in cells]
+            rounded = any(bool((amount != np.floor(amount)).any()) for _, _, amount in cells)
     except (OSError, LookupError, AttributeError, TypeError, ValueError, RuntimeError):
         raise InputError(path, "the file is broken or is no OMX; write it again.") from None
+    when = np.repeat(t, [len(v) for _, _, v in parts])
     origin, destination, volume = (np.concatenate(values) for values in zip(*parts, strict=True))
+    if rounded:
+        notes.add(
+            "cells are fractions: they are rounded to whole trips in the order of the zones, and what is left of each is "
+            "carried over to the next one."
+        )
+    when, origin, destination, volume = (values[volume > 0] for values in (when, origin, destination, volume))
     if len(volume) == 0:
         raise InputError(path, "all cells are zero or missing; wanted at least one flow.")
-    when = np.repeat(t, [len(v) for _, _, v in parts])
     step_s = (int(np.diff(np.sort(t)).min()) if len(t) > 1 else 3600) if timed else None
     return Flows.from_rows(known, when, index[origin], index[destination], volume, step_s=step_s)
 
@@ -106,6 +114,10 @@ def _zones_of(
         raise InputError(path, f"there is no lookup {lookup}; it has {', '.join(lookups) or 'none'}.")
     name = lookup or (LOOKUP if LOOKUP in lookups else lookups[0] if lookups else None)
     rows = int(file["data"][next(iter(file["data"]))].shape[0])
+    if name is None and zones is not None:
+        raise InputError(
+            path, "Expected a lookup with the ids of the zones, got none. Add one, or leave the zones out."
+        )
     if name is None:
         notes.add("the OMX file has no lookup: its zones are numbered from 1.")
         ids = [str(i + 1) for i in range(rows)]
@@ -124,7 +136,7 @@ def _zones_of(
     return index, zones
 
 
-def _cells(path: Path, name: str, data: Any, zones: int) -> tuple[Ints, Ints, Ints]:
+def _cells(path: Path, name: str, data: Any, zones: int) -> tuple[Ints, Ints, Floats]:
     """Return rows, columns and values of the cells above zero, read in bands of rows."""
     if data.shape != (zones, zones):
         raise InputError(path, f"matrix {name} is not square, or not of the size of the lookup.")
@@ -135,13 +147,21 @@ def _cells(path: Path, name: str, data: Any, zones: int) -> tuple[Ints, Ints, In
         values = band[row, column]
         for bad, what in (
             (values < 0, "below zero"),
-            ((values != np.floor(values)) | np.isinf(values), "not whole numbers"),
+            (np.isinf(values), "infinite"),
             (values > 2**53, "too large"),
         ):
             if bad.any():
-                raise InputError(path, f"{int(bad.sum()):,} cells of matrix {name} are {what}; volumes must be whole.")
-        bands.append((row + start, column, values.astype(np.int64)))
+                raise InputError(path, f"{int(bad.sum()):,} cells of matrix {name} are {what}; fix them.")
+        bands.append((row + start, column, values))
     return tuple(np.concatenate([b[i] for b in bands]) for i in range(3))  # type: ignore[return-value]
+
+
+def _whole(amount: Floats) -> Ints:
+    """Return volumes as whole numbers; of fractions, what is left of each is carried over to the next cell."""
+    if np.array_equal(amount, np.floor(amount)):
+        return amount.astype(np.int64)
+    whole: Ints = np.diff(np.floor(np.cumsum(amount) + 0.5), prepend=0).astype(np.int64)
+    return whole
 
 
 def write_omx(flows: Flows, path: Path) -> None:

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import Any, TypeVar
 
-from crowdveil.threads import thread_count
+from crowdveil.engine.threads import thread_count
 
 Result = TypeVar("Result")
 

@@ -13,7 +13,7 @@ from crowdveil.io.manifest_reader import read_manifest
 from crowdveil.io.release_reader import load_flow_release_alone
 from crowdveil.io.source import open_source
 from crowdveil.io.step_classes import step_classes
-from crowdveil.io.time_steps import DEFAULT_STEP, ends_of_steps, step_seconds
+from crowdveil.io.time_steps import ends_of_steps
 from crowdveil.io.times import Clock, read_seconds
 from crowdveil.io.values import encode_ids
 from crowdveil.io.written_release import MANIFEST_FILE, NO_TIME, WrittenRelease, read_release
@@ -54,8 +54,7 @@ def read_earlier_rows(given: Any, flows: Flows) -> EarlierRows:
     k = manifest["method"]["parameters"].get("k")
     if not written.is_flows or not isinstance(k, int):
         raise InputError(given, "wanted a release of flows whose rows have a group size of at least k.")
-    length = manifest["method"]["parameters"].get("step") or manifest["input"]["options"].get("step")
-    step_s = step_seconds(DEFAULT_STEP if length is None else length)
+    step_s = manifest["step_seconds"]
     release = load_flow_release_alone(written, flows.zones, step_s, tz)
     rows = np.flatnonzero(release.state == PUBLISHED)
     start, end = (times[rows] for times in _times_of(release, step_s, tz))

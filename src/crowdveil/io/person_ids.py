@@ -60,9 +60,10 @@ class IdRules:
     def warn(self, alike: int, column: str | None, notes: ReadNotes) -> None:
         """Note how many ids differ from another one only in case."""
         if alike and not (self.case_sensitive or self.ignore_case):
-            notes.add(
-                f"{alike:,} ids in column {column} differ from another one only in case and count as different people "
-                f"(join them with {Option('user_ignore_case')}, or confirm with {Option('user_case_sensitive')})."
+            notes.number(
+                f"ids in column {column} that differ from another one only in case and count as different people (join them with "
+                f"{Option('user_ignore_case')}, or confirm with {Option('user_case_sensitive')})",
+                alike,
             )
 
 

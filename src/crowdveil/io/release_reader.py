@@ -82,7 +82,7 @@ def load_trajectory_release(written: WrittenRelease) -> TrajectoryRelease:
         raise InputError(written.folder, "trajectories are not numbered 1, 2, …; verify the release.")
     people = written.column("user_id")[first] if "user_id" in written.data.column_names else None
     lon, lat = written.column("lon"), written.column("lat")
-    return TrajectoryRelease(lon, lat, t, np.append(first, len(number)), people, boxes=written.boxes)
+    return TrajectoryRelease(lon, lat, t, np.append(first, len(number)), people)
 
 
 def wrap_trajectories(published: Trajectories, source: Ints | None) -> TrajectoryRelease:

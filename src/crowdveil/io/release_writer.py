@@ -69,11 +69,8 @@ def trajectory_table(
     """Return the table of points, with new trajectory ids; or that of a slice of them."""
     table = release.chunk(rows)
     if table_format == "csv":
-        times = {"timestamp": release.t}
-        if release.boxes is not None:
-            times |= {"timestamp_min": release.boxes.t_min, "timestamp_max": release.boxes.t_max}
-        for name, seconds in times.items():
-            table = table.set_column(table.column_names.index(name), name, iso_times(seconds[rows], "UTC"))
+        times = iso_times(release.t[rows], "UTC")
+        table = table.set_column(table.column_names.index("timestamp"), "timestamp", times)
     return table
 
 

@@ -21,6 +21,7 @@ from crowdveil.io.parallel import one_ahead
 MISSING = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 _SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 CSV_SUFFIXES = (".csv", ".tsv", ".txt")
+SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,11 @@ def _as_table(data: Any) -> pa.Table:
 def _without_views(table: pa.Table) -> pa.Table:
     """Return a table with text and bytes in plain columns: polars gives views, which few functions take."""
     plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    for i, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):  # of Categorical and Enum
+            kind = plain.get(field.type.value_type, field.type.value_type)
+            chunks = [chunk.dictionary.cast(kind).take(chunk.indices) for chunk in table[field.name].chunks]
+            table = table.set_column(i, field.name, pa.chunked_array(chunks, kind))
     return table.cast(pa.schema([field.with_type(plain.get(field.type, field.type)) for field in table.schema]))
 
 
@@ -232,6 +238,8 @@ def _open_parquet(path: Path) -> Source:
 
 def _open_csv_source(path: Path) -> Source:
     stem = path.with_suffix("") if path.suffix in (".gz", ".bz2", ".zst") else path
+    if stem.suffix.lower() in SPREADSHEETS:
+        raise InputError(path, "Expected a CSV or Parquet file, got a spreadsheet. Save it as CSV.")
     if stem.suffix.lower() not in CSV_SUFFIXES:
         raise InputError(path, "wanted a CSV or Parquet file; name it .csv, .tsv, .txt or .parquet.")
     with _read_errors(str(path)), pa.input_stream(str(path), compression="detect") as stream:

@@ -29,7 +29,10 @@ from crowdveil.model.tessellation import (
 )
 from crowdveil.model.zones import Grid, Zones
 
-NO_COORDINATES = "no row has usable coordinates; wanted degrees, without a decimal comma."
+NO_COORDINATES = (
+    "no row has usable coordinates; wanted degrees, without a decimal comma (exchange the columns if longitude and latitude are "
+    "swapped)."
+)
 
 
 def zones_for(
@@ -55,13 +58,13 @@ def zones_for(
     if grid is not None or h3 is not None:
         found = [find_cover(batch, columns, source.name, h3, crop) for batch in source.batches(columns.used)]
         return zones_covering(found, grid, h3, source.name)
-    return given_zones(zones, zone_id, voronoi, notes)
+    return given_zones(columns, zones, zone_id, voronoi, notes)
 
 
-def given_zones(zones: Any, zone_id: str | None, voronoi: Any, notes: ReadNotes) -> Zones | None:
+def given_zones(columns: OdColumns, zones: Any, zone_id: str | None, voronoi: Any, notes: ReadNotes) -> Zones | None:
     """Return the zones of a file; None if no file is given."""
     if zones is not None:
-        return read_zones(zones, zone_id=zone_id, notes=notes)
+        return read_zones(zones, zone_id=zone_id, numbered=not columns.by_id, notes=notes)
     return None if voronoi is None else read_voronoi(voronoi, zone_id=zone_id, notes=notes)
 
 
@@ -74,7 +77,7 @@ def _grid_of_extent(source: Source, columns: OdColumns, size_m: float, crop: Cro
         lon, lat = crop.box.middle
         return grid_around(lon, lat, size_m, across, up)
     points = [
-        point for batch in source.batches(columns.used) for point in _usable_coordinates(batch, columns, source.name)
+        point for batch in source.batches(columns.used) for point in usable_coordinates(batch, columns, source.name)
     ]
     if not sum(len(lon) for lon, _ in points):
         raise InputError(source.name, NO_COORDINATES)
@@ -96,7 +99,7 @@ def find_cover(batch: Any, columns: OdColumns, name: str, h3: int | None, crop: 
     """Return the cover of the usable origins and destinations of a chunk, inside the box of `crop`."""
     reach = []
     cells: set[str] = set()
-    for lon, lat in _usable_coordinates(batch, columns, name):
+    for lon, lat in usable_coordinates(batch, columns, name):
         inside = ~crop.outside(lon, lat)
         lon, lat = lon[inside], lat[inside]
         reach.append(Reach.of(lon, lat))
@@ -124,7 +127,7 @@ def parse_meters(length: str | float) -> float:
     return value
 
 
-def _usable_coordinates(batch: Any, columns: OdColumns, name: str) -> Iterator[tuple[Floats, Floats]]:
+def usable_coordinates(batch: Any, columns: OdColumns, name: str) -> Iterator[tuple[Floats, Floats]]:
     """Yield usable origins, then usable destinations."""
     for end in ENDS:
         bad = np.zeros(batch.num_rows, bool)

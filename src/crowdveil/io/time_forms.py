@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.values import one_array
 from crowdveil.model.arrays import Floats, Ints, Mask
 
@@ -58,6 +58,15 @@ class TimeForm:
     learned: bool = False
     unit: str | None = None
     day_first: bool | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a format in another notation, such as YYYY-MM-DD."""
+        if self.given is not None and self.given_unit is None and "%" not in self.given:
+            raise ParameterError(
+                Option("time_format"),
+                f"Expected signs of strptime such as %d/%m/%Y %H:%M, or one of {', '.join((*TICKS, EXCEL))}, got {self.given}. "
+                "Write %Y for the year, %m the month, %d the day, %H the hour, %M the minute.",
+            )
 
     @property
     def given_unit(self) -> str | None:

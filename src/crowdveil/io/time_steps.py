@@ -24,8 +24,13 @@ def step_seconds(text: str | int | None) -> int | None:
     """Return the seconds of "15min", "1h", "1d"; None for "all" (one matrix)."""
     if text is None or text == "all":
         return None
-    match = re.fullmatch(r"(\d+)\s*(s|sec|min|m|h|d|w)?", str(text).strip())
-    seconds = int(match[1]) * _UNITS[match[2] or "s"] if match else 0
+    if str(text).strip().strip("0").isdecimal():
+        raise ParameterError(
+            Option("step"),
+            f"Expected a length with its unit, got {text}. Write {text}min for minutes or {text}s for seconds.",
+        )
+    match = re.fullmatch(r"(\d+)\s*(s|sec|min|m|h|d|w)", str(text).strip())
+    seconds = int(match[1]) * _UNITS[match[2]] if match else 0
     if not 1 <= seconds <= _LONGEST:
         raise ParameterError(Option("step"), "wanted a length of time such as 15min, 1h or 1d, or all for one matrix.")
     return seconds

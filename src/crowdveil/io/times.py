@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.errors import InputError, Option, ParameterError, counted
+from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.time_forms import (
     EXCEL,
@@ -341,16 +341,14 @@ def note_number_unit(notes: ReadNotes, column: str | None, unit: str | None) -> 
 
 def note_clock_changes(notes: ReadNotes, column: str | None, tz: str, missing: int, twice: int) -> None:
     """Note how many local times did not exist, and how many existed twice."""
-    if missing:
-        notes.add(
-            f"{counted(missing, 'time')} in column {column} did not exist in {tz}, where clocks went forward, and "
-            f"{'is' if missing == 1 else 'are'} read as if they had not."
-        )
-    if twice:
-        notes.add(
-            f"{counted(twice, 'time')} in column {column} existed twice in {tz}, where clocks went back, and "
-            f"{'is' if twice == 1 else 'are'} read as the first of the two."
-        )
+    notes.number(
+        f"times in column {column} that did not exist in {tz}, where clocks went forward, and are read as if they had not",
+        missing,
+    )
+    notes.number(
+        f"times in column {column} that existed twice in {tz}, where clocks went back, and are read as the first of the two",
+        twice,
+    )
 
 
 def odd_times(times: Seconds, clock: Clock, lengths: Ints | None = None) -> tuple[int, int]:

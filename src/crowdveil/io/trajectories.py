@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.io.memory import return_unused
+from crowdveil.io.axes import check_axes
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.parallel import run_parallel
 from crowdveil.io.person_ids import IdRules, count_case_variants
@@ -40,7 +40,7 @@ from crowdveil.io.trajectory_points import (
     with_normalized_ids,
 )
 from crowdveil.io.zones import read_zones
-from crowdveil.model.arrays import Floats, Ints, Mask, frozen
+from crowdveil.model.arrays import Floats, Ints, Mask, frozen, group_offsets
 from crowdveil.model.canonical import points_in_order
 from crowdveil.model.trajectories import Trajectories
 
@@ -107,7 +107,6 @@ def read_trajectories(
     found = add_comma_reasons(found, columns, table)
     lost = drop_or_raise(source, found, hint_for(found, columns, lon_deg, lat_deg), drop_invalid, notes)
     del table, read_lon, read_lat  # ids and times as text take more memory than the points
-    return_unused()
     if lost is not None:
         lon_deg, lat_deg = np.where(lost, 0.0, lon_deg), np.where(lost, 0.0, lat_deg)
     group = frozen(group, np.int64)
@@ -120,7 +119,9 @@ def read_trajectories(
     model = points_in_order(model)
     if kept is not None and model.row is not None:
         model = replace(model, row=kept[model.row])
-    return model if zones is None else replace(model, zones=read_zones(zones, zone_id=zone_id, notes=notes))
+    tiles = None if zones is None else read_zones(zones, zone_id=zone_id, numbered=True, notes=notes)
+    check_axes(model.lon, model.lat, (columns.lon, columns.lat), source.name, tiles, None)
+    return replace(model, zones=tiles)
 
 
 def _keep_rows_with_ids(
@@ -147,22 +148,16 @@ def _in_order(
     lon: Floats, lat: Floats, t: Ints, group: Ints, groups: int, keep_rows: bool
 ) -> tuple[Floats, Floats, Ints, Ints, Ints | None]:
     """Return points sorted by trajectory and time, the offsets of trajectories, and the row of each point."""
-    from crowdveil.kernels.ordering import group_offsets, in_order, rows_by_group_and_time
-
-    counted_up, ordered = run_parallel(lambda: group_offsets(group, groups), lambda: in_order(group, t))
-    offsets = frozen(counted_up, np.int64)  # kernels get read-only int64 arrays only, so that each is compiled once
-    if ordered:
+    offsets, same = group_offsets(group, groups), group[1:] == group[:-1]
+    if np.all((group[1:] > group[:-1]) | (same & (t[1:] >= t[:-1]))):
         return lon, lat, t, offsets, np.arange(len(group)) if keep_rows else None
-    order, t = rows_by_group_and_time(group, t, offsets)
-    lon, lat = run_parallel(*(partial(np.take, column, order) for column in (lon, lat)))
-    return lon, lat, t, offsets, order if keep_rows else None
+    order = np.lexsort((t, group))
+    return lon[order], lat[order], t[order], offsets, order if keep_rows else None
 
 
 def _drop_incomplete(model: Trajectories, lost: Mask, group: Ints, source: Source, notes: ReadNotes) -> Trajectories:
     """Drop the trajectories that have an unusable point."""
-    from crowdveil.kernels.ordering import spread
-
-    gone = spread(frozen(lost, np.bool_), group, len(model))
+    gone = np.bincount(group[lost], minlength=len(model)) > 0
     notes.drop(INCOMPLETE_TRAJECTORY, int(np.diff(model.offsets)[gone].sum()) - int(lost.sum()))
     if gone.all():
         raise none_usable(source, len(gone))

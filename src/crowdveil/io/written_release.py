@@ -18,12 +18,10 @@ import pyarrow.parquet as pq
 
 from crowdveil.errors import InputError
 from crowdveil.io.formulas import unescape_formulas
-from crowdveil.io.memory import return_unused
 from crowdveil.io.point_numbers import number_points
 from crowdveil.io.times import read_seconds, run_lengths
 from crowdveil.io.values import encode_ids, one_array
 from crowdveil.model.arrays import Indices, Ints, Mask
-from crowdveil.model.box_bounds import BOX_COLUMNS, BoxBounds
 from crowdveil.model.trajectories import Trajectories
 
 FLOW_COLUMNS = ("t", "origin_area", "destination_area", "volume", "state")
@@ -31,8 +29,8 @@ BOUND_COLUMNS = ("volume_low", "volume_high")
 """Confidence bounds of noisy volumes."""
 STEP_COLUMNS = ("t", "published", "suppressed")
 TRAJECTORY_COLUMNS = ("lat", "lon", "timestamp", "published_id")
-TIME_COLUMNS = ("t", "until", "timestamp", "timestamp_min", "timestamp_max")
-AREAS_FILE, MANIFEST_FILE = "areas.geojson", "manifest.json"
+TIME_COLUMNS = ("t", "until", "timestamp")
+AREAS_FILE, MANIFEST_FILE, REPORT_FILE = "areas.geojson", "manifest.json", "report.html"
 LARGE = 1 << 26
 """Bytes of a table above which its columns are read, or given back, one by one."""
 NO_TIME = int(np.iinfo(np.int64).min)
@@ -100,13 +98,6 @@ class WrittenRelease:
         if is_time:
             return read_seconds(values, f"{self.folder}, column {name}").values
         return one_array(values).to_numpy(zero_copy_only=False)
-
-    @property
-    def boxes(self) -> BoxBounds | None:
-        """The bounds of the box of each point, where boxes are published."""
-        if BOX_COLUMNS[0] not in self.data.column_names:
-            return None
-        return BoxBounds(*(self.column(name) for name in BOX_COLUMNS))
 
     def values(self, name: str) -> Any:
         """Return a column as read."""
@@ -325,7 +316,6 @@ _NUMBERS = {
     "volume": pa.int64(), "volume_low": pa.int64(), "volume_high": pa.int64(), "people": pa.int64(), "trips": pa.int64(),
     "published": pa.int64(), "suppressed": pa.int64(),
     "published_id": pa.int64(), "user_id": pa.int64(), "lat": pa.float64(), "lon": pa.float64(),
-    **dict.fromkeys(("lon_min", "lon_max", "lat_min", "lat_max"), pa.float64()),
 }  # fmt: skip
 
 
@@ -340,20 +330,16 @@ def _read_file(path: Path, read_dictionary: list[str]) -> pa.Table:
 
 
 def _read_column(file: pq.ParquetFile, name: str) -> pa.Table:
-    column = _one_chunk(file.read(columns=[name])).select([name])
-    return_unused()
-    return column
+    return _one_chunk(file.read(columns=[name])).select([name])
 
 
 def _one_chunk(table: pa.Table) -> pa.Table:
     """Return a table whose columns are one chunk each, copied one after the other: never two tables are in memory."""
-    schema, columns, large = table.schema, table.columns, table.nbytes > LARGE
+    schema, columns = table.schema, table.columns
     del table
     made = []
     while columns:
         made.append(columns.pop(0).combine_chunks())
-        if large:
-            return_unused()
     return pa.table(made, schema=schema)
 
 

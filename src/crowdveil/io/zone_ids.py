@@ -20,6 +20,7 @@ def refuse_other_spelling(unknown: Iterable[str], zones: Zones, what: str) -> No
     if known.intersection(normalized_ids(pa.array(present, pa.string()), what).to_pylist()):
         raise InputError(
             what,
-            "ids differ from those of the zones only in spelling (01 and 1 where leading zeros were lost) or in blanks; "
+            "ids differ from those of the zones only in spelling (01 and 1 where leading zeros were lost, or 193.0 and 193) "
+            "or in blanks; "
             "write them alike in both files.",
         )

@@ -11,7 +11,14 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.errors import InputError, Option, counted, rows_named, rows_that
-from crowdveil.io.columns import USUAL, looks_like_trips, need_column, refuse_repeated_name
+from crowdveil.io.columns import (
+    USUAL,
+    describe_columns,
+    find_column,
+    looks_like_trips,
+    need_column,
+    refuse_repeated_name,
+)
 from crowdveil.io.crs import WGS84, parse_crs
 from crowdveil.io.gdal import read_with_gdal
 from crowdveil.io.geojson_reader import read_geojson
@@ -31,19 +38,21 @@ _GEOMETRY = ("geometry", "geom", "wkb", "wkb_geometry", "the_geom")
 _VECTOR_SUFFIXES = (".geojson", ".json", ".gpkg", ".shp", ".zip", ".fgb")
 
 
-def read_zones(data: Any, *, zone_id: str | None = None, notes: ReadNotes | None = None) -> Zones:
+def read_zones(
+    data: Any, *, zone_id: str | None = None, numbered: bool = False, notes: ReadNotes | None = None
+) -> Zones:
     """Read zones: polygons or points with their ids. A location belongs to its nearest point.
 
-    `zone_id` names the column of ids. The default is the first usual name with distinct values; without one, zones are
-    numbered from 1 in the order of the file.
+    `zone_id` names the column of ids. The default is the first usual name with distinct values. `numbered` allows zones
+    without such a column, numbered from 1 in the order of the file: nothing may be joined to them by id.
     """
     if isinstance(data, Zones):
         return data
     notes = notes if notes is not None else ReadNotes()
     table, shapes, name = read_shapes(data, notes)
     if shapes is None:
-        return sort_by_id(_with_names(_from_centroids(table, name, zone_id, notes), table))
-    ids = _ids(table, name, zone_id, notes)
+        return sort_by_id(_with_names(_from_centroids(table, name, zone_id, numbered, notes), table))
+    ids = _ids(table, len(shapes), name, zone_id, numbered, notes)
     return sort_by_id(_with_names(_from_shapes(shapes, ids, name), table))
 
 
@@ -76,7 +85,7 @@ def sort_by_id(zones: Zones) -> Zones:
 
 def read_voronoi(data: Any, *, zone_id: str | None = None, notes: ReadNotes | None = None) -> Zones:
     """Read points (antennas, stations) and return their Voronoi cells as zones."""
-    points = read_zones(data, zone_id=zone_id, notes=notes)
+    points = read_zones(data, zone_id=zone_id, numbered=True, notes=notes)
     return replace(voronoi_zones(points.ids, points.lon, points.lat), names=points.names, regions=points.regions)
 
 
@@ -89,7 +98,7 @@ def read_tile_values(
     """
     notes = notes if notes is not None else ReadNotes()
     table, _, name = read_shapes(data, notes)
-    ids = _ids(table, name, zone_id, notes)
+    ids = _ids(table, len(table), name, zone_id, False, notes)
     if column is None:
         others = [c for c in table.column_names if table[c].cast(pa.string()).to_pylist() != ids]
         if len(others) != 1:
@@ -126,7 +135,7 @@ def read_tile_labels(
         raise InputError(
             name, f"there is no column {column} for {Option('reference')}; name one of {', '.join(table.column_names)}."
         )
-    ids = _ids(table, name, zone_id, notes)
+    ids = _ids(table, len(table), name, zone_id, False, notes)
     found = np.full(len(zones), None, dtype=object)
     for own, value in zip(ids, table[column].cast(pa.string()).to_pylist(), strict=True):
         index = zones.index_of(own)
@@ -140,7 +149,7 @@ def read_points(table: pa.Table, shapes: Labels | None, name: str, notes: ReadNo
     import shapely
 
     if shapes is None:
-        points = _from_centroids(table, name, None, notes)
+        points = _from_centroids(table, name, None, True, notes)
     else:
         refuse_rows(name, shapely.get_type_id(shapes) != 0, "are no points")
         points = _from_shapes(shapes, [str(i) for i in range(len(shapes))], name)
@@ -153,8 +162,12 @@ def read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, s
 
     if hasattr(data, "geometry") and hasattr(data, "to_wkb"):
         frame = data if data.crs is None else data.to_crs(WGS84)
-        plain = from_pandas(frame.drop(columns=frame.geometry.name))
-        return plain, np.asarray(frame.geometry.array, dtype=object), "zones"
+        plain = frame.drop(columns=frame.geometry.name)
+        return (
+            from_pandas(plain.reset_index() if plain.index.name is not None else plain),  # such as ids after set_index
+            np.asarray(frame.geometry.array, dtype=object),
+            "zones",
+        )
     path = Path(data) if isinstance(data, str | Path) else None
     if path is not None and path.suffix.lower() in _VECTOR_SUFFIXES:
         return _read_vector_file(path, notes)
@@ -246,7 +259,7 @@ def _to_degrees(shapes: Labels, crs: Any, name: str, notes: ReadNotes) -> Labels
     )
 
 
-def _ids(table: pa.Table, name: str, zone_id: str | None, notes: ReadNotes) -> list[str]:
+def _ids(table: pa.Table, rows: int, name: str, zone_id: str | None, numbered: bool, notes: ReadNotes) -> list[str]:
     if zone_id is not None:
         column = need_column(Source(name, table.schema, table=table), "zone_id", zone_id, notes)
         return _text_ids(table, column, name)
@@ -261,8 +274,11 @@ def _ids(table: pa.Table, name: str, zone_id: str | None, notes: ReadNotes) -> l
             notes.add(f"column {column} of the zones is taken as their id (name another with {Option('zone_id')}).")
             return _text_ids(table, column, name)
         _refuse_invalid_ids(table[column], column, name)
+    if not numbered and rows:
+        columns = f"columns {', '.join(table.column_names[:12])}" if table.num_columns else "no columns"
+        raise InputError(name, f"Expected a column of zone ids, got {columns}. Name it with {Option('zone_id')}.")
     notes.add("the zones have no column of ids: they are numbered from 1.")
-    return [str(i + 1) for i in range(len(table))]
+    return [str(i + 1) for i in range(rows)]
 
 
 def _refuse_invalid_ids(values: Any, column: str, name: str) -> None:
@@ -355,7 +371,7 @@ def _refuse_overlaps(name: str, shapes: Labels) -> None:
         )
 
 
-def _from_centroids(table: pa.Table, name: str, zone_id: str | None, notes: ReadNotes) -> Zones:
+def _from_centroids(table: pa.Table, name: str, zone_id: str | None, numbered: bool, notes: ReadNotes) -> Zones:
     source = Source(name, table.schema, table=table)
     if looks_like_trips(source):
         raise InputError(
@@ -363,10 +379,17 @@ def _from_centroids(table: pa.Table, name: str, zone_id: str | None, notes: Read
             "wanted zones, but it holds trips from an origin to a destination; give a file of zones, or leave the zones out and "
             f"give {Option('grid')}, {Option('h3')} or {Option('voronoi')} for trips with coordinates.",
         )
-    columns = [need_column(source, role, None, notes) for role in ("lon", "lat")]
+    named = [find_column(source, role, None, notes) for role in ("lon", "lat")]
+    columns = [column for column in named if column is not None]
+    if len(columns) < 2:
+        raise InputError(
+            name, f"Expected columns lon and lat of centroids, but {describe_columns(source)}. Rename the columns."
+        )
     (lon, bad_lon), (lat, bad_lat) = (read_floats(table[c], f"{name}, column {c}") for c in columns)
     for column, values, bad, bound in zip(columns, (lon, lat), (bad_lon, bad_lat), (180.0, 90.0), strict=True):
         _refuse_commas(table, column, name)
         off = np.abs(values) > bound
         refuse_rows(name, off if bad is None else off | bad, f"have no usable value in column {column}")
-    return Zones(np.array(_ids(table, name, zone_id, notes), dtype=object), lon, lat, kind="centroids")
+    return Zones(
+        np.array(_ids(table, len(table), name, zone_id, numbered, notes), dtype=object), lon, lat, kind="centroids"
+    )

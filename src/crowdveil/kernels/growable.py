@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.kernels._jit import inner_kernel
+from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import AnyArray
 
 
-@inner_kernel
+@kernel
 def grow(array: AnyArray, needed: int) -> AnyArray:
     """Return the array, or a copy of twice the size if it is too small."""
     if needed <= len(array):

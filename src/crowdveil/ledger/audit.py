@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdveil.ledger.pairs import PairOfReleases, Records, SmallSets, best_sets, cuts_of_people, pair_of
-from crowdveil.model.arrays import Ints, require
+from crowdveil.model.arrays import Ints, Mask, require
 from crowdveil.solve.od.derivable_sets import PairCuts
 
 __all__ = ["Audit", "Derivation", "Published", "Records", "audit"]
@@ -102,7 +102,17 @@ def audit(records: Records, new: Published, earlier: Sequence[Published], k: int
     the most that one of its records does: one that only the release with the larger k covers needs the larger k.
     """
     _check(records, new, earlier)
-    relevant = _relevant(new, earlier)
+    touched = _touched(new, earlier)
+    if not touched.all():
+        names = [release._replace(row=release.row[touched]) for release in (new, *earlier)]
+        person = None if records.person is None else records.person[touched]
+        found = audit(Records(records.volume[touched], person), names[0], names[1:], k)
+        if found.base is None:
+            return found
+        base = np.full(len(touched), -1, np.int64)
+        base[touched] = found.base
+        return found._replace(base=base)
+    relevant = _relevant(earlier)
     nothing = dict.fromkeys([new.name, *(e.name for e in relevant)], 0)
     if any(_is_union(new.row, e.row) for e in relevant) or all(_is_union(e.row, new.row) for e in relevant):
         return Audit(0, True, None, (), nothing, 0, False)
@@ -143,19 +153,29 @@ def _is_union(coarse: Ints, fine: Ints) -> bool:
     return bool(np.array_equal(one[inverse], outer))
 
 
-def _relevant(new: Published, earlier: Sequence[Published]) -> list[Published]:
-    """Return the earlier releases that may reveal something together with the new one.
+def _touched(new: Published, earlier: Sequence[Published]) -> Mask:
+    """Return the records that rows of any releases connect with a row of the new one; all others were audited before.
 
-    One that shares no record with the new one, directly or through others, was audited before. One whose rows are unions of
-    rows of another reveals nothing more than that one.
+    Two records are connected where a release has both in one row.
     """
-    connected, left = new.row >= 0, list(earlier)
-    near: list[Published] = []
-    while touching := [e for e in left if np.any(connected & (e.row >= 0))]:
-        near += touching
-        left = [e for e in left if not any(e is t for t in touching)]
-        for e in touching:
-            connected = connected | (e.row >= 0)
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    records = np.arange(len(new.row))
+    ends, nodes = [], len(records)
+    for release in (new, *earlier):
+        inside = np.flatnonzero(release.row >= 0)
+        ends.append(np.stack([records[inside], nodes + release.row[inside]]))
+        nodes += int(release.row.max(initial=-1)) + 1
+    tail, head = np.concatenate(ends, axis=1)
+    graph = coo_array((np.ones(len(tail), np.bool_), (tail, head)), (nodes, nodes))
+    component = connected_components(graph, directed=False)[1][: len(records)]
+    return np.isin(component, component[new.row >= 0])
+
+
+def _relevant(releases: Sequence[Published]) -> list[Published]:
+    """Return the earlier releases that may reveal something: not one whose rows are unions of rows of another."""
+    near = [release for release in releases if np.any(release.row >= 0)]
     kept: list[Published] = []
     for i, e in enumerate(near):
         others = [*kept, *near[i + 1 :]]

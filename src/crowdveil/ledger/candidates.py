@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import GuaranteeViolatedError, InputError, Option
 from crowdveil.guarantees import SumsOfParent, guarantee_from_manifest
-from crowdveil.guarantees.sectors import sector_of
 from crowdveil.io.release_reader import load_flow_release, places_in_table
-from crowdveil.io.sectors import WrittenSectors
+from crowdveil.io.sectors import WrittenSectors, read_sectors
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.ledger.content import SourceRecords
-from crowdveil.ledger.entries import Kind, active_entries
-from crowdveil.ledger.records import Inputs, location_records, read_records
+from crowdveil.ledger.entries import Kind, Period, Times, active_entries, entry_label
+from crowdveil.ledger.records import Inputs, read_records
 from crowdveil.ledger.store import Ledger
 from crowdveil.ledger.stored import stored_records, stored_release
 from crowdveil.model.arrays import Ints
@@ -27,8 +26,6 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import Reading
 from crowdveil.registry import find_method
 from crowdveil.solve.od.assignment import row_of_flows, windows_of_steps
-
-Period = tuple[int, int] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +52,10 @@ class Candidate:
         Privacy loss of a release with noise, whose rows contain no record exactly; None where volumes are exact.
     fold
         The period that its times are folded by; None where they are not.
+    independent
+        As in `Entry`.
+    times
+        As in `Inputs`.
     """
 
     name: str
@@ -63,13 +64,15 @@ class Candidate:
     inputs: list[str]
     records: SourceRecords
     rows: int
-    period: Period
+    period: Period | None
     k: int
     k_unit: str
     parent: int | None = None
     step_s: int | None = None
     epsilon: float | None = None
     fold: str | None = None
+    independent: bool = False
+    times: Times | None = None
 
 
 def known_columns(ledger: Ledger) -> dict[str, str] | None:
@@ -84,7 +87,7 @@ def check_auditable(method_name: str, option: str = "ledger") -> None:
     `option` is the one that asks for the audit, or for rows that pass it.
     """
     semantics = find_method(method_name).row_semantics
-    if semantics == "noisy" and option in ("repair", "keep_unchanged"):
+    if semantics == "noisy" and option == "keep_unchanged":
         raise InputError(Option(option), f"it is for exact volumes, and {method_name} adds noise; leave it out.")
     if semantics == "overlapping":
         raise InputError(
@@ -126,8 +129,8 @@ def model_candidate(
     )
     return Candidate(
         name, inputs.kind, inputs.columns, inputs.files, inputs.records._replace(cell=row), len(release),
-        period_of(flows) if inputs.fold is None else inputs.period, int(about["k"]), str(about["k_unit"]),
-        step_s=flows.step_s, epsilon=epsilon, fold=inputs.fold,
+        None if inputs.times is None else inputs.times.period, int(about["k"]), str(about["k_unit"]), step_s=flows.step_s,
+        epsilon=epsilon, fold=inputs.fold, independent=bool(about.get("independent")), times=inputs.times,
     )  # fmt: skip
 
 
@@ -139,19 +142,30 @@ def inputs_of(ledger: Ledger, data: Any, reading: Reading, flows: Flows) -> Inpu
 def map_candidate(
     ledger: Ledger, name: str, data: Trajectories, written: WrittenSectors, inputs: list[str]
 ) -> Candidate:
-    """Return the candidate of a written heat map; a suppressed number that is published is the last row."""
-    sector = sector_of(written, data)
-    if written.suppressed is not None:
-        sector = np.where(sector < 0, len(written), sector)
-    records = location_records(data, sector, ledger.key)
-    columns = {"user": "user", "lon": "lon", "lat": "lat", "time": "time"}
-    return Candidate(name, "locations", columns, inputs, records, len(written), None, written.k, written.counts)
+    """Return the candidate of a written heat map; raise where the ledger has another map of its period.
+
+    Two maps of the same data can be subtracted unless they are equal. No locations are kept to tell what two maps share.
+    """
+    period = Period(int(data.t.min()), int(data.t.max()) + 1, True)
+    for entry in active_entries(ledger):
+        if entry.kind != "locations" or (entry.period is not None and not entry.period.common(period)):
+            continue
+        earlier = read_sectors(ledger.entry_folder(entry.entry) / entry.roles["data"])
+        if (earlier.properties, earlier.k) != (written.properties, written.k):
+            raise GuaranteeViolatedError(
+                name,
+                f"Expected one heat map of the data, but {entry_label(entry)} is of the same period and differs. Use that map: "
+                "two with another grid, group size or data can be subtracted.",
+            )
+    nothing = np.zeros(0, np.int64)
+    records = SourceRecords(nothing.astype(np.uint64), None, nothing, nothing)
+    return Candidate(name, "locations", {}, inputs, records, len(written), period, written.k, written.counts)
 
 
 def derived_candidate(ledger: Ledger, name: str, written: WrittenRelease, manifest: Mapping[str, Any]) -> Candidate:
     """Return the candidate of a derived release, whose records are those of its parent in the ledger."""
     sums = next(
-        guarantee_from_manifest(entry) for entry in manifest["guarantees"] if entry["name"] == SumsOfParent.name
+        (guarantee_from_manifest(entry) for entry in manifest["guarantees"] if entry["name"] == SumsOfParent.name), None
     )
     sha256 = manifest["parent"]["files"]["data"]
     parent = next((entry for entry in active_entries(ledger) if sha256 in entry.files.values()), None)
@@ -161,13 +175,16 @@ def derived_candidate(ledger: Ledger, name: str, written: WrittenRelease, manife
             name,
             f"the release that it was derived from, {manifest['parent']['name']}, is not in the ledger; add that first.",
         )
+    finding = sums.compare(stored, written)
+    if finding.violated:
+        raise GuaranteeViolatedError(name, f"it is no sum of rows of {entry_label(parent)}. {finding.detail}")
     records = stored_records(ledger, parent)
     of_row = np.array([*sums.rows_of_parent(stored, written), -1], np.int64)
     inside = (records.cell >= 0) & (records.cell < len(stored.data))  # a suppressed total is not added up
     records = records._replace(cell=of_row[np.where(inside, records.cell, -1)])
     return Candidate(
         name, parent.kind, parent.columns, parent.inputs, records, len(written.data), parent.period, parent.k,
-        parent.k_unit, parent.entry,
+        parent.k_unit, parent.entry, manifest["step_seconds"],
     )  # fmt: skip
 
 
@@ -187,14 +204,6 @@ def rows_with_totals(flows: Flows, release: FlowRelease) -> Ints:
     given = np.append(release.suppressed != NOT_GIVEN, False)[place]  # the last is for time steps that are not listed
     total = np.where(given, len(release) + place, -1)
     return np.where(row >= 0, row, total[flows.step])
-
-
-def period_of(flows: Flows) -> Period:
-    """Return the start of the first time step and the end of the last; None where the data have no times."""
-    if flows.step_s is None or len(flows.t) == 0:
-        return None
-    # A day is up to 25 hours long where clocks go back.
-    return int(flows.t[0]), int(flows.t[-1]) + flows.step_s + 3600
 
 
 def release_name(folder: Path | str) -> str:

@@ -1,24 +1,26 @@
 """Identify source records by keyed hashes of their content, so that inputs that overlap share the records in common.
 
-A record is identified by the columns of its origin, destination, time and person, as far as the data have them; not by its
-position, and not by the zones or the time steps of a release. Equal rows are one record with the number of them as volume.
+A record is identified by the raw values of the columns of its origin, destination, time and person, as far as the first entry of
+the ledger had them: not by its position, and not by the zones, time steps, columns, time zone or rules for ids of a run. Equal
+rows are one record with the number of them as volume.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.io.od_columns import OdColumns
-from crowdveil.io.person_ids import IdRules
+from crowdveil.io.person_ids import normalized_ids
 from crowdveil.io.source import Source
-from crowdveil.io.times import Clock
 from crowdveil.io.values import encode_ids, read_floats
 from crowdveil.model.arrays import Floats, Ints, group_sums
 
@@ -56,10 +58,21 @@ class SourceRecords(NamedTuple):
 
 
 def distinct_records(source: Hashes, person: Hashes | None, volume: Ints | None, cell: Ints) -> SourceRecords:
-    """Return records sorted by their hash, equal ones added up."""
+    """Return records sorted by their hash, equal ones added up; raise where equal ones lie in different cells."""
     hashes, first, number = np.unique(source, return_index=True, return_inverse=True)
+    if not np.array_equal(cell[first][number], cell):
+        raise equal_records_apart()
     added = group_sums(number, 1 if volume is None else volume, len(hashes))
     return SourceRecords(hashes, None if person is None else person[first], added, cell[first])
+
+
+def equal_records_apart() -> InputError:
+    """Return the error about records that the columns of the ledger do not distinguish."""
+    return InputError(
+        Option("ledger"),
+        "Expected equal records to lie in one flow, but another column puts some into different ones. Use the columns of the "
+        "first release of the ledger, or make a ledger for this source.",
+    )
 
 
 def hash_texts(texts: Any, key: bytes, use: bytes) -> Hashes:
@@ -102,31 +115,31 @@ def identifying_columns(found: OdColumns) -> dict[str, str]:
 
 
 def columns_in(source: Source, found: OdColumns, known: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the identifying columns of an input: those of the ledger's first entry, under this input's names.
+    """Return the identifying columns of an input: those of the ledger's first entry, whatever columns the run itself uses.
 
-    Raise where the input has others: its records could not be compared with those of the ledger.
+    Raise where the input lacks one: its records could not be compared with those of the ledger.
     """
     own = identifying_columns(found)
     if known is None:
         return own
-    columns = {role: own.get(role, name) for role, name in known.items()}
-    lacking = [role for role, name in columns.items() if name not in source.columns]
-    if lacking or ("user" in own and "user" not in columns) or ("time" in columns and found.time is None):
+    if any(name not in source.columns for name in known.values()):
         raise InputError(
             source.name,
-            f"the ledger identifies records by {_listed(known)}, but this input has {_listed(own)}, so that they cannot be "
-            "compared; give the input with the same columns, or make a ledger for this source.",
+            f"Expected the columns that identify the records of the ledger ({', '.join(known.values())}), but some are missing. "
+            "Give the input with them, or make a ledger for this source.",
         )
-    return columns
-
-
-def _listed(columns: Mapping[str, str]) -> str:
-    return ", ".join(role.replace("_", " ") for role in columns)
+    if "user" in own and "user" not in known:
+        raise InputError(
+            source.name,
+            f"Expected data without people, as in the first release of the ledger, but got column {own['user']}. Leave it out, "
+            "or make a ledger for this source.",
+        )
+    return dict(known)
 
 
 @dataclass(frozen=True)
 class RowContent:
-    """Hashes the rows of an input while it is read (`OdReader.content`).
+    """Hashes the raw values of the rows of an input while it is read (`OdReader.content`).
 
     Attributes
     ----------
@@ -136,22 +149,21 @@ class RowContent:
 
     columns: Mapping[str, str]
     key: bytes
-    tz: str
-    ids: IdRules = field(default_factory=IdRules)
 
     def __call__(self, rows: Any, prepared: Any, instants: bool | None) -> dict[str, Hashes]:
-        """Return the columns `source` and `person_hash` of usable rows; `prepared` has their local times."""
-        words = {role: self._word(role, name, rows, prepared, instants) for role, name in self.columns.items()}
+        """Return the columns `source` and `person_hash` of usable rows."""
+        words = {role: self._word(role, rows[name], name) for role, name in self.columns.items()}
         found = {"source": hash_rows(list(words.values()), self.key)}
         return found | ({"person_hash": words["user"]} if "user" in words else {})
 
-    def _word(self, role: str, name: str, rows: Any, prepared: Any, instants: bool | None) -> Hashes:
-        if role == "time":
-            wall = prepared["wall"].to_numpy()
-            # Times without a zone are the same whatever zone a run assumes for them.
-            return (Clock(self.tz).to_utc(wall) if instants else wall).astype(np.int64).view(np.uint64)
+    def _word(self, role: str, column: Any, name: str) -> Hashes:
         if role == "user":
-            return hash_ids(self.ids.apply(rows[name], name), self.key, b"user", name)
+            # Ids that differ only in case may be one person: counting them as one is safe.
+            text = normalized_ids(column, name).cast(pa.string())
+            return hash_ids(pc.utf8_lower(text), self.key, b"user", name)
         if role in COORDINATES:
-            return degrees(read_floats(rows[name], name)[0])
-        return hash_ids(rows[name], self.key, b"zone", name)
+            return degrees(read_floats(column, name)[0])
+        if pa.types.is_temporal(column.type):
+            moments = column.cast(pa.timestamp("us", getattr(column.type, "tz", None)), safe=False).cast(pa.int64())
+            column = moments.cast(pa.string())
+        return hash_ids(column, self.key, b"zone", name)

@@ -4,15 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
 
 from crowdveil.errors import InputError
 from crowdveil.ledger.store import Ledger, Line
+from crowdveil.model.arrays import Ints
 
 State = Literal["prepared", "published", "withdrawn", "retired"]
 """prepared: the run ended before it confirmed that the release is in place; withdrawn: it was never in place."""
 Kind = Literal["trips", "flows", "locations"]
 """What a source record is: a trip, a flow between two tiles with a volume, or a location of a trajectory."""
+
+WIDEST_ZONE = 14 * 3600
+"""Seconds that local time is at most away from UTC."""
+
+
+class Period(NamedTuple):
+    """The period of records: first moment, and the end of the last one, as the times stand in the data.
+
+    `instants`: the times are moments in seconds since 1970 UTC. Else they are readings of a local clock, whose zone is not asked
+    for, so that no choice of a zone separates two periods.
+    """
+
+    start: int
+    end: int
+    instants: bool
+
+    def common(self, other: Period) -> int:
+        """Return the seconds that two periods may have in common."""
+        return max(0, min(self.end, other.end) + self.margin(other.instants) - max(self.start, other.start))
+
+    def margin(self, instants: bool) -> int:
+        """Return the seconds that other times are at most away from those of the period."""
+        return 0 if self.instants == instants else WIDEST_ZONE
+
+
+class Times(NamedTuple):
+    """The start of each record of an input, the seconds that each lasts, and whether they are moments, as in `Period`."""
+
+    start: Ints
+    length: int
+    instants: bool
+
+    @property
+    def period(self) -> Period:
+        """Return the period of the records."""
+        return Period(int(self.start.min()), int(self.start.max()) + self.length, self.instants)
+
+    def within(self, period: Period) -> int:
+        """Return how many records may lie in a period, at least in part."""
+        margin = period.margin(self.instants)
+        begun, over = self.start < period.end + margin, self.start + self.length <= period.start - margin
+        return int(np.count_nonzero(begun & ~over))
 
 
 @dataclass(frozen=True)
@@ -28,7 +73,7 @@ class Entry:
     inputs
         SHA-256 of each input file; empty for data in memory.
     period
-        Start of its first time step and end of its last, seconds since 1970; None where the data have no times.
+        The period of its records; None where it is not known.
     k, k_unit, method, parameters, reading
         As in its manifest.
     files
@@ -41,6 +86,10 @@ class Entry:
         The entry that it was derived from; None where it was made from the data.
     epsilon
         Privacy loss of a release with noise; None where volumes are exact.
+    step_s
+        Seconds of its time steps; None where it has none.
+    independent
+        Whether the publisher stated that records that differ from those of earlier entries are other trips.
     state
         Whether the release is in place.
     """
@@ -50,7 +99,7 @@ class Entry:
     kind: Kind
     columns: dict[str, str]
     inputs: list[str]
-    period: tuple[int, int] | None
+    period: Period | None
     k: int
     k_unit: str
     method: str
@@ -62,6 +111,8 @@ class Entry:
     audit: dict[str, Any]
     parent: int | None = None
     epsilon: float | None = None
+    step_s: int | None = None
+    independent: bool = False
     time: str = ""
     state: State = field(default="prepared")
 
@@ -73,12 +124,6 @@ class Entry:
     def as_line(self) -> dict[str, Any]:
         """Return the content of its line."""
         return {name: value for name, value in asdict(self).items() if name not in ("time", "state")}
-
-    def overlaps(self, period: tuple[int, int] | None) -> bool:
-        """Return whether two periods have a moment in common; one that is unknown overlaps all."""
-        if self.period is None or period is None:
-            return True
-        return self.period[0] < period[1] and period[0] < self.period[1]
 
 
 def entry_label(entry: Entry) -> str:
@@ -100,7 +145,7 @@ def entries(ledger: Ledger) -> list[Entry]:
 def _entry(line: Line) -> Entry:
     content = {name: line[name] for name in Entry.__dataclass_fields__ if name in line}
     period = content["period"]
-    return Entry(**content | {"period": None if period is None else (period[0], period[1])})
+    return Entry(**content | {"period": None if period is None else Period(*period)})
 
 
 def active_entries(ledger: Ledger) -> Iterator[Entry]:

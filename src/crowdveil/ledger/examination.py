@@ -8,19 +8,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crowdveil.errors import GuaranteeViolatedError, Option, counted
+from crowdveil.errors import GuaranteeViolatedError, InputError, Option, counted
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.ledger.alignment import Covered, align
 from crowdveil.ledger.audit import Audit, Derivation, Published, Records, audit
 from crowdveil.ledger.candidates import Candidate
-from crowdveil.ledger.entries import Entry, entries, entry_label, find_entry
-from crowdveil.ledger.reissues import Change, boxes_of_table, small_changes, values_of
+from crowdveil.ledger.content import SourceRecords
+from crowdveil.ledger.entries import Entry, Kind, Times, entries, entry_label, find_entry
+from crowdveil.ledger.reissues import Change, boxes_of_table, small_changes
 from crowdveil.ledger.store import Ledger
 from crowdveil.ledger.stored import stored_records, stored_release
 from crowdveil.model.arrays import Ints
 
 MOST_LEAKS, MOST_ROWS = 100, 12
 """Derivations that a line of the ledger describes, and rows of each."""
+MOST_NUMBERS = 300_000_000
+"""Records times releases that are examined together: about 5 GiB of memory."""
+LEAST_SHARED = 3
+"""An input shares at least 1 in so many of its records in the period of an entry, or of the entry's where these are fewer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +45,9 @@ class Examination:
     leaks
         Derivations with their rows in words, the smallest sets first.
     changes
-        Rows that differ from an earlier row of the same areas and time in fewer than k people, in words.
+        Rows that differ from earlier rows of the same areas and time in fewer than k people, in words.
+    exact_people
+        Whether it has numbers of people that are more than k, though earlier releases share records with it.
     epsilon
         Privacy loss of a release with noise, which is not audited: it adds up with that of the entries in `against`.
     """
@@ -51,6 +58,7 @@ class Examination:
     result: Audit | None
     leaks: list[dict[str, Any]] = field(default_factory=list)
     changes: list[dict[str, Any]] = field(default_factory=list)
+    exact_people: bool = False
     epsilon: float | None = None
 
     @property
@@ -60,8 +68,8 @@ class Examination:
 
     @property
     def passed(self) -> bool:
-        """Whether no set below k can be derived, and no row differs from an earlier one in fewer than k people."""
-        return self.result is None or (self.result.passed and not self.changes)
+        """Whether no set below k can be derived, and no row differs from earlier ones in fewer than k people."""
+        return self.result is None or (self.result.passed and not self.changes and not self.exact_people)
 
     @property
     def found(self) -> list[dict[str, Any]]:
@@ -76,10 +84,11 @@ class Examination:
         names = ("tier", "smallest", "confined", "strict")
         return found | {"passed": self.passed} | {name: _plain(getattr(self.result, name)) for name in names}
 
-    def statement(self, entry: int) -> dict[str, Any]:
+    def statement(self, entry: int, *, independent: bool = False) -> dict[str, Any]:
         """Return what the manifest says: nothing of the size of any set."""
         tier = 0 if self.result is None else self.result.tier
         found = {"entry": entry, "entries_audited": len(self.against), "tier": tier, "k": self.k, "k_unit": self.unit}
+        found |= {"independent": True} if independent else {}
         return found if self.epsilon is None else found | {"epsilon_of_all_releases": self.epsilon_of_all}
 
     def lines(self) -> list[str]:
@@ -114,7 +123,15 @@ class Examination:
         if self.changes:
             rows = counted(len(self.changes), "row")
             lines.append(f"refused, since {rows} of the same areas and time changed by fewer than k {self.unit}")
+        if self.exact_people:
+            lines.append(EXACT_PEOPLE)
         return lines + [sentence(one, self.unit) for one in self.found]
+
+
+EXACT_PEOPLE = (
+    "it has numbers of people, and earlier releases share records with it: differences of such numbers can be about fewer than "
+    "k. Make it again with the ledger, so that it states k in their place"
+)
 
 
 def _plain(value: Any) -> Any:
@@ -122,7 +139,7 @@ def _plain(value: Any) -> Any:
 
 
 def examine(ledger: Ledger, candidate: Candidate, written: WrittenRelease | None = None) -> Examination:
-    """Audit a candidate against all active entries of overlapping periods that share a record with it.
+    """Audit a candidate against all active entries that share records with it, directly or through others.
 
     A derived release is a union of rows of its parent, which `SumsOfParent` checks, so that nothing is left to audit. Of a
     release with noise nothing can be subtracted exactly; its epsilon adds up with that of all active entries with noise, also
@@ -145,13 +162,19 @@ def examine(ledger: Ledger, candidate: Candidate, written: WrittenRelease | None
     leaks = [describe(leak) for leak in smallest[:MOST_LEAKS]]
     changes: list[dict[str, Any]] = []
     if written is not None:
-        boxes = boxes_of_table(written, candidate.step_s)
-        changed = small_changes(ledger, against, records, published, boxes, candidate)
-        # A change is visible where volume or group size is not that of the earlier row.
-        volume, people = values_of(written)
-        seen = [one for one in changed if one.before != (int(volume[one.row]), int(people[one.row]))]
-        changes = [describe.change(change) for change in sorted(seen, key=lambda one: one.people)[:MOST_LEAKS]]
-    return Examination(against, k, unit, found, leaks, changes)
+        boxes, volume = boxes_of_table(written, candidate.step_s), written.column("volume").tolist()
+        changed = small_changes(ledger, against, records, published, boxes, volume, candidate)
+        seen = sorted((one for one in changed if one.visible), key=lambda one: one.people)
+        changes = [describe.change(change) for change in seen[:MOST_LEAKS]]
+    return Examination(against, k, unit, found, leaks, changes, _has_people(ledger, against, candidate, written))
+
+
+def _has_people(ledger: Ledger, against: list[Entry], candidate: Candidate, written: WrittenRelease | None) -> bool:
+    """Return whether a release has other numbers of people than k, and is no copy of one in the ledger."""
+    if written is None or candidate.k_unit != "people" or np.all(written.column("people") == candidate.k):
+        return False
+    copies = (stored_release(ledger, entry) for entry in against)
+    return not any(copy is not None and copy.data.equals(written.data) for copy in copies)
 
 
 def distinct(leaks: Iterable[Derivation]) -> list[Derivation]:
@@ -163,7 +186,7 @@ def distinct(leaks: Iterable[Derivation]) -> list[Derivation]:
 
 
 class Aligned(NamedTuple):
-    """A candidate next to the entries that share records with it; the first of `published` is the candidate."""
+    """A candidate next to the entries that are connected with it; the first of `published` is the candidate."""
 
     against: list[Entry]
     k: int
@@ -172,27 +195,64 @@ class Aligned(NamedTuple):
 
 
 def aligned(ledger: Ledger, candidate: Candidate) -> Aligned:
-    """Return the records of a candidate and of all entries of overlapping periods that share one with it."""
-    against, covered = [], [Covered(candidate.name, candidate.records, candidate.k)]
-    for entry in _comparable(ledger, candidate):
-        records = stored_records(ledger, entry)
-        if len(np.intersect1d(records.source, candidate.records.source)):
-            against.append(entry)
-            covered.append(Covered(entry_label(entry), records, entry.k))
+    """Return the records of a candidate and of all entries that are connected with it."""
+    against = connected(ledger, candidate.kind, candidate.records, candidate.times, independent=candidate.independent)
+    covered = [Covered(candidate.name, candidate.records, candidate.k)]
+    numbers = 0
+    for entry in against:
+        covered.append(Covered(entry_label(entry), stored_records(ledger, entry), entry.k))
+        numbers += len(covered[-1].records.source)
+        if numbers * (len(against) + 1) > MOST_NUMBERS:
+            raise InputError(
+                Option("ledger"),
+                f"{counted(len(against), 'earlier release')} share records with this one, directly or through others: more than "
+                "can be examined together. Derive it from an earlier release (crowdveil derive).",
+            )
     return Aligned(against, min(release.k for release in covered), *align(covered))
 
 
-def _comparable(ledger: Ledger, candidate: Candidate) -> list[Entry]:
-    """Return the active entries of an overlapping period; a derived release gives nothing that its parent does not give."""
+def connected(
+    ledger: Ledger, kind: Kind, records: SourceRecords, times: Times | None, *, independent: bool
+) -> list[Entry]:
+    """Return the active entries that share records with an input, directly or through other entries, whatever their period.
+
+    Raise where an entry of the same period shares none, or too few: its records may be the same in another form. With
+    `independent` the publisher states that they are not.
+    """
     active = {entry.entry: entry for entry in entries(ledger) if entry.active}
-    return [
-        entry
-        for entry in active.values()
-        if entry.kind == candidate.kind
-        and entry.epsilon is None
-        and entry.overlaps(candidate.period)
-        and entry.parent not in active
-    ]
+    # A derived release gives nothing that its parent does not give.
+    comparable = {
+        number: entry
+        for number, entry in active.items()
+        if entry.kind == kind and entry.epsilon is None and entry.parent not in active
+    }
+    near, apart = set[int](), list[Entry]()
+    for number, entry in comparable.items():
+        sources = stored_records(ledger, entry).source
+        shared = len(np.intersect1d(sources, records.source, assume_unique=True))
+        if shared:
+            near.add(number)
+        expected = len(records.source) if times is None or entry.period is None else times.within(entry.period)
+        if LEAST_SHARED * shared < min(expected, len(sources)):
+            apart.append(entry)
+    direct = set(near)
+    while more := {n for n in comparable if n not in near and _linked(comparable[n], near, comparable)}:
+        near |= more
+    apart = [entry for entry in apart if entry.entry in direct or entry.entry not in near]
+    if apart and not independent:
+        raise InputError(
+            Option("ledger"),
+            f"Expected the records of {entry_label(apart[0])}, which is of the same period, but most are not in this input. Give "
+            f"the data in the form of that release, or state with {Option('independent')} that they are other trips.",
+        )
+    return [comparable[number] for number in sorted(near)]
+
+
+def _linked(entry: Entry, near: set[int], comparable: Mapping[int, Entry]) -> bool:
+    """Return whether an entry was audited against one of some others, or one of them against it."""
+    return not near.isdisjoint(entry.audit["entries"]) or any(
+        entry.entry in comparable[n].audit["entries"] for n in near
+    )
 
 
 class _Describer:
@@ -224,16 +284,16 @@ class _Describer:
 
     def change(self, change: Change) -> dict[str, Any]:
         """Return a changed row in words."""
-        name = entry_label(change.entry)
-        rows, others = np.array([change.row]), np.array([change.other])
         return {
             "size": change.people,
-            "needed": change.k,
-            "release": self.candidate.name,
-            "row": self._rows(self.candidate.name, rows)[0],
-            "other": name,
-            "other_row": self._rows(name, others)[0],
+            "needed": change.needed,
+            "row": self._named(change.row),
+            "others": [self._named(other) for other in change.others[:MOST_ROWS]],
+            "other_rows": len(change.others),
         }
+
+    def _named(self, row: tuple[str, int]) -> dict[str, Any]:
+        return {"release": row[0]} | self._rows(row[0], np.array([row[1]]))[0]
 
     def _rows(self, name: str, rows: Ints) -> list[dict[str, Any]]:
         if name not in self.entries and name != self.candidate.name:
@@ -272,9 +332,13 @@ def _when(row: Mapping[str, Any]) -> str:
 def sentence(leak: Mapping[str, Any], unit: str, most: int = MOST_ROWS) -> str:
     """Return a derivation in words: which rows are added, which are subtracted, and how many remain; `most` rows of each."""
     left = counted(leak["size"], _SINGULAR.get(unit, unit), unit)
-    if "other_row" in leak:
-        rows = f"{_row_in_words(leak['row'])} and {leak['other']}: {_row_in_words(leak['other_row'])}"
-        return f"{leak['release']}: {rows} have the same areas and time, and {left} are in one of them alone"
+    if "others" in leak:
+        others = " + ".join(f"{row['release']}: {_row_in_words(row)}" for row in leak["others"][:most])
+        more = leak["other_rows"] - min(len(leak["others"]), most)
+        rows = (
+            f"{leak['row']['release']}: {_row_in_words(leak['row'])} and {others}{f' + {more:,} more' if more else ''}"
+        )
+        return f"{rows} have the same areas and time, and {left} are on one side alone"
     added, subtracted = (_rows_in_words(leak, side, most) for side in ("added", "subtracted"))
     return f"{leak['release']}: {added} minus {leak['other']}: {subtracted} leaves {left}"
 
@@ -307,6 +371,8 @@ def refuse(name: str, examination: Examination) -> None:
     result = examination.result
     if result is None or examination.passed:
         return
+    if not examination.found:
+        raise GuaranteeViolatedError(name, f"it was not published, since {EXACT_PEOPLE}.")
     worst = examination.found[0]
     if not examination.leaks:
         changed = counted(len(examination.changes), "row")
@@ -314,18 +380,15 @@ def refuse(name: str, examination: Examination) -> None:
             name,
             f"it was not published, since {changed} of the same areas and time as in earlier releases changed by fewer than "
             f"{worst['needed']:,} {examination.unit}; the smallest: {sentence(worst, examination.unit, 3)}. Keep their values "
-            f"with {Option('keep_unchanged')}, or see crowdveil ledger explain.",
+            f"with {Option('keep_unchanged')}, derive it from an earlier release, or see crowdveil ledger explain.",
         )
     rows = sum(result.leaking_rows.values())
     changed = (
         f"If the data were corrected, keep values with {Option('keep_unchanged')}. " if examination.changes else ""
     )
-    instead = f"Derive it from the earlier release (crowdveil derive), repair it with {Option('repair')}"
-    if examination.against[0].kind == "locations":  # maps are neither derived nor repaired
-        instead = "Use the earlier map instead"
     raise GuaranteeViolatedError(
         name,
         f"it was not published, since with earlier releases sets of fewer than {worst['needed']:,} {examination.unit} can be "
-        f"derived from {counted(rows, 'row')}; the smallest: {sentence(worst, examination.unit, 3)}. {changed}{instead}, or see "
-        "crowdveil ledger explain.",
+        f"derived from {counted(rows, 'row')}; the smallest: {sentence(worst, examination.unit, 3)}. {changed}"
+        "Derive it from the earlier release (crowdveil derive), or see crowdveil ledger explain.",
     )

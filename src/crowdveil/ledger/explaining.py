@@ -19,7 +19,10 @@ def explain(ledger: Ledger, number: int | None = None) -> list[str]:
     """Return what the audit of an entry found; without a number, of the last refused release."""
     if number is not None:
         entry = find_entry(ledger, number)
-        return [f"{entry_label(entry)}, {entry.state}", *_audit_lines(entry.audit)]
+        stated = (
+            ["records that earlier entries do not have are stated to be of other trips"] if entry.independent else []
+        )
+        return [f"{entry_label(entry)}, {entry.state}", *_audit_lines(entry.audit), *stated]
     refused = [line for line in ledger.lines() if line["event"] == "refused"]
     if not refused:
         raise InputError(ledger.folder, "no release was refused; name an entry to see its audit.")

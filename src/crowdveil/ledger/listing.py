@@ -15,7 +15,7 @@ def entry_rows(ledger: Ledger) -> list[dict[str, Any]]:
 
 
 def _row(entry: Entry) -> dict[str, Any]:
-    first, last = (None, None) if entry.period is None else (_day(t) for t in entry.period)
+    first, last = (None, None) if entry.period is None else (_day(t) for t in entry.period[:2])
     return {
         "entry": entry.entry,
         "release": entry.name,
@@ -45,7 +45,7 @@ def entry_lines(ledger: Ledger) -> list[str]:
         return ["no entries"]
     lines = []
     for row in rows:
-        period = "no times" if row["from"] is None else f"{row['from']} to {row['until']} UTC"
+        period = "no times" if row["from"] is None else f"{row['from']} to {row['until']}"
         audited = (
             f"audited against {row['audited_against']}"
             if row["audited_against"]

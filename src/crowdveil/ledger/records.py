@@ -13,7 +13,6 @@ from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import OdColumns
 from crowdveil.io.original_rows import flow_of_rows, reader_over
-from crowdveil.io.person_ids import IdRules
 from crowdveil.io.source import Source
 from crowdveil.io.times import Clock
 from crowdveil.io.trajectories import read_trajectories
@@ -23,13 +22,12 @@ from crowdveil.ledger.content import (
     RowContent,
     SourceRecords,
     columns_in,
-    degrees,
     distinct_records,
     hash_rows,
     hash_texts,
 )
-from crowdveil.ledger.entries import Kind
-from crowdveil.model.arrays import Ints, row_slices
+from crowdveil.ledger.entries import Kind, Times
+from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.trips import Trips
@@ -50,16 +48,18 @@ class Inputs(NamedTuple):
         The records; `cell` is the flow that each lies in.
     files
         SHA-256 of the input file; none for data in memory.
-    fold, period
-        The period that time is folded by, and the start and end of the records before that; None where it is not.
+    times
+        The times of the records; None where the run does not read the times of the ledger.
+    fold
+        The period that time is folded by; None where it is not.
     """
 
     kind: Kind
     columns: dict[str, str]
     records: SourceRecords
     files: list[str]
+    times: Times | None = None
     fold: str | None = None
-    period: tuple[int, int] | None = None
 
 
 def read_records(data: Any, reading: Reading, flows: Flows, known: Mapping[str, str] | None, key: bytes) -> Inputs:
@@ -83,9 +83,9 @@ def read_records(data: Any, reading: Reading, flows: Flows, known: Mapping[str, 
     data, options = _trips_of(data, options)
     columns: dict[str, str] = {}
 
-    def content(source: Source, found: OdColumns, ids: IdRules) -> RowContent:
+    def content(source: Source, found: OdColumns, ids: Any) -> RowContent:
         columns.update(columns_in(source, found, known))
-        return RowContent(columns, key, options["tz"], ids)
+        return RowContent(columns, key)
 
     reader = reader_over(flows, data, options, content)
     rows = pa.Table.from_batches(list(reader.batches()))
@@ -93,15 +93,18 @@ def read_records(data: Any, reading: Reading, flows: Flows, known: Mapping[str, 
     found = cell >= 0
     person = rows["person_hash"].to_numpy() if "person_hash" in rows.column_names else None
     volume = rows["volume"].to_numpy()[found] if reader.columns.is_flows else None
-    records = distinct_records(
-        rows["source"].to_numpy()[found], None if person is None else person[found], volume, cell[found]
-    )
+    source = rows["source"].to_numpy()[found]
+    records = distinct_records(source, None if person is None else person[found], volume, cell[found])
     if reader.columns.people is not None and person is None:
         raise people_without_ids(reader.source.name)
     if fold is not None and flows.weight is None:
         _check_complete(records, flows)
-    period = None if fold is None or not found.any() else _period(rows["wall"].to_numpy()[found], flows)
-    return Inputs("flows" if reader.columns.is_flows else "trips", columns, records, files, fold, period)
+    times = None
+    if columns.get("time") == reader.columns.time is not None and found.any():
+        wall = rows["wall"].to_numpy()[found][np.unique(source, return_index=True)[1]]
+        length = (flows.step_s or 1) if reader.columns.is_flows else 1
+        times = times_of(wall, length, options["tz"] if reader.instants else None)
+    return Inputs("flows" if reader.columns.is_flows else "trips", columns, records, files, times, fold)
 
 
 def _check_complete(records: SourceRecords, flows: Flows) -> None:
@@ -111,11 +114,9 @@ def _check_complete(records: SourceRecords, flows: Flows) -> None:
         raise InputError(Option("fold"), "the records of some flows are not found; leave it out, or the ledger.")
 
 
-def _period(wall: Ints, flows: Flows) -> tuple[int, int]:
-    """Return the start and end of local times, with the time step and the change of clocks that they may lie in."""
-    first, last = Clock(flows.tz).to_utc(np.array([wall.min(), wall.max()])).tolist()
-    margin = (flows.step_s or 0) + 3600
-    return first - margin, last + margin
+def times_of(wall: Ints, length: int, tz: str | None) -> Times:
+    """Return times from local ones; `tz` is the zone that instants were turned into, None for others."""
+    return Times(wall if tz is None else Clock(tz).to_utc(wall), length, tz is not None)
 
 
 def _trips_of(data: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -167,19 +168,12 @@ def _cells(flows: Flows, known: Mapping[str, str] | None, key: bytes, files: lis
     if flows.k_unit == "people":
         raise people_without_ids("flows")
     columns = {role: name for role, name in CELLS.items() if role != "time" or flows.step_s is not None}
-    if known is not None and set(known) != set(columns):
+    if known is not None and dict(known) != columns:
         raise InputError("flows", "the ledger identifies records by other columns; make a ledger for this source.")
     names = hash_texts(flows.zones.ids, key, b"zone")
     words = [names[flows.origin], names[flows.destination]]
     if flows.step_s is not None:
         words.append(flows.t[flows.step].view(np.uint64))
     records = distinct_records(hash_rows(words, key), None, flows.volume, np.arange(len(flows.origin)))
-    return Inputs("flows", columns if known is None else dict(known), records, files)
-
-
-def location_records(data: Trajectories, sector: Ints, key: bytes) -> SourceRecords:
-    """Return the locations of trajectories as records; `sector` is the one that each lies in, -1 where there is none."""
-    people = hash_texts(data.people_ids, key, b"user")
-    person = people[data.person[row_slices(data.offsets)]]
-    words = [person, degrees(data.lon), degrees(data.lat), data.t.view(np.uint64)]
-    return distinct_records(hash_rows(words, key), person, None, sector)
+    times = None if flows.step_s is None else Times(flows.t[flows.step], flows.step_s, True)
+    return Inputs("flows", columns, records, files, times)

@@ -1,8 +1,8 @@
-"""Re-issues: rows of the same areas and time in two releases, whose data were corrected or partly erased in between.
+"""Corrections: rows of releases that cover the same areas and time, whose data were corrected or partly erased in between.
 
-A row that changed reveals those who were removed or added. Two such rows must have the same value, or differ in at least k
-people. If people were only removed, or only added, the difference is a set that the audit by minimum cuts finds; if both, it is
-the size of no set, and only the comparison here finds it.
+What differs reveals those who were removed or added. Where rows of one release lie inside a row of another, the two sides must
+have the same value, or differ in at least k people. If people were only removed, or only added, the difference is a set that the
+audit by minimum cuts finds; if both, it is the size of no set, and only the comparison here finds it.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdveil.errors import counted
-from crowdveil.io.time_steps import DEFAULT_STEP, step_seconds
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.ledger.audit import Published, Records
 from crowdveil.ledger.candidates import Candidate
 from crowdveil.ledger.content import SourceRecords
-from crowdveil.ledger.entries import Entry
+from crowdveil.ledger.entries import Entry, entry_label
 from crowdveil.ledger.store import Ledger
 from crowdveil.ledger.stored import stored_records, stored_release
 from crowdveil.model.arrays import Ints
@@ -29,27 +28,41 @@ Box = tuple[int, int, frozenset[str], frozenset[str]]
 """Start and end of a row (0 where there is none), and the tiles of its origin and its destination."""
 
 
+class Side(NamedTuple):
+    """A release as it is compared: its rows by record, with their boxes and volumes, and the release and row of each number."""
+
+    published: Published
+    boxes: Sequence[Box]
+    volume: Sequence[int]
+    names: Sequence[tuple[str, int]]
+
+
 class Change(NamedTuple):
-    """A row that differs from the row of an earlier release with the same areas and time, in fewer than k people.
+    """A row that differs from rows of another release inside its box, in fewer than k people.
 
     Attributes
     ----------
-    row, entry, other
-        The row, the entry of the earlier release, and its row.
-    before
-        Volume and group size of the earlier row.
+    row, others
+        The row and the rows inside it, each as a release and its number.
     people
-        People (or trips) that are in one of the two rows alone.
-    k
+        People (or trips) that are on one of the two sides alone.
+    needed
         The number of them from which on the difference is harmless.
+    visible
+        Whether the two sides have other values.
+    same_box
+        Whether it is a row of the new release, and there is one other, of the same areas and time.
+    before
+        The volume of the others.
     """
 
-    row: int
-    entry: Entry
-    other: int
-    before: tuple[int, int]
+    row: tuple[str, int]
+    others: tuple[tuple[str, int], ...]
     people: int
-    k: int
+    needed: int
+    visible: bool
+    same_box: bool
+    before: int
 
 
 def boxes_of_table(written: WrittenRelease, step_s: int | None) -> list[Box]:
@@ -80,10 +93,10 @@ def boxes_of_release(release: FlowRelease) -> list[Box]:
     return [(s, e, tiles[o], tiles[d]) for s, e, o, d in columns]
 
 
-def step_of(entry: Entry) -> int | None:
-    """Return the seconds of the time steps of an entry."""
-    given = entry.parameters.get("step") or entry.reading.get("step")
-    return step_seconds(DEFAULT_STEP if given is None else given)
+def _inside(inner: Box, outer: Box) -> bool:
+    """Return whether a box lies inside another; one without a time covers all times."""
+    timeless = outer[0] == outer[1] == 0
+    return (timeless or (outer[0] <= inner[0] < inner[1] <= outer[1])) and inner[2] <= outer[2] and inner[3] <= outer[3]
 
 
 def small_changes(
@@ -92,84 +105,128 @@ def small_changes(
     records: Records,
     published: Sequence[Published],
     boxes: Sequence[Box],
+    volume: Sequence[int],
     candidate: Candidate,
 ) -> list[Change]:
-    """Return the rows that differ from an earlier row of the same box in 1 to k - 1 people; `published[0]` is the candidate.
+    """Return the rows that differ from rows inside their box in 1 to k - 1 people; `published[0]` is the candidate.
 
-    Times that are folded, and those that are not, are no times of the same box.
+    A row of the new release is compared with rows of each earlier one and of all of them together, and rows of earlier ones
+    with those of the new one. Times that are folded, and those that are not, are no times of the same box.
     """
-    number = {box: row for row, box in enumerate(boxes)}
-    found = []
-    for entry, earlier in zip(against, published[1:], strict=True):
+    new = Side(published[0], boxes, volume, [(candidate.name, row) for row in range(len(boxes))])
+    earlier = []
+    for entry, rows in zip(against, published[1:], strict=True):
         table = stored_release(ledger, entry)
-        if table is None or entry.reading.get("fold") != candidate.fold:
+        if table is not None and entry.reading.get("fold") == candidate.fold:
+            names = [(entry_label(entry), row) for row in range(len(table.data))]
+            earlier.append(Side(rows, boxes_of_table(table, entry.step_s), table.column("volume").tolist(), names))
+    found = []
+    for side in earlier:
+        found += _changes(records, new, side, candidate.k)
+        found += [change for change in _changes(records, side, new, candidate.k) if not change.same_box]
+    if len(earlier) > 1:
+        found += _changes(records, new, _together(earlier), candidate.k)
+    return list({(change.row, change.others): change for change in found[::-1]}.values())[::-1]
+
+
+def _together(sides: Sequence[Side]) -> Side:
+    """Return rows of several releases as those of one: of rows that share records, those of the first release."""
+    row = sides[0].published.row.copy()
+    boxes, volume, names = list(sides[0].boxes), list(sides[0].volume), list(sides[0].names)
+    for side in sides[1:]:
+        own = side.published.row
+        crossed = np.unique(own[(row >= 0) & (own >= 0)])
+        row = np.where((own >= 0) & ~np.isin(own, crossed) & (own < len(side.boxes)), own + len(boxes), row)
+        boxes, volume, names = [*boxes, *side.boxes], [*volume, *side.volume], [*names, *side.names]
+    ks = [side.published.k or 0 for side in sides]
+    return Side(Published("earlier releases", row, max(ks)), boxes, volume, names)
+
+
+def _changes(records: Records, outer: Side, inner: Side, k: int) -> list[Change]:
+    """Compare each row with the rows inside its box; leave out those whose difference is less without them.
+
+    A set of rows inside that all have the records of the row, or only some of them, is left to the audit by minimum cuts.
+    """
+    row, other = (np.where(s.published.row < len(s.boxes), s.published.row, -1) for s in (outer, inner))
+    both = (row >= 0) & (other >= 0)
+    width = len(inner.boxes) + 1
+    pairs, shared = np.unique(row[both] * width + other[both], return_counts=True)
+    total = np.bincount(other[other >= 0], minlength=width)
+    whole = shared == total[pairs % width]
+    pair = list(zip((pairs // width).tolist(), (pairs % width).tolist(), whole.tolist(), strict=True))
+    changed = {
+        p
+        for p, q, same in pair
+        if outer.boxes[p] == inner.boxes[q] or (not same and _inside(inner.boxes[q], outer.boxes[p]))
+    }
+    inside: dict[int, list[int]] = {p: [] for p in sorted(changed)}
+    for p, q, _ in pair:
+        if p in inside and _inside(inner.boxes[q], outer.boxes[p]):
+            inside[p].append(q)
+    records_of_other, records_of_row = _by_number(other, len(inner.boxes)), _by_number(row, len(outer.boxes))
+    found = []
+    for p, held in inside.items():
+        own = records_of_row(p)
+        chosen = [q for q in held if _gains(records, row, p, records_of_other(q))]
+        gone = [r for q in chosen for r in records_of_other(q)[row[records_of_other(q)] != p].tolist()]
+        more = own[~np.isin(other[own], chosen)].tolist()
+        same_box = len(chosen) == 1 and inner.boxes[chosen[0]] == outer.boxes[p]
+        if not chosen or not (gone or more) or not (same_box or (gone and more)):
             continue
-        same = [(number[box], row) for row, box in enumerate(boxes_of_table(table, step_of(entry))) if box in number]
-        if same:
-            changes = _changes(records, published[0], earlier, np.array(same, np.int64), (candidate.k, entry.k))
-            volume, people = values_of(table)
-            found += [
-                Change(row, entry, other, (int(volume[other]), int(people[other])), size, needed)
-                for row, other, size, needed in changes
-            ]
+        size = _size(records, np.array([*gone, *more], np.int64))
+        # Of people who are on one side alone, the k of that side counts.
+        needed = max((outer.published.k or k) if more else 0, (inner.published.k or k) if gone else 0)
+        if size < needed:
+            before = sum(inner.volume[q] for q in chosen)
+            names = tuple(inner.names[q] for q in chosen)
+            visible = before != outer.volume[p]
+            found.append(Change(outer.names[p], names, size, needed, visible, same_box, before))
     return found
 
 
-def values_of(written: WrittenRelease) -> tuple[Ints, Ints]:
-    """Return volume and group size of each row."""
-    return written.column("volume"), written.column("people" if "people" in written.data.column_names else "trips")
+def _by_number(row: Ints, rows: int) -> Any:
+    """Return a function that returns the records of a row."""
+    order = np.argsort(row, kind="stable")
+    ends = np.searchsorted(row[order], np.arange(rows + 1))
+    return lambda number: order[ends[number] : ends[number + 1]]
 
 
-def _changes(records: Records, new: Published, earlier: Published, same: Ints, k: tuple[int, int]) -> list[list[int]]:
-    """Compare the records of pairs of rows with the same box; return both rows, those who differ, and how many should."""
-    rows, others = same.T
-    pair_of_row = _numbers(rows, int(max(new.row.max(initial=0), rows.max())))
-    pair_of_other = _numbers(others, int(max(earlier.row.max(initial=0), others.max())))
-    now, before = pair_of_row[new.row], pair_of_other[earlier.row]
-    changed = np.flatnonzero(now != before)
-    pair = np.concatenate([now[changed], before[changed]])
-    record = np.concatenate([changed, changed])[pair >= 0]
-    # Of people who were removed k is that of the earlier release, of those who were added that of the new one.
-    removed = np.concatenate([np.zeros(len(changed), np.bool_), np.ones(len(changed), np.bool_)])[pair >= 0]
-    pair = pair[pair >= 0]
-    size = np.zeros(len(same), np.int64)
+def _gains(records: Records, row: Ints, p: int, inside: Ints) -> bool:
+    """Return whether subtracting a row leaves fewer people than not to subtract it."""
+    shared = row[inside] == p
+    return _size(records, inside[~shared]) <= _size(records, inside[shared])
+
+
+def _size(records: Records, chosen: Ints) -> int:
+    """Return the people (or trips) of some records."""
     if records.person is None:
-        np.add.at(size, pair, records.volume[record])
-    else:
-        width = int(records.person.max(initial=0)) + 1
-        size += np.bincount(np.unique(pair * width + records.person[record]) // width, minlength=len(same))
-    needed = np.zeros(len(same), np.int64)
-    np.maximum.at(needed, pair, np.where(removed, k[1], k[0]))
-    found: list[list[int]] = np.column_stack([same, size, needed])[(size > 0) & (size < needed)].tolist()
-    return found
-
-
-def _numbers(rows: Ints, most: int) -> Ints:
-    """Return the position of each row among some rows, -1 where it is not; the last, -1, stands for no row."""
-    numbers = np.full(most + 2, -1, np.int64)
-    numbers[rows] = np.arange(len(rows))
-    return numbers
+        return int(records.volume[chosen].sum())
+    return len(np.unique(records.person[chosen]))
 
 
 Kept = dict[Box, tuple[Entry, int]]
 """Boxes that keep the value of an earlier release, with its entry and row."""
 
 
-def keep_earlier_values(release: FlowRelease, changes: Sequence[Change]) -> tuple[FlowRelease, Kept, list[str]]:
+def keep_earlier_values(
+    release: FlowRelease, against: Sequence[Entry], changes: Sequence[Change]
+) -> tuple[FlowRelease, Kept, list[str]]:
     """Return a release whose changed rows have the values of the newest earlier release, which rows these are, and a line."""
-    newest = {change.row: change for change in sorted(changes, key=lambda change: change.entry.entry)}
-    if not newest:
-        return release, {}, []
+    number = {entry_label(entry): entry for entry in against}
     boxes, kept = boxes_of_release(release), Kept()
-    volume, people = release.volume.copy(), release.people.copy()
-    for row, change in newest.items():
-        volume[row], people[row] = change.before
-        kept[boxes[row]] = change.entry, change.other
+    volume = release.volume.copy()
+    changed = [change for change in changes if change.same_box]
+    for change in sorted(changed, key=lambda change: number[change.others[0][0]].entry):
+        ((label, other),), row = change.others, change.row[1]
+        volume[row] = change.before
+        kept[boxes[row]] = number[label], other
+    if not kept:
+        return release, kept, []
     # A total would be the rest of the new data, from which the kept values differ.
-    touched = np.unique(release.step[list(newest)])
+    touched = np.unique(release.step[[change.row[1] for change in changed]])
     suppressed = np.where(np.isin(np.arange(len(release.t)), touched), NOT_GIVEN, release.suppressed)
-    line = f"keep-unchanged: {counted(len(newest), 'row')} with fewer than k changed people kept the earlier value"
-    return replace(release, volume=volume, people=people, suppressed=suppressed, figures=None), kept, [line]
+    line = f"keep-unchanged: {counted(len(kept), 'row')} with fewer than k changed people kept the earlier value"
+    return replace(release, volume=volume, suppressed=suppressed, figures=None), kept, [line]
 
 
 def with_kept_rows(ledger: Ledger, candidate: Candidate, boxes: Sequence[Box], kept: Kept) -> Candidate:

@@ -23,7 +23,7 @@ from crowdveil.io.atomic import sync_folder, write_errors
 from crowdveil.io.written_release import file_hash
 
 MARKER, LINES, KEY, LOCK, ENTRIES = "ledger.json", "ledger.jsonl", "key", "lock", "entries"
-FORMAT = 1
+FORMAT = 2
 START = "0" * 64
 """Stands for the hash of the line before the first."""
 _NOTICE = (

@@ -45,8 +45,6 @@ class Measure:
     params
         Its parameters, None where it has none; they include the seed of random choices. Where the columns depend on them,
         they have `parts` of their own.
-    of_boxes
-        Whether it measures published boxes, so that it is left out for releases of points unless it is asked for.
     """
 
     name: str
@@ -59,7 +57,6 @@ class Measure:
     symbol: str = ""
     parts: tuple[str, ...] = ()
     params: type[Params] | None = None
-    of_boxes: bool = False
 
     def with_parts_of(self, params: Params | None) -> Measure:
         """Return the measure with its columns for these parameters."""

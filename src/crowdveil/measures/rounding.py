@@ -38,8 +38,13 @@ def round_share(part: float, whole: float, k: int | None) -> int:
     """
     if whole <= 0:
         return 0
-    step = next((step for step in (1, 2, 5, 10, 20, 50) if step * whole >= 100 * (k or DEFAULT_K)), 100)
+    step = share_step(whole, k)
     return step * math.floor(100 * part / (whole * step) + 0.5)
+
+
+def share_step(whole: float, k: int | None) -> int:
+    """Return the step in which `round_share` gives shares."""
+    return next((step for step in (1, 2, 5, 10, 20, 50) if step * whole >= 100 * (k or DEFAULT_K)), 100)
 
 
 def two_digits(value: float) -> float:

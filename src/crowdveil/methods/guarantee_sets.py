@@ -9,7 +9,7 @@ from crowdveil.guarantees import Guarantee
 from crowdveil.io.time_windows import longest_interval
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import AdaptiveInTime, BoxParams, Budgeted, FlowParams, SizedAreas, TimePartitioned
+from crowdveil.params import AdaptiveInTime, Budgeted, FlowParams, SizedAreas, TimePartitioned
 
 
 def overlapping_flow_guarantees(data: Flows, params: FlowParams) -> tuple[Guarantee, ...]:
@@ -54,7 +54,7 @@ def size_guarantees(params: FlowParams) -> tuple[Guarantee, ...]:
 def suppressing_guarantees(data: Trajectories, params: Any) -> tuple[Guarantee, ...]:
     """Return k-anonymity of trajectories, counted as `count_trajectories` says, and the budget where suppression is asked for.
 
-    There is no budget where a method also leaves out trajectories for other reasons. Boxes are guaranteed to be truthful.
+    There is no budget where a method also leaves out trajectories for other reasons.
     """
     unit = "trajectories" if params.count_trajectories else data.k_unit
     anonymity = library.TrajectoryKAnonymity(k=params.k, k_unit=unit)
@@ -66,11 +66,4 @@ def suppressing_guarantees(data: Trajectories, params: Any) -> tuple[Guarantee, 
     made: list[Guarantee] = [anonymity]
     if params.suppress and not otherwise:
         made.append(library.SuppressedTrajectories(suppress=params.suppress, k=params.k, k_unit=unit))
-    if params.publishes_boxes:
-        made.append(library.TruthfulBoxes(**grid_of_boxes(params)))
     return tuple(made)
-
-
-def grid_of_boxes(params: BoxParams) -> dict[str, Any]:
-    """Return the grid of the bounds of boxes as parameters of their guarantee."""
-    return {"grid_m": params.box_grid_m, "grid_s": params.box_grid_s}

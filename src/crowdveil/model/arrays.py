@@ -188,6 +188,23 @@ def group_sums(group: AnyArray, values: AnyArray | int, groups: int) -> Ints:
     return sums
 
 
+def group_offsets(group: AnyArray, groups: int) -> Ints:
+    """Return where each group begins once rows are sorted by group."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(group, minlength=groups))])
+
+
+def number_rows(*columns: AnyArray) -> Ints:
+    """Number rows from 0, equal ones alike."""
+    order = np.lexsort(columns)
+    differs = np.zeros(len(order), np.bool_)
+    for column in columns:
+        values = column[order]
+        differs[1:] |= values[1:] != values[:-1]
+    number = np.empty(len(order), np.int64)
+    number[order] = np.cumsum(differs)
+    return number
+
+
 def take_slices(offsets: Ints, order: Ints) -> tuple[Ints, Ints]:
     """Return the rows of slices in another order, one after the other, and their new offsets."""
     lengths = np.diff(offsets)[order]

@@ -11,18 +11,21 @@ neither lengths nor times. Trajectories that are equal in both keys are intercha
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from crowdveil.errors import InputError
-from crowdveil.model.arrays import AnyArray, Floats, Ints, Words, frozen, take_slices
+from crowdveil.model.arrays import AnyArray, Floats, Ints, Words, frozen, slice_sums, take_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
-MANY_ROWS = 1 << 17
-"""Rows from which a kernel is worth loading."""
+HASHES = 4
+"""Values of a hash, each below 2**32: sums of them do not overflow below two thousand million points."""
+_STARTS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], np.uint64)
+_STEP, _ONE, _TWO = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_S30, _S27, _S31, _S32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
 _KEYS = "_content_keys"
 
 
@@ -109,31 +112,18 @@ def numbered(release: TrajectoryRelease) -> TrajectoryRelease:
     return replace(
         release, lon=lon, lat=lat, t=t, offsets=offsets, person=keys, point=point[0] if point else None,
         source=None if release.source is None else release.source[order],
-        boxes=None if release.boxes is None else release.boxes.rows(take_slices(release.offsets, order)[0]),
     )  # fmt: skip
 
 
 def reorder_slices(columns: Sequence[AnyArray], offsets: Ints, order: Ints) -> tuple[list[AnyArray], Ints]:
     """Return columns with their slices in another order, and the new offsets."""
-    if len(columns[0]) < MANY_ROWS:
-        rows, new = take_slices(offsets, order)
-        return [column[rows] for column in columns], new
-    from crowdveil.kernels.ordering import copy_point_slices, copy_slices
-
-    given = frozen(offsets, np.int64), frozen(order, np.int64)
-    words = [column.view(np.int64) if column.itemsize == 8 else column for column in columns]
-    words = [frozen(word, word.dtype) for word in words]
-    moved: list[AnyArray] = []
-    if [word.itemsize for word in words[:3]] == [8, 8, 8]:  # longitude, latitude and time
-        moved += copy_point_slices(words[0], words[1], words[2], *given)
-    moved += [copy_slices(word, *given) for word in words[len(moved) :]]
-    new = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.diff(offsets)[order], dtype=np.int64)])
-    return [made.view(column.dtype) for made, column in zip(moved, columns, strict=True)], new
+    rows, new = take_slices(offsets, order)
+    return [column[rows] for column in columns], new
 
 
 def published_order(release: TrajectoryRelease) -> tuple[Ints, Ints | None]:
     """Return the order in which trajectories are published, and the keys of their people in that order, if any."""
-    keys = published_keys(release)
+    keys = trajectory_keys(release.lon, release.lat, release.t, release.offsets, in_places=True)
     if release.person is None:
         return canonical_order(keys, None, 0)[0], None
     found, person = np.unique(release.person, return_inverse=True)
@@ -141,16 +131,6 @@ def published_order(release: TrajectoryRelease) -> tuple[Ints, Ints | None]:
     number = np.empty(len(found), np.int64)
     number[people] = np.arange(1, len(found) + 1)
     return order, number[person[order]]
-
-
-def published_keys(release: TrajectoryRelease) -> Ints:
-    """Return the key of each published trajectory, a column each: of its points and, where there are any, of its boxes."""
-    keys = trajectory_keys(release.lon, release.lat, release.t, release.offsets, in_places=True)
-    if release.boxes is not None:
-        west, east, south, north, first, last = release.boxes
-        for lon, lat, t, weight in ((west, south, first, 3), (east, north, last, 5)):
-            keys += weight * trajectory_keys(lon, lat, t, release.offsets, in_places=True)
-    return keys
 
 
 def point_hashes(lon: Floats, lat: Floats, t: Ints) -> Ints:
@@ -163,11 +143,9 @@ def trajectory_keys(lon: Floats, lat: Floats, t: Ints, offsets: Ints, *, in_plac
 
     `in_places`: the order of points with equal times counts, as it does in a published table.
     """
-    from crowdveil.kernels.trajectory.content import HASHES, summed
-
-    keys = np.zeros((HASHES, len(offsets) - 1), np.int64)
-    summed(_bits(lon), _bits(lat), frozen(t, np.int64), frozen(offsets, np.int64), in_places, keys)
-    return keys
+    place = np.arange(len(t)) - np.repeat(offsets[:-1], np.diff(offsets)) if in_places else np.zeros(len(t), np.int64)
+    words = [_bits(lon), _bits(lat), _bits(t), _bits(place)]
+    return np.stack([slice_sums(offsets, half) for half in _hashes(words)])
 
 
 def canonical_order(keys: Ints, person: Ints | None, people: int) -> tuple[Ints, Ints]:
@@ -216,11 +194,25 @@ def _bits(values: Floats | Ints) -> Words:
 
 
 def _hashed(words: list[Words]) -> Ints:
-    from crowdveil.kernels.trajectory.content import HASHES, hashed
+    """Return the hashes of columns of words, `HASHES` rows."""
+    return np.stack(list(_hashes(words)))
 
-    made = np.empty((HASHES, len(words[0])), np.int64)
-    hashed(frozen(np.stack(words), np.uint64), made)
-    return made
+
+def _hashes(words: list[Words]) -> Iterator[Ints]:
+    for start in _STARTS:
+        mixed: Words = np.full(len(words[0]), start)
+        for word in words:
+            mixed = _mix(mixed ^ word)
+        yield (mixed >> _S32).astype(np.int64)
+        yield (mixed << _S32 >> _S32).astype(np.int64)
+
+
+def _mix(x: Words) -> Words:
+    """Mix the bits of words (SplitMix64)."""
+    x = x + _STEP
+    x = (x ^ (x >> _S30)) * _ONE
+    x = (x ^ (x >> _S27)) * _TWO
+    return x ^ (x >> _S31)
 
 
 def tied_times(lon: Floats, lat: Floats, t: Ints, offsets: Ints) -> Ints | None:

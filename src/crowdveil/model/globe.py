@@ -41,6 +41,16 @@ class Box:
         """Return the longitude, which may be above 180, and latitude of the middle."""
         return (self.west + self.east) / 2, (self.south + self.north) / 2
 
+    def outline(self) -> tuple[Floats, Floats]:
+        """Return longitudes and latitudes of points along the sides, which are not straight on a plane."""
+        along = np.linspace(0.0, 1.0, 33)
+        lons, lats = self.west + along * (self.east - self.west), self.south + along * (self.north - self.south)
+        fixed = np.ones_like(along)
+        return (
+            np.concatenate([lons, lons, fixed * self.west, fixed * self.east]),
+            np.concatenate([fixed * self.south, fixed * self.north, lats, lats]),
+        )
+
     def check_poles(self) -> None:
         """Raise `InputError` where maps in degrees would be wrong."""
         far = max(abs(self.south), abs(self.north))

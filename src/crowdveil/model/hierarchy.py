@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.errors import InputError, Option, counted
+from crowdveil.kernels.trees import collapse, post_order
 from crowdveil.model.arrays import (
     Indices,
     Ints,
@@ -123,21 +124,18 @@ class Hierarchy(Tabular):
 
         Children stay in order of their numbers. Takes linear time and no recursion, whatever the depth.
         """
-        from crowdveil.kernels._jit import plain_if_small
-        from crowdveil.kernels.trees import collapse, post_order
-
         above, tiles = _whole(parent, "parent"), _whole(tile, "tile")
         check_lengths("hierarchy", len(above), tile=tiles)
         _check_forest(above, tiles)
         up = above.astype(np.int32)
-        order = plain_if_small(post_order, len(up))(up)
+        order = post_order(up)
         lost = len(up) - len(order)
         require(
             lost == 0,
             f"hierarchy is no tree: {counted(lost, 'node')} cannot reach the root, because parents run in a circle; "
             "give one node of each circle a parent outside it.",
         )
-        old, new_parent, first, last = plain_if_small(collapse, len(up))(up, order)
+        old, new_parent, first, last = collapse(up, order)
         leaf_tile = tiles[old]
         return cls(new_parent, first, last, leaf_tile[leaf_tile >= 0], kind)
 

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 from crowdveil.model.areas import Areas
-from crowdveil.model.box_bounds import BoxBounds
 
 STATES = ("published", "reported")
 PUBLISHED, REPORTED = 0, 1
@@ -190,7 +189,8 @@ class FlowRelease(Tabular):
 
         published = slice_sums(self.offsets, self.volume)
         # Listing a step with fewer than k travelers would reveal them: it is omitted like an empty one.
-        listed = (published > 0) | (self.suppressed > 0)
+        # Where volumes have noise, all steps are listed: whether one has rows is due to its noise.
+        listed = (published > 0) | (self.suppressed > 0) | (self.bounds is not None)
         suppressed = pa.array(self.suppressed[listed], mask=self.suppressed[listed] == NOT_GIVEN)
         make = times or self._timestamps
         columns = {"t": make(self.t[listed])}
@@ -227,6 +227,16 @@ class FlowRelease(Tabular):
             spanned: Floats = (self.intervals.until - self.intervals.t) / 3600
             return spanned
         return np.full(len(self), np.nan if self.step_s is None else self.step_s / 3600)
+
+    def with_rounded_people(self, k: int | None, *, least: bool = False) -> FlowRelease:
+        """Return the release with numbers of people rounded down to a multiple of k, or to k itself where `least` is set.
+
+        Differences of exact numbers, of this release or of several, would be about fewer than k people.
+        """
+        if self.k_unit != "people" or k is None:
+            return self
+        people = np.minimum(self.people, k) if least else self.people - self.people % k
+        return replace(self, people=people)
 
     def with_suppressed(self, suppressed: Ints) -> FlowRelease:
         """Return the release with the volume suppressed in each time step."""
@@ -277,8 +287,6 @@ class TrajectoryRelease(Tabular):
     figures
         The numbers that the facts summarize, a row for each partition; None where there are none. Confidential, do not
         publish.
-    boxes
-        The box that each point is the center of, where boxes are published; None where points are.
     point
         The input point that each point is, by its position in the input, where a method publishes input points and their
         positions in meters are wanted again. Confidential: it is never written, and dropped when they are measured.
@@ -294,7 +302,6 @@ class TrajectoryRelease(Tabular):
     facts: dict[str, Any] = field(default_factory=dict)
     figures: Floats | None = None
     original: bytes | None = None
-    boxes: BoxBounds | None = None
     point: Indices | Ints | None = None
 
     def __post_init__(self) -> None:
@@ -303,8 +310,6 @@ class TrajectoryRelease(Tabular):
         check_lengths("release", n, lat=self.lat, t=self.t)
         check_offsets(self.offsets, n, "release")
         check_coordinates("release", self.lon, self.lat)
-        if self.boxes is not None:
-            object.__setattr__(self, "boxes", self.boxes.frozen(n))
         if self.point is not None:
             object.__setattr__(self, "point", frozen(self.point, self.point.dtype))
         check_lengths("release", n, point=self.point)
@@ -314,7 +319,7 @@ class TrajectoryRelease(Tabular):
         return len(self.offsets) - 1
 
     def to_arrow(self) -> pa.Table:
-        """Return the table of points, with new trajectory ids; with the bounds of boxes where there are any."""
+        """Return the table of points, with new trajectory ids."""
         return self.chunk(slice(None))
 
     def chunk(self, rows: slice) -> pa.Table:
@@ -333,17 +338,13 @@ class TrajectoryRelease(Tabular):
         }
         if self.person is not None:
             columns["user_id"] = np.repeat(self.person[first:end], lengths)
-        if self.boxes is not None:
-            columns |= self.boxes.rows(rows).columns()
         return pa.table(columns)
 
     def shapes(self) -> Any:
-        """Return each point, or each box, as a shapely geometry; boxes may go beyond 180° to stay in one piece."""
+        """Return each point as a shapely geometry."""
         import shapely
 
-        if self.boxes is None:
-            return shapely.points(self.lon, self.lat)
-        return self.boxes.shapes()
+        return shapely.points(self.lon, self.lat)
 
     def summary(self) -> str:
         """Return the numbers of trajectories and points."""

@@ -8,16 +8,20 @@ import numpy as np
 
 from crowdveil.errors import InputError
 from crowdveil.model.arrays import Floats, Indices, Ints, check_lengths, freeze_columns
+from crowdveil.model.globe import Box
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.trajectories import TrajectoryUnit
 
 HALF_GLOBE_M = 9_000_000
 """Meters on an equal-area plane from its middle to a point a quarter of the globe away: no map is larger."""
 
+MARGIN = 1.001
+"""Factor of a frame's size: sides of a box bulge a little between the points along them."""
+
 
 @dataclass(frozen=True)
 class SectorFrame:
-    """A square of 2^depth cells a side around the middle of a plane. It reveals the range of points to a factor of two only.
+    """A square of 2^depth cells a side around the middle of a plane.
 
     Attributes
     ----------
@@ -34,14 +38,16 @@ class SectorFrame:
     depth: int
 
     @classmethod
-    def around(cls, projection: LocalProjection, x: Floats, y: Floats, cell_m: float) -> SectorFrame:
-        """Return the smallest square around the middle of a plane that contains all points."""
+    def around(cls, box: Box, cell_m: float) -> SectorFrame:
+        """Return the smallest square around the middle of a public box that contains it."""
+        projection = LocalProjection.around_box(box)
+        x, y = (along * MARGIN for along in projection.to_plane(*box.outline()))
         if not np.all(np.maximum(np.abs(x), np.abs(y)) < HALF_GLOBE_M):
             raise InputError(
                 "no map can hold points all around the globe; leave out far ones with crowdveil filter --bbox."
             )
         frame = cls(projection, cell_m, 0)
-        low, high = (min(x.min(), y.min()), max(x.max(), y.max())) if len(x) else (0.0, 0.0)
+        low, high = min(x.min(), y.min()), max(x.max(), y.max())
         while not frame.border(0) <= low <= high < frame.border(1 << frame.depth):
             frame = cls(projection, cell_m, frame.depth + 1)
         return frame

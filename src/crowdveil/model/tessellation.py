@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.model.arrays import Floats, Indices, Ints, Labels
-from crowdveil.model.globe import Box, cut_at_date_line, near
+from crowdveil.model.globe import MOST_LATITUDE, Box, cut_at_date_line, near
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.zones import Grid, Zones
 
@@ -26,7 +26,7 @@ def grid_over(box: Box, size_m: float, most: int = MAX_TILES) -> Grid:
     `MAX_CELLS` is for those who make tiles only of some cells; others make a tile of each.
     """
     projection = LocalProjection.around_box(box)
-    x, y = projection.to_plane(*_box_outline(box))
+    x, y = projection.to_plane(*box.outline())
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise ParameterError(
             f"a grid cannot cover points all around the globe; leave out far points with {Option('bbox')}, or use H3 cells."
@@ -64,24 +64,19 @@ def public_step(size_m: float) -> float:
 def public_box(box: Box, size_m: float) -> Box:
     """Return a box rounded outward to the public grid, so that it does not show the exact positions at its sides."""
     step = public_step(size_m)
-    west, south = (float(np.round(np.floor(v / step) * step, 9)) for v in (box.west, box.south))
-    east, north = (float(np.round(np.ceil(v / step) * step, 9)) for v in (box.east, box.north))
+    west, south = (_line_below(side, step) for side in (box.west, box.south))
+    east, north = (-_line_below(-side, step) for side in (box.east, box.north))
     east, north = (high if high > low else high + step for low, high in ((west, east), (south, north)))
     if box.west >= -180 and box.east <= 180:
         west, east = max(west, -180.0), min(east, 180.0)
-    return Box(west, max(south, -90.0), east, min(north, 90.0))
+    most = max(MOST_LATITUDE, -box.south, box.north)
+    return Box(west, max(south, -most), east, min(north, most))
 
 
-def _box_outline(box: Box) -> tuple[Floats, Floats]:
-    """Return points along a box: its sides are not straight in the plane."""
-    along = np.linspace(0.0, 1.0, 33)
-    west, east, south, north = box.west, box.east, box.south, box.north
-    lons, lats = west + along * (east - west), south + along * (north - south)
-    fixed = np.ones_like(along)
-    return (
-        np.concatenate([lons, lons, fixed * west, fixed * east]),
-        np.concatenate([fixed * south, fixed * north, lats, lats]),
-    )
+def _line_below(degrees: float, step: float) -> float:
+    """Return the last line of the public grid that is not above some degrees."""
+    nearest = float(np.round(np.round(degrees / step) * step, 9))
+    return nearest if nearest <= degrees else float(np.round(nearest - step, 9))
 
 
 def grid_cells(grid: Grid, lon: Floats, lat: Floats) -> tuple[Indices, Indices]:

@@ -24,6 +24,7 @@ from crowdveil.model.arrays import (
 from crowdveil.model.globe import Box
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.tabular import Tabular
+from crowdveil.model.tessellation import public_box
 from crowdveil.model.zones import Zones
 
 if TYPE_CHECKING:
@@ -32,17 +33,31 @@ if TYPE_CHECKING:
 TrajectoryUnit = Literal["people", "trajectories"]
 
 
+PUBLIC_M = 1_000
+"""Side of the tiles whose public grid an extent is on: its sides are whole tenths of a degree."""
+DAY = 86_400
+
+
 @dataclass(frozen=True)
 class Extent(Box):
-    """The smallest box around all points of a data set, in degrees, and its first time: it defines meters and tiles."""
+    """A public box around all points of a data set, in degrees, and the midnight (UTC) before its first time.
+
+    It defines meters, tiles and moments, which can be found from what is published. So it shows no exact place or time of anyone,
+    and of people who are not published least of all.
+    """
 
     start: int
 
     @classmethod
+    def around(cls, box: Box, first: int) -> Extent:
+        """Return the extent of points in a box, of which the first is at a time."""
+        public = public_box(box, PUBLIC_M)
+        return cls(public.west, public.south, public.east, public.north, first // DAY * DAY)
+
+    @classmethod
     def of_points(cls, lon: Floats, lat: Floats, t: Ints) -> Extent:
-        """Return the extent of points; an empty one of none."""
-        box = Box.of(lon, lat)
-        return cls(box.west, box.south, box.east, box.north, int(t.min()) if len(t) else 0)
+        """Return the extent of points; one around 0° of none."""
+        return cls.around(Box.of(lon, lat), int(t.min()) if len(t) else 0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -161,7 +176,7 @@ class Trajectories(Tabular):
 
     @property
     def start(self) -> int:
-        """Return the first time of the whole data set; 0 where there is none."""
+        """Return the midnight (UTC) before the first time of the whole data set."""
         return self.extent.start
 
     @cached_property

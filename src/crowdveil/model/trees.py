@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from crowdveil.errors import InputError, Option, ParameterError, rows_named
+from crowdveil.kernels.od.ward import ward_merges
 from crowdveil.model.arrays import Floats, Indices, Ints, Mask, Words, require
 from crowdveil.model.hierarchy import Hierarchy, tiles_first
 from crowdveil.model.tree_tables import NODE_COLUMNS, levels, nodes, parents
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BUILDERS", "build", "h3", "kd", "levels", "nodes", "parents", "quadtree", "ward"]
 
+TIE = 1.06
+"""Costs of merges that differ by less than this factor are tied: more than the noise in centroids does, and little to a tree."""
 _HALF_MM = 5e-4
 
 _made: WeakKeyDictionary[Zones, Hierarchy] = WeakKeyDictionary()
@@ -27,6 +30,8 @@ _made: WeakKeyDictionary[Zones, Hierarchy] = WeakKeyDictionary()
 
 def ward(zones: Zones) -> Hierarchy:
     """Build the Ward dendrogram of the tiles' centroids: neighbors merge first, into compact areas.
+
+    Near-ties go by the order of the tiles: the tree of a regular grid is the same whoever computes its centroids.
 
     Every position counts once: tiles with the same centroid (to a millimeter) become children of one node, and
     that node enters the dendrogram like a single tile.
@@ -38,28 +43,17 @@ def ward(zones: Zones) -> Hierarchy:
 
 def _ward(zones: Zones) -> Hierarchy:
     x, y = _plane(zones, "Ward trees")
-    positions, position = np.unique(np.column_stack((x, y)), axis=0, return_inverse=True)
-    n, m = len(zones), len(positions)
+    _, tile, position = np.unique(np.column_stack((x, y)), axis=0, return_index=True, return_inverse=True)
+    tile, position = np.sort(tile), np.argsort(np.argsort(tile))[position.ravel()]  # in the order of the tiles
+    n, m = len(zones), len(tile)
+    merges = ward_merges(x[tile], y[tile], TIE)
+    # Merged nodes are numbered by their first position, so that the order of children does not depend on that of the merges.
+    rank = np.argsort(np.argsort(merges[:, 2], kind="stable"))
+    number = np.concatenate([np.arange(m), m + rank])
     parent = np.full(n + 2 * m - 1, -1, np.int64)
-    parent[:n] = n + position.ravel()
-    if m > 1:
-        joined = _ward_linkage(positions)
-        parent[n + joined] = (n + m + np.arange(m - 1))[:, None]
+    parent[:n] = n + position
+    parent[n + number[merges[:, :2]]] = (n + m + rank)[:, None]
     return Hierarchy.from_parents(parent, tiles_first(n, len(parent)), "ward")
-
-
-def _ward_linkage(positions: Floats) -> Ints:
-    """Return the pairs of nodes that Ward's method merges, in its order; positions are nodes 0, 1, …, and merged ones follow.
-
-    This is `fastcluster.linkage_vector(positions, method="ward")` without the import of that module, which imports half of
-    scipy for another function.
-    """
-    from _fastcluster import linkage_vector_wrap
-
-    ward, euclidean = 4, 0  # as fastcluster numbers methods and metrics
-    merges = np.empty((len(positions) - 1, 4))
-    linkage_vector_wrap(np.array(positions, np.float64, order="C"), merges, ward, euclidean, None)
-    return merges[:, :2].astype(np.int64)
 
 
 def kd(zones: Zones) -> Hierarchy:

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from crowdveil.attacks.adversary_view import AttackScenario, Units
 from crowdveil.attacks.base import DEFAULT_K, AdversaryParams, AllAttackParams, Attack, Exposure, Interval, Risk
-from crowdveil.attacks.box_view import SEARCH_BOXES
+from crowdveil.attacks.dominance import Groups
 from crowdveil.attacks.od.published import Published
 from crowdveil.attacks.od.releases import PublishedReleases
-from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories
+from crowdveil.attacks.trajectory.aggregated import AggregatedTrajectories
 from crowdveil.errors import InputError, Option, ParameterError, as_command_line, counted, render
 from crowdveil.io.tables import write_json_or_table
 from crowdveil.model.release import TrajectoryRelease
@@ -27,7 +27,7 @@ from crowdveil.registry import ATTACKS, find_attack
 
 ALL = "all"
 RECOVERY = "trajectory-recovery"
-REPORTED = ("homogeneity", "destination-belief", RECOVERY)
+REPORTED = ("homogeneity", "destination-belief", "dominance", RECOVERY)
 """Attacks whose findings no method guarantees anything about."""
 
 
@@ -126,7 +126,7 @@ class ExposureResults(Tabular):
     @property
     def confidential(self) -> bool:
         """Return whether numbers come from the original."""
-        return any(found.name == RECOVERY for found in self.exposures)
+        return any(found.name in (RECOVERY, "dominance") for found in self.exposures)
 
     def __getitem__(self, name: str) -> Exposure:
         return next(found for found in self.exposures if found.name == find_attack(name).name)
@@ -204,9 +204,6 @@ def attack_trajectories(
         raise InputError("input", "there is no trajectory; wanted at least one.")
     scene = AttackScenario(data, release, _units(params[0].units, data, release), data.k_unit)
     risks = {}
-    if release is not None and release.boxes is not None and len(attacks) > 1:
-        searching = [i for i, attack in enumerate(attacks) if attack.name in SEARCH_BOXES]
-        attacks, params = [attacks[i] for i in searching], [params[i] for i in searching]
     for attack, chosen in zip(attacks, params, strict=True):
         before = attack.run(scene.on_original(), chosen, progress)
         after = None if release is None else attack.run(scene, chosen, progress)
@@ -216,7 +213,9 @@ def attack_trajectories(
 
 
 def attack_flow_release(
-    published: Published | PublishedReleases | AggregatedTrajectories, attacks: Sequence[Attack], params: Sequence[Any]
+    published: Published | PublishedReleases | AggregatedTrajectories | Groups,
+    attacks: Sequence[Attack],
+    params: Sequence[Any],
 ) -> ExposureResults:
     """Attack a release of flows, or several."""
     found = tuple(attack.run(published, chosen) for attack, chosen in zip(attacks, params, strict=True))

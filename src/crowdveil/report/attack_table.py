@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.attacks.adversary_view import ranks
+from crowdveil.attacks.dominance import OF_ROWS
 from crowdveil.attacks.od.homogeneity import AREA, TILE
 from crowdveil.errors import ParameterError
 from crowdveil.io.written_release import WrittenRelease
@@ -21,6 +22,10 @@ from crowdveil.registry import find_attack
 
 RELEASE_ALONE = "the release alone"
 _TITLES = {AREA: "destination area known", TILE: "destination tile known"}
+
+
+COARSER = "It is more than in the original because areas are larger than zones: fewer are left to choose from."
+"""Why a figure looks worse in the release."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,8 @@ class AttackRow:
         Success without that knowledge, on the original and on the release.
     reading
         What the numbers mean, in a sentence or two.
+    worse
+        Whether the release looks worse than the original.
     """
 
     title: str
@@ -46,6 +53,7 @@ class AttackRow:
     before: str
     after: str
     reading: str
+    worse: bool = False
 
     @property
     def sentence(self) -> str:
@@ -55,7 +63,8 @@ class AttackRow:
         more = f" ({'; '.join(compared)})" if compared else ""
         if self.name in _TITLES:
             unit = "area" if self.name == AREA else "tile"
-            return f"With {self.knows} known, the destination {unit} is certain for {self.after} of the trips{more}."
+            certain = f"With {self.knows} known, the destination {unit} is certain for {self.after} of the trips{more}."
+            return f"{certain}{f' {COARSER}' * self.worse}"
         if self.name in _READINGS:
             return self.reading
         return f"With {self.knows} known, the right person is found with a probability of {self.after}{more}."
@@ -72,6 +81,7 @@ def _row(written: WrittenRelease, manifest: Mapping[str, Any], trial: Mapping[st
     return AttackRow(
         _title(name), name, _knowledge(name, trial["knowledge"]), _chance(written, name),
         percent(trial["risk_percent_before"]), percent(trial["risk_percent"]), reading(manifest, trial),
+        trial["risk_percent_before"] is not None and (trial["risk_percent"] or 0) > trial["risk_percent_before"],
     )  # fmt: skip
 
 
@@ -98,7 +108,7 @@ def _chance(written: WrittenRelease, name: str) -> str:
     """Return the success of an adversary who guesses without background knowledge."""
     if name in _TITLES:
         return percent(_guessed_destination(written, tiles_only=name == TILE))
-    if written.is_flows or not len(written.data):
+    if written.is_flows or not len(written.data) or name == "dominance":
         return "–"
     return percent(100 / max(len(sorted_distinct(written.column("published_id"))), 1))
 
@@ -141,6 +151,13 @@ def _small_groups(manifest: Mapping[str, Any], trial: Mapping[str, Any]) -> str:
     return lines[str(trial["attack"])] + more
 
 
+def _dominance(manifest: Mapping[str, Any], trial: Mapping[str, Any]) -> str:
+    share = percent(trial["risk_percent"])
+    if trial["knowledge"] == OF_ROWS:
+        return f"Of the trips of a row, one person made at most {share} on average; k counts each person once."
+    return f"Of the trajectories of a group, {share} are of the person who has most of them; k counts each person once."
+
+
 def _of_trajectories(manifest: Mapping[str, Any], trial: Mapping[str, Any]) -> str:
     after, k = trial["risk_percent"], manifest["method"]["parameters"].get("k")
     if after is None:
@@ -157,6 +174,7 @@ _READINGS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], str]] = {
     "minimum-group-size": _small_groups,
     "singleton-margins": _small_groups,
     "differencing": _small_groups,
+    "dominance": _dominance,
 }
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
 
-from crowdveil.measures.rounding import round_share
-from crowdveil.model.arrays import sorted_distinct
+from crowdveil.measures.rounding import round_share, share_step
+from crowdveil.model.arrays import number_rows, sorted_distinct
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
@@ -141,12 +142,23 @@ def cost_lines(data: Flows | Trajectories, release: Release, cost: FlowCost | Tr
 
 
 def _count_locations(data: Trajectories | TrajectoryRelease) -> int:
-    from crowdveil.kernels.distinct import count_pairs
-
-    # Bits are compared in place of numbers; adding 0 turns -0 into 0.
-    lon, lat = ((degrees + 0.0).view(np.int64) for degrees in (data.lon, data.lat))
-    return int(count_pairs(lon, lat))
+    return int(number_rows(data.lon, data.lat).max(initial=-1)) + 1
 
 
 def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "–"
+
+
+def over_budget(manifest: Mapping[str, Any]) -> list[str]:
+    """Return a line where more is suppressed than the share that was allowed: time steps with fewer than k people."""
+    allowed = manifest["method"]["parameters"].get("suppress")
+    lost = manifest["cost"].get("suppressed_volume_percent")
+    if allowed is None or lost is None or "published_volume" not in manifest["cost"]:
+        return []
+    whole = manifest["cost"]["published_volume"] / max(1 - lost / 100, 0.01)
+    if lost - share_step(whole, manifest["method"]["parameters"].get("k")) / 2 <= 100 * allowed:  # as it may be rounded
+        return []
+    return [
+        f"you allowed {100 * allowed:g} %; {lost:g} % are suppressed, since some time steps have too few people; "
+        "choose a longer step"
+    ]

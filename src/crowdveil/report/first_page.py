@@ -24,7 +24,7 @@ ADVERSARY = (
     "Anyone who has this release and earlier ones, the source code and all defaults, and knows where and when some people "
     "traveled. They have neither the original data nor the random seed."
 )
-_RISKS_SHOWN = 4
+_RISKS_SHOWN = 5
 _CLASSES = {
     "hour-of-day": " of one hour of the day",
     "hour-of-week": " of one hour of the week",
@@ -73,7 +73,12 @@ def data_rows(
     written: WrittenRelease, manifest: Mapping[str, Any], private: PrivateContext | None
 ) -> list[tuple[str, str]]:
     """Return what the data is, as rows of name and value."""
-    rows = [("Period", _period(written, manifest) or "the data has no times")]
+    rows = [
+        ("Period", _period(written, manifest) or "the data has no times"),
+        ("Date of the run", manifest["created"][:10]),
+    ]
+    if (k := manifest["method"]["parameters"].get("k")) is not None:
+        rows.append(("Group size k", f"{k:,} {manifest['k_unit']}"))
     lost = manifest["input"].get("dropped_percent")
     if lost is not None and lost > 100 * MANY_DROPPED:
         rows.append(("Warning", f"{lost} % of the rows of the input were dropped"))

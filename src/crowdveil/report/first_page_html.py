@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from crowdveil.guarantees.base import Outcome, tally
+from crowdveil.io.manifest_reader import manifest_text
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.report import first_page
 from crowdveil.report.attack_table import AttackRow
+from crowdveil.report.cost_summary import over_budget
 from crowdveil.report.loss_summary import losses
 from crowdveil.report.markup import escape, lines
 from crowdveil.report.page_model import PrivateContext
@@ -54,7 +57,7 @@ def first_page_html(
   <div class="half"><h2>What is not covered</h2>
     <ul>{_items(first_page.not_covered(manifest))}
     </ul></div>
-{_decision(manifest.get("decision") or {}, manifest["files"]["data"])}  </div>
+{_decision(manifest)}  </div>
   <nav aria-label="Sections"><a href="#map">Map</a> <a href="#lost">Information loss</a> <a href="#guarantees">Guarantees</a> <a href="#questions">Three questions</a> <a href="#parameters">Parameters</a> <a href="#provenance">Provenance</a></nav>
 </header>
 """  # noqa: E501
@@ -72,13 +75,18 @@ def _verdicts(manifest: Mapping[str, Any]) -> str:
     """Return whether all holds, what was not checked, and whether there is no guarantee."""
     guarantees = manifest["guarantees"]
     violated = [p["name"] for p in guarantees if p["outcome"] == Outcome.VIOLATED]
-    sentence = f"Violated: {', '.join(violated)}" if violated else tally([p["outcome"] for p in guarantees])
+    sentence = (
+        f"Violated: {', '.join(violated)}"
+        if violated
+        else tally([(p["outcome"], p["with_original"]) for p in guarantees])
+    )
     found = [f'<p class="verdict {"bad" if violated else "good"}">\n    {escape(sentence)}\n  </p>']
     found += [
         f'<p class="verdict bad">Not checked: {escape(p["name"])}, a privacy guarantee; {escape(p["checked"])}</p>'
         for p in guarantees
         if p["outcome"] == Outcome.NOT_CHECKED and p["kind"] == "privacy"
     ]
+    found += [f'<p class="verdict bad">{escape(line[0].upper() + line[1:])}</p>' for line in over_budget(manifest)]
     if manifest["method"]["status"] == "heuristic":
         found.append('<p class="verdict bad">No privacy guarantee: the method is a heuristic</p>')
     return lines(f"  {verdict}" for verdict in found)
@@ -88,8 +96,9 @@ def _items(sentences: Sequence[str]) -> str:
     return "\n    ".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
 
 
-def _decision(given: Mapping[str, Any], data: Mapping[str, Any]) -> str:
+def _decision(manifest: Mapping[str, Any]) -> str:
     """Return the rows that the person who decides fills in."""
+    given = manifest.get("decision") or {}
     rows = (
         ("Purpose", given.get("purpose") or ""),
         ("Recipients", given.get("recipient") or ""),
@@ -103,5 +112,5 @@ def _decision(given: Mapping[str, Any], data: Mapping[str, Any]) -> str:
     return f"""  <div class="full decision"><h2>Decision</h2>
     <dl class="rows">
 {filled}    </dl>
-    <p class="note">The decision is about the release whose {escape(data["name"])} has the SHA-256 <code>{escape(data["sha256"])}</code>. A report answers with numbers; it is no legal judgment.</p></div>
+    <p class="note">The decision is about the release whose manifest.json has the SHA-256 <code>{hashlib.sha256(manifest_text(manifest).encode()).hexdigest()}</code>. A report answers with numbers; it is no legal judgment.</p></div>
 """  # noqa: E501

@@ -26,7 +26,6 @@ from crowdveil.report.page_html import page_html
 from crowdveil.report.page_model import MANY, PageModel, PrivateContext
 from crowdveil.report.questions import answers
 
-REPORT_FILE = "report.html"
 _PAGE = "crowdveil.report.page"
 _CONFIDENTIAL = "Confidential, do not publish: this report shows the original data"
 

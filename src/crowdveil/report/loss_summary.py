@@ -21,12 +21,23 @@ class Loss:
     value: str
     sentence: str
 
+    @property
+    def line(self) -> str:
+        """Both, in one line."""
+        return f"{self.value}: {self.sentence}"
+
 
 def losses(written: WrittenRelease, manifest: Mapping[str, Any]) -> list[Loss]:
     """Return the three numbers of a release."""
     if not len(written.data):
         return [Loss("100 %", "Nothing was published: all of the data is suppressed.")]
     return _of_flows(written, manifest) if written.is_flows else _of_trajectories(written, manifest)
+
+
+def coarseness(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
+    """Return how coarse a release is, as a line."""
+    found = losses(written, manifest)
+    return (found[1] if len(found) > 1 else found[0]).line
 
 
 def _of_flows(written: WrittenRelease, manifest: Mapping[str, Any]) -> list[Loss]:

@@ -21,7 +21,7 @@ from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
+from crowdveil.model.release import FlowRelease, Release
 from crowdveil.model.tabular import Tabular, align_rows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, no_progress
@@ -44,7 +44,7 @@ class Measurement(Tabular):
     overlapping
         Whether rows of the release overlap, so that their shares in a pair of tiles are added.
     left_out
-        Why measures are missing, by name, if all were requested.
+        Why measures are missing, by name.
     notes
         Assumptions of the scores.
     """
@@ -146,7 +146,7 @@ class Measurement(Tabular):
         write_json_or_table(self.as_json, lambda: self.table(as_text=as_text), path)
 
     def plot(self, file: str | Path) -> None:
-        """Draw the scores as a PNG, each measure with an axis of its own. Confidential. Needs matplotlib (extra `report`)."""
+        """Draw the scores as a PNG, each measure with an axis of its own. Confidential."""
         from crowdveil.report.plots.loss import draw_loss, measured_axes
 
         axes = measured_axes([("release", self.scores)])
@@ -158,25 +158,21 @@ def measured(
     release: Release,
     measures: Sequence[MeasureRequest],
     *,
-    all_of_them: bool = False,
     progress: Progress = no_progress,
     stage: Stage = lambda name: None,
 ) -> Measurement:
-    """Compute measures of a release. One that cannot be computed raises, or is left out with `all_of_them`."""
+    """Compute measures of a release. One that cannot be computed is left out with the reason, or raises if it is alone."""
     if len(original) == 0:
         what = "flow" if isinstance(original, Flows) else "trajectory"
         raise InputError("original", f"there is no {what}; wanted at least one.")
     compared = _compared(original, release, progress)
     found, left_out = [], {}
-    boxes = isinstance(release, TrajectoryRelease) and release.boxes is not None
     for asked in measures:
-        if asked.measure.of_boxes and all_of_them and not boxes:
-            continue
         stage(asked.label)
         try:
             found.append(scores(asked, compared))
         except CrowdveilError as error:
-            if not all_of_them:
+            if len(measures) == 1:
                 raise
             left_out[asked.label] = Reason(error)
     if not found:

@@ -172,7 +172,6 @@ def _provenance(manifest: Mapping[str, Any], private: PrivateContext | None) -> 
         f'<tr><th scope="row">{escape(role)}</th><td>{escape(file["name"])}</td>'
         f"<td><code>{escape(file['sha256'])}</code></td></tr>"
         for role, file in manifest["files"].items()
-        if role != "report"
     )
     columns = [(name, False) for name in ("role", "name", "SHA-256")]
     versions = ", ".join(f"{escape(name)} {escape(version)}" for name, version in manifest["packages"].items())
@@ -182,6 +181,6 @@ def _provenance(manifest: Mapping[str, Any], private: PrivateContext | None) -> 
     body += (
         f"  {table_of('Files', 'Files of the release', columns, files)}\n"
         f"  <p>Crowdveil {escape(manifest['crowdveil'])}, Python {escape(manifest['python'])}, {versions}; {random}. "
-        f"{source}No original id was published. The time of the run is in manifest.json.</p>\n"
+        f"{source}No original id was published.</p>\n"
     )
     return _section("provenance", "Provenance and hashes", body)

@@ -49,7 +49,7 @@ def _source(data: Flows | Trajectories, given: Any) -> list[tuple[str, str]]:
 
 def _measures(data: Flows, release: FlowRelease) -> list[tuple[str, str, str]]:
     """Return a row for each measure that is defined; lengths of trips are not, between zones without positions."""
-    return measured(data, release, named_measures(None), all_of_them=True).rows() if len(data) else []
+    return measured(data, release, named_measures(None)).rows() if len(data) else []
 
 
 def _lost(data: Flows, release: FlowRelease) -> Floats | None:

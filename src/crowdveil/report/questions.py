@@ -217,7 +217,8 @@ def _of_trajectories(written: WrittenRelease, manifest: dict[str, Any]) -> tuple
     elif manifest["method"]["status"] == "heuristic":
         single.append("No group size is guaranteed: the method is a heuristic.")
     linked = [
-        "Trajectories are numbered by a hash of their published points, which reveals nothing more; no original id was published."
+        "Trajectories come in the order of a hash of their published points, which reveals nothing more; no original id was "
+        "published."
     ]
     if "user_id" in written.data.column_names:
         linked.append("Trajectories of one person share a new id, as requested: they can be linked.")

@@ -3,96 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crowdveil.attacks.risk import RiskEstimate
-from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.notes import ReadNotes
-from crowdveil.method import Method
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import Release
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import Params
 from crowdveil.progress import Progress
-from crowdveil.reading import Reading
-from crowdveil.run.options import RunOptions
-
-if TYPE_CHECKING:
-    from crowdveil.run.ledgers import Recorder
-
-Guarantees = tuple[Guarantee, ...]
-Findings = list[tuple[Guarantee, Finding]]
-FileEntries = dict[str, dict[str, Any]]
-"""Files of a release by role, each with name and hash, as the manifest lists them."""
-
-
-@dataclass(frozen=True)
-class RunSpec:
-    """A request whose method is known and whose parameters and options are valid."""
-
-    method: Method
-    params: Params
-    reading: Reading
-    options: RunOptions
-    data: Any
-    output: Path | str
-    data_name: str | None = None
-
-    @property
-    def seed_given(self) -> bool:
-        """Whether the run is reproducible."""
-        return self.options.seed is not None
-
-    @property
-    def k(self) -> int | None:
-        """The smallest group size, where the method has one."""
-        return getattr(self.params, "k", None)
-
-
-@dataclass(frozen=True)
-class Solution:
-    """A solved release, as the spine sees it.
-
-    Attributes
-    ----------
-    facts, cost
-        What the manifest says of the method's diagnostics, and of the information loss.
-    cost_lines
-        The information loss for the person who ran it. Exact totals are confidential.
-    release
-        The release; None where it stays on a cluster.
-    notes
-        Sentences about this run.
-    distortion
-        For trajectories, how far points were moved, and lengths, speeds and coverage; None where it was not measured.
-    """
-
-    facts: Mapping[str, Any]
-    cost: dict[str, Any]
-    cost_lines: list[str]
-    release: Release | None = None
-    notes: list[str] = field(default_factory=list)
-    distortion: dict[str, Any] | None = None
-
-
-@dataclass(frozen=True)
-class LedgerAudit:
-    """The audit of a release that passed.
-
-    Attributes
-    ----------
-    statement
-        What the manifest says: the entry that the release becomes, and how it was audited.
-    lines
-        Sentences for the person who ran it. Confidential.
-    """
-
-    statement: dict[str, Any]
-    lines: list[str]
+from crowdveil.run.stages import FileEntries, Findings, Guarantees, LedgerAudit, Recorder, RunSpec, Solution
 
 
 class Backend(ExitStack, ABC):
@@ -109,13 +29,6 @@ class Backend(ExitStack, ABC):
     def __init__(self, spec: RunSpec) -> None:
         super().__init__()
         self.spec = spec
-
-    def open_ledger(self) -> None:
-        """Open the ledger that the release is audited against, if one is named; raise where it could not be audited."""
-        if self.spec.options.ledger is not None:
-            from crowdveil.run.ledgers import open_recorder  # here, since few runs have one, and its imports take long
-
-            self.recorder = open_recorder(self.spec.options.ledger, self.output, self.spec.method)
 
     def put_in_place(self, folder: Path, manifest: dict[str, Any]) -> None:
         """Close the backend, which moves the release to its place, and record it in the ledger; `folder` has its small files."""

@@ -26,7 +26,6 @@ from crowdveil.io.tables import write_table
 from crowdveil.io.time_steps import TimeSteps, step_seconds
 from crowdveil.io.times import Clock, iso_times
 from crowdveil.io.written_release import AREAS_FILE, MANIFEST_FILE, NO_TIME, WrittenRelease, read_release
-from crowdveil.ledger.candidates import release_name
 from crowdveil.ledger.store import Ledger
 from crowdveil.model.arrays import Ints, group_sums
 from crowdveil.params import Params
@@ -76,11 +75,11 @@ def derive(
     check_target(Path(output).absolute(), overwrite=overwrite, mark_file=MANIFEST_FILE)
     parent, written = releases.sound_release(Path(folder))
     k = _check_parent(folder, parent, written)
-    _check_step(options, parent, written)
+    _check_step(options, parent["step_seconds"])
     tables = derived_tables(written, options, _tz(parent))
     suffix = Path(parent["files"]["data"]["name"]).suffix
     names = {"data": f"flows{suffix}", "steps": f"steps{suffix}", "areas": AREAS_FILE}
-    recorder = None if ledger is None else Recorder(ledger, release_name(output))
+    recorder = None if ledger is None else Recorder(ledger, Path(output))
     lines = [f"{len(tables.flows):,} rows from {len(written.data):,} of {Path(folder).name}"]
     with ExitStack() as in_place, new_folder(Path(output), overwrite=overwrite, mark_file=MANIFEST_FILE) as target:
         write_table(tables.flows, target / names["data"])
@@ -96,7 +95,7 @@ def derive(
                 audited = recorder.derived(read_back, manifest)
                 manifest["ledger"], lines = audited.statement, [*lines, *(f"ledger: {line}" for line in audited.lines)]
             if report:
-                manifest = releases.add_report(target, read_back, manifest)
+                releases.add_report(target, read_back, manifest)
             write_manifest(target, manifest)
             if recorder is not None:
                 in_place.enter_context(recorder.recorded(target, manifest))
@@ -113,16 +112,11 @@ def _check_parent(folder: Path, manifest: dict[str, Any], written: WrittenReleas
     return int(k)
 
 
-def _check_step(options: DeriveOptions, parent: dict[str, Any], written: WrittenRelease) -> None:
+def _check_step(options: DeriveOptions, known: int | None) -> None:
     """Raise unless derived time steps hold whole time steps of the parent: shorter ones would have the volumes of longer ones."""
     wanted = step_seconds(options.step)
-    given = parent["method"]["parameters"].get("step") or parent["input"]["options"].get("step")
-    known = step_seconds(given)
-    if known is None and not written.has_intervals:
-        gaps = np.diff(np.unique(written.listed_steps()[0]))
-        known = int(gaps.min()) if len(gaps) else None
-    if wanted is not None and (given == "all" or (known is not None and wanted % known)):
-        own = "one matrix" if given == "all" else f"time steps of {known:,} s"
+    if wanted is not None and (known is None or wanted % known):
+        own = "one matrix" if known is None else f"time steps of {known:,} s"
         raise ParameterError(Option("step"), f"the release has {own}; wanted a length that holds whole ones.")
 
 
@@ -264,6 +258,7 @@ def _manifest(
             "facts": {},
         },
         "input": parent["input"] | {"notes": [], "dropped": {}},
+        "step_seconds": parent["step_seconds"] if options.step is None else step_seconds(options.step),
         "guarantees": [],
         "cost": {
             "published_volume": published,

@@ -20,7 +20,6 @@ from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.column_files import ColumnFiles, columns_in_files
 from crowdveil.io.derived_files import write_crosswalk
 from crowdveil.io.geojson import write_features
-from crowdveil.io.memory import return_unused
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_writer import area_features
 from crowdveil.io.tables import CHUNK_ROWS, in_dictionaries, open_parquet, write_table
@@ -30,13 +29,13 @@ from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
-from crowdveil.run.backend import FileEntries, Findings, Guarantees, RunSpec, Solution
 from crowdveil.run.flow_partitions import PartitionSolver, file_schema
 from crowdveil.run.local import LocalBackend
 from crowdveil.run.manifest import file_entry
 from crowdveil.run.merge_partitions import AreasOfPartitions, FlowTotals, split_by_size
 from crowdveil.run.release_partitions import check_in_parts
 from crowdveil.run.releases import REPORT_ROWS, add_report, without_report
+from crowdveil.run.stages import FileEntries, Findings, Guarantees, RunSpec, Solution
 
 MEMORY_ROWS = 50_000_000
 """Flows that are held in memory, unless the disk is asked for."""
@@ -116,7 +115,6 @@ class DiskBackend(LocalBackend):
             done += len(steps)
             del solved, flows
             self.files_of_columns.drop_pages()
-            return_unused()
         self.totals = FlowTotals.of_partitions(summaries)
         return self.totals.solution(spec)
 
@@ -155,7 +153,6 @@ class DiskBackend(LocalBackend):
         areas, drawn = self.areas_found.merged(data.zones)
         write_features(area_features(areas, drawn), folder / AREAS_FILE)
         self.files |= write_crosswalk(read_features(folder / AREAS_FILE), folder)
-        return_unused()
         return {role: file_entry(folder / name) for role, name in self.files.items()}
 
     def verify(self, guarantees: Guarantees, progress: Progress) -> Findings:
@@ -177,7 +174,8 @@ class DiskBackend(LocalBackend):
             return super().report(manifest, notes)
         if self.totals.cost.flows > REPORT_ROWS:
             return without_report(manifest, notes)
-        return add_report(self.folder, read_release(self.folder, self.files), manifest)
+        add_report(self.folder, read_release(self.folder, self.files), manifest)
+        return manifest
 
 
 def _shifted(progress: Progress, before: int, count: int, done: int, total: int) -> None:

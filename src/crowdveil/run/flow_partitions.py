@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.attacks.risk import attack_release
-from crowdveil.entropy import derive_seed
 from crowdveil.errors import TimeStepError
 from crowdveil.guarantees import Guarantee
 from crowdveil.io.release_writer import area_properties, drawn_areas, flow_table, step_table
@@ -26,9 +25,10 @@ from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import find_method
 from crowdveil.report.cost_summary import FlowCost
-from crowdveil.run.backend import RunSpec
 from crowdveil.run.merge_partitions import BY_STEP
 from crowdveil.run.resume import ATTACKS
+from crowdveil.run.seeds import derive_seed
+from crowdveil.run.stages import RunSpec
 from crowdveil.run.verification import check
 
 
@@ -88,6 +88,8 @@ class PartitionSolver:
         What the group sizes of released rows count.
     shared
         Boxes of each class of time steps, where one partition of the map is for all of them.
+    least_people
+        Whether k stands in place of numbers of people, since an earlier release shares records.
     """
 
     method: str
@@ -98,6 +100,7 @@ class PartitionSolver:
     starts: Ints
     counts: FlowUnit
     shared: Mapping[int, Sequence[Any]] = field(default_factory=dict)
+    least_people: bool = False
 
     @classmethod
     def of(
@@ -116,7 +119,8 @@ class PartitionSolver:
 
     def __call__(self, flows: Flows, progress: Progress = no_progress) -> SolvedPartition:
         """Return rows, areas and the summary of a partition."""
-        release = self._solve(flows, progress)
+        solved = self._solve(flows, progress)
+        release = self._rounded(solved)
         written = as_written(release)
         summary = {
             "t": release.t.tolist(),
@@ -125,11 +129,15 @@ class PartitionSolver:
             **self._verified(flows, release, written),
         }
         windowed = find_method(self.method).windowed(self.params)
-        by_step = release if windowed is None else windowed.as_steps(flows, release, self.params)
-        if by_step is not release:
+        by_step = solved if windowed is None else windowed.as_steps(flows, solved, self.params)
+        if by_step is not solved:
+            by_step = self._rounded(by_step)
             summary[BY_STEP] = self._verified(flows, by_step, as_written(by_step))
         rows = [one_array(written.data[field.name]).cast(field.type) for field in self.rows]
         return SolvedPartition(pa.table(rows, schema=self.rows), _area_columns(release), summary)
+
+    def _rounded(self, release: FlowRelease) -> FlowRelease:
+        return release.with_rounded_people(getattr(self.params, "k", None), least=self.least_people)
 
     def _verified(self, flows: Flows, release: FlowRelease, written: WrittenRelease) -> dict[str, Any]:
         """Return time steps, findings, attacks and costs of a release, for the summary."""

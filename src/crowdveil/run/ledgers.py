@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,7 +15,7 @@ from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.sectors import read_sectors
-from crowdveil.io.written_release import WrittenRelease
+from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease
 from crowdveil.ledger.candidates import (
     Candidate,
     check_auditable,
@@ -25,7 +26,7 @@ from crowdveil.ledger.candidates import (
     model_candidate,
     release_name,
 )
-from crowdveil.ledger.examination import Examination, aligned, examine, refuse
+from crowdveil.ledger.examination import Examination, aligned, connected, examine, refuse
 from crowdveil.ledger.recording import MadeBy, add_entry, add_refusal, confirm
 from crowdveil.ledger.records import Inputs, input_files
 from crowdveil.ledger.reissues import (
@@ -36,29 +37,29 @@ from crowdveil.ledger.reissues import (
     small_changes,
     with_kept_rows,
 )
-from crowdveil.ledger.repair import check_worth, repair
 from crowdveil.ledger.store import Ledger, open_ledger
-from crowdveil.method import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import Budgeted
 from crowdveil.reading import FlowReading, TrajectoryReading, read
 from crowdveil.run import releases
-from crowdveil.run.backend import LedgerAudit, RunSpec
 from crowdveil.run.manifest import original_input_options, write_manifest
+from crowdveil.run.stages import LedgerAudit, RunSpec
 from crowdveil.run.verification import DERIVED, check, stated_guarantees
 
 
-def open_recorder(folder: Path | str, output: Path | str, method: Method) -> Recorder:
-    """Open the ledger of a run; raise where the release could not be audited, before anything is read."""
+def open_recorder(spec: RunSpec, output: Path | str) -> Recorder | None:
+    """Open the ledger of a run, if one is named; raise where the release could not be audited, before anything is read."""
+    folder, method = spec.options.ledger, spec.method
+    if folder is None:
+        return None
     if method.takes is not Flows:
         raise ParameterError(
             Option("ledger"), f"it audits flows and heat maps, and {method.name} publishes trajectories; leave it out."
         )
     check_auditable(method.name)
     refuse_inside(folder, output)
-    return Recorder(open_ledger(folder), release_name(output))
+    return Recorder(open_ledger(folder), output)
 
 
 def refuse_inside(folder: Path | str, output: Path | str) -> None:
@@ -80,47 +81,43 @@ class Recorder:
         The ledger; the run holds its lock from the audit until the entry is appended.
     name
         The name of the release.
+    inputs
+        The source records of the run, once they are read.
     """
 
-    def __init__(self, ledger: Ledger, name: str) -> None:
-        self.ledger, self.name = ledger, name
+    inputs: Inputs
+
+    def __init__(self, ledger: Ledger, output: Path | str) -> None:
+        self.ledger, self.name, self.output = ledger, release_name(output), output
         self._audited: tuple[Candidate, Examination] | None = None
         self._kept: Kept = {}
+
+    def overlaps(self, spec: RunSpec, inputs: Inputs) -> bool:
+        """Take the source records of the run; return whether an earlier release shares some. The caller holds the lock."""
+        self.inputs = inputs
+        if spec.method.row_semantics == "noisy":
+            return False
+        independent = spec.options.independent
+        return bool(connected(self.ledger, inputs.kind, inputs.records, inputs.times, independent=independent))
 
     def unchanged(self, spec: RunSpec, data: Flows, release: FlowRelease, counts: str) -> tuple[FlowRelease, list[str]]:
         """Keep earlier values of rows in which fewer than k people changed; the caller holds the lock."""
         check_auditable(spec.method.name, "keep_unchanged")
         if data.weight is not None:
             raise InputError(Option("keep_unchanged"), "earlier volumes of weighted trips are rounded; leave it out.")
-        candidate = self._candidate(spec, data, release, counts)
+        candidate = model_candidate(self.ledger, self.name, self.inputs, data, release, _about(spec, counts))
         against, _, records, published = aligned(self.ledger, candidate)
-        changes = small_changes(self.ledger, against, records, published, boxes_of_release(release), candidate)
-        release, self._kept, lines = keep_earlier_values(release, changes)
+        boxes, volume = boxes_of_release(release), release.volume.tolist()
+        changes = small_changes(self.ledger, against, records, published, boxes, volume, candidate)
+        release, self._kept, lines = keep_earlier_values(release, against, changes)
         return release, lines
 
-    def repaired(self, spec: RunSpec, data: Flows, release: FlowRelease, counts: str) -> tuple[FlowRelease, list[str]]:
-        """Merge rows of a release until the audit passes; return it, and what that cost. The caller holds the lock."""
-        check_auditable(spec.method.name, "repair")
-        if data.weight is not None:
-            raise InputError(Option("repair"), "sums of rounded weights are not the rounded sums; leave it out.")
-        candidate = self._candidate(spec, data, release, counts)
-        repaired, lines = repair(self.ledger, candidate, release)
-        if isinstance(spec.params, Budgeted) and spec.params.suppress_trips is None:
-            trips = int(data.volume.sum())
-            check_worth(self.name, trips, spec.params.max_suppressed(trips), release, repaired)
-        return repaired, lines
-
-    def _candidate(self, spec: RunSpec, data: Flows, release: FlowRelease, counts: str) -> Candidate:
-        """Return a release that is not written yet as a candidate."""
-        inputs = inputs_of(self.ledger, spec.data, spec.reading, data)
-        return model_candidate(self.ledger, self.name, inputs, data, release, _about(spec, counts))
-
-    def audit(self, spec: RunSpec, inputs: Inputs, data: Flows, written: WrittenRelease, counts: str) -> LedgerAudit:
+    def audit(self, spec: RunSpec, data: Flows, written: WrittenRelease, counts: str) -> LedgerAudit:
         """Audit a written release; record a refusal and raise where a small set could be derived."""
         about = _about(spec, counts)
         if spec.method.row_semantics == "noisy":
             about["epsilon"] = spec.params.epsilon_of_release(data.t, data.step_s)  # type: ignore[attr-defined]
-        candidate = flow_candidate(self.ledger, self.name, inputs, data, written, about)
+        candidate = flow_candidate(self.ledger, self.name, self.inputs, data, written, about)
         boxes = boxes_of_table(written, data.step_s) if self._kept else []
         return self.examined(with_kept_rows(self.ledger, candidate, boxes, self._kept), written)
 
@@ -131,7 +128,8 @@ class Recorder:
             add_refusal(self.ledger, candidate, found)
             refuse(self.name, found)
         self._audited = candidate, found
-        return LedgerAudit(found.statement(self.ledger.next_entry()), found.lines())
+        statement = found.statement(self.ledger.next_entry(), independent=candidate.independent)
+        return LedgerAudit(statement, found.lines())
 
     def derived(self, written: WrittenRelease, manifest: dict[str, Any]) -> LedgerAudit:
         """Accept a derived release whose parent is in the ledger; the caller holds the lock."""
@@ -139,7 +137,10 @@ class Recorder:
 
     @contextmanager
     def recorded(self, folder: Path, manifest: dict[str, Any]) -> Iterator[None]:
-        """Append the entry, put the release into place in the body, and confirm it; withdraw it where that fails."""
+        """Append the entry, put the release into place in the body, and confirm it; withdraw it where it is not in place.
+
+        Where that is not known, the entry stays prepared, and counts as published.
+        """
         if self._audited is None:
             raise RuntimeError("a release is audited before it is recorded")
         made_by = _made_by(manifest)
@@ -147,14 +148,26 @@ class Recorder:
         try:
             yield
         except BaseException:
-            confirm(self.ledger, entry, in_place=False)
+            if self._is_absent(manifest):
+                confirm(self.ledger, entry, in_place=False)
             raise
         confirm(self.ledger, entry, in_place=True)
+
+    def _is_absent(self, manifest: dict[str, Any]) -> bool:
+        """Return whether it is certain that the release is not in place; a folder of a cluster is not looked at."""
+        if not isinstance(self.output, Path):
+            return False
+        try:
+            return bool(json.loads((self.output / MANIFEST_FILE).read_text(encoding="utf-8")) != manifest)
+        except FileNotFoundError:
+            return True
+        except (OSError, ValueError):
+            return False
 
 
 def _about(spec: RunSpec, counts: str) -> dict[str, Any]:
     """Return k of a run and what it counts."""
-    return {"k": getattr(spec.params, "k", 0), "k_unit": counts}
+    return {"k": getattr(spec.params, "k", 0), "k_unit": counts, "independent": spec.options.independent}
 
 
 def record_map(ledger: Ledger, output: Path, inputs: list[str]) -> Callable[[Path, Trajectories], Any]:
@@ -162,7 +175,7 @@ def record_map(ledger: Ledger, output: Path, inputs: list[str]) -> Callable[[Pat
 
     @contextmanager
     def recorded(folder: Path, data: Trajectories) -> Iterator[None]:
-        recorder = Recorder(ledger, release_name(output))
+        recorder = Recorder(ledger, output)
         with ExitStack() as held:
             with ledger.locked():
                 candidate = map_candidate(ledger, recorder.name, data, read_sectors(folder / GEOJSON), inputs)
@@ -190,18 +203,26 @@ class Checked:
     entry: int | None = None
 
 
-def check_release(folder: Path, ledger: Ledger, original: Any, reading: dict[str, Any]) -> Checked:
+def check_release(
+    folder: Path, ledger: Ledger, original: Any, reading: dict[str, Any], *, independent: bool = False
+) -> Checked:
     """Audit a written release against a ledger without adding it; `original` is the data that it was made from."""
-    candidate, written, _ = _candidate(folder, ledger, original, reading)
+    candidate, written, _ = _candidate(folder, ledger, original, reading, independent)
     found = examine(ledger, candidate, written)
     return Checked(found.passed, found.lines())
 
 
 def add_release(
-    folder: Path, ledger: Ledger, original: Any, reading: dict[str, Any], *, published: bool = False
+    folder: Path,
+    ledger: Ledger,
+    original: Any,
+    reading: dict[str, Any],
+    *,
+    published: bool = False,
+    independent: bool = False,
 ) -> Checked:
     """Audit a written release and add it to a ledger; raise where the audit fails, unless it is `published` already."""
-    candidate, written, manifest = _candidate(folder, ledger, original, reading)
+    candidate, written, manifest = _candidate(folder, ledger, original, reading, independent)
     with ledger.locked():
         found = examine(ledger, candidate, written)
         if not found.passed and not published:
@@ -213,7 +234,7 @@ def add_release(
 
 
 def _candidate(
-    folder: Path, ledger: Ledger, original: Any, reading: dict[str, Any]
+    folder: Path, ledger: Ledger, original: Any, reading: dict[str, Any], independent: bool
 ) -> tuple[Candidate, WrittenRelease | None, dict[str, Any]]:
     """Return the candidate of a written release or heat map, its tables, and its manifest."""
     folder = Path(folder)
@@ -236,7 +257,7 @@ def _candidate(
         raise InputError(folder, "wanted flows.")
     releases.refuse_other_original(manifest, written, flows)
     method = manifest["method"]
-    about = {"k": method["parameters"].get("k", 0), "k_unit": manifest["k_unit"]}
+    about = {"k": method["parameters"].get("k", 0), "k_unit": manifest["k_unit"], "independent": independent}
     about["epsilon"] = method["facts"].get("epsilon_of_the_release")
     inputs = inputs_of(ledger, original, FlowReading.checked(options), flows)
     return flow_candidate(ledger, release_name(folder), inputs, flows, written, about), written, manifest

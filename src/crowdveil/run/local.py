@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.attacks.continuity import continuity_lines
+from crowdveil.attacks.continuity import continuity_lines, with_continuity
 from crowdveil.attacks.known_points import measured_lines
 from crowdveil.attacks.risk import RiskEstimate, attack_release
-from crowdveil.entropy import derive_seed
 from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.derived_files import write_crosswalk, write_derived
-from crowdveil.io.memory import map_large_arrays, return_unused
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import PairingWriter, open_pairing
 from crowdveil.io.parallel import run_parallel
@@ -31,10 +29,13 @@ from crowdveil.progress import Progress
 from crowdveil.reading import read
 from crowdveil.report.cost_summary import cost_lines, cost_of
 from crowdveil.report.page_model import MANY
-from crowdveil.run.backend import Backend, FileEntries, Findings, Guarantees, LedgerAudit, RunSpec, Solution
+from crowdveil.run.backend import Backend
+from crowdveil.run.ledgers import Recorder, open_recorder
 from crowdveil.run.manifest import file_entry, write_manifest
 from crowdveil.run.releases import add_report, check_private, write_private
 from crowdveil.run.resume import ATTACKS, drawn_seed, keep_finished_steps, open_finished
+from crowdveil.run.seeds import derive_seed
+from crowdveil.run.stages import FileEntries, Findings, Guarantees, LedgerAudit, RunSpec, Solution
 from crowdveil.run.verification import check, check_k_feasible, what_k_counts
 
 
@@ -45,6 +46,8 @@ class LocalBackend(Backend):
     data: Flows | Trajectories
     release: Release
     written: WrittenRelease
+
+    recorder: Recorder | None = None
 
     def __init__(self, spec: RunSpec) -> None:
         super().__init__(spec)
@@ -57,7 +60,7 @@ class LocalBackend(Backend):
         check_target(output.absolute(), overwrite=options.overwrite, mark_file=MANIFEST_FILE)
         if options.private_report is not None:
             check_private(Path(options.private_report), output, overwrite=options.overwrite)
-        self.open_ledger()
+        self.recorder = open_recorder(self.spec, self.output)
         self.finished = None if options.resume is None else open_finished(self.spec)
         self.seed = drawn_seed(options.seed, self.finished)
         self.enter_context(keep_finished_steps(self.finished))
@@ -69,9 +72,7 @@ class LocalBackend(Backend):
     def read(self, notes: ReadNotes, progress: Progress) -> Flows | Trajectories:
         """Read the data into memory."""
         spec = self.spec
-        map_large_arrays()
         self.data = read(spec.method.takes, spec.data, spec.reading, notes, person_ids=spec.method.needs_person_ids)
-        return_unused()
         return self.data
 
     def check_k(self) -> None:
@@ -91,9 +92,12 @@ class LocalBackend(Backend):
         method, data = self.spec.method, self.data
         self.release = method.run(data, self.spec.params, np.random.default_rng(self.seed), progress)
         if isinstance(self.release, TrajectoryRelease):
-            return_unused()  # before what is as large as the data is made again
             self.release = numbered(self.release)
-        repair_lines = self._settle_with_ledger()
+        if isinstance(self.release, TrajectoryRelease) and isinstance(data, Trajectories):
+            self.release = with_continuity(data, self.release)
+        overlaps, ledger_lines = self._settle_with_ledger()
+        if isinstance(self.release, FlowRelease):
+            self.release = self.release.with_rounded_people(self.spec.k, least=overlaps)
         notes = []
         if self.finished is not None and not self.finished.used:
             notes.append(f"{method.name} does all time steps in one go, so nothing was kept to resume from.")
@@ -101,7 +105,7 @@ class LocalBackend(Backend):
             self.keep_pairing(data, self._source)
         cost = cost_of(data, self.release)
         lines = [
-            *repair_lines,
+            *ledger_lines,
             *cost_lines(data, self.release, cost),
             *measured_lines(self.release.facts),
             *continuity_lines(self.release.facts),
@@ -111,26 +115,24 @@ class LocalBackend(Backend):
             distortion = measure_distortion(data, self.release, self.spec.k)
             self.release = replace(self.release, point=None)
             data.forget_meters()  # as large as the data, and rarely needed from here on
-        return_unused()
         return Solution(self.release.facts, numbers, lines, self.release, notes, distortion)
 
-    def _settle_with_ledger(self) -> list[str]:
-        """Keep earlier values where few people changed, and merge rows until the audit passes, as far as it is asked for; return
-        how many rows, and what that cost, for the person who runs it.
+    def _settle_with_ledger(self) -> tuple[bool, list[str]]:
+        """Keep earlier values where few people changed, if that is asked for; return whether an earlier release shares records,
+        and how many rows were kept, for the person who runs it. No other run changes the ledger until this one ends.
         """
-        recorder, options, lines = self.recorder, self.spec.options, list[str]()
-        if recorder is None:
-            return lines
-        for asked, change in ((options.keep_unchanged, recorder.unchanged), (options.repair, recorder.repaired)):
-            if not asked:
-                continue
-            if not isinstance(self.data, Flows) or not isinstance(self.release, FlowRelease):
-                raise RuntimeError("a ledger is of flows")
-            self.enter_context(recorder.ledger.locked())
-            counts = what_k_counts(self.data, self.spec.params)
-            self.release, more = change(self.spec, self.data, self.release, counts)
-            lines += more
-        return lines
+        recorder, data, release = self.recorder, self.data, self.release
+        if recorder is None or not isinstance(data, Flows) or not isinstance(release, FlowRelease):
+            return False, []
+        from crowdveil.ledger.candidates import inputs_of  # here, since few runs have a ledger
+
+        self.enter_context(recorder.ledger.locked())
+        overlaps = recorder.overlaps(self.spec, inputs_of(recorder.ledger, self.spec.data, self.spec.reading, data))
+        if not self.spec.options.keep_unchanged:
+            return overlaps, []
+        counts = what_k_counts(data, self.spec.params)
+        self.release, lines = recorder.unchanged(self.spec, data, release, counts)
+        return overlaps, lines
 
     @property
     def _source(self) -> Any:
@@ -149,7 +151,6 @@ class LocalBackend(Backend):
         self.files = write_release(self.release, self.folder, table_format, self.spec.data_name)
         if isinstance(self.release, FlowRelease):
             self.files |= self._write_derived(options.exports, table_format, self.release.tz)
-        return_unused()
         return {role: file_entry(self.folder / name) for role, name in self.files.items()}
 
     def _write_derived(self, exports: Sequence[str], table_format: str, tz: str) -> dict[str, str]:
@@ -165,7 +166,6 @@ class LocalBackend(Backend):
         if self.spec.options.report and written.is_flows and len(written.data) > MANY:
             jobs.append(self._prepare_report)
         findings: Findings = run_parallel(*jobs)[0]
-        return_unused()
         return findings
 
     def _prepare_report(self) -> None:
@@ -179,25 +179,19 @@ class LocalBackend(Backend):
         """Attack the release, with draws that are not those of the method."""
         seed, status = derive_seed(self.seed, ATTACKS), self.spec.method.status
         risks = attack_release(self.data, self.release, guarantees, status, seed, progress)
-        return_unused()
         return risks
 
     def audit(self, counts: str) -> LedgerAudit:
-        """Audit the written release against the ledger's entries, which no other run changes until this one ends."""
+        """Audit the written release against the ledger's entries."""
         if self.recorder is None or not isinstance(self.data, Flows):
             raise RuntimeError("a run without a ledger is not audited")
-        from crowdveil.ledger.candidates import inputs_of  # here, since few runs have a ledger
-
-        spec, ledger = self.spec, self.recorder.ledger
-        self.enter_context(ledger.locked())
-        inputs = inputs_of(ledger, spec.data, spec.reading, self.data)
-        return self.recorder.audit(spec, inputs, self.data, self.written, counts)
+        return self.recorder.audit(self.spec, self.data, self.written, counts)
 
     def report(self, manifest: dict[str, Any], notes: ReadNotes) -> dict[str, Any]:
         """Write the public report into the temporary folder, and the confidential one outside it."""
         options, written = self.spec.options, self.written
         if options.report:
-            manifest = add_report(self.folder, written, manifest)
+            add_report(self.folder, written, manifest)
         if options.private_report is not None:
             target = Path(options.private_report)
             given, again = self.spec.data, options.overwrite

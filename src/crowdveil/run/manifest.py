@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crowdveil import __version__
 from crowdveil.errors import InputError, Option, ParameterError
-from crowdveil.extensions import installed_version
 from crowdveil.io.atomic import new_file
-from crowdveil.io.manifest_reader import FORMAT
+from crowdveil.io.manifest_reader import FORMAT, manifest_text
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.written_release import MANIFEST_FILE, file_hash, folder_hash
+from crowdveil.measures.rounding import DEFAULT_K
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.run.options import DECISION
-
-if TYPE_CHECKING:
-    from crowdveil.run.backend import FileEntries, Findings, RunSpec, Solution
+from crowdveil.run.stages import FileEntries, Findings, RunSpec, Solution
 
 FILES = ("zones", "voronoi", "hierarchy", "destination_hierarchy", "partition", "like", "time_tree", "pois")
 """Input options that name a file, or are data themselves."""
@@ -29,7 +27,7 @@ NOT_OF_FLOWS = ("hierarchy", "destination_hierarchy", "partition", "partition_st
 """Input options that do not change flows: the original of a release is read without them."""
 ONLY_CHECKED = ("pois",)
 """Input options that do not change flows, but are needed to check a guarantee; without them it is not checked."""
-_PACKAGES = ("numpy", "pyarrow", "duckdb", "shapely", "pyproj", "numba", "h3", "scipy", "fastcluster")
+_PACKAGES = ("numpy", "pyarrow", "duckdb", "shapely", "pyproj", "numba", "h3", "scipy")
 
 
 def build_manifest(
@@ -42,11 +40,12 @@ def build_manifest(
     counts: str,
     risk: list[dict[str, Any]] | None,
     people_about: int | None,
+    step_seconds: int | None,
 ) -> dict[str, Any]:
     """Return the manifest as plain values.
 
-    `counts` is what k counts, `risk` of attacks before and after (None without an attack), and `people_about` the number of
-    people, rounded down (None where it is not known or not published).
+    `counts` is what k counts, `risk` of attacks before and after (None without an attack), `people_about` the number of people,
+    rounded down (None where it is not known or not published), and `step_seconds` the length of a time step (None without one).
     """
     method, options = spec.method, spec.options
     return {
@@ -54,7 +53,7 @@ def build_manifest(
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "crowdveil": __version__,
         "python": platform.python_version(),
-        "packages": {name: installed_version(name) for name in _PACKAGES},
+        "packages": {name: version(name) for name in _PACKAGES},
         "method": {
             "name": method.name,
             "status": method.status,
@@ -65,10 +64,9 @@ def build_manifest(
         "input": {
             "data": {"kind": _kind(spec.data), "people_about": people_about},
             "options": _options(spec.reading),
-            "notes": notes.messages,
-            "dropped": notes.dropped,
-            "dropped_percent": notes.dropped_percent if notes.dropped else None,
+            **notes.published(spec.k or DEFAULT_K),
         },
+        "step_seconds": step_seconds,
         "k_unit": counts,
         "guarantees": guarantee_entries(checked),
         "original_ids_published": False,
@@ -176,11 +174,5 @@ def _must_be_the_same(data: Any, before: dict[str, str], option: str) -> None:
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     """Write the manifest into the release's folder atomically."""
-    text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
     with new_file(folder / MANIFEST_FILE, overwrite=True) as file:
-        file.write_text(text, encoding="utf-8")
-
-
-def with_file(manifest: dict[str, Any], role: str, path: Path) -> dict[str, Any]:
-    """Return the manifest with one more file of the release."""
-    return manifest | {"files": manifest["files"] | {role: file_entry(path)}}
+        file.write_text(manifest_text(manifest), encoding="utf-8", newline="\n")

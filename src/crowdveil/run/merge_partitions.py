@@ -15,13 +15,13 @@ from crowdveil.errors import GuaranteeViolatedError
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.times import time_column
 from crowdveil.io.written_release import STEP_COLUMNS
-from crowdveil.method import Method
+from crowdveil.methods.base import Method
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.report.cost_summary import FlowCost
-from crowdveil.run.backend import Findings, Guarantees, RunSpec, Solution
+from crowdveil.run.stages import Findings, Guarantees, RunSpec, Solution
 from crowdveil.solve.od.step_solver import summarize_figures
 
 PARTITION_ROWS, PARTITIONS_PER_SLOT = 2_000_000, 4

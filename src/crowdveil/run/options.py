@@ -89,10 +89,11 @@ class EngineOptions(Params):
 class AuditOptions(Params):
     """Options of a run of flows with a ledger."""
 
-    repair: bool = Field(False, strict=True)
-    """With a ledger: merge rows of the release until the audit passes, instead of refusing it."""
     keep_unchanged: bool = Field(False, strict=True)
     """With a ledger: rows of an earlier release from which fewer than k people differ keep their published value."""
+    independent: bool = Field(False, strict=True)
+    """With a ledger: state that records that differ from those of earlier releases of the same period are other trips. The
+    statement stands in the ledger and in the manifest."""
 
 
 class RunOptions(AuditOptions, EngineOptions, ReleaseOptions):

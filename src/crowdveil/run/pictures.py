@@ -353,4 +353,4 @@ def _scores(data: Any, written: WrittenRelease, params: Any, takes: type) -> Any
         made = load_trajectory_release(written)
         if params.pairing is not None:
             made = releases.with_pairing(made, params.pairing, data)
-    return measured(data, made, named_measures(names, takes), all_of_them=names is None).scores
+    return measured(data, made, named_measures(names, takes)).scores

@@ -8,20 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from crowdveil.attacks.risk import require_withstood
-from crowdveil.errors import Option, ParameterError
+from crowdveil.errors import Name, Option, ParameterError
 from crowdveil.guarantees.base import require_checked
-from crowdveil.interrupts import interrupted
 from crowdveil.io.notes import ReadNotes
 from crowdveil.measures.rounding import round_down_to_groups
+from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.model.trips import Trips
 from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import READINGS
 from crowdveil.registry import find_method
-from crowdveil.run.backend import Backend, RunSpec
+from crowdveil.run.backend import Backend
 from crowdveil.run.local import LocalBackend
 from crowdveil.run.manifest import build_manifest
 from crowdveil.run.options import AuditOptions, RunOptions, refuse_table_without_spark
 from crowdveil.run.result import Result
+from crowdveil.run.stages import RunSpec
 from crowdveil.run.verification import (
     add_run_warnings,
     structural_guarantees,
@@ -29,6 +31,8 @@ from crowdveil.run.verification import (
     without_exact_figures,
 )
 
+OTHER_FILES = ("steps", "areas", "crosswalk", "manifest", "report")
+"""Names of the files of a release beside its data."""
 LARGE_INPUT = 64 << 20
 """Bytes of an input below which no file holds too many flows for memory."""
 
@@ -75,6 +79,8 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
         request.output,
         request.data_name,
     )
+    if spec.data_name is not None and Path(spec.data_name).stem in OTHER_FILES:
+        raise ParameterError(Name(spec.data_name), "a release has another file of this name; choose another name.")
     if spec.options.exports and method.takes is Trajectories:
         wanted = "wide" if spec.options.wide else "export" if spec.options.export else "format"
         raise ParameterError(Option(wanted), f"{method.name} is for trajectories, and it is for flows; leave it out.")
@@ -87,22 +93,19 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
             f"nothing counts points of interest; give {Option('min_pois')} or {Option('min_poi_categories')} to a method that "
             "has them, or leave it out.",
         )
-    if spec.options.repair and spec.options.keep_unchanged:
+    if method.needs_zones and _finds_zones(spec):
         raise ParameterError(
-            Option("keep_unchanged"), f"kept rows cannot be merged; leave it out, or {Option('repair')}."
+            Option("zones"),
+            f"Expected zones from a file, since {method.name} must not show which ones have trips. Give it, or the points of "
+            f"{Option('voronoi')}.",
         )
     for option in AuditOptions.model_fields:
         if getattr(spec.options, option) and spec.options.ledger is None:
             raise ParameterError(
                 Option(option), f"it is for an audit; name a ledger with {Option('ledger')}, or leave it out."
             )
-    try:
-        with _backend(spec, request.spark, stage) as backend:
-            return run_stages(spec, backend, progress, stage)
-    except SystemError as error:
-        if interrupted(error):
-            raise KeyboardInterrupt from None
-        raise
+    with _backend(spec, request.spark, stage) as backend:
+        return run_stages(spec, backend, progress, stage)
 
 
 def _backend(spec: RunSpec, session: Any, stage: Stage) -> AbstractContextManager[Backend]:
@@ -116,6 +119,15 @@ def _backend(spec: RunSpec, session: Any, stage: Stage) -> AbstractContextManage
     from crowdveil.run.spark import spark_backend
 
     return spark_backend(spec, session, stage)
+
+
+def _finds_zones(spec: RunSpec) -> bool:
+    """Return whether the zones of a run come from its data: not those of a file, of a model in memory, or of a matrix."""
+    if isinstance(spec.data, Flows | Trips) or (
+        isinstance(spec.data, str | Path) and Path(spec.data).suffix.lower() == ".omx"
+    ):
+        return False
+    return all(getattr(spec.reading, name, None) is None for name in ("zones", "voronoi"))
 
 
 def _may_be_on_disk(spec: RunSpec) -> bool:
@@ -140,8 +152,8 @@ def run_stages(spec: RunSpec, backend: Backend, progress: Progress, stage: Stage
     counts = what_k_counts(data, params)
 
     stage("anonymizing")
-    repeats_within = spec.k if options.keep_unchanged else None
-    guarantees = (*method.guarantees(data, params), *structural_guarantees(method, repeats_within))
+    structural = structural_guarantees(method, params, repeated=options.keep_unchanged)
+    guarantees = (*method.guarantees(data, params), *structural)
     solution = backend.solve(guarantees, progress)
     add_run_warnings(method, data, params, solution.cost, notes, seed_given=spec.seed_given)
     for sentence in solution.notes:
@@ -168,7 +180,10 @@ def run_stages(spec: RunSpec, backend: Backend, progress: Progress, stage: Stage
     risk = None if risks is None else [risk.as_json() for risk in risks]
     people = backend.count_people()
     about = None if people is None else round_down_to_groups(people, spec.k) or None
-    manifest = build_manifest(spec, solution, checked, files, notes, counts=counts, risk=risk, people_about=about)
+    manifest = build_manifest(
+        spec, solution, checked, files, notes, counts=counts, risk=risk, people_about=about,
+        step_seconds=data.step_s if isinstance(data, Flows) else None,
+    )  # fmt: skip
     if audited is not None:
         manifest |= {"ledger": audited.statement}
     if method.row_semantics == "noisy":

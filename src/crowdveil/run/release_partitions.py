@@ -14,13 +14,12 @@ import pyarrow.parquet as pq
 
 from crowdveil.errors import GuaranteeViolatedError
 from crowdveil.guarantees import Guarantee, WellFormedFlows
-from crowdveil.io.memory import return_unused
 from crowdveil.io.time_windows import TimeUnits
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
-from crowdveil.run.backend import Findings, Guarantees
 from crowdveil.run.merge_partitions import merge_findings
+from crowdveil.run.stages import Findings, Guarantees
 from crowdveil.run.verification import check
 
 NO_MOMENT = -(2**63)
@@ -132,7 +131,6 @@ def check_in_parts(
     for rows in _whole_units(file, release, part_rows):
         found.append(np.unique(release.unit_of(rows["t"])))
         findings.append([finding.as_json() for _, finding in check(release(rows), guarantees)])
-        return_unused()
     every = np.concatenate([np.zeros(0, np.int64), *found])
     if len(np.unique(every)) < len(every):
         raise GuaranteeViolatedError("rows of the written file are not in the order of time, so nothing was published.")

@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from crowdveil import __version__
 from crowdveil.errors import GuaranteeViolatedError, InputError, Option, ParameterError, counted
 from crowdveil.guarantees import Finding, Guarantee, guarantee_from_manifest
 from crowdveil.io.atomic import check_file, new_file, recover
@@ -14,13 +15,13 @@ from crowdveil.io.derived_files import CROSSWALK_FILE, write_crosswalk
 from crowdveil.io.manifest_reader import read_manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import read_pairing
-from crowdveil.io.release_reader import load_flow_release
-from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, file_hash, read_release
+from crowdveil.io.release_reader import load_flow_release, load_trajectory_release
+from crowdveil.io.written_release import MANIFEST_FILE, REPORT_FILE, WrittenRelease, file_hash, read_release
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import READINGS, TrajectoryReading, read
-from crowdveil.run.manifest import original_input_options, refuse_other_counts, with_file, write_manifest
+from crowdveil.run.manifest import original_input_options, refuse_other_counts
 from crowdveil.run.verification import check, stated_guarantees, validate_release_tables
 
 REPORT_ROWS = 5_000_000
@@ -30,42 +31,22 @@ REPORT_ROWS = 5_000_000
 def without_report(manifest: dict[str, Any], notes: ReadNotes) -> dict[str, Any]:
     """Return the manifest of a release with too many rows for a report, with a note that says so."""
     notes.add(f"there are more than {REPORT_ROWS:,} published rows, so no report was drawn.")
-    return manifest | {"input": manifest["input"] | {"notes": notes.messages}}
-
-
-def verify_on_spark(
-    folder: str,
-    original: Any = None,
-    reading: dict[str, Any] | None = None,
-    *,
-    master: str | None = None,
-    spark: Any = None,
-    table: str | None = None,
-) -> tuple[list[tuple[Guarantee, Finding]], dict[str, Any]]:
-    """Verify a release on Spark, as `verify` does here; return the manifest too. `table` is the format of an original table."""
-    from crowdveil.engine.spark import SparkTable, spark_engine
-    from crowdveil.run.spark.aligned_partitions import verify_with_original
-    from crowdveil.run.spark.release_verification import verify as verify_partitions
-
-    with spark_engine(spark, master) as engine:
-        if original is None:
-            return verify_partitions(engine, str(folder))
-        return verify_with_original(engine, str(folder), SparkTable.of(original, table), reading or {})
+    return manifest | {"input": manifest["input"] | {"notes": [*manifest["input"]["notes"], notes.messages[-1]]}}
 
 
 def verify(
-    folder: Path, original: Any = None, reading: dict[str, Any] | None = None
+    folder: Path, original: Any = None, reading: dict[str, Any] | None = None, pairing: Any = None
 ) -> list[tuple[Guarantee, Finding]]:
     """Check that the files of a release or a heat map are those that were written, and every guarantee in the manifest.
 
     Most guarantees are checked on the files alone, the rest with the `original` data, or a file or table of them. It is read
-    with the manifest's input options, or those in `reading`.
+    with the manifest's input options, or those in `reading`; `pairing` says which published trajectory is whose.
     """
-    return verified(folder, original, reading)[0]
+    return verified(folder, original, reading, pairing)[0]
 
 
 def verified(
-    folder: Path, original: Any = None, reading: dict[str, Any] | None = None
+    folder: Path, original: Any = None, reading: dict[str, Any] | None = None, pairing: Any = None
 ) -> tuple[list[tuple[Guarantee, Finding]], str]:
     """Verify a release as `verify` does; return what k counts too."""
     from crowdveil.analysis.heatmap_manifest import is_heat_map, verify_heat_map  # here, since runs do not need them
@@ -79,10 +60,31 @@ def verified(
     refuse_unlisted_files(Path(folder), manifest)
     refuse_other_crosswalk(Path(folder), manifest, written)
     guarantees = stated_guarantees(manifest)
+    checked = _checked(written, guarantees, manifest, original, reading or {}, pairing)
+    if not any(finding.violated for _, finding in checked):
+        refuse_other_report(Path(folder), manifest, written)
+    return checked, manifest["k_unit"]
+
+
+def _checked(
+    written: WrittenRelease,
+    guarantees: tuple[Guarantee, ...],
+    manifest: dict[str, Any],
+    original: Any,
+    reading: dict[str, Any],
+    pairing: Any,
+) -> list[tuple[Guarantee, Finding]]:
+    """Check guarantees on written files, with the original and the pairing where they are given."""
     if original is None:
-        return check(written, guarantees), manifest["k_unit"]
-    takes = Flows if written.is_flows else Trajectories
-    return check(written, guarantees, read_again(manifest, takes, original, reading or {})), manifest["k_unit"]
+        return check(written, guarantees)
+    if written.is_flows:
+        if pairing is not None:
+            raise ParameterError(Option("pairing"), "a release of flows has no pairing; leave it out.")
+        return check(written, guarantees, read_again(manifest, Flows, original, reading))
+    data, source = read_again(manifest, Trajectories, original, reading), None
+    if pairing is not None and isinstance(data, Trajectories):
+        source = with_pairing(load_trajectory_release(written), pairing, data).source
+    return check(written, guarantees, data, source)
 
 
 def release_of_file(path: Path) -> Path:
@@ -93,13 +95,13 @@ def release_of_file(path: Path) -> Path:
     return path.parent if named == path.name else path
 
 
-def open_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any], WrittenRelease]:
-    """Return the manifest and the files of a release; raise if a file was changed, except that of the role `but`."""
+def open_release(folder: Path) -> tuple[dict[str, Any], WrittenRelease]:
+    """Return the manifest and the files of a release; raise if a file was changed."""
     recover(folder)
     manifest = read_manifest(folder)
     stated_guarantees(manifest)  # raises on one that is unknown, and if one is missing
     written = read_release(folder, {role: entry["name"] for role, entry in manifest["files"].items()})
-    checked = [entry for role, entry in manifest["files"].items() if role != but]
+    checked = list(manifest["files"].values())
     gone = [e["name"] for e in checked if not (folder / e["name"]).exists()]
     refuse_missing_files(folder, gone)
     changed = [e["name"] for e in checked if file_hash(folder / e["name"]) != e["sha256"]]
@@ -123,12 +125,33 @@ def refuse_changed_files(folder: Path | str, names: list[str]) -> None:
 
 def refuse_unlisted_files(folder: Path, manifest: dict[str, Any]) -> None:
     """Raise if the folder holds files that the manifest does not list: they would be published without any check."""
-    known = {entry["name"] for entry in manifest["files"].values()} | {MANIFEST_FILE}
+    known = {entry["name"] for entry in manifest["files"].values()} | {MANIFEST_FILE, REPORT_FILE}
     more = sorted(path.name for path in folder.iterdir() if path.name not in known)
     if more:
         raise GuaranteeViolatedError(
             folder,
             f"it holds {counted(len(more), 'file')} that the manifest does not list; remove what is no part of it.",
+        )
+
+
+def refuse_other_report(folder: Path, manifest: dict[str, Any], written: WrittenRelease) -> None:
+    """Raise if the report is not that of the files: it names the SHA-256 of the manifest, which therefore cannot list it.
+
+    The report of another version of Crowdveil looks different; of it only that hash is checked.
+    """
+    if not (folder / REPORT_FILE).exists():
+        return
+    from crowdveil.report.html import public_report  # here, since a release without a report needs none
+
+    text = (folder / REPORT_FILE).read_text(encoding="utf-8")
+    if manifest["crowdveil"] == __version__:
+        same = text == public_report(written, manifest)
+    else:
+        same = file_hash(folder / MANIFEST_FILE) in text
+    if not same:
+        raise GuaranteeViolatedError(
+            folder,
+            f"Expected the report of these files, got another {REPORT_FILE}. Write it again with crowdveil report.",
         )
 
 
@@ -144,36 +167,28 @@ def refuse_other_crosswalk(folder: Path, manifest: dict[str, Any], written: Writ
         raise GuaranteeViolatedError(folder, f"{entry['name']} is not that of the areas; do not publish the release.")
 
 
-def sound_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any], WrittenRelease]:
+def sound_release(folder: Path) -> tuple[dict[str, Any], WrittenRelease]:
     """Open a release whose content is to be shown: its tables must be well-formed too."""
-    manifest, written = open_release(folder, but=but)
+    manifest, written = open_release(folder)
     validate_release_tables(written)
     return manifest, written
 
 
-def add_report(folder: Path, written: WrittenRelease, manifest: dict[str, Any]) -> dict[str, Any]:
-    """Write the report of a release into its folder; return the manifest with it."""
-    from crowdveil.report.html import REPORT_FILE, public_report
+def add_report(folder: Path, written: WrittenRelease, manifest: dict[str, Any]) -> None:
+    """Write the report of a release into its folder.
 
-    (folder / REPORT_FILE).write_text(public_report(written, manifest), encoding="utf-8", newline="\n")
-    return with_file(manifest, "report", folder / REPORT_FILE)
+    The report names the SHA-256 of the manifest, which is final by now and lists no report.
+    """
+    from crowdveil.report.html import public_report
+
+    with new_file(folder / REPORT_FILE, overwrite=True) as file:
+        file.write_text(public_report(written, manifest), encoding="utf-8", newline="\n")
 
 
 def report_again(folder: Path) -> Path:
-    """Write the report of a release, replacing an earlier one, and list it in the manifest.
-
-    At every moment the manifest lists no report, or the one in the folder.
-    """
-    from crowdveil.report.html import REPORT_FILE, public_report
-
-    manifest, written = sound_release(folder, but="report")
-    plain = manifest | {"files": {role: entry for role, entry in manifest["files"].items() if role != "report"}}
-    text = public_report(written, plain)
-    if "report" in manifest["files"]:
-        write_manifest(folder, plain)
-    with new_file(folder / REPORT_FILE, overwrite=True) as file:
-        file.write_text(text, encoding="utf-8", newline="\n")
-    write_manifest(folder, with_file(plain, "report", folder / REPORT_FILE))
+    """Write the report of a release, replacing an earlier one."""
+    manifest, written = sound_release(folder)
+    add_report(folder, written, manifest)
     return folder / REPORT_FILE
 
 
@@ -214,7 +229,7 @@ def report_of_original(
 ) -> None:  # fmt: skip
     """Write the confidential report of a written release, with the original read as its manifest says."""
     check_private(target, folder, overwrite=overwrite)
-    manifest, written = sound_release(folder, but="report")
+    manifest, written = sound_release(folder)
     data = read_again(manifest, Flows if written.is_flows else Trajectories, original, reading)
     release = load_flow_release(written, data) if isinstance(data, Flows) else None
     write_private(target, written, manifest, data, release, given=original, overwrite=overwrite)

@@ -16,8 +16,9 @@ from crowdveil.guarantees.base import tally
 from crowdveil.io.atomic import new_folder
 from crowdveil.io.derived_files import with_area_names
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, read_release
+from crowdveil.io.written_release import MANIFEST_FILE, REPORT_FILE, WrittenRelease, read_release
 from crowdveil.model.tabular import Table
+from crowdveil.report.cost_summary import over_budget
 
 if TYPE_CHECKING:
     from crowdveil.run.pictures import Picture
@@ -56,17 +57,24 @@ class Result:
         guaranteed = [f"  {p['outcome']:<13}{p['statement']}" for p in manifest["guarantees"]]
         if manifest["method"]["status"] == "heuristic":
             guaranteed.append("  no guarantee of anonymity: this method is a heuristic")
-        guaranteed.append(f"  checked  {tally([p['outcome'] for p in manifest['guarantees']])}")
-        # Facts of several numbers stand in sentences among the costs.
-        plain = {n: v for n, v in manifest["method"]["facts"].items() if not isinstance(v, dict)}
-        facts = [f"  {name.replace('_', ' ') + ' ':34}{value}" for name, value in plain.items()]
-        return [*guaranteed, *(f"  {line}" for line in self.cost), *facts]
+        guaranteed.append(f"  checked  {self._tally()}")
+        return [*guaranteed, *(f"  {line}" for line in (*self.cost, *over_budget(manifest), *self._look()))]
+
+    def _tally(self) -> str:
+        return tally([(entry["outcome"], entry["with_original"]) for entry in self.manifest["guarantees"]])
+
+    def _look(self) -> list[str]:
+        """Return how coarse the release is, and where its report is; nothing for a release without a report."""
+        from crowdveil.report.loss_summary import coarseness
+
+        if not isinstance(self.folder, Path) or not (self.folder / REPORT_FILE).exists():
+            return []
+        return [coarseness(self.written, self.manifest), f"open {self.folder / REPORT_FILE}"]
 
     def __repr__(self) -> str:
         where = "in memory" if self.folder is None else f"in {self.folder}"
-        outcomes = tally([entry["outcome"] for entry in self.manifest["guarantees"]])
         size = "" if self.release is None else f"{self.release.summary()}; "
-        return f"<Result of {self.manifest['method']['name']}: {size}{outcomes} {where}>"
+        return f"<Result of {self.manifest['method']['name']}: {size}{self._tally()} {where}>"
 
     def _repr_html_(self) -> str:
         """Return guarantees, loss and a small map, as a notebook shows them."""
@@ -159,7 +167,7 @@ class Result:
 
     @property
     def plot(self) -> Plots:
-        """Pictures of the release, such as `.flows()`, `.matrix()` or `.heatmap()`. Need matplotlib (extra `report`)."""
+        """Pictures of the release, such as `.flows()`, `.matrix()` or `.heatmap()`."""
         return Plots(self)
 
     def map(self) -> Any:

@@ -10,11 +10,11 @@ from typing import Any
 from crowdveil import __version__, engine
 from crowdveil.engine import FinishedPartitions, LocalEngine, keep_until_done
 from crowdveil.engine.finished import KeptPartitions
-from crowdveil.entropy import fresh
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.written_release import file_hash
-from crowdveil.run.backend import RunSpec
 from crowdveil.run.manifest import FILES
+from crowdveil.run.seeds import fresh
+from crowdveil.run.stages import RunSpec
 
 
 def open_finished(spec: RunSpec) -> FinishedPartitions:

@@ -8,20 +8,20 @@ from types import SimpleNamespace
 from typing import Any
 
 from crowdveil import guarantees as library
-from crowdveil.advice import what_to_change
 from crowdveil.errors import GuaranteeViolatedError, InputError, Option, ParameterError
 from crowdveil.guarantees import Finding, Guarantee, guarantee_from_manifest
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.parallel import run_parallel
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.method import Method, RowSemantics
+from crowdveil.methods.base import Method, RowSemantics
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.partition import Partition
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.registry import find_method
+from crowdveil.run.advice import what_to_change
 
 
 def check(
@@ -43,13 +43,13 @@ def check(
     return list(zip(guarantees, run_parallel(*checks, last_first=True), strict=True))
 
 
-def structural_guarantees(method: Method, repeats_within: int | None = None) -> tuple[Guarantee, ...]:
-    """Return the guarantees of every release of flows or trajectories; `repeats_within` as in `TrueVolumes`."""
-    if method.takes is Flows and repeats_within is not None and method.row_semantics == "exact":
-        return (library.WellFormedFlows(), library.TrueVolumes(repeats_within=repeats_within))
+def structural_guarantees(method: Method, params: Params, *, repeated: bool = False) -> tuple[Guarantee, ...]:
+    """Return the guarantees of every release of flows or trajectories; some rows are `repeated` from an earlier release."""
     if method.takes is Flows:
+        k = getattr(params, "k", None)
         volumes: dict[RowSemantics, tuple[Guarantee, ...]] = {
-            "exact": (library.TrueVolumes(),), "overlapping": (library.BoundedVolumes(),), "noisy": (),
+            "exact": (library.TrueVolumes(people_of=k, repeats_within=k if repeated else None),),
+            "overlapping": (library.BoundedVolumes(),), "noisy": (),
         }  # fmt: skip
         return (library.WellFormedFlows(), *volumes[method.row_semantics])
     return (library.WellFormedTrajectories(),)
@@ -68,7 +68,7 @@ def stated_guarantees(manifest: dict[str, Any]) -> tuple[Guarantee, ...]:
         raise InputError(
             f"the manifest names the method {name} with parameters that this version does not know; use the version in it."
         ) from None
-    for needed in (*method.guarantees(_stand_in(manifest), params), *structural_guarantees(method)):
+    for needed in (*method.guarantees(_stand_in(manifest), params), *structural_guarantees(method, params)):
         alike = (g for g in stated if type(g) is type(needed))
         if not any(_without_data(g) == _without_data(needed) for g in alike):
             raise GuaranteeViolatedError(

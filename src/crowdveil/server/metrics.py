@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Iterable
 from typing import Any
@@ -57,7 +58,7 @@ class Metrics:
         return generate_latest(self.registry)
 
     def refuse(self, status: int, code: str) -> None:
-        """Count a refused request or connection."""
+        """Count a refused request."""
         self.refused.labels(str(status), code).inc()
 
     def observe_jobs(self) -> None:
@@ -109,10 +110,9 @@ class _Now:
         except DatabaseUnavailableError:
             up.add_metric([], 0)
         yield from (up, jobs, oldest)
-        disk, root = self.service.space, self.service.files.root
-        yield GaugeMetricFamily("crowdveil_disk_free_bytes", "Free bytes of the data directory's disk.", disk.free())
-        yield GaugeMetricFamily("crowdveil_disk_size_bytes", "Size of the data directory's disk.", disk.size())
-        yield GaugeMetricFamily(
-            "crowdveil_disk_min_free_bytes", "Free bytes below which uploads are refused.", disk.min_free
-        )
+        root = self.service.files.root
+        disk, least = shutil.disk_usage(root), self.service.settings.min_free_bytes
+        yield GaugeMetricFamily("crowdveil_disk_free_bytes", "Free bytes of the data directory's disk.", disk.free)
+        yield GaugeMetricFamily("crowdveil_disk_size_bytes", "Size of the data directory's disk.", disk.total)
+        yield GaugeMetricFamily("crowdveil_disk_min_free_bytes", "Free bytes below which uploads are refused.", least)
         yield GaugeMetricFamily("crowdveil_workers", "Workers that are alive.", live_workers(root))

@@ -1,15 +1,12 @@
-"""All of it on one machine: the app, worker processes that are started again when they die, and the keeping of order."""
+"""Run the web app, its workers and the cleanup task on one machine."""
 
 from __future__ import annotations
 
 import logging
 import os
-import resource
 import signal
 import socket
 import stat
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -20,11 +17,10 @@ from typing import Any
 from crowdveil.errors import MissingExtraError, Option, OutputError, ParameterError, counted
 from crowdveil.server import logs
 from crowdveil.server.settings import Service, Settings
-from crowdveil.server.workers.sandbox.trial import check_sandbox
+from crowdveil.server.workers.sandbox import check_confinement
+from crowdveil.server.workers.supervisor import Supervisor
 
 TIDY_EVERY_S = 30.0
-WATCH_EVERY_S = 0.2
-AGAIN_AFTER_S = 1.0
 PURGE_AFTER_S = 3600.0
 """The quarantine is left alone for this long after a start."""
 REFUSED = (
@@ -44,57 +40,20 @@ TLS = (
 )
 
 
-class Keeper:
-    """Keep the workers alive, and run the maintenance."""
-
-    def __init__(self, service: Service, arguments: list[str]) -> None:
-        self.service, self.arguments = service, arguments
-        self.crew: subprocess.Popen[bytes] | None = None
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="keeper", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def _keep(self) -> None:
-        # The crew ends when the thread that started it ends, so all of it happens in this one.
-        tidied, begun, started = -TIDY_EVERY_S, -AGAIN_AFTER_S, time.monotonic()
-        while True:
-            if self.crew is None or self.crew.poll() is not None:
-                self._stopping.wait(
-                    max(0.0, begun + AGAIN_AFTER_S - time.monotonic())
-                )  # what dies at once is not hurried
-                self.crew, begun = self._start(), time.monotonic()
-            if time.monotonic() - tidied > TIDY_EVERY_S:
-                tidy(self.service, purge=time.monotonic() - started > PURGE_AFTER_S)
-                tidied = time.monotonic()
-            if self._stopping.wait(WATCH_EVERY_S):
-                break
-        self.crew.terminate()
-        try:
-            self.crew.wait(10)
-        except subprocess.TimeoutExpired:
-            self.crew.kill()
-            self.crew.wait()
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        code = "from crowdveil.cli.main import main; main()"
-        command = [sys.executable, "-c", code, "worker", "--parent", str(os.getpid()), *self.arguments]
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL)
-
-    def stop(self) -> None:
-        """End all workers; their jobs go back into the queue."""
-        self._stopping.set()
-        self._thread.join(30)
-
-
 def tidy(service: Service, *, purge: bool = False) -> None:
     """Remove what is no longer needed; a database that is away for a while must not end the thread that does this."""
     try:
         service.tidy(purge=purge)
     except Exception as error:
         logs.say("tidy", "old files could not be removed", logging.WARNING, **logs.located(error))
+
+
+def keep_tidy(service: Service, stopping: threading.Event) -> None:
+    """Remove what is no longer needed, now and then, until stopped."""
+    started = time.monotonic()
+    while not stopping.is_set():
+        tidy(service, purge=time.monotonic() - started > PURGE_AFTER_S)
+        stopping.wait(TIDY_EVERY_S)
 
 
 def check_address(service: Service) -> None:
@@ -112,39 +71,26 @@ def check_reviewers(service: Service) -> None:
 
 
 def serve(settings: Settings, say: Any, extra_routes: Sequence[Callable[[Any], None]] = ()) -> None:
-    """Serve until stopped. An older database is migrated first; a PostgreSQL one only where it is `backed_up`."""
+    """Serve until stopped."""
     try:
         import uvicorn
 
         from crowdveil.server.app import make_app
-        from crowdveil.server.connections import limited_protocol
     except ImportError:
         raise MissingExtraError("fastapi", "server", "The service") from None
     logs.configure(settings.log_format)
-    allow_connections(settings.clients.max_connections)
-    service = settings.open(
-        accept_new_database=settings.accept_new_database, migrate=True, backed_up=settings.backed_up
-    )
+    service = settings.open(accept_new_database=settings.accept_new_database)
     check_address(service)
-    check_sandbox(settings.require_sandbox, say)
+    if (warning := check_confinement(local=settings.is_local)) is not None:
+        say(f"WARNING: {warning}")
     check_reviewers(service)
     app = make_app(service, extra_routes)
     listening = listen(settings)
-    service.space.keep_reserve()
     if settings.accept_new_database:
         service.store.say("operator", "accepted a new database")
-    arguments = ["--data-dir", str(settings.data), "--lease", str(settings.lease_s), "--number", str(settings.workers)]
-    arguments += ["--log-format", settings.log_format]
-    if settings.database_url is not None:
-        os.environ["CROWDVEIL_DATABASE_URL"] = (
-            settings.database_url
-        )  # not as an argument, which every user of the machine can read
-    if settings.require_sandbox:
-        arguments.append("--require-sandbox")
-    if settings.memory_bytes is not None:
-        arguments += ["--max-memory-mib", str(settings.memory_bytes >> 20)]
-    keeper = Keeper(service, arguments)
-    keeper.start()
+    supervisor, tidying = Supervisor(service), threading.Event()
+    supervisor.start()
+    threading.Thread(target=keep_tidy, args=(service, tidying), name="tidy", daemon=True).start()
     logs.say("start", "the service starts", workers=settings.workers)
     where = _address(settings, listening)
     say(f"{where}: ready, with {counted(settings.workers, 'worker')}; files in {settings.data}")
@@ -152,28 +98,20 @@ def serve(settings: Settings, say: Any, extra_routes: Sequence[Callable[[Any], N
         say(TLS)
     config = uvicorn.Config(
         app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=5, timeout_keep_alive=30,
-        http=limited_protocol(settings.clients, app.state.metrics.refuse), ws="none", lifespan="off", proxy_headers=False,
+        ws="none", lifespan="off", proxy_headers=False,
     )  # fmt: skip
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listening])
     finally:
-        keeper.stop()
+        tidying.set()
+        supervisor.stop()
         with suppress(Exception):
             service.refusals.flush(all_of_them=True)
         if settings.socket is not None:
             settings.socket.unlink(missing_ok=True)
         logs.say("stop", "the service stopped")
-
-
-def allow_connections(number: int) -> None:
-    """Let this process hold `n` connections, and as many files again, where the system allows it."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * number + 256
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _address(settings: Settings, listening: socket.socket) -> str:

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from crowdveil.engine.threads import processors
 from crowdveil.errors import Option, OutputError, ParameterError
 from crowdveil.remote import is_here
 from crowdveil.server.audit import Refusals
-from crowdveil.server.limits import ClientLimits
 from crowdveil.server.queue import data_dir
 from crowdveil.server.queue.database import DatabaseUnavailableError, open_database
-from crowdveil.server.queue.disk import Answer, DiskSpace
 from crowdveil.server.queue.files import Files
 from crowdveil.server.queue.job import QueuedJob
 from crowdveil.server.queue.store import Store
 from crowdveil.server.queue.upload_files import UploadFiles
-from crowdveil.server.quotas import DiskQuota, Previews, Rates
 from crowdveil.server.tokens import Limits, Tokens
-from crowdveil.threads import processors
 
+PREVIEWS = 2
+"""Previews at once; others wait."""
 FORGET_S = 90 * 86_400.0
 """How long the row of a job and the log are kept."""
 
@@ -80,18 +81,9 @@ class Settings:
     """Start with a database that does not belong to the data directory; its files go to quarantine."""
     log_format: str = field(default="text", metadata={"choices": ("text", "json")})
     """Lines on standard error: text (warnings), or JSON with every request. [text]"""
-    disk_bytes: int = field(default=0, metadata={"option": "--max-total-disk-mib", "min": 0, "unit": 1 << 20})
-    """Size of the files of all jobs together; 0 for any. [0]"""
-    previews: int = field(default=2, metadata={"option": "--max-total-previews", "min": 0})
-    """Files that are looked at (previews) at once, of all tokens together; 0 for any number. [2]"""
     four_eyes: bool = False
     """Give a result out only after another token (scope review) approved its report."""
-    backed_up: bool = field(default=False, metadata={"option": "--migrate"})
-    """Migrate an older PostgreSQL database; make a backup first. A SQLite file needs no option."""
-    require_sandbox: bool = False
-    """Refuse to start where the kernel cannot confine the processes that open uploads."""
     limits: Limits = field(default_factory=Limits)
-    clients: ClientLimits = field(default_factory=ClientLimits)
 
     def __post_init__(self) -> None:
         if not re.fullmatch("0?[0-7]{3}", self.socket_mode):
@@ -107,17 +99,12 @@ class Settings:
         """Return whether only this machine can reach it."""
         return self.socket is not None or is_here(self.host)
 
-    def open(self, *, accept_new_database: bool = False, migrate: bool = False, backed_up: bool = False) -> Service:
-        """Open the files and the database, and make them where the data directory is new.
-
-        With `migrate`, a database of an older schema is migrated (see `migrate.prepare`).
-        """
+    def open(self, *, accept_new_database: bool = False) -> Service:
+        """Open the files and the database, and create them where the data directory is new."""
         own = self.database_url is None
         with data_dir.held(self.data):
             marker = data_dir.check_folder(self.data, own_database=own, accept_new_database=accept_new_database)
-            if own:
-                (self.data / data_dir.DATABASE).touch(mode=0o600)
-            store = Store(open_database(self.url), migrate=migrate, backed_up=backed_up)
+            store = Store(open_database(self.url))
             data_dir.bind(self.data, marker, store, accept_new_database=accept_new_database)
             files = Files(self.data)
         return self._service(files, store)
@@ -135,8 +122,7 @@ class Settings:
 
     def _service(self, files: Files, store: Store) -> Service:
         uploads = UploadFiles(files.root, self.upload_s)
-        quota, previews = DiskQuota(store, uploads, self.disk_bytes), Previews(self.previews)
-        return Service(self, files, store, Tokens(store, self.limits), Rates(), previews, quota, uploads)
+        return Service(self, files, store, Tokens(store, self.limits), uploads)
 
 
 @dataclass(eq=False)
@@ -147,9 +133,6 @@ class Service:
     files: Files
     store: Store
     tokens: Tokens
-    rates: Rates
-    previews: Previews
-    quota: DiskQuota
     uploads: UploadFiles
     had_tokens: bool = False
     """Whether it is known already that requests need a token."""
@@ -161,9 +144,13 @@ class Service:
         self.store.db.close()
 
     @cached_property
-    def space(self) -> DiskSpace:
-        """The disk of the data directory."""
-        return DiskSpace(self.files.root, self.settings.min_free_bytes)
+    def previews(self) -> asyncio.Semaphore:
+        """Places for previews, which wait for one."""
+        return asyncio.Semaphore(PREVIEWS)
+
+    def has_room(self, size: int = 0) -> bool:
+        """Return whether the disk has space for a file of some bytes."""
+        return shutil.disk_usage(self.files.root).free >= self.settings.min_free_bytes + size
 
     @cached_property
     def refusals(self) -> Refusals:
@@ -182,10 +169,8 @@ class Service:
         return self.had_tokens
 
     def delete(self, job: str, owner: str, by: str = "") -> QueuedJob | None:
-        """End a job of an owner and remove its files, even where the disk is full; None if it is not theirs."""
-        ended = self._written(
-            lambda: self.store.cancel(job, owner, by), lambda: [job] if self.store.get(job, owner) is not None else []
-        )
+        """End a job of an owner and remove its files; None if it is not theirs."""
+        ended = self.store.cancel(job, owner, by)
         if ended is not None:
             self.files.remove(job)
         return ended
@@ -197,7 +182,7 @@ class Service:
         """
         steps: list[Callable[[], object]] = [
             self._expire, self._expire_uploads, self.store.take_back, lambda: self.files.sweep(self.store),
-            lambda: self.store.forget(FORGET_S), self.refusals.flush, self.space.keep_reserve,
+            lambda: self.store.forget(FORGET_S), self.refusals.flush,
         ]  # fmt: skip
         if purge:
             steps.append(lambda: self.files.purge(self.settings.quarantine_s))
@@ -211,20 +196,9 @@ class Service:
             raise failed
 
     def _expire(self) -> None:
-        """Remove results whose time is over; where the disk is full, their files first."""
-        for job in self._written(self.store.expire, self.store.due):
+        """Remove results whose time is over."""
+        for job in self.store.expire():
             self.files.remove(job)
-
-    def _written(self, write: Callable[[], Answer], jobs: Callable[[], list[str]]) -> Answer:
-        """Write to the database; where the disk is full, remove the files of some jobs first, which frees space for rows."""
-        try:
-            return self.space.writing(write)
-        except DatabaseUnavailableError:
-            if not self.space.is_full() or not (removable := jobs()):
-                raise
-        for job in removable:
-            self.files.remove(job)
-        return write()
 
     def _expire_uploads(self) -> None:
         """Remove uploads that nobody used for a while, and write it into the log."""

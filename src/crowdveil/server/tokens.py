@@ -51,12 +51,6 @@ class Limits(Params):
     """Jobs that run or wait; more are refused."""
     max_seconds: int = Field(3600, ge=1)
     """Time that a job may run, in seconds."""
-    max_disk_mib: int = Field(51_200, ge=0)
-    """Size of all files of its jobs together, in MiB; 0 for any."""
-    max_previews: int = Field(4, ge=0)
-    """Files that are looked at (previews) at once; 0 for any number."""
-    max_requests: int = Field(30_000, ge=0)
-    """Requests in a minute; 0 for any number."""
 
     @property
     def upload_bytes(self) -> int:

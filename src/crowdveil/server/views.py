@@ -11,7 +11,7 @@ JOB_ID = "30c2ad9df0f9470abfd8198b4cb4f86a"
 JobState = Literal["queued", "running", "done", "failed", "cancelled", "expired"]
 JobKind = Annotated[
     str,
-    Field(json_schema_extra={"enum": ["anonymize", "measure", "analyze", "attack", "filter", "compare", "sweep"]}),
+    Field(json_schema_extra={"enum": ["anonymize", "measure", "analyze", "attack", "filter"]}),
 ]
 """Any text, since a row may be of another version, which must not break a list."""
 

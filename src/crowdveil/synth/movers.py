@@ -33,10 +33,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
 
 from crowdveil import engine
 from crowdveil.errors import Option, ParameterError
-from crowdveil.model.arrays import Floats, Ints, Mask
+from crowdveil.model.arrays import Floats, Ints, Mask, row_slices
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
@@ -238,15 +240,13 @@ def _moved(
     network: RoadNetwork, traffic: Traffic, speed: Floats, begin: Ints, goal: Ints, appears: Ints, events: Floats
 ) -> tuple[Floats, Floats, Ints]:
     """Return the positions of movers at all their time-stamps, and their offsets; blocks of movers run on the engine."""
-    from crowdveil.kernels.synth.movers import shortest_routes, stamps_on_routes
+    from crowdveil.kernels.synth.movers import stamps_on_routes
 
-    first, to, length = network.leaving
+    _, to, length = network.leaving
 
     def task(block: int) -> tuple[Floats, Floats, Ints]:
         those = slice(block * BLOCK, (block + 1) * BLOCK)
-        roads, ends = shortest_routes(
-            network.x, network.y, first, to, length, network.min_ratio, begin[those], goal[those]
-        )
+        roads, ends = shortest_routes(network, begin[those], goal[those])
         return stamps_on_routes(
             network.x, network.y, to, length, roads, ends, begin[those], speed[those], appears[those],
             traffic.lifespan, traffic.external_per_stamp, events, LIFE,
@@ -255,6 +255,29 @@ def _moved(
     x, y, ends = zip(*engine.current().map(task, -(-len(begin) // BLOCK)), strict=True)
     points = np.concatenate([np.diff(offsets) for offsets in ends])
     return np.concatenate(x), np.concatenate(y), np.concatenate([np.zeros(1, np.int64), np.cumsum(points)])
+
+
+def shortest_routes(network: RoadNetwork, begins: Ints, goals: Ints) -> tuple[Ints, Ints]:
+    """Return the roads of a shortest route from each of `begins` to its goal, one after the other, and their offsets."""
+    first, to, length = network.leaving
+    pair = row_slices(first) * network.nodes + to
+    rising = np.lexsort((length, pair))  # of several roads between two nodes the shortest counts
+    pairs, place = np.unique(pair[rising], return_index=True)
+    road = rising[place]
+    ends = pairs // network.nodes, pairs % network.nodes
+    graph = csr_array((length[road], ends), shape=(network.nodes, network.nodes))
+    starts, row = np.unique(begins, return_inverse=True)
+    before = dijkstra(graph, indices=starts, return_predecessors=True)[1][row]
+    nodes, routes = goals, []
+    while np.any(nodes != begins):
+        come_from = np.where(nodes == begins, nodes, before[np.arange(len(begins)), nodes])
+        routes.append(np.where(nodes == begins, -1, come_from * network.nodes + nodes))
+        nodes = come_from
+    steps = np.array(routes[::-1], np.int64).reshape(-1, len(begins)).T
+    taken = steps >= 0
+    return road[np.searchsorted(pairs, steps[taken])], np.concatenate(
+        [np.zeros(1, np.int64), np.cumsum(taken.sum(axis=1))]
+    )
 
 
 def _ends(network: RoadNetwork, traffic: Traffic, rng: np.random.Generator, n: int) -> tuple[Ints, Ints]:

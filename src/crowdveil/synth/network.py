@@ -88,13 +88,6 @@ class RoadNetwork:
         to = np.concatenate([self.end, self.begin])[order]
         return frozen(first, np.int64), frozen(to, np.int64), frozen(np.tile(self.length, 2)[order], np.float64)
 
-    @cached_property
-    def min_ratio(self) -> float:
-        """Return the smallest ratio of a road's length to the straight line between its ends, minus a margin for rounding."""
-        straight = np.hypot(self.x[self.begin] - self.x[self.end], self.y[self.begin] - self.y[self.end])
-        long = straight > 0
-        return float((self.length[long] / straight[long]).min(initial=1.0)) * (1 - 1e-9)
-
 
 def read_network(vertices: str | Path, edges: str | Path) -> RoadNetwork:
     """Read a network from two files of text, with spaces, tabs, commas or semicolons between values, with or without a header.

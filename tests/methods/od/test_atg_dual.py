@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pickle
 from fractions import Fraction
 from typing import Any
 
@@ -15,12 +14,12 @@ from plain_boxes import PlainOriginsFirst, on_hull, problems, pruning, sums, wit
 from crowdveil.errors import InputError
 from crowdveil.io.flows import with_trees as trees_of
 from crowdveil.methods.od.atg_dual import AtgDualParams, run
-from crowdveil.model.arrays import frozen, refreeze
+from crowdveil.model.arrays import frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
-from crowdveil.solve.od.forest import Forest, ForestSolution
+from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.targets import origins_near, target_volumes
@@ -55,7 +54,7 @@ def test_it_is_the_plain_twin(problem: Any, k: int, share: float, target: int) -
     assert (cost, suppressed) == min((a, s) for a, s in everything if s <= budget and on_hull((a, s), everything))
 
 
-def _one_origin(volumes: list[int], tree: list[int]) -> Forest:
+def _one_origin(volumes: list[int], tree: list[int]) -> BoxSpace:
     """The boxes of a matrix with one origin, a tile of its own."""
     tiles = len(volumes)
     zones = Zones.from_ids([f"z{i}" for i in range(tiles)])
@@ -64,12 +63,11 @@ def _one_origin(volumes: list[int], tree: list[int]) -> Forest:
     flows = Flows.from_rows(zones, *rows, np.array([volumes[i] for i in filled], np.int64))
     both = Hierarchy.from_parents(tree, [*range(tiles), *[-1] * (len(tree) - tiles)])
     matrix = Matrix.of(flows, 0, RegionSpace.trees(with_trees(flows, both, both)))
-    return Forest.of(matrix, frozen(both.leaf_node, np.int64), 10)
+    return BoxSpace.of_origins(matrix, frozen(np.sort(both.leaf_node), np.int64), 10)
 
 
-def _within(forest: Forest, budget: int) -> Any:
-    found = forest.solve_for_budget(budget)
-    assert isinstance(found, ForestSolution)
+def _within(boxes: BoxSpace, budget: int) -> Any:
+    found = boxes.solve_for_budget(budget)
     return found.multiplier, found.cost, found.suppressed
 
 
@@ -92,16 +90,21 @@ def test_there_can_be_more_boxes_than_rows() -> None:
     flows = trees_of(Flows.from_rows(zones, np.zeros(144, np.int64), origin, destination, volume.ravel()), "ward")
     matrix = Matrix.of(flows, 0, RegionSpace.trees(flows))
     tree = matrix.system.origins.tree
-    found = Forest.of(matrix, frozen(np.sort(tree.leaf_node), np.int64), 1)
-    assert len(found.part) == tiles * (2 * tiles - 1) > len(flows)
-    below = np.zeros(len(found.part), np.int64)
-    np.add.at(below, found.above[found.above >= 0], found.volume[found.above >= 0])
-    single = tree.is_leaf[found.node]
-    assert (below[~single] == found.volume[~single]).all()
-    assert (found.part[found.above[found.above >= 0]] == found.part[found.above >= 0]).all()
-    from_tile = tree.leaf_tile[tree.first_leaf[found.origins[found.part[single]]]]
-    to_tile = tree.leaf_tile[tree.first_leaf[found.node[single]]]
+    found = BoxSpace.of_origins(matrix, frozen(np.sort(tree.leaf_node), np.int64), 1)
+    assert len(found) == tiles * (2 * tiles - 1) + 1 > len(flows)
+    splits, box = found.splits, np.repeat(np.arange(len(found)), np.diff(found.splits.offsets))
+    parts = np.repeat(box, np.diff(splits.link_offsets))
+    below = np.zeros(len(found), np.int64)
+    np.add.at(below, parts, found.volume[splits.link])
+    single = tree.is_leaf[found.destination]
+    assert (below[~single] == found.volume[~single]).all() and (splits.lost == 0).all()
+    assert (found.origin[parts[:-tiles]] == found.origin[splits.link[:-tiles]]).all()
+    from_tile = tree.leaf_tile[tree.first_leaf[found.origin[single]]]
+    to_tile = tree.leaf_tile[tree.first_leaf[found.destination[single]]]
     assert (volume[from_tile, to_tile] == found.volume[single]).all()
+    for first, own in found.trees():
+        tile = tree.leaf_tile[tree.first_leaf[found.origin[first]]]
+        assert (own.origin == found.origin[first]).all() and own.total == volume[tile].sum()
 
 
 def _scattered(steps: int = 1) -> Flows:
@@ -163,17 +166,6 @@ def test_a_matrix_of_real_size_is_the_recursive_twins(target: float) -> None:
     root = plain_atg.nodes(system.origins.tree)
     budget = flows.total // 10
     matrix = Matrix.of(flows, 0, system)
-    found = Forest.of(matrix, origins_near(matrix, target), 10).solve_for_budget(budget)
-    assert isinstance(found, ForestSolution)
+    found = BoxSpace.of_origins(matrix, origins_near(matrix, target), 10).solve_for_budget(budget)
     twin = plain_atg.solve(flows, 0, root, plain_atg.leaves(root), 10, budget, target)
     assert (found.cost, found.suppressed) == twin
-
-
-def test_regions_are_sent_without_kernels() -> None:
-    """A compiled kernel refers to itself: arrays of what another process sends are looked for in all that comes."""
-    flows = make_profile("nyc", np.random.default_rng(1), 1)
-    space = RegionSpace.trees(flows)
-    before = space.build_forest, space.cut_origins
-    sent = refreeze(pickle.loads(pickle.dumps(space)))
-    assert all(callable(kernel) for kernel in before) and set(vars(sent)) == {"origins", "destinations"}
-    assert not sent.origins.cost.flags.writeable and sent.origins.cost.tolist() == space.origins.cost.tolist()

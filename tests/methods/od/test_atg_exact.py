@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from plain_boxes import TILES, PlainOriginsFirst, problems, pruning, sums
 
 from crowdveil.errors import InputError
-from crowdveil.kernels.od.forest import search_forest, solve_forest_exactly
-from crowdveil.kernels.od.structures import ForestCosts
+from crowdveil.kernels.od.structures import ANY_CHOICE, BY_ORIGIN, Splits
 from crowdveil.methods.od.atg_dual import AtgDualParams
 from crowdveil.methods.od.atg_dual import run as run_dual
 from crowdveil.methods.od.atg_exact import AtgExactParams, guarantees, run
@@ -21,7 +20,7 @@ from crowdveil.model.arrays import frozen
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
-from crowdveil.solve.od.forest import Forest, ForestSolution
+from crowdveil.solve.od.boxes import BoxSpace, BudgetError, as_ratio
 
 
 def _cost(release: FlowRelease) -> int:
@@ -183,77 +182,98 @@ def _everything(cost: list[int], lost: list[int], above: list[int], gone: int) -
     return sums([frozenset({(0, gone)}), *(of(i) for i in range(len(cost)) if above[i] < 0)])
 
 
+def _space(cost: list[int], lost: list[int], above: list[int], gone: int, lost_cost: int) -> BoxSpace:
+    """Return the boxes of a forest, which no matrix is behind, below a box of the whole map that must be split."""
+    n = len(cost)
+    parts = [[c for c in range(n) if above[c] == i] for i in range(n)] + [[i for i in range(n) if above[i] < 0]]
+    split = [i for i in range(n + 1) if i == n or lost[i] >= 0]
+    offsets = np.searchsorted(split, np.arange(n + 2))
+    link_offsets = np.cumsum([0, *(len(parts[i]) for i in split)])
+    given_up, links = [[*lost, gone][i] for i in split], [part for i in split for part in parts[i]]
+    splits = Splits(*(frozen(c, np.int64) for c in (offsets, [BY_ORIGIN] * len(split), given_up, link_offsets, links)))
+    allowed = frozen([ANY_CHOICE] * n + [BY_ORIGIN], np.int8)
+    nothing: Any = None
+    columns = frozen([*cost, sum(cost)], np.int64), splits, allowed
+    volume = frozen([_trips(i, [*lost, gone], parts) for i in range(n + 1)], np.int64)
+    return BoxSpace(nothing, volume, volume, volume, volume, *columns, int(volume[-1]), lost_cost)
+
+
+def _trips(box: int, lost: list[int], parts: list[list[int]]) -> int:
+    """Return the volume of a box: what a split gives up and what its parts have; one trip where it cannot be split."""
+    return 1 if lost[box] < 0 else lost[box] + sum(_trips(part, lost, parts) for part in parts[box])
+
+
 @examples(2500)
-@given(
-    forest=forests(),
-    budget=st.integers(0, 25),
-    lost_cost=st.integers(0, 4),
-    first=st.fractions(0, 60, max_denominator=16),
-)
-def test_random_forests_against_all_partitions(forest: Any, budget: int, lost_cost: int, first: Fraction) -> None:
-    cost, lost, above, gone = forest
-    everything = {(a + lost_cost * s, s) for a, s in _everything(cost, lost, above, gone)}
-    costs = ForestCosts(*(frozen(x, np.int64) for x in (cost, lost, above)), lost_cost, gone)
-    found, p, q, a, s, published = search_forest(costs, budget, *first.as_integer_ratio())
+@given(forest=forests(), budget=st.integers(0, 25), first=st.fractions(0, 60, max_denominator=16))
+def test_random_forests_against_all_partitions(forest: Any, budget: int, first: Fraction) -> None:
+    everything = _everything(*forest)
+    space = _space(*forest, 0)
     within = [x for x in everything if x[1] <= budget]
-    assert found == bool(within)
     if not within:
-        assert s == min(x[1] for x in everything)
+        with pytest.raises(BudgetError):
+            space.solve_for_budget(budget, first)
+        assert space.solve_at(None)[1] == min(x[1] for x in everything)
         return
+    found = space.solve_for_budget(budget, first)
+    a, s = found.cost, found.suppressed
     assert (a, s) in everything and s <= budget
-    assert int(np.array(cost)[published].sum()) + lost_cost * s == a
+    p, q = as_ratio(found.multiplier)
     # No partition is better at the price, and of equal ones this suppresses least.
-    assert (q * a + p * s, s) == min((q * x + p * y, y) for x, y in everything)
-    done, best, suppressed, published = solve_forest_exactly(costs, budget, p, q, p * (budget - s), 10**6)
-    assert done and best == min(x for x, _ in within)
-    assert (best, suppressed) in within
-    assert int(np.array(cost)[published].sum()) + lost_cost * suppressed == best
+    assert (q * a + p * s, s) == min((q * x + p * y, y) for x, y in everything) or s == budget
+    choice, exact = space.solve_exactly(found, found.choice, budget, 10**6)
+    best = space.cost_of(choice)
+    assert exact and best == min(x for x, _ in within)
     # What is certified: the gap to the best is at most the price of what is left of the budget.
     assert q * (a - best) <= p * (budget - s)
-
-
-def _forest(cost: list[int], lost: list[int], above: list[int], gone: int, lost_cost: int) -> Forest:
-    """A forest of boxes that no matrix is behind."""
-    nothing: Any = None
-    columns = [frozen(x, np.int64) for x in (cost, lost, above)]
-    zeros, ones = frozen(np.zeros(len(cost)), np.int64), frozen(np.ones(len(cost)), np.int64)
-    return Forest(nothing, zeros, zeros, zeros, ones, ones, *columns, gone, lost_cost)
 
 
 @examples(800)
 @given(forest=forests(), budget=st.integers(0, 25), lost_cost=st.integers(0, 4))
 def test_the_rest_is_spent_within_the_budget(forest: Any, budget: int, lost_cost: int) -> None:
-    made = _forest(*forest, lost_cost)
-    found = made.solve_for_budget(budget)
-    assume(not isinstance(found, int))
-    assert isinstance(found, ForestSolution)
-    spent = made.spend_slack(found, budget)
     everything = {(a + lost_cost * s, s) for a, s in _everything(*forest)}
-    assert (spent.cost, spent.suppressed) in everything
-    assert spent.suppressed <= budget and spent.cost <= found.cost
-    assert found.lower_bound(budget) <= min(a for a, s in everything if s <= budget) <= spent.cost
-    assert int(made.cost[spent.published].sum()) + lost_cost * spent.suppressed == spent.cost
+    within = [a for a, s in everything if s <= budget]
+    assume(within)
+    space, (cost, lost, above, _) = _space(*forest, lost_cost), forest
+    found = space.solve_for_budget(budget)
+    slack = space.spend_slack(found, budget - found.suppressed)
+    published = set(slack.published.tolist())
+    gone = [i for i in range(len(cost)) if _is_split(i, published, above)]
+    suppressed = forest[3] + sum(lost[i] for i in gone)
+    spent = sum(cost[i] for i in published) + lost_cost * suppressed
+    assert (spent, suppressed) in everything
+    assert suppressed <= budget and spent <= found.full_cost
+    assert found.lower_bound(budget) <= min(within) <= spent
     # Nothing that saves anything is left that would fit: no published box can be split into its children with what is left.
-    for box in np.flatnonzero(spent.published).tolist():
-        children = np.flatnonzero(made.above == box)
-        whole = made.cost[box] - made.cost[children].sum() - lost_cost * made.lost[box]
-        if made.lost[box] >= 0 and whole > 0 and not any(made.lost[c] >= 0 for c in children):
-            assert spent.suppressed + made.lost[box] > budget
+    for box in published:
+        children = [c for c in range(len(cost)) if above[c] == box]
+        saves = cost[box] - sum(cost[c] for c in children) - lost_cost * lost[box]
+        if lost[box] >= 0 and saves > 0 and not any(lost[c] >= 0 for c in children):
+            assert suppressed + lost[box] > budget
+    choice, exact = space.solve_exactly(found, found.choice, budget, 10**6)
+    assert exact and space.cost_of(choice) == min(within)
+
+
+def _is_split(box: int, published: set[int], above: list[int]) -> bool:
+    """Return whether neither a box nor one above it is published."""
+    while box >= 0:
+        if box in published:
+            return False
+        box = above[box]
+    return True
 
 
 def test_equal_boxes_share_the_budget() -> None:
-    made = _forest([10, 10, 10, 7], [2, 2, 2, 3], [-1, -1, -1, -1], 0, 0)
-    found = made.solve_for_budget(5)
-    assert isinstance(found, ForestSolution)
+    space = _space([10, 10, 10, 7], [2, 2, 2, 3], [-1, -1, -1, -1], 0, 0)
+    found = space.solve_for_budget(5)
     assert (found.cost, found.suppressed) == (37, 0)
-    spent = made.spend_slack(found, 5)
-    assert (spent.cost, spent.suppressed) == (17, 4)
-    assert spent.published.tolist() == [False, False, True, True]
+    assert space.spend_slack(found, 5).published.tolist() == [2, 3]
+    assert space.cost_of(found.choice) == 17
 
 
 def test_too_many_states_are_refused() -> None:
-    costs = ForestCosts(*(frozen(x, np.int64) for x in ([9, 7, 8], [3, 2, 5], [-1, -1, -1])), 0, 0)
-    assert not solve_forest_exactly(costs, 6, 1, 1, 100, 2)[0]
+    space = _space([9, 7, 8], [3, 2, 5], [-1, -1, -1], 0, 0)
+    found = space.solve_for_budget(6)
+    assert not space.solve_exactly(found, found.choice, 6, 2)[1]
 
 
 def test_the_gap_of_the_multiplier_is_published() -> None:

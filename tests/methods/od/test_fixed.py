@@ -165,3 +165,11 @@ def test_classes_of_time_steps() -> None:
     assert step_classes(t, "Europe/Paris", "hour-of-week").tolist() == [4 * 24 + 23, 5 * 24]
     assert step_classes(t, "Europe/Paris", "day-type").tolist() == [0, 1]
     assert step_classes(t, "UTC", "all").tolist() == [0, 0]
+
+
+def test_small_flows_are_not_aggregated_outside_of_the_partition(command: Any, tmp_path: Path) -> None:
+    (tmp_path / "trips.csv").write_text("origin,destination\na,b\na,b\n", encoding="utf-8")
+    (tmp_path / "groups.csv").write_text("zone,group\na,1\nb,1\n", encoding="utf-8")
+    args = ("--partition", tmp_path / "groups.csv", "--aggregate-small", "--k", "2", "-o", tmp_path / "out")
+    ran = command("anonymize", "fixed", tmp_path / "trips.csv", *args)
+    assert ran.code == 2 and "--aggregate-small: Expected the areas of the partition alone" in ran.sentence

@@ -13,7 +13,6 @@ from plain_boxes import TILES, Plain, PlainDeviation, PlainExtent, PlainRectangl
 from plain_rivals import taxis
 
 from crowdveil.errors import InputError, ParameterError
-from crowdveil.fields import rows
 from crowdveil.io.flows import trips_to_flows
 from crowdveil.methods.od.joint import JointParams, run
 from crowdveil.model.flows import Flows
@@ -21,6 +20,7 @@ from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.release import REPORTED
 from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Zones
+from crowdveil.params import rows
 from crowdveil.progress import no_progress
 from crowdveil.solve.od.assignment import row_of_flows
 from crowdveil.solve.od.boxes import BoxSpace

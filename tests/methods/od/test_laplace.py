@@ -6,6 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from examples import ALL, tries
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from plain_rivals import plain_noise, taxis
 
 from crowdveil import testing
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, ParameterError
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.methods.od.laplace import (
     LaplaceParams,
@@ -37,6 +38,8 @@ from crowdveil.run import pipeline, releases
 DRAWS = 200_000
 SURE = 5.0
 """Standard deviations: with fixed seeds a test fails always or never, and a right sampler hardly ever gets there."""
+
+ZONES = {"zones": testing.Zones.from_ids(["a", "b"])}
 
 
 def _is_near(found: int, chance: float, draws: int = DRAWS) -> None:
@@ -110,7 +113,7 @@ def test_a_release_has_no_exact_figure(data: Flows, epsilon: float, least: int) 
     release = run(data, params, np.random.default_rng(0), no_progress)
     assert release.k_unit == "trips" and np.array_equal(release.volume, release.people)
     assert np.all(release.suppressed == NOT_GIVEN) and np.all(release.volume >= least)
-    assert len(release.areas) == len(data.zones) and np.array_equal(release.t, data.t)
+    assert len(release.areas) == len(data.zones) and np.all(np.isin(data.t, release.t))
     key = (release.step * len(data.zones) + release.origin) * len(data.zones) + release.destination
     assert np.all(np.diff(key) > 0)
     if epsilon == 100 and data.k_unit == "trips":  # noise is 0 but for a chance of e^-100
@@ -127,7 +130,7 @@ def test_the_manifest_has_no_exact_figure(tmp_path: Path) -> None:
     trips = tmp_path / "trips.csv"
     trips.write_text("origin,destination\n" + "a,b\n" * 7 + "b,a\n" * 4)
     result = pipeline.run(
-        pipeline.Request("laplace", trips, tmp_path / "out", {"epsilon": 1.0}, options={"seed": 987_654_321})
+        pipeline.Request("laplace", trips, tmp_path / "out", {"epsilon": 1.0}, ZONES, {"seed": 987_654_321})
     )
     written = (tmp_path / "out" / "manifest.json").read_text()
     manifest = json.loads(written)
@@ -137,8 +140,35 @@ def test_the_manifest_has_no_exact_figure(tmp_path: Path) -> None:
         and "suppressed_volume_percent" not in manifest["cost"]
     )
     assert any("keep it secret" in note for note in result.notes.messages) and manifest["input"]["notes"] == []
-    names = [finding[0].name for finding in releases.verify(tmp_path / "out", trips)]
+    names = [finding[0].name for finding in releases.verify(tmp_path / "out", trips, ZONES)]
     assert names == ["differential-privacy", "well-formed-flows"]
+
+
+def test_zones_that_come_from_the_data_are_refused(tmp_path: Path) -> None:
+    trips = tmp_path / "trips.csv"
+    trips.write_text("origin,destination\na,b\n")
+    with pytest.raises(ParameterError, match="must not show which ones have trips"):
+        pipeline.run(pipeline.Request("laplace", trips, tmp_path / "out"))
+    points = tmp_path / "points.csv"
+    points.write_text("origin_lon,origin_lat,destination_lon,destination_lat\n2,48,2.1,48.1\n")
+    for reading in ({"grid": "500m"}, {"h3": 8}):
+        with pytest.raises(ParameterError, match="must not show which ones have trips"):
+            pipeline.run(pipeline.Request("laplace", points, tmp_path / "out", {}, reading))
+    assert not (tmp_path / "out").exists()
+
+
+def test_all_time_steps_of_the_period_are_listed(tmp_path: Path) -> None:
+    """Hours without trips get noise as others do: which of them have trips is not shown."""
+    trips = tmp_path / "trips.csv"
+    lines = [f"a,b,2020-03-01T{hour:02}:10:00" for hour in (0, 5)]
+    trips.write_text("origin,destination,time\n" + "\n".join(lines) + "\n")
+    reading, parameters = ZONES | {"step": "1h"}, {"epsilon": 0.01, "min_volume": 1}
+    done = pipeline.run(pipeline.Request("laplace", trips, tmp_path / "out", parameters, reading, {"seed": 1}))
+    steps = pq.read_table(tmp_path / "out" / "steps.parquet") if (tmp_path / "out" / "steps.parquet").exists() else None
+    listed = (tmp_path / "out" / "steps.csv").read_text().count("\n") - 1 if steps is None else len(steps)
+    assert listed == 6 and done.manifest["method"]["facts"]["epsilon_of_the_release"] == 0.06
+    assert len(np.unique(done.release.step)) > 2, "at this epsilon most hours have rows"
+    assert "the period from the first to the last time step, are public" in done.manifest["guarantees"][0]["statement"]
 
 
 def test_weighted_volumes_are_refused() -> None:
@@ -215,8 +245,8 @@ def test_a_person_in_the_whole_release(tmp_path: Path) -> None:
     facts = {}
     for unit in ("person-step", "person"):
         out = tmp_path / unit
-        done = pipeline.run(pipeline.Request("laplace", trips, out, {"unit": unit, "trips_per_person": 2}))
-        assert [f.outcome.value for _, f in releases.verify(out, trips)] == ["not checked", "holds"]
+        done = pipeline.run(pipeline.Request("laplace", trips, out, {"unit": unit, "trips_per_person": 2}, ZONES))
+        assert [f.outcome.value for _, f in releases.verify(out, trips, ZONES)] == ["not checked", "holds"]
         facts[unit] = done.manifest["method"]["facts"]
         assert done.manifest["guarantees"][0]["parameters"]["unit"] == "person"
     step, whole = facts["person-step"], facts["person"]

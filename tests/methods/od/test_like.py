@@ -146,7 +146,7 @@ def test_what_cannot_be_like_is_refused(zones: Path, tmp_path: Path) -> None:
         ({"step": "2h", "like": tmp_path / "hours"}, "crowdveil derive"),
         ({"like": zones}, "wanted the folder"),
         ({"like": tmp_path / "hours", "partition": tmp_path / "hours"}, "leave out partition"),
-        ({"like": tmp_path / "hours", "aggregate_small": True}, "leave it out"),
+        ({"like": tmp_path / "hours", "aggregate_small": True}, "Leave it out"),
     ):
         with pytest.raises((ParameterError, InputError), match=words):
             _release("fixed", data, tmp_path / "out", zones, **options)

@@ -45,7 +45,7 @@ def test_every_area_has_enough(
         method = find_method(name)
         given = {"k": 2, "min_pois": pois, "min_poi_categories": categories, "aggregate_small": small}
         given |= {} if name == "atg-soft" else {"suppress": 0.9}
-        given |= {"refine": True, "trim": True} if name == "joint" and refine and flows.zones.located else {}
+        given |= {"splits": "free"} if name == "joint" and refine and flows.zones.located else {}
         try:
             made: Any = method.run(flows, method.params.checked(given), np.random.default_rng(0), no_progress)
         except InputError as error:

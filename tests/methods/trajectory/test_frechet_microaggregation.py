@@ -69,9 +69,9 @@ def test_every_equivalence_class_has_k_people(
 
 
 @settings(max_examples=tries(60), deadline=None)
-@given(data=paths(min_paths=2, max_paths=4), resample=st.booleans())
-def test_the_mean_of_a_cluster_is_its_twin_and_its_times_never_fall(data: Paths, resample: bool) -> None:
-    from crowdveil.kernels.trajectory.cluster_mean import mean_of_cluster
+@given(data=paths(min_paths=2, max_paths=4), resample=st.booleans(), people=st.integers(1, 4))
+def test_the_mean_of_a_cluster_is_its_twin_and_its_times_never_fall(data: Paths, resample: bool, people: int) -> None:
+    from crowdveil.kernels.trajectory.frechet_manhattan import mean_of_cluster
 
     listed = [list(zip(*(c.tolist() for c in data.one(i)), strict=True)) for i in range(len(data))]
     columns = FrechetManhattan(data).columns
@@ -81,8 +81,10 @@ def test_the_mean_of_a_cluster_is_its_twin_and_its_times_never_fall(data: Paths,
         data = Paths(data.x + rng.random(len(data.x)), data.y + rng.random(len(data.y)), data.t, data.offsets)
         listed = [list(zip(*(c.tolist() for c in data.one(i)), strict=True)) for i in range(len(data))]
         columns = FrechetManhattan(data).columns
-    found = np.column_stack(mean_of_cluster(0, np.arange(1, len(data)), columns, resample, False))
-    assert np.allclose(found, plain.mean_of_cluster(listed[0], listed[1:], resample), rtol=0, atol=1e-9)
+    person = [i % people for i in range(len(data))]
+    weight = np.array([1 / person.count(one) for one in person])
+    found = np.column_stack(mean_of_cluster(0, np.arange(1, len(data)), weight, columns, resample, False))
+    assert np.allclose(found, plain.mean_of_cluster(listed[0], listed[1:], resample, person), rtol=0, atol=1e-9)
     assert np.all(np.diff(found[:, 2]) >= 0)
 
 

@@ -87,15 +87,11 @@ def test_every_combination_that_is_left_is_shared(sequences: list[list[int]], k:
 
 
 @given(data=trajectories(), least=st.integers(1, 9), size=st.sampled_from([300.0, 800.0]))
-def test_small_tiles_join_the_neighbor_that_draws_most(data: Trajectories, least: int, size: float) -> None:
+def test_small_tiles_join_the_neighbor_with_most_points(data: Trajectories, least: int, size: float) -> None:
     zones, tile = tiles_of(data, size)
     level = data.t // 300
-    x, y = data.xy
-    # Neighbors that draw equally strongly are taken as they come, so that equal ones are kept apart.
-    rng = np.random.default_rng(1)
-    x, y = x + rng.random(len(x)), y + rng.random(len(y))
-    area = merged_tiles(zones, tile, level, x, y, least)
-    columns = (level, zones.column[tile], zones.row[tile], x, y)
+    area = merged_tiles(zones, tile, level, least)
+    columns = (level, zones.column[tile], zones.row[tile])
     wanted = plain_merged(list(zip(*(c.tolist() for c in columns), strict=True)), least)
     assert [frozenset(np.flatnonzero(area == a).tolist()) for a in area] == wanted
 

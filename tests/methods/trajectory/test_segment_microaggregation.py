@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdveil.attacks.continuity import continuity_lines, measured_continuity
-from crowdveil.errors import GuaranteeViolatedError, InputError
+from crowdveil.errors import GuaranteeViolatedError, InputError, ParameterError
 from crowdveil.guarantees import SegmentKAnonymity, SuppressedSegments
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
@@ -24,6 +25,8 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_measure
 from crowdveil.run import pipeline, releases
+from crowdveil.solve.trajectory.aggregation import AGGREGATIONS, aggregate, find_aggregation
+from crowdveil.solve.trajectory.distances import make_distance
 from crowdveil.solve.trajectory.segments import cut_at_multiples
 from crowdveil.testing import trajectories
 
@@ -199,3 +202,20 @@ def test_a_missing_segment_of_one_person_is_a_violation() -> None:
     assert check(every[1:]).detail == "no more are suppressed; those of fewer than 2."
     assert check(every[7:]).detail == "more are suppressed."
     assert "another number" in check([0, 0, 0, *every[2:]]).detail
+
+
+@pytest.mark.parametrize("name", [a.name for a in AGGREGATIONS if a.original_points])
+def test_original_points_would_link_segments(name: str) -> None:
+    with pytest.raises(ParameterError, match=f"link the segments of a person; choose another, but got '{name}'"):
+        SegmentMicroaggregationParams.checked({"aggregation": name})
+
+
+@given(data=trajectories(), name=st.sampled_from([a.name for a in AGGREGATIONS]))
+def test_aggregations_that_publish_points_of_members_say_so(data: Trajectories, name: str) -> None:
+    """All members in one group: a position to the last digit is a member's own, unless it is rounded."""
+    data = replace(data, lon=data.lon + 1e-9 * np.arange(1, data.points + 1))
+    distance = make_distance(data, "spatiotemporal", 0.0)
+    made = aggregate(data, distance, np.arange(len(data)), np.array([0, len(data)]), name)
+    own = np.isin(made.lon, data.lon)
+    assert own.all() if name.startswith("closest") else not own.any()
+    assert find_aggregation(name).original_points == bool(own.any())

@@ -17,12 +17,11 @@ from crowdveil.io.trajectories import read_trajectories
 from crowdveil.methods.trajectory import swap_locations as method
 from crowdveil.methods.trajectory.swap_locations import SwapLocationsParams, run
 from crowdveil.model.canonical import canonical, points_in_order
-from crowdveil.model.projection import LocalProjection
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
 from crowdveil.run import pipeline
-from crowdveil.solve.trajectory.rare_steps import corner_of, remove_rare_steps
+from crowdveil.solve.trajectory.rare_steps import remove_rare_steps
 from crowdveil.solve.trajectory.swapping import owners
 from crowdveil.testing import trajectories
 
@@ -76,11 +75,11 @@ def test_is_the_plain_twin(
 @given(data=trajectories(), least=st.integers(1, 4), size=st.sampled_from([400.0, 1000.0, 3000.0]))
 def test_steps_are_those_of_the_plain_twin(data: Trajectories, least: int, size: float) -> None:
     data = points_in_order(data)  # the order of points of one time is that of their positions
-    x, y = LocalProjection(*corner_of(data)).to_plane(data.lon, data.lat)
+    x, y = data.xy
     tiles = list(zip(np.floor(x / size).tolist(), np.floor(y / size).tolist(), strict=True))
     bounds = list(zip(data.offsets[:-1].tolist(), data.offsets[1:].tolist(), strict=True))
     walks = {i: tiles[a:b] for i, (a, b) in enumerate(bounds)}
-    left = remove_rare_steps(data, data.trajectory, data.person, least, size, corner_of(data))
+    left = remove_rare_steps(data, data.trajectory, data.person, least, size)
     stay = plain_without(walks, data.person.tolist(), least)
     wanted = np.full(data.points, -1)
     for i, places in stay.items():

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import plain_trajectories as plain
@@ -25,7 +24,6 @@ from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Outline, Trajectories
 from crowdveil.progress import no_progress
 from crowdveil.run import pipeline
-from crowdveil.solve.trajectory import mdav
 from crowdveil.solve.trajectory.distances import make_distance
 from crowdveil.solve.trajectory.mdav import Grouping
 from crowdveil.testing import trajectories
@@ -143,7 +141,7 @@ def test_the_same_bytes_on_one_thread_and_on_many(tmp_path: Path) -> None:
     data, contents = make_trajectories(usual_city(2), 300, seed=3), []
     for threads in (1, 4):
         out = tmp_path / str(threads)
-        with engine.use(engine.LocalEngine(threads)), patch.object(mdav, "BATCH", 10):
+        with engine.use(engine.LocalEngine(threads)):
             request = pipeline.Request(
                 "time-partitioned-microaggregation", data, out, {"k": 3, "interval_s": 7200}, options={"seed": 7}
             )

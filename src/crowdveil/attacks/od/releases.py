@@ -7,8 +7,8 @@ bounds: the smallest and the largest volume of each overlap of two rows that the
 recovered overlaps: those whose bounds are equal, so that their volume of 1 to k - 1 is known exactly;
 recovered flows: recovered overlaps of one pair of tiles and one time step.
 
-Published suppressed totals are rows too. With three or more releases the adversary also combines all of them: bounds of each
-overlap of rows of all releases, narrowed row by row, and by linear programs where few overlaps depend on one another.
+Published suppressed totals are rows too. Of three or more releases every two are compared; what only
+all of them reveal together is not looked for.
 
 Notes
 -----
@@ -27,7 +27,6 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdveil.attacks.base import Attack, Exposure, FlowAttackParams
-from crowdveil.attacks.od.joint_bounds import joint_bounds
 from crowdveil.attacks.od.published import Published
 from crowdveil.attacks.od.release_overlaps import ReleaseOverlaps, TimedRows, period_of, release_overlaps
 from crowdveil.errors import counted
@@ -108,18 +107,13 @@ def run(published: PublishedReleases, params: FlowAttackParams) -> Exposure:
         if len(got.leaking) and (worst is None or got.highest.min() < worst[0]):
             worst = int(got.highest.min()), _subtraction(got, (published.names[a], published.names[b]))
     values: dict[str, float | int | None] = {**found}
-    together = joint_bounds([rows[i] for i in exact]) if len(exact) > 2 else None
-    if together is not None:
-        values["overlaps_of_all_recovered"] = together.recovered(k)
-        values["overlaps_of_all_bounded_within_1_to_k"] = together.confined(k)
     values["smallest"] = None if worst is None else worst[0]
     if published.original is not None:
         small = (published.original.volume >= 1) & (published.original.volume < k)
         values["original_flows_below_k"] = int(small.sum())
         values["original_flows_recovered_percent"] = round(100 * found["flows_recovered"] / max(int(small.sum()), 1), 2)
     said, smallest = _sentence(published, values, worst, k), None if worst is None else worst[0]
-    exposed = worst is not None or bool(values.get("overlaps_of_all_bounded_within_1_to_k"))
-    return Exposure(ATTACK.name, ATTACK.title, values, smallest, exposed, said)
+    return Exposure(ATTACK.name, ATTACK.title, values, smallest, worst is not None, said)
 
 
 def _single_flows(got: Recovery, known: Mask, first: TimedRows, second: TimedRows) -> int:
@@ -154,11 +148,6 @@ def _sentence(
             f"{values['overlaps_in_sets_below_k']:,} are in sets below {k:,} that can be derived, "
             f"{values['overlaps_recovered']:,} are recovered exactly; the smallest set has "
             f"{counted(worst[0], 'trip')}: {worst[1]}"
-        )
-    if values.get("overlaps_of_all_recovered") is not None:
-        said += (
-            f"; all releases together recover {values['overlaps_of_all_recovered']:,} overlaps below {k:,} exactly and confine "
-            f"{values['overlaps_of_all_bounded_within_1_to_k']:,} to 1 to {k - 1:,}"
         )
     contradicting = int(values["pairs_that_contradict"] or 0)
     if contradicting:

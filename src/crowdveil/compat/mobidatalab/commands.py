@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from crowdveil.compat.mobidatalab.runfiles import PAIRING, TILES, lower_keys
+from crowdveil.compat.mobidatalab.runfiles import PAIRING, TILES, filter_input, lower_keys
 from crowdveil.errors import OutputError
 from crowdveil.io.atomic import new_file
 from crowdveil.remote import LOCAL_SERVER, checked_id, remote
@@ -22,7 +22,7 @@ SENT: dict[str, tuple[str, dict[str, str]]] = {
         "/compute_measures/",
         {"original_dataset": "original_dataset", "anonymized_dataset": "anonymized_dataset"},
     ),
-    "filter-api": ("/filter/", {"input_dataset": "input_filename"}),
+    "filter-api": ("/filter/", {"input_dataset": ""}),
 }
 GET_TASK = "get-task"
 COMMANDS = (*SENT, GET_TASK)
@@ -53,7 +53,8 @@ def make_command(name: str) -> click.Command:
 
     def send(run_file: str, server: str) -> None:
         content = lower_keys(Path(run_file), load(Path(run_file)))
-        named = {field: Path(need(Path(run_file), content, key)) for field, key in files.items()} | _optional(content)
+        keys = {field: key or filter_input(content) for field, key in files.items()}
+        named = {field: Path(need(Path(run_file), content, key)) for field, key in keys.items()} | _optional(content)
         answer = remote(server).send(path, {"config_file": json.dumps(content)}, named)
         click.echo(json.dumps(answer, indent=2))
 
@@ -81,7 +82,7 @@ def _get(task: str, server: str) -> None:
             said: dict[str, Any] = json.loads(answer.read())
             click.echo(json.dumps({n: said.get(n) for n in ("status", "message")}, indent=2))
             return
-        target = Path(f"{task}{Path(named[1]).suffix}")
+        target = Path(named[1])
         if target.exists():
             raise OutputError(target, "the file exists; remove it, or fetch the task from another folder.")
         with new_file(target, overwrite=False) as file, file.open("wb") as written:

@@ -117,7 +117,6 @@ AGGREGATIONS: dict[str, Names] = {
     "closest-trajectory": Names(("Closest_trajectory_to_mean_trajectory",)),
     "closest-locations": Names(("Closest_locations_to_mean_trajectory",)),
     "composed-trajectory": Names(()),
-    "box": Names(()),
 }
 
 

@@ -20,6 +20,7 @@ from crowdveil.compat.mobidatalab.runfiles import (
     PAIRING,
     TILES,
     analysis_of,
+    filter_input,
     filters_of,
     lower_keys,
     measures_of,
@@ -33,7 +34,7 @@ from crowdveil.server.access import Reader, Sender
 from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.filter import TRAJECTORIES
-from crowdveil.server.kinds.measure import ALL
+from crowdveil.server.kinds.measure import ALL, IF_POSSIBLE
 from crowdveil.server.queue.files import ID
 from crowdveil.server.routes.accept import Fields, accept
 from crowdveil.server.routes.jobs import awaits, result_of, sent
@@ -91,12 +92,16 @@ def _measure(content: dict[str, Any], uploaded: Container[str]) -> Chosen:
     asked = measures_of(CONFIG, _here(content, **places))
     if asked.pairing is not None and PAIRING not in uploaded:
         raise ParameterError(Option(PAIRING), "wanted the pairing in this field of the form; upload it.")
-    values = {"measures": [measure.label for measure in asked.measures], "paired_by_id": asked.paired_by_id}
+    by_id: bool | str = asked.paired_by_id
+    if asked.pairing is None and "paired_by_id" not in lower_keys(CONFIG, content):
+        by_id = IF_POSSIBLE  # as mdl-anonymizer does
+    values = {"measures": [measure.label for measure in asked.measures], "paired_by_id": by_id}
     return ALL, values | _named(asked.output)
 
 
 def _filter(content: dict[str, Any], _uploaded: Container[str]) -> Chosen:
-    content = _here(content, input_filename="input_dataset")
+    content = lower_keys(CONFIG, content)
+    content = _here(content, **{filter_input(content): "input_dataset"})
     output, filters = content.get("output_filename"), filters_of(CONFIG, content).methods
     named = _named(output if isinstance(output, str) else None)
     form = {"format": "parquet"} if str(named.get("result_name", "")).endswith(".parquet") else {}

@@ -14,7 +14,7 @@ from crowdveil.comparison.requested_measures import asked_for
 from crowdveil.compat.mobidatalab.names import ANALYSES, MEASURES, METHODS, NONE
 from crowdveil.errors import ParameterError
 from crowdveil.measures.base import MeasureRequest
-from crowdveil.method import Method
+from crowdveil.methods.base import Method
 from crowdveil.reading import READINGS
 from crowdveil.registry import find_aggregation, find_analysis, find_distance, find_measures, find_method
 from crowdveil.run.options import RunOptions
@@ -28,13 +28,12 @@ MEASURE_KEYS = ("original_dataset", "anonymized_dataset", "output_folder", "main
                 "paired_by_id")  # fmt: skip
 TILES, PAIRING = "tiles_filename", "pairing"
 """Files that a run file may name beyond its data; over the API, fields of the form."""
-FILTER_KEYS = ("input_filename", "output_filename", "methods")
+FILTER_KEYS = ("input_filename", "original_dataset", "output_filename", "methods")
 MDAV = ("microaggregation", "time-partitioned-microaggregation")
-FIXED = {
-    "clustering_method": "SimpleMDAV",
-    "clustering_method.trajectory_distance": "Martinez2021",
-}
+FIXED = {"clustering_method.trajectory_distance": "Martinez2021"}
 """Parts of a method with a single choice here, unless the method has a parameter for it."""
+DEFAULT_CLUSTERING = "SimpleMDAV"
+"""The one clustering of mdl-anonymizer, which is our default; others have their own names."""
 
 
 def read_run_file(path: Path, *, overwrite: bool = False) -> Request:
@@ -135,6 +134,9 @@ def _mdav_parts(path: Path, method: Method, flat: dict[str, Any]) -> dict[str, A
         if flat[part] != fixed[part]:
             raise ParameterError(path, f"{part}: wanted {fixed[part]} with {method.name}, but got {flat[part]!r}.")
     kept = {name: value for name, value in flat.items() if name not in fixed}
+    clustering = kept.pop("clustering_method", DEFAULT_CLUSTERING)
+    if clustering != DEFAULT_CLUSTERING:
+        kept["clustering"] = clustering  # checked with the parameters of the method
     if distance in kept:
         kept[distance] = find_distance(str(kept[distance])).name
     for part in ("aggregation_method", "clustering_method.aggregation_method"):
@@ -227,11 +229,16 @@ class FilterFile:
     methods: list[dict[str, Any]]
 
 
+def filter_input(content: dict[str, Any]) -> str:
+    """Return the key of the trajectories to filter: mdl-anonymizer's command for its API has another than its local one."""
+    return "original_dataset" if "original_dataset" in content else "input_filename"
+
+
 def filters_of(path: Path, content: dict[str, Any]) -> FilterFile:
     """Return the filters in the content of a file of filters; messages call the file `path`."""
     content = lower_keys(path, content)
     known_only(path, content, FILTER_KEYS)
-    source = need(path, content, "input_filename")
+    source = need(path, content, filter_input(content))
     methods = need(path, content, "methods", list)
     if not all(isinstance(entry, dict) for entry in methods):
         raise ParameterError(path, 'methods must be a list of objects such as {"min_locations": 5}.')

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crowdveil.kernels._jit import end_if_stopped, kernel
+from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Ints
 from crowdveil.kernels.growable import grow
 
@@ -275,7 +275,6 @@ def bounded_cuts(edges: Edges, parent: Ints, k: int) -> Ints:
         a, b = root_of(parent, edges.tail[e]), root_of(parent, edges.head[e])
         if a == b:
             continue
-        end_if_stopped()
         cut[e], _ = _max_flow(edges, nodes, search, (a, b), k, -1)
         if cut[e] >= k:
             _merge(nodes, a, b)
@@ -299,7 +298,6 @@ def cut_sides(edges: Edges, parent: Ints, chosen: Ints, k: int, outside: Ints) -
     offsets, side_of = np.zeros(len(chosen) + 1, np.int64), np.zeros(len(chosen), np.int64)
     members = np.empty(64, np.int64)
     for i in range(len(chosen)):
-        end_if_stopped()
         a, b = root_of(parent, edges.tail[chosen[i]]), root_of(parent, edges.head[chosen[i]])
         _, exhausted = _max_flow(edges, nodes, search, (a, b), k, -1)
         side = SOURCE_EXHAUSTED - exhausted
@@ -329,7 +327,6 @@ def smallest_values(edges: Edges, parent: Ints, chosen: Ints) -> Ints:
     nodes, search = make_nodes(reverse, parent), make_search(len(edges.tail), len(parent))
     lowest = np.empty(len(chosen), np.int64)
     for i in range(len(chosen)):
-        end_if_stopped()
         e = chosen[i]
         a, b = root_of(parent, edges.tail[e]), root_of(parent, edges.head[e])
         if a == b:

@@ -82,13 +82,11 @@ def side_bounds(
 ) -> tuple[bool, int, int]:
     """Return whether a side is trimmed to the bounds around its flows, and the cost and number of its tiles.
 
-    It stays as it is where trimming is not wanted, or would leave too few tiles. The number is NOT_ALLOWED if it has too few as
-    it is.
+    It stays as it is where trimming would leave too few tiles. The number is NOT_ALLOWED if it has too few as it is.
     """
-    if rules.trim:
-        cost, count = _measure(held, tiles, rules, around, side)
-        if count != NOT_ALLOWED:
-            return True, cost, count
+    cost, count = _measure(held, tiles, rules, around, side)
+    if count != NOT_ALLOWED:
+        return True, cost, count
     cost, count = _measure(held, tiles, rules, within, side)
     return False, cost, count
 
@@ -226,14 +224,11 @@ def _bounds_of_first(flows: CutFlows, ordered: Ints, tiles: TilePlaces) -> Ints:
 def _boundaries(held: Ints, tiles: TilePlaces, axis: int, low: int, high: int, rules: CutRules) -> Ints:
     """Return the positions after which a cut may lie, from `low` (the last flow before it) to before `high` (the next flow).
 
-    Empty tiles between two flows go to either side. Only where areas have a least size can a place between matter; and none
-    does where both sides are trimmed.
+    Empty tiles between two flows go to either side. Only where areas have a least size can a place between matter, since both
+    sides are trimmed.
     """
-    small = rules.tiles <= 1 and rules.inhabited <= 1 and rules.pois == 0 and rules.categories == 0
-    if small and rules.trim:
+    if rules.tiles <= 1 and rules.inhabited <= 1 and rules.pois == 0 and rules.categories == 0:
         return np.array([low])
-    if small:
-        return np.array([low, high - 1])
     found = np.empty(len(held), np.int64)
     count = 0
     for tile in held:
@@ -260,8 +255,8 @@ def best_cut(
 ) -> tuple[int, int, int, int]:
     """Return the best cut of a box with these tiles and flows: its gain, the trips it suppresses, its axis, its place.
 
-    A side without k people in any group is suppressed, which is allowed only where empty strips are cut off too: then it is
-    unknown whether anyone is in it. The best cut saves most cost, less what the trips are worth that it suppresses, of which
+    A side without k people in any group is suppressed; empty strips are cut off too, so that it is unknown whether anyone is in
+    it. The best cut saves most cost, less what the trips are worth that it suppresses, of which
     there are at most `rest`. The gain is 0 if there is none. Axes are x and y of origins, x and y of destinations; a place is the
     last position before the cut.
     """
@@ -293,7 +288,7 @@ def best_cut(
                 continue
             first, last = before[i] >= rules.k, after[m - i] >= rules.k
             lost = volume - first_volumes[i] - last_volumes[m - i]
-            if not (first or last) or lost > rest or not (rules.trim or (first and last)):
+            if not (first or last) or lost > rest:
                 continue
             for place in _boundaries(origins if axis < 2 else destinations, tiles, axis % 2, low, high, rules):
                 new, allowed = 0, True

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.kernels._jit import inner_kernel
+from crowdveil.kernels._jit import kernel
 from crowdveil.kernels.od.structures import BoxArrays, CrowdNodes, Splits
 
 
-@inner_kernel
+@kernel
 def new_nodes(size: int) -> CrowdNodes:
     """Allocate arrays for `size` nodes with a crowd."""
     node, volume, crowd = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
     return CrowdNodes(node, volume, crowd, np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64))
 
 
-@inner_kernel
+@kernel
 def new_boxes(size: int) -> BoxArrays:
     """Allocate arrays for `size` boxes."""
     origin, destination, volume = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
     return BoxArrays(origin, destination, volume, np.empty(size, np.int64), np.empty(size, np.int64))
 
 
-@inner_kernel
+@kernel
 def new_splits(boxes: int, splits: int, links: int) -> Splits:
     """Allocate arrays for so many boxes, splits and links."""
     offsets, link_offsets = np.empty(boxes + 1, np.int64), np.empty(splits + 1, np.int64)
@@ -31,7 +31,7 @@ def new_splits(boxes: int, splits: int, links: int) -> Splits:
     return Splits(offsets, kind, lost, link_offsets, link)
 
 
-@inner_kernel
+@kernel
 def cut_boxes(boxes: BoxArrays, splits: Splits, count: int) -> tuple[BoxArrays, Splits]:
     """Return the first `count` boxes with their splits, without the unused ends, which were never written and take no memory.
 

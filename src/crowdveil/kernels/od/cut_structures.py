@@ -58,9 +58,9 @@ class Scratch(NamedTuple):
 class CutRules(NamedTuple):
     """What cuts must keep to.
 
-    The smallest crowd; fewest tiles, visited tiles, points of interest and categories of them in an area; whether empty strips
-    are cut off; what deviations count in (0: a trip costs the tiles of its areas); what a suppressed trip costs; and the cost
-    that a suppressed trip should save.
+    The smallest crowd; fewest tiles, visited tiles, points of interest and categories of them in an area; what deviations
+    count in (0: a trip costs the tiles of its areas); what a suppressed trip costs; and the cost that a suppressed trip should
+    save.
     """
 
     k: int
@@ -68,7 +68,6 @@ class CutRules(NamedTuple):
     inhabited: int
     pois: int
     categories: int
-    trim: bool
     scale: int
     lost_cost: int
     multiplier: float

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.kernels._jit import end_if_stopped, kernel
+from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Ints
 from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.box_arrays import cut_boxes, new_boxes, new_splits
@@ -68,7 +68,6 @@ def build_dyadic_boxes(
     refs, made, split, links = 0, 0, 0, 0
 
     for a in range(regions):
-        end_if_stopped()
         if not o_large_enough[a]:
             ref_start[a], ref_end[a] = refs, refs
             continue

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crowdveil.kernels._jit import end_if_stopped, kernel
+from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Ints, Mask, Small
 from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.exact_compare import sign_at
@@ -122,7 +122,6 @@ def solve_exactly(
     for i in range(n):
         if not used.reached[i]:
             continue
-        end_if_stopped()
         # What q·A + p·S of the box must stay below: that of its best partition, and the slack that is left.
         most_a = best[2 * i] + slack.a - used.a[i]
         most_s = best[2 * i + 1] + slack.s - used.s[i]

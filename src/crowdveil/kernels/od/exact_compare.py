@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
-from crowdveil.kernels._jit import Intrinsic, kernel
+from crowdveil.kernels._jit import kernel
 
-
-@Intrinsic
-def _sign_of_sum(typing_context: Any, p: Any, s: Any, q: Any, a: Any) -> Any:
-    """Return the sign of p·s + q·a; a processor multiplies two words of 64 bits into two words by one instruction."""
-    from llvmlite import ir
-    from numba.core import types
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        wide, word = ir.IntType(128), ir.IntType(64)
-        p, s, q, a = (builder.sext(argument, wide) for argument in arguments)
-        total = builder.add(builder.mul(p, s), builder.mul(q, a))
-        above = builder.zext(builder.icmp_signed(">", total, wide(0)), word)
-        below = builder.zext(builder.icmp_signed("<", total, wide(0)), word)
-        return builder.sub(above, below)
-
-    return types.int64(types.int64, types.int64, types.int64, types.int64), generate
+LOW = 2**32 - 1
 
 
 @kernel
 def sign_at(p: int, q: int, a: int, s: int) -> int:
     """Return the sign of q·a + p·s, that of a difference of costs `a` and of suppressed volumes `s` at the multiplier p/q.
 
-    All four are numbers of 64 bits with a sign; the result is exact for any of them except four times −2⁶³.
+    All four are numbers of 64 bits with a sign; they are multiplied by hand, in digits of 32 bits. The result is exact for any
+    of them except four times −2⁶³.
     """
-    sign: int = _sign_of_sum(p, s, q, a)
-    return sign
+    top, middle, low = 0, 0, 0
+    for x, y in ((p, s), (q, a)):
+        x_high, x_low, y_high, y_low = x >> 32, x & LOW, y >> 32, y & LOW
+        first, second = x_high * y_low, x_low * y_high
+        last = np.uint64(x_low) * np.uint64(y_low)
+        top += x_high * y_high + (first >> 32) + (second >> 32)
+        middle += (first & LOW) + (second & LOW) + int(np.int64(last >> np.uint64(32)))
+        low += int(np.int64(last & np.uint64(LOW)))
+    middle += low >> 32
+    top += middle >> 32
+    if top != 0:
+        return 1 if top > 0 else -1
+    return 1 if (middle | low) & LOW else 0
 
 
 @kernel

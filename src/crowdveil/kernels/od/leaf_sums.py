@@ -12,12 +12,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.kernels._jit import kernel, lowest_bit
+from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Ints
 from crowdveil.kernels.od.structures import LeafLists
 
 BEYOND = 2**62
 """A leaf after all others."""
+
+
+@kernel
+def lowest_bit(word: int) -> int:
+    """Return the position of the lowest bit of a word that is set; the word is not zero."""
+    at = 0
+    while not word & 1:
+        word >>= 1
+        at += 1
+    return at
 
 
 @kernel
@@ -37,13 +47,12 @@ def new_sums(leaves: int) -> tuple[Ints, Ints, Ints]:
 @kernel
 def add(sums: Ints, marks: Ints, words: Ints, leaf: int, volume: int, crowd: int, cells: int) -> None:
     """Add to the sums of a leaf."""
-    # Indices are unsigned: others would each be tested for being counted from the end.
-    here, word = np.uintp(leaf), leaf >> 6
+    here, word = leaf, leaf >> 6
     sums[here, 0] += volume
     sums[here, 1] += crowd
     sums[here, 2] += cells
-    marks[np.uintp(word)] |= 1 << (leaf & 63)
-    words[np.uintp(word >> 6)] |= 1 << (word & 63)
+    marks[word] |= 1 << (leaf & 63)
+    words[word >> 6] |= 1 << (word & 63)
 
 
 @kernel
@@ -62,7 +71,7 @@ def take(sums: Ints, marks: Ints, words: Ints, lists: LeafLists, low: int) -> in
             while left != 0:
                 here = 64 * word + lowest_bit(left)
                 left &= left - 1
-                place, found = np.uintp(at), np.uintp(here)
+                place, found = at, here
                 leaf[place], volume[place], crowd[place], cells[place] = here, all_volume, all_crowd, all_cells
                 all_volume += sums[found, 0]
                 all_crowd += sums[found, 1]
@@ -81,8 +90,7 @@ def merge_lists(lists: LeafLists, first: int, second: int, spare: LeafLists) -> 
     """
     leaf, volume, crowd, cells = lists
     to_leaf, to_volume, to_crowd, to_cells = spare
-    # Indices are unsigned: others would each be tested for being counted from the end.
-    i, j, at, one = np.uintp(first), np.uintp(second), np.uintp(0), np.uintp(1)
+    i, j, at, one = first, second, 0, 1
     while True:
         mine, other = leaf[i], leaf[j]
         here = min(mine, other)
@@ -92,8 +100,8 @@ def merge_lists(lists: LeafLists, first: int, second: int, spare: LeafLists) -> 
         to_cells[at] = cells[i] + cells[j]
         if here == BEYOND:
             break
-        i += np.uintp(mine <= other)
-        j += np.uintp(other <= mine)
+        i += mine <= other
+        j += other <= mine
         at += one
     count = int(at)
     for x in range(count + 1):

@@ -22,17 +22,15 @@ LARGEST_GUESS = 2.0**62 / GUESS_PARTS
 """Guesses are floats; a numerator must fit into 64 bits."""
 A, S, P, Q, KNOWN = 0, 1, 2, 3, 4
 """Cost and suppressed volume of a piece, the multiplier that it was found at, and whether there is one at all."""
-LEFT, RIGHT, TRIED, BEFORE, TRIES, TO_CORNER = 0, 5, 10, 15, 20, 21
-"""Where a search notes the piece left of the budget, the one right of it, the current one, the one before, and the tries; and
-whether it goes on to the multiplier at which a piece begins where one is found that suppresses the whole budget.
-"""
+LEFT, RIGHT, TRIED, BEFORE, TRIES = 0, 5, 10, 15, 20
+"""Where a search notes the piece left of the budget, the one right of it, the current one, the one before, and the tries."""
 GO_ON, FOUND, NONE = 0, 1, 2
 
 
 @kernel
 def begin_search(p: int, q: int) -> Ints:
     """Begin a search that tries p/q first. A multiplier of 0 is as far left as there is, an infinite one as right."""
-    notes = np.zeros(TO_CORNER + 1, np.int64)
+    notes = np.zeros(TRIES + 1, np.int64)
     notes[LEFT + Q] = 1
     notes[RIGHT + P] = 1
     notes[TRIED + P], notes[TRIED + Q] = p, q
@@ -53,7 +51,7 @@ def judge(notes: Ints, a: int, s: int, budget: int) -> int:
         met = sign_at(p, q, right_a - notes[LEFT + A], right_s - notes[LEFT + S]) == 0
         if met and sign_at(p, q, a - right_a, s - right_s) >= 0:
             return FOUND  # the lines meet on the curve
-    if s <= budget and (p == 0 or (s == budget and not notes[TO_CORNER])):
+    if s <= budget and (p == 0 or s == budget):
         return FOUND
     if s > budget and q == 0:
         return NONE

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.kernels._jit import end_if_stopped, kernel
-from crowdveil.kernels._types import Floats, Ints, Mask, Small
+from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints, Small
 from crowdveil.kernels.od.exact_compare import sign_at
 from crowdveil.kernels.od.multiplier_search import FOUND, GO_ON, KNOWN, LEFT, RIGHT, TRIED, P, Q, judge
 from crowdveil.kernels.od.structures import ANY_CHOICE, PUBLISH, SUPPRESS, WHOLE, SearchArrays, Splits
@@ -101,7 +101,6 @@ def _still_open(
 
 @kernel
 def search(
-    active: Ints,
     cost: Ints,
     volume: Ints,
     splits: Splits,
@@ -113,14 +112,13 @@ def search(
     """Find the multiplier whose best partition suppresses at most `budget` trips, from the one in `notes` on.
 
     Returns found or not, p, q, cost and suppressed volume; `arrays.choice` has the partition. Boxes that are settled between
-    the multipliers known so far are not evaluated again: their costs and choices stay as they were found last. A search that
-    begins has all boxes in `active`; one that goes on has those that are still open between the multipliers in its notes.
+    the multipliers known so far are not evaluated again: their costs and choices stay as they were found last.
     """
     best, choice, left, right = arrays
     top = len(cost) - 1
+    active = np.arange(len(cost))
     reached = np.zeros(len(cost), np.int8)
     while True:
-        end_if_stopped()
         p, q = notes[TRIED + P], notes[TRIED + Q]
         evaluate(active, cost, volume, splits, allowed, p, q, best, choice)
         a, s = best[2 * top], best[2 * top + 1]
@@ -200,15 +198,12 @@ def spend_slack(
     allowed: Small,
     lost_cost: int,
     rest: int,
-    worth: Floats,
-    known: Mask,
 ) -> tuple[Ints, int, int]:
     """Split published boxes once more, best gain for a suppressed trip first, as long as `rest` trips last.
 
     Of each box the split into whole boxes counts that saves most cost for a suppressed trip. Boxes that come of it are split
     again, until nothing more is suppressed. `whole` has the published boxes, and `choice` is changed. Returns the boxes that are
     then published, those of `whole` first; and how many trips were spent and how much cost was saved before the last round.
-    `worth` has what splits save that were looked at before, for other budgets; `known` says which these are.
     """
     offsets, lost, link_offsets, link = splits.offsets, splits.lost, splits.link_offsets, splits.link
     # Entries of the list of boxes; few of them are used, and memory is taken for those alone.
@@ -227,10 +222,9 @@ def spend_slack(
                 for split in range(offsets[i], offsets[i + 1]):
                     if lost[split] > rest:
                         continue
-                    if not known[split]:
-                        worth[split], known[split] = _worth(i, split, cost, splits, allowed, lost_cost), True
-                    if worth[split] > gain[entry]:
-                        gain[entry], best[entry] = worth[split], split
+                    worth = _worth(i, split, cost, splits, allowed, lost_cost)
+                    if worth > gain[entry]:
+                        gain[entry], best[entry] = worth, split
             if gain[entry] > 0:
                 heap[size] = entry
                 size += 1
@@ -255,7 +249,7 @@ def spend_slack(
                         count += 1
                         choice[link[e]] = PUBLISH
                         saved -= cost[link[e]]
-            _sink(heap, size, at, gain, boxes)  # called in one place: it is compiled into each
+            _sink(heap, size, at, gain, boxes)
         if spent == 0:
             break
         rest -= spent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.kernels._jit import end_if_stopped, kernel
+from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.best_cut import (
@@ -125,7 +125,7 @@ def _add(
     want_left: bool,
     scratch: Scratch,
 ) -> Pieces:
-    """Add a piece: trimmed, if that is wanted, and published, if it reaches k in any group; else it is cut off."""
+    """Add a piece: trimmed, and published, if it reaches k in any group; else it is cut off."""
     origins, destinations, _ = parts
     crowd = count_groups(flows, parts[2], scratch)
     if crowd < rules.k:
@@ -242,12 +242,10 @@ def _cut_pieces(
     size = 0
     for piece in range(pieces.counts[PIECES]):
         if pieces.published[piece]:
-            end_if_stopped()
             size = _enqueue(
                 keys, owners, itself, size, piece, _search_cut(pieces, piece, flows, tiles, rules, rest, scratch)
             )
     while size > 0:
-        end_if_stopped()
         piece = owners[0]
         size = pop(keys, owners, itself, size)
         lost = pieces.cut[CUT * piece + 1]
@@ -307,7 +305,7 @@ def refine_boxes(
     if rest > 0 and rules.multiplier > 0:
         # What is left is spent on cuts that save less for a trip.
         any_gain = CutRules(
-            rules.k, rules.tiles, rules.inhabited, rules.pois, rules.categories, rules.trim, rules.scale, rules.lost_cost, 0.0
+            rules.k, rules.tiles, rules.inhabited, rules.pois, rules.categories, rules.scale, rules.lost_cost, 0.0
         )  # fmt: skip
         pieces, rest = _cut_pieces(pieces, flows, tiles, any_gain, rest, want_left, scratch)
     return pieces

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crowdveil.kernels._jit import end_if_stopped, kernel
+from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Ints
 from crowdveil.kernels.od.structures import BoxArrays, Splits
 
@@ -16,7 +16,6 @@ def fill_step(listed: Ints, step: BoxArrays, splits: Splits, volume: Ints, cells
     or does not reach k, and neither does any box below it then.
     """
     offsets, link_offsets, link = splits.offsets, splits.link_offsets, splits.link
-    end_if_stopped()
     volume[:] = 0
     cells[:] = 0
     for i in range(len(listed)):
@@ -27,15 +26,3 @@ def fill_step(listed: Ints, step: BoxArrays, splits: Splits, volume: Ints, cells
         for e in range(link_offsets[offsets[i]], link_offsets[offsets[i + 1]]):
             if volume[link[e]] > volume[i]:
                 volume[i], cells[i] = volume[link[e]], cells[link[e]]
-
-
-@kernel
-def fill_forest_step(listed: Ints, step_volume: Ints, above: Ints, volume: Ints) -> None:
-    """Fill `volume` with the trips of each box of a forest in one time step; 0 where it is below k. See `fill_step`."""
-    end_if_stopped()
-    volume[:] = 0
-    for i in range(len(listed)):
-        volume[listed[i]] = step_volume[i]
-    for i in range(len(volume)):
-        if above[i] >= 0 and volume[i] > volume[above[i]]:
-            volume[above[i]] = volume[i]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from crowdveil.kernels._lanes import LANES
 from crowdveil.kernels._types import Floats, Indices, Ints, Mask
 
 WHOLE, BY_DESTINATION, BY_ORIGIN, BY_TIME = 1, 2, 4, 8
@@ -15,14 +14,6 @@ WHOLE, BY_DESTINATION, BY_ORIGIN, BY_TIME = 1, 2, 4, 8
 ANY_CHOICE = WHOLE + BY_DESTINATION + BY_ORIGIN + BY_TIME
 PUBLISH, SUPPRESS = -1, -2
 """What becomes of a box that is not split: it is published whole, or suppressed since it may not be."""
-PARTS = 16
-"""Denominator of the multipliers that are tried side by side."""
-COLUMNS = LANES
-"""Multipliers that are tried in one pass."""
-CHOICE_BITS = 2
-"""Bits of a key for what becomes of a box."""
-MOST_PARTITIONS = 62
-"""Partitions of a matrix that are completed together: a word has a bit for each, and one for its sign."""
 
 
 class MatrixRows(NamedTuple):
@@ -133,71 +124,6 @@ class SearchArrays(NamedTuple):
     choice: Ints
     left: Ints
     right: Ints
-
-
-class ForestBoxes(NamedTuple):
-    """Boxes of given origins, each after those below it, and the volume that is in no box.
-
-    The rows of `table`: origin (as a position), destination node, trips, crowd and cost of each box; the volume that splitting
-    it gives up (-1: it cannot be split); the box above it (-1: none). One array, since Python takes over each by itself.
-    """
-
-    table: Ints
-    gone: int
-
-
-class ForestCosts(NamedTuple):
-    """What a forest of boxes is solved by.
-
-    The cost of each box, the volume that splitting it gives up (-1: it cannot be split), and the box above it (-1: none); what
-    each suppressed trip costs, and the trips that are suppressed whatever is chosen.
-    """
-
-    cost: Ints
-    lost: Ints
-    above: Ints
-    lost_cost: int
-    gone: int
-
-
-class StepFlows(NamedTuple):
-    """The flows of a time step: four coordinates (meters), trips and crowd of each, and the people behind it.
-
-    People are empty where they are not known.
-    """
-
-    place: Floats
-    volume: Ints
-    crowd: Ints
-    member_offsets: Ints
-    member: Ints
-
-
-class FlowNeighbors(NamedTuple):
-    """The nearest flows of each flow, nearest first: offsets, flows, and distances in meters."""
-
-    offsets: Ints
-    flow: Ints
-    distance: Floats
-
-
-class LevelRows(NamedTuple):
-    """Flows by leaf of origin: leaves of origin and destination, trips and crowd, and the people behind each."""
-
-    origin: Ints
-    destination: Ints
-    volume: Ints
-    crowd: Ints
-    member_offsets: Ints
-    member: Ints
-
-
-class LevelTree(NamedTuple):
-    """A tree in post-order: the node above each node, its number of leaves, its first leaf."""
-
-    parent: Ints
-    size: Ints
-    first_leaf: Ints
 
 
 class ZoneShares(NamedTuple):

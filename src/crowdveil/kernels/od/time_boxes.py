@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.kernels._jit import end_if_stopped, kernel
+from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Ints
 from crowdveil.kernels.od.structures import BY_TIME, BoxArrays, Splits
 
@@ -18,7 +18,6 @@ def find_in_part(listed: Ints, part_volume: Ints, splits: Splits) -> Ints:
     """
     offsets, link_offsets, link = splits.offsets, splits.link_offsets, splits.link
     found = np.empty(len(listed), np.int64)
-    end_if_stopped()
     for i in range(len(listed)):
         best = listed[i]
         if best < 0:
@@ -58,7 +57,6 @@ def link_parts(
     new_kind, new_lost = np.empty(most, np.int64), np.empty(most, np.int64)
     new_link_offsets, new_link = np.zeros(most + 1, np.int64), np.empty(len(link) + len(part), np.int64)
     made, at, links = 0, 0, 0
-    end_if_stopped()
     for i in range(n):
         same, kept = -1, 0
         for c in range(parts):

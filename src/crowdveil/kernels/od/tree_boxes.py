@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.kernels._jit import end_if_stopped, inner_kernel, kernel
+from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Ints
 from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.box_arrays import cut_boxes, new_boxes, new_nodes, new_splits
@@ -26,7 +26,7 @@ from crowdveil.kernels.od.structures import (
 from crowdveil.kernels.od.tree_nodes import begin_nodes, find_nodes
 
 
-@inner_kernel
+@kernel
 def _more_nodes(nodes: CrowdNodes, needed: int) -> CrowdNodes:
     """Return copies of nodes with room for more."""
     return CrowdNodes(
@@ -35,7 +35,7 @@ def _more_nodes(nodes: CrowdNodes, needed: int) -> CrowdNodes:
     )  # fmt: skip
 
 
-@inner_kernel
+@kernel
 def _most_links(offsets: Ints, child_offsets: Ints) -> int:
     """Return how many links there may be: of each node one to a box of each child of its origin, and one to it by destination."""
     links = 0
@@ -44,7 +44,7 @@ def _most_links(offsets: Ints, child_offsets: Ints) -> int:
     return links
 
 
-@inner_kernel
+@kernel
 def _join_nodes(
     nodes: CrowdNodes,
     offsets: Ints,
@@ -63,7 +63,6 @@ def _join_nodes(
     `box_of` is filled with the box of each node, its own one or that of a child of its origin with the same trips. There is room
     for all: references to arrays that grow would be counted at every turn of the loop, by atomic instructions.
     """
-    # Indices are unsigned: others would each be tested for being counted from the end.
     child_offsets, child_nodes, d_low = origin_tree.child_offsets, origin_tree.children, destination_tree.first_node
     link, d_is_leaf = splits.link, destination_tree.is_leaf
     made, split, links, most_children = 0, 0, 0, 0
@@ -72,7 +71,6 @@ def _join_nodes(
     start_of, next_of = np.empty(most_children + 1, np.int64), np.empty(most_children + 1, np.int64)
     end_of = np.empty(most_children + 1, np.int64)
     for a in range(len(child_offsets) - 1):
-        end_if_stopped()
         first, last = offsets[a], offsets[a + 1]
         children = child_offsets[a + 1] - child_offsets[a]
         for c in range(children):
@@ -81,32 +79,32 @@ def _join_nodes(
             # With origins first the last node alone is split by origin, and all nodes of a child come before it.
             next_of[c] = end_of[c] if origins_first else start_of[c]
         for i in range(first, last):
-            at, to = np.uintp(i), np.uintp(made)
+            at, to = i, made
             node, here = nodes.node[at], nodes.volume[at]
-            low = d_low[np.uintp(node)]
+            low = d_low[node]
             # By origin: of each child, the box of its trips to this node.
             same, first_link, kept = -1, links, 0
             by_origin = children > 0 and (not origins_first or i == last - 1)
             if by_origin:
                 for c in range(children):
                     # A node that holds a crowd of a child holds one of its parent: none of the child is passed over.
-                    e = next_of[np.uintp(c)]
-                    e += (e < end_of[np.uintp(c)]) & (nodes.node[np.uintp(e)] == node)
-                    next_of[np.uintp(c)] = e
-                    before = np.uintp(max(e, 1) - 1)
-                    inside = (e > start_of[np.uintp(c)]) & (nodes.node[before] >= low)
+                    e = next_of[c]
+                    e += (e < end_of[c]) & (nodes.node[e] == node)
+                    next_of[c] = e
+                    before = max(e, 1) - 1
+                    inside = (e > start_of[c]) & (nodes.node[before] >= low)
                     volume_there, box = nodes.volume[before], box_of[before]
-                    link[np.uintp(links)] = box
+                    link[links] = box
                     links += inside
                     kept += volume_there if inside else 0
                     same = box if inside & (volume_there == here) else same
             # By destination: the nodes below that are in no other below.
             child, kept_below, links_below = i - 1, 0, links
-            while child >= first and nodes.node[np.uintp(child)] >= low:
-                link[np.uintp(links_below)] = box_of[np.uintp(child)]
+            while child >= first and nodes.node[child] >= low:
+                link[links_below] = box_of[child]
                 links_below += 1
-                kept_below += nodes.volume[np.uintp(child)]
-                child -= nodes.size[np.uintp(child)]
+                kept_below += nodes.volume[child]
+                child -= nodes.size[child]
             nodes.size[at] = i - child
             if same >= 0 and not origins_first:
                 links = first_link
@@ -114,19 +112,19 @@ def _join_nodes(
                 continue
             boxes.origin[to], boxes.destination[to], boxes.volume[to] = a, node, here
             boxes.crowd[to], boxes.cells[to] = nodes.crowd[at], nodes.cells[at]
-            cost[to] = (o_cost[a] + d_cost[np.uintp(node)]) * here
+            cost[to] = (o_cost[a] + d_cost[node]) * here
             if by_origin:
-                splits.kind[np.uintp(split)], splits.lost[np.uintp(split)] = BY_ORIGIN, here - kept
+                splits.kind[split], splits.lost[split] = BY_ORIGIN, here - kept
                 split += 1
-                splits.link_offsets[np.uintp(split)] = links
-            if not d_is_leaf[np.uintp(node)]:
+                splits.link_offsets[split] = links
+            if not d_is_leaf[node]:
                 links = links_below
-                splits.kind[np.uintp(split)], splits.lost[np.uintp(split)] = BY_DESTINATION, here - kept_below
+                splits.kind[split], splits.lost[split] = BY_DESTINATION, here - kept_below
                 split += 1
-                splits.link_offsets[np.uintp(split)] = links
+                splits.link_offsets[split] = links
             box_of[at] = made
             made += 1
-            splits.offsets[np.uintp(made)] = split
+            splits.offsets[made] = split
     end = offsets[len(child_offsets) - 1]
     return box_of[end - 1] + 1 if end > 0 else 0
 

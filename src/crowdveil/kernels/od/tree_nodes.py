@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crowdveil.kernels._jit import end_if_stopped, inner_kernel, kernel
+from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Ints
 from crowdveil.kernels.od.leaf_sums import add, merge_lists, new_lists, new_sums, take
 from crowdveil.kernels.od.structures import (
@@ -17,7 +17,6 @@ from crowdveil.kernels.od.structures import (
     OriginTree,
     PeoplePairs,
 )  # fmt: skip
-from crowdveil.kernels.od.tree_scan import ScanArrays, new_scan, scan_destinations
 from crowdveil.kernels.od.tree_walk import count_people, walk_destinations
 
 
@@ -39,12 +38,11 @@ class NodeSearch(NamedTuple):
     sums: Ints
     marks: Ints
     words: Ints
-    scan: ScanArrays
     gain: Ints
     stack: Ints
 
 
-@inner_kernel
+@kernel
 def begin_nodes(rows: int, people: int, origin_tree: OriginTree, tree: DestinationTree) -> NodeSearch:
     """Allocate what a search for nodes with a crowd needs."""
     origins, leaves, nodes = len(origin_tree.leaf_tile), len(tree.anchor), len(tree.first_node)
@@ -53,7 +51,7 @@ def begin_nodes(rows: int, people: int, origin_tree: OriginTree, tree: Destinati
     return NodeSearch(
         new_lists(rows + origins + 1), new_lists(leaves + 1), np.empty(origins + 1, np.int64),
         np.empty(origins + 1, np.int64), np.zeros(3, np.int64), np.empty(people, np.int64), np.empty(people, np.int64),
-        np.empty(2 * people, np.int64), sums, marks, words, new_scan(tree), np.zeros(nodes, np.int64),
+        np.empty(2 * people, np.int64), sums, marks, words, np.zeros(nodes, np.int64),
         np.empty((tree.depth + 2, 6), np.int64),
     )  # fmt: skip
 
@@ -81,7 +79,7 @@ def _merge_people(person: Ints, leaf: Ints, low: int, middle: int, high: int, sp
     return low + at
 
 
-@inner_kernel
+@kernel
 def _merge_children(depth: int, children: int, start: Ints, lists: LeafLists, spare: LeafLists) -> int:
     """Merge the last lists of the stack, from position `depth` on, in pairs and pairs of pairs; return where the list ends."""
     left, end = depth, 0
@@ -97,7 +95,7 @@ def _merge_children(depth: int, children: int, start: Ints, lists: LeafLists, sp
     return end
 
 
-@inner_kernel
+@kernel
 def _merge_people_of_children(depth: int, children: int, people_top: int, search: NodeSearch) -> int:
     """Merge the last lists of people of the stack, from position `depth` on; return where the list ends."""
     person, person_leaf, start = search.person, search.person_leaf, search.people_start
@@ -113,7 +111,7 @@ def _merge_people_of_children(depth: int, children: int, people_top: int, search
     return end
 
 
-@inner_kernel
+@kernel
 def find_nodes(
     first: int,
     rows: MatrixRows,
@@ -134,7 +132,6 @@ def find_nodes(
     tile_leaf, leaves, one = tree.tile_leaf, len(tree.anchor), int(np.int64(1))
     depth, top, people_top = search.top[0], search.top[1], search.top[2]
     for a in range(first, len(large_enough)):
-        end_if_stopped()
         if offsets[a] + 2 * leaves > len(nodes.node):
             search.top[0], search.top[1], search.top[2] = depth, top, people_top
             return a
@@ -160,12 +157,10 @@ def find_nodes(
         depth += 1
         found = offsets[a]
         if large_enough[a]:
-            if pairs is None:
-                found = scan_destinations(search.lists, low, end, tree, k, search.scan, nodes, found)
-            else:
+            if pairs is not None:
                 count_people(search.person, search.person_leaf, people_low, people_top, tree, search.gain)
-                found = walk_destinations(
-                    search.lists, low, end, search.gain, True, tree, k, search.stack, nodes, found
-                )
+            found = walk_destinations(
+                search.lists, low, end, search.gain, pairs is not None, tree, k, search.stack, nodes, found
+            )
         offsets[a + 1] = found
     return len(large_enough)

@@ -7,23 +7,21 @@ depth of the tree.
 
 from __future__ import annotations
 
-import numpy as np
-
-from crowdveil.kernels._jit import inner_kernel
+from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Indices, Ints
 from crowdveil.kernels.od.structures import CrowdNodes, DestinationTree, LeafLists
 
 
-@inner_kernel
+@kernel
 def ancestor(table: Indices, exponent: Indices, leaves: int, i: int, j: int) -> int:
     """Return the lowest common ancestor of the leaves i < j."""
     n = leaves - 1
-    row = exponent[np.uintp(j - i)]
-    found: int = max(table[np.uintp(row * n + i)], table[np.uintp(row * n + j - (1 << row))])
+    row = exponent[j - i]
+    found: int = max(table[row * n + i], table[row * n + j - (1 << row)])
     return found
 
 
-@inner_kernel
+@kernel
 def count_people(person: Ints, leaf: Ints, low: int, high: int, tree: DestinationTree, gain: Ints) -> None:
     """Write down where different people begin to count: sums of `gain` over a subtree are then its people.
 
@@ -42,7 +40,7 @@ def count_people(person: Ints, leaf: Ints, low: int, high: int, tree: Destinatio
             gain[max(meet, here)] -= 1
 
 
-@inner_kernel
+@kernel
 def walk_destinations(
     lists: LeafLists,
     low: int,
@@ -66,16 +64,15 @@ def walk_destinations(
     depth, found = 0, first
     beyond = len(gain)
     # The current node lies below the top of the stack; most are leaves that never get there.
-    # Indices are unsigned: others would each be tested for being counted from the end.
     node = anchor[leaf[low]] if high > low else beyond
-    last_leaf, at = 0, np.uintp(low)
+    last_leaf, at = 0, low
     sum_volume, sum_crowd, sum_cells, kept, begin = 0, 0, 0, 0, first
     for i in range(low, high + 1):
         here, meet = beyond, beyond  # after the last leaf, up to the root
         if i < high:
-            at = np.uintp(i)
+            at = i
             this_leaf = leaf[at]
-            here = anchor[np.uintp(this_leaf)]
+            here = anchor[this_leaf]
             meet = here if i == low else max(ancestor(table, exponent, len(anchor), last_leaf, this_leaf), here)
             last_leaf = this_leaf
         while node < meet:
@@ -83,7 +80,7 @@ def walk_destinations(
                 sum_crowd += gain[node]
                 gain[node] = 0
             if sum_crowd >= k:
-                to = np.uintp(found)
+                to = found
                 nodes.node[to], nodes.volume[to], nodes.crowd[to] = node, sum_volume, sum_crowd
                 nodes.cells[to], nodes.lost[to], nodes.size[to] = sum_cells, sum_volume - kept, found + 1 - begin
                 found += 1
@@ -107,7 +104,7 @@ def walk_destinations(
             stack[depth, 3], stack[depth, 4], stack[depth, 5] = sum_cells, kept, begin
             depth += 1
             node, sum_volume, sum_crowd, sum_cells, kept, begin = here, 0, 0, 0, 0, found
-        after = np.uintp(i + 1)
+        after = i + 1
         sum_volume += volume[after] - volume[at]
         if not with_people:
             sum_crowd += crowd[after] - crowd[at]

@@ -1,7 +1,6 @@
-"""The loops of movers on a road network: the shortest route of each, and where it is at each time-stamp.
+"""The loops of movers on a road network: where each is at each time-stamp.
 
-A network is `first`, `to` and `length`: the roads that leave node i are first[i] to first[i + 1], and `to` is where they lead.
-Nothing is random in here.
+Each road has the node that it leads to (`to`) and a length. Nothing is random in here.
 """
 
 from __future__ import annotations
@@ -11,108 +10,6 @@ import numpy as np
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.growable import grow
-
-
-@kernel
-def _push(keys: Floats, nodes: Ints, size: int, key: float, node: int) -> int:
-    """Put a node into a queue, the least key first, and return its new size."""
-    i = size
-    while i > 0 and keys[(i - 1) // 2] > key:
-        keys[i], nodes[i] = keys[(i - 1) // 2], nodes[(i - 1) // 2]
-        i = (i - 1) // 2
-    keys[i], nodes[i] = key, node
-    return size + 1
-
-
-@kernel
-def _pop(keys: Floats, nodes: Ints, size: int) -> int:
-    """Take the first node out of a queue, and return its new size."""
-    size -= 1
-    key, node, i = keys[size], nodes[size], 0
-    while 2 * i + 1 < size:
-        child = 2 * i + 1
-        if child + 1 < size and keys[child + 1] < keys[child]:
-            child += 1
-        if keys[child] >= key:
-            break
-        keys[i], nodes[i] = keys[child], nodes[child]
-        i = child
-    keys[i], nodes[i] = key, node
-    return size
-
-
-@kernel
-def _search(
-    x: Floats,
-    y: Floats,
-    first: Ints,
-    to: Ints,
-    length: Floats,
-    least: float,
-    begin: int,
-    goal: int,
-    reached: Floats,
-    came_by: Ints,
-    keys: Floats,
-    nodes: Ints,
-) -> None:
-    """Search from `begin` until the way to `goal` is known: `reached` and `came_by` (a road) of all nodes that were met.
-
-    A node's place in the queue is the way to it and `least` times the straight line from it to the goal, which no way undercuts.
-    """
-    reached[:] = np.inf
-    done = np.zeros(len(x), np.bool_)
-    reached[begin], came_by[begin] = 0.0, -1
-    size = _push(keys, nodes, 0, 0.0, begin)
-    while size > 0:
-        node = nodes[0]
-        size = _pop(keys, nodes, size)
-        if node == goal:
-            return
-        if done[node]:
-            continue  # it was put there again by a shorter way, and has been dealt with
-        done[node] = True
-        for road in range(first[node], first[node + 1]):
-            other, way = to[road], reached[node] + length[road]
-            if not done[other] and way < reached[other]:
-                reached[other], came_by[other] = way, road
-                ahead = least * np.hypot(x[other] - x[goal], y[other] - y[goal])
-                size = _push(keys, nodes, size, way + ahead, other)
-
-
-@kernel
-def shortest_routes(
-    x: Floats, y: Floats, first: Ints, to: Ints, length: Floats, least: float, begins: Ints, goals: Ints
-) -> tuple[Ints, Ints]:
-    """Return the roads of a shortest route from each of `begins` to its goal, one after the other, and their offsets.
-
-    There must be a way. `least` is the least ratio of a road's length to the straight line between its ends. No road is used in
-    the wrong direction: those of a node lead away from it.
-    """
-    n = len(x)
-    reached, came_by = np.empty(n), np.empty(n, np.int64)
-    # Roads are looked at once, from the node that they leave, so that each puts one node into the queue at most.
-    keys, nodes = np.empty(len(to) + 1), np.empty(len(to) + 1, np.int64)
-    origin = np.empty(len(to), np.int64)
-    for node in range(n):
-        for road in range(first[node], first[node + 1]):
-            origin[road] = node
-    roads, size = np.empty(16 * len(begins) + 1, np.int64), 0
-    offsets = np.zeros(len(begins) + 1, np.int64)
-    for i in range(len(begins)):
-        _search(x, y, first, to, length, least, begins[i], goals[i], reached, came_by, keys, nodes)
-        node, count = goals[i], 0
-        while node != begins[i]:
-            count += 1
-            node = origin[came_by[node]]
-        roads = grow(roads, size + count)
-        size += count
-        node = goals[i]
-        for back in range(count):
-            roads[size - 1 - back] = came_by[node]
-            node = origin[came_by[node]]
-        offsets[i + 1] = size
-    return roads[:size].copy(), offsets
 
 
 @kernel

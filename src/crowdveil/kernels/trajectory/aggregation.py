@@ -1,4 +1,7 @@
-"""Aggregation: one trajectory for each group, their mean or the points of the group nearest to it."""
+"""Aggregation: one trajectory for each group, their mean or the points of the group nearest to it.
+
+In means a member counts as its weight says. Weights are fractions, so that what is a half may be a little less.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +12,45 @@ import numpy as np
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.trajectory.spatiotemporal import point_of
+from crowdveil.kernels.trajectory.structures import Points
+
+A_HALF = 0.5 + 1e-9
 
 
 @kernel
-def mean_lengths(members: Ints, group_offsets: Ints, offsets: Ints) -> Ints:
+def mean_lengths(members: Ints, weight: Floats, group_offsets: Ints, offsets: Ints) -> Ints:
     """Return the mean number of points of the trajectories of each group, a half counting as one."""
     groups = len(group_offsets) - 1
     found = np.empty(groups, np.int64)
     for g in range(groups):
         low, high = group_offsets[g], group_offsets[g + 1]
-        points = 0
+        points, whole = 0.0, 0.0
         for e in range(low, high):
-            points += offsets[members[e] + 1] - offsets[members[e]]
-        found[g] = (2 * points + high - low) // (2 * (high - low))
+            points += weight[e] * (offsets[members[e] + 1] - offsets[members[e]])
+            whole += weight[e]
+        found[g] = int(math.floor(points / whole + A_HALF))
     return found
 
 
 @kernel
+def _raise_times(made_t: Ints, begin: int, end: int, earliest: int, latest: int) -> None:
+    """Let times rise by a second from point to point, as far as there is room between the first and the last time of members."""
+    for i in range(begin + 1, end):
+        made_t[i] = max(made_t[i], made_t[i - 1] + 1)
+    for i in range(end - 1, begin - 1, -1):
+        made_t[i] = max(min(made_t[i], latest - (end - 1 - i)), earliest)
+
+
+@kernel
 def mean_trajectories(
-    members: Ints, group_offsets: Ints, x: Floats, y: Floats, t: Ints | Floats, offsets: Ints, made_offsets: Ints
+    members: Ints,
+    weight: Floats,
+    group_offsets: Ints,
+    x: Floats,
+    y: Floats,
+    t: Ints | Floats,
+    offsets: Ints,
+    made_offsets: Ints,
 ) -> tuple[Floats, Floats, Ints]:
     """Return the mean trajectory of each group: x, y and t, each the mean of matching points; times in whole seconds, rising."""
     size = made_offsets[-1]
@@ -37,27 +60,44 @@ def mean_trajectories(
         begin = made_offsets[g]
         pairs = made_offsets[g + 1] - begin
         start = t[offsets[members[low]]]
+        earliest, latest = start, start
+        for e in range(low, high):
+            earliest = min(earliest, t[offsets[members[e]]])
+            latest = max(latest, t[offsets[members[e] + 1] - 1])
         for i in range(pairs):
             # Sums are of differences from the first member, so that no digit is lost.
             first = offsets[members[low]]
-            sum_x, sum_y, sum_t = 0.0, 0.0, 0.0
+            sum_x, sum_y, sum_t, whole = 0.0, 0.0, 0.0, 0.0
             for e in range(low, high):
                 here = offsets[members[e]]
                 point = here + point_of(i, offsets[members[e] + 1] - here, pairs)
-                sum_x += x[point] - x[first]
-                sum_y += y[point] - y[first]
-                sum_t += t[point] - start
-            made_x[begin + i] = x[first] + sum_x / (high - low)
-            made_y[begin + i] = y[first] + sum_y / (high - low)
-            made_t[begin + i] = start + int(math.floor(sum_t / (high - low) + 0.5))
-            if i > 0:
-                made_t[begin + i] = max(made_t[begin + i], made_t[begin + i - 1] + 1)
+                sum_x += weight[e] * (x[point] - x[first])
+                sum_y += weight[e] * (y[point] - y[first])
+                sum_t += weight[e] * (t[point] - start)
+                whole += weight[e]
+            made_x[begin + i] = x[first] + sum_x / whole
+            made_y[begin + i] = y[first] + sum_y / whole
+            made_t[begin + i] = start + int(math.floor(sum_t / whole + A_HALF))
+        _raise_times(made_t, begin, begin + pairs, int(earliest), int(latest))
     return made_x, made_y, made_t
+
+
+@kernel
+def mean_path(members: Ints, points: Points) -> tuple[Floats, Floats, Floats]:
+    """Return x, y and t of the mean trajectory of some, each of which counts the same."""
+    x, y, t, offsets = points
+    one, made = np.zeros(2, np.int64), np.zeros(2, np.int64)
+    weight = np.ones(len(members))
+    one[1] = len(members)
+    made[1] = mean_lengths(members, weight, one, offsets)[0]
+    mean_x, mean_y, mean_t = mean_trajectories(members, weight, one, x, y, t, offsets, made)
+    return mean_x, mean_y, mean_t.astype(np.float64)
 
 
 @kernel
 def composed_trajectories(
     members: Ints,
+    weight: Floats,
     group_offsets: Ints,
     nearest: Ints,
     x: Floats,
@@ -82,11 +122,13 @@ def composed_trajectories(
         begin, end = made_offsets[g], made_offsets[g + 1]
         # Sums are of differences from the first member, so that no digit is lost.
         first = offsets[members[low]]
-        latest, starts, one = t[offsets[members[low] + 1] - 1], 0.0, members[low]
+        latest, starts, whole, one = t[offsets[members[low] + 1] - 1], 0.0, 0.0, members[low]
+        earliest = t[first]
         for e in range(high - 1, low - 1, -1):
             here, last = offsets[members[e]], offsets[members[e] + 1] - 1
-            latest = max(latest, t[last])
-            starts += t[here] - t[first]
+            earliest, latest = min(earliest, t[here]), max(latest, t[last])
+            starts += weight[e] * (t[here] - t[first])
+            whole += weight[e]
             if members[e] != nearest[g]:
                 one = members[e]
             for i in range(begin, end):
@@ -94,19 +136,17 @@ def composed_trajectories(
                 at = (last - here) * ((i - begin) / (end - begin - 1) if end - begin > 1 else 0.5)
                 before = here + int(at)
                 after, rest = min(before + 1, last), at - int(at)
-                made_x[i] += (1 - rest) * (x[before] - x[first]) + rest * (x[after] - x[first])
-                made_y[i] += (1 - rest) * (y[before] - y[first]) + rest * (y[after] - y[first])
-                passed[i] += (1 - rest) * (t[before] - t[here]) + rest * (t[after] - t[here])
-        count = high - low
-        start = start_share * (t[offsets[one]] - t[first]) + (1 - start_share) * starts / count
-        start = min(start, latest - t[first] - passed[end - 1] / count)
+                made_x[i] += weight[e] * ((1 - rest) * (x[before] - x[first]) + rest * (x[after] - x[first]))
+                made_y[i] += weight[e] * ((1 - rest) * (y[before] - y[first]) + rest * (y[after] - y[first]))
+                passed[i] += weight[e] * ((1 - rest) * (t[before] - t[here]) + rest * (t[after] - t[here]))
+        start = start_share * (t[offsets[one]] - t[first]) + (1 - start_share) * starts / whole
+        start = min(start, latest - t[first] - passed[end - 1] / whole)
         for i in range(begin, end):
             own = offsets[nearest[g]] + i - begin
-            made_x[i] = x[first] + (1 - own_share) * made_x[i] / count + own_share * (x[own] - x[first])
-            made_y[i] = y[first] + (1 - own_share) * made_y[i] / count + own_share * (y[own] - y[first])
-            made_t[i] = t[first] + int(math.floor(start + passed[i] / count + 0.5))
-            if i > begin:
-                made_t[i] = max(made_t[i], made_t[i - 1] + 1)
+            made_x[i] = x[first] + (1 - own_share) * made_x[i] / whole + own_share * (x[own] - x[first])
+            made_y[i] = y[first] + (1 - own_share) * made_y[i] / whole + own_share * (y[own] - y[first])
+            made_t[i] = t[first] + int(math.floor(start + passed[i] / whole + 0.5))
+        _raise_times(made_t, begin, end, earliest, latest)
     return made_x, made_y, made_t
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.kernels._jit import end_if_stopped, kernel
+from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Bytes, Ints, Mask
 
 PUBLISHED, SUPPRESSED, MERGED = 0, 1, 2
@@ -88,7 +88,6 @@ def count_combinations(
     chosen = np.empty(LARGEST, np.int64)
     used = 0
     for i in range(len(owner)):
-        end_if_stopped()
         first, length = offsets[i], offsets[i + 1] - offsets[i]
         if length < size:
             continue
@@ -161,7 +160,6 @@ def break_combinations(
     chosen = np.empty(LARGEST, np.int64)
     changed = 0
     for i in range(len(offsets) - 1):
-        end_if_stopped()
         first, length = offsets[i], offsets[i + 1] - offsets[i]
         if length < size:
             continue

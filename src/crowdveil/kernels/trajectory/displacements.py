@@ -1,8 +1,6 @@
-"""How far published points are from their original trajectories, and medians of slices."""
+"""How far published points are from their original trajectories."""
 
 from __future__ import annotations
-
-import numpy as np
 
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Floats, Ints
@@ -32,33 +30,3 @@ def subtract_positions(
             part = (moment - times[before]) / max(times[after] - times[before], 1)
             east[j] = east[j] - x[before] - part * (x[after] - x[before])
             north[j] = north[j] - y[before] - part * (y[after] - y[before])
-
-
-@kernel
-def lower_medians(values: Floats, offsets: Ints) -> Floats:
-    """Return the median of each slice, the lower one of two; the values are reordered inside their slices."""
-    medians = np.empty(len(offsets) - 1, np.float64)
-    for i in range(len(medians)):
-        low, high = offsets[i], offsets[i + 1] - 1
-        middle = low + (high - low) // 2
-        # Hoare's selection: what is left of `low` is never larger, and what is right of `high` never smaller, than the rest.
-        while low < high:
-            pivot = values[(low + high) // 2]
-            left, right = low, high
-            while left <= right:
-                while values[left] < pivot:
-                    left += 1
-                while values[right] > pivot:
-                    right -= 1
-                if left <= right:
-                    values[left], values[right] = values[right], values[left]
-                    left += 1
-                    right -= 1
-            if middle <= right:
-                high = right
-            elif middle >= left:
-                low = left
-            else:
-                break
-        medians[i] = values[middle]
-    return medians

@@ -16,12 +16,10 @@ import numpy as np
 
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Floats, Ints
-from crowdveil.kernels.trajectory.resampling import Paths, Points, path_of
+from crowdveil.kernels.trajectory.frechet_manhattan import SURE, SURE_M, Paths, Points, path_of
 
 SLICES = 16
 LEFT, RIGHT, BELOW, ABOVE = 0, 1, 2, 3
-SURE, SURE_M = 1 + 1e-9, 1e-6
-"""Bounds are taken this much wider than they are, so that rounding never makes them narrower: a share, and meters."""
 
 
 @kernel
@@ -85,27 +83,6 @@ def sketch_distances(i: int, to: Ints, boxes: Floats, found: Floats) -> None:
             dx, dy = middle_x[c] - box[LEFT, c] - box[RIGHT, c], middle_y[c] - box[BELOW, c] - box[ABOVE, c]
             total += math.sqrt(dx * dx + dy * dy)
         found[at] = total / (2 * SLICES)
-
-
-@kernel
-def distance_upper_bounds(i: int, to: Ints, boxes: Floats, whole: Floats, resampled: bool, found: Floats) -> None:
-    """Return an upper bound of the distance of paths from one of them. No mean is above the least longest distance, and that is
-    not above the longest one over any coupling: over that of equal moments, where there is one.
-    """
-    for at in range(len(to)):
-        j = to[at]
-        most = 0.0
-        if resampled:
-            own, box = boxes[i], boxes[j]
-            for c in range(SLICES):
-                dx = max(own[RIGHT, c] - box[LEFT, c], box[RIGHT, c] - own[LEFT, c])
-                dy = max(own[ABOVE, c] - box[BELOW, c], box[ABOVE, c] - own[BELOW, c])
-                most = max(most, dx * dx + dy * dy)
-        else:
-            dx = max(whole[i, RIGHT] - whole[j, LEFT], whole[j, RIGHT] - whole[i, LEFT])
-            dy = max(whole[i, ABOVE] - whole[j, BELOW], whole[j, ABOVE] - whole[i, BELOW])
-            most = dx * dx + dy * dy
-        found[at] = math.sqrt(most) * SURE + SURE_M
 
 
 @kernel
@@ -203,31 +180,3 @@ def distance_lower_bounds(
                     turned[b, a] = apart[a, b]
             least = max(least, _lower_bound_of(turned, counts[1], counts[0], near, so_far))
         found[at] = max(least / SURE - SURE_M, 0.0) if least <= limit * SURE + SURE_M else np.inf
-
-
-@kernel
-def growth_lower_bounds(
-    own: Points, other: Points, apart: Floats, limit: float, resampled: bool, moment: Floats, rest: Floats
-) -> None:
-    """Return the least that the sum of d − limit can grow by after each point: every later point of the own path is in a pair,
-    and later ones of the other may be in one more each.
-    """
-    a, b, p, q = own[3], other[3], len(own[3]), len(other[3])
-    n, m = p, q
-    if resampled:
-        i, j, n = 0, 0, 0
-        while i < p or j < q:
-            share_a = a[i] if i < p else np.inf
-            share_b = b[j] if j < q else np.inf
-            moment[0, n], moment[1, n] = min(share_a, share_b), min(share_a, share_b)
-            i, j, n = i + (share_a <= share_b), j + (share_b <= share_a), n + 1
-        m = n
-    else:
-        moment[0, :p], moment[1, :q] = a, b
-    rest[0, n - 1], rest[1, m - 1] = 0.0, 0.0
-    for i in range(n - 1, 0, -1):
-        near = apart[slice_of(moment[0, i])].min()
-        rest[0, i - 1] = rest[0, i] + near - limit
-    for j in range(m - 1, 0, -1):
-        near = apart[:, slice_of(moment[1, j])].min()
-        rest[1, j - 1] = rest[1, j] + min(near - limit, 0.0)

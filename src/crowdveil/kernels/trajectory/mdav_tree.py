@@ -1,4 +1,4 @@
-"""A tree over trajectories, for the nearest people and the farthest trajectory by the spatio-temporal distance, exactly.
+"""A tree over trajectories, for the nearest and the farthest ones by the spatio-temporal distance, exactly.
 
 The pairs of the distance are spread evenly over both trajectories. So the first points meet, the last points meet, and pairs up
 to the middle are of points up to number p // 2 of each trajectory (from 0), the others of points from there on; a pair in the
@@ -14,10 +14,9 @@ import math
 
 import numpy as np
 
-from crowdveil.kernels._jit import end_if_stopped, kernel
+from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Floats, Ints, Mask
-from crowdveil.kernels.trajectory.nearest import pair_distance
-from crowdveil.kernels.trajectory.spatiotemporal import SURE, SURE_M, remember, squares
+from crowdveil.kernels.trajectory.spatiotemporal import SURE, SURE_M, pair_distance, remember
 from crowdveil.kernels.trajectory.structures import Metric, TrajectoryTree
 
 LEAF = 4
@@ -71,55 +70,27 @@ def _join(bounds: Floats, node: int) -> None:
 
 
 @kernel
-def _select(order: Ints, low: int, high: int, at: int, key: Floats) -> None:
-    """Bring the trajectory whose key is in place `at` of the order of keys there, smaller ones before it, larger ones after."""
-    high -= 1
-    while low < high:
-        pivot = key[order[(low + high) // 2]]
-        i, j = low, high
-        while i <= j:
-            while key[order[i]] < pivot:
-                i += 1
-            while key[order[j]] > pivot:
-                j -= 1
-            if i <= j:
-                order[i], order[j] = order[j], order[i]
-                i, j = i + 1, j - 1
-        if at <= j:
-            high = j
-        elif at >= i:
-            low = i
-        else:
-            return
-
-
-@kernel
-def build(members: Ints, metric: Metric) -> TrajectoryTree:
-    """Make the tree of some trajectories: nodes are halved where their ends, or their times, are spread widest."""
+def build(metric: Metric) -> TrajectoryTree:
+    """Make the tree of all trajectories: nodes are halved where their ends, or their times, are spread widest."""
     x, y, t, offsets = metric.points
-    n, total = len(members), len(offsets) - 1
-    levels = 0
+    n, levels = len(offsets) - 1, 0
     while n > LEAF << levels:
         levels += 1
-    keys = np.empty((5, total))
-    worth = metric.weight * metric.speed[members].mean() if n > 0 else 0.0
-    for i in members:
-        low, high = offsets[i], offsets[i + 1] - 1
-        keys[0, i], keys[1, i], keys[2, i], keys[3, i] = x[low], y[low], x[high], y[high]
-        keys[4, i] = worth * (t[low] + t[high]) / 2
-    order = members.copy()
+    first, last = offsets[:-1], offsets[1:] - 1
+    worth = metric.weight * metric.speed.mean() if n > 0 else 0.0
+    keys = (x[first], y[first], x[last], y[last], worth * (t[first] + t[last]) / 2)
+    order = np.arange(n)
     for level in range(levels):
         for node in range(1 << level):
             low, high = (n * node) >> level, (n * (node + 1)) >> level
-            widest, wide = 0, -1.0
-            for axis in range(5):
-                least, greatest = np.inf, -np.inf
-                for at in range(low, high):
-                    least, greatest = min(least, keys[axis, order[at]]), max(greatest, keys[axis, order[at]])
-                if greatest - least > wide:
-                    widest, wide = axis, greatest - least
-            _select(order, low, high, (n * (2 * node + 1)) >> (level + 1), keys[widest])
-    leaf_of = np.full(total, -1, np.int64)
+            here = order[low:high].copy()
+            widest = keys[0][here]
+            for key in keys[1:]:
+                values = key[here]
+                if values.max() - values.min() > widest.max() - widest.min():
+                    widest = values
+            order[low:high] = here[np.argsort(widest)]
+    leaf_of = np.empty(n, np.int64)
     bounds = np.empty((2 << levels, SIDES))
     for leaf in range(1 << levels):
         row = bounds[(1 << levels) + leaf]
@@ -189,22 +160,37 @@ def upper_bound(own: Floats, node: Floats, weight: float) -> float:
 
 
 @kernel
-def near_people(
-    own: int, metric: Metric, tree: TrajectoryTree, taken: Mask, person: Ints, k: int, near: Ints, found: Floats
-) -> tuple[int, int]:
-    """Write trajectories that are left and so near that k people are not nearer, and some others, with their distances.
+def _descend(row: Floats, tree: TrajectoryTree, weight: float, node: int, nodes: Ints, least: Floats, top: int) -> int:
+    """Put the children of a node on the stack, the nearer one on top; return its new height."""
+    a = lower_bound(row, tree.bounds[2 * node], weight)
+    b = lower_bound(row, tree.bounds[2 * node + 1], weight)
+    first = 0 if a <= b else 1
+    nodes[top], least[top] = 2 * node + 1 - first, max(a, b)
+    nodes[top + 1], least[top + 1] = 2 * node + first, min(a, b)
+    return top + 2
 
-    Returns how many were written, and how many distances were computed to the end. `own` is not among them.
-    """
-    (x, y, t, offsets), n = metric.points, len(tree.order)
+
+@kernel
+def _bounds_of(i: int, metric: Metric) -> Floats:
+    """Return the boxes of one trajectory."""
     row = np.empty(SIDES)
     clear(row)
-    add(row, own, metric)
-    own_low = offsets[own]
-    p = offsets[own + 1] - own_low
+    add(row, i, metric)
+    return row
+
+
+@kernel
+def near_people(
+    own: int, metric: Metric, tree: TrajectoryTree, taken: Mask, person: Ints, k: int, near: Ints, found: Floats
+) -> int:
+    """Write trajectories that are left and so near that k people are not nearer, and some others, with their distances.
+
+    Returns how many were written. `own` is not among them.
+    """
+    n, row = len(tree.order), _bounds_of(own, metric)
     near_d, near_person = np.full(k, np.inf), np.full(k, -1, np.int64)
     near_d[0], near_person[0] = 0.0, person[own]
-    people, limit, count, computed = 1, np.inf if k > 1 else 0.0, 0, 0
+    people, limit, count = 1, np.inf if k > 1 else 0.0, 0
     nodes, least = np.empty(DEEPEST, np.int64), np.empty(DEEPEST)
     nodes[0], least[0], top = 1, lower_bound(row, tree.bounds[1], metric.weight), 1
     while top > 0:
@@ -213,54 +199,75 @@ def near_people(
         if least[top] == np.inf or least[top] > limit * SURE + SURE_M:
             continue
         if node < 1 << tree.levels:
-            a = lower_bound(row, tree.bounds[2 * node], metric.weight)
-            b = lower_bound(row, tree.bounds[2 * node + 1], metric.weight)
-            # The nearer child comes first: it is on top.
-            first = 0 if a <= b else 1
-            nodes[top], least[top] = 2 * node + 1 - first, max(a, b)
-            nodes[top + 1], least[top + 1] = 2 * node + first, min(a, b)
-            top += 2
+            top = _descend(row, tree, metric.weight, node, nodes, least, top)
             continue
         leaf = node - (1 << tree.levels)
         for at in range((n * leaf) >> tree.levels, (n * (leaf + 1)) >> tree.levels):
             j = tree.order[at]
             if taken[j] or j == own:
                 continue
-            low = offsets[j]
-            q = offsets[j + 1] - low
-            pairs = (p + q + 1) // 2
             worth = metric.weight * (metric.speed[own] + metric.speed[j]) / 2
-            total = squares(x, y, t, own_low, p, x, y, t, low, q, worth, limit * limit * pairs * SURE)
-            if total == np.inf:
+            d = pair_distance(metric.points, own, metric.points, j, worth, limit * limit * SURE)
+            if d == np.inf:
                 continue
-            d = math.sqrt(total / pairs)
             near[count], found[count] = j, d
-            count, computed = count + 1, computed + 1
+            count += 1
             if d < limit:
                 people = remember(near_d, near_person, people, d, person[j])
                 if people == k:
                     limit = near_d[k - 1]
-    return count, computed
+    return count
 
 
 @kernel
-def farthest_left(own: int, metric: Metric, tree: TrajectoryTree, taken: Mask) -> tuple[int, int]:
-    """Return the farthest other trajectory that is left, of equal ones the first in number, and how many distances were
-    computed.
+def nearest_distances(
+    own: Metric, those: Ints, metric: Metric, tree: TrajectoryTree, rank: Ints, begin: Ints, end: Ints
+) -> tuple[Floats, Ints]:
+    """Return the least distance of some paths of another set to the trajectories with a rank from `begin` to `end`, and how many
+    are at it.
     """
-    (x, y, t, offsets), n = metric.points, len(tree.order)
-    row = np.empty(SIDES)
-    clear(row)
-    add(row, own, metric)
-    own_low = offsets[own]
-    p = offsets[own + 1] - own_low
-    farthest, who, computed = -1.0, -1, 0
+    n, found, ties = len(tree.order), np.full(len(those), np.inf), np.zeros(len(those), np.int64)
+    nodes, least = np.empty(DEEPEST, np.int64), np.empty(DEEPEST)
+    for at_row in range(len(those)):
+        i, limit = those[at_row], np.inf
+        row = _bounds_of(i, own)
+        nodes[0], least[0], top = 1, lower_bound(row, tree.bounds[1], metric.weight), 1
+        while top > 0:
+            top -= 1
+            node = nodes[top]
+            if least[top] == np.inf or least[top] > limit * SURE + SURE_M:
+                continue
+            if node < 1 << tree.levels:
+                top = _descend(row, tree, metric.weight, node, nodes, least, top)
+                continue
+            leaf = node - (1 << tree.levels)
+            for at in range((n * leaf) >> tree.levels, (n * (leaf + 1)) >> tree.levels):
+                j = tree.order[at]
+                if not begin[at_row] <= rank[j] < end[at_row]:
+                    continue
+                worth = metric.weight * (own.speed[i] + metric.speed[j]) / 2
+                d = pair_distance(own.points, i, metric.points, j, worth, limit * limit * SURE)
+                if d < limit:
+                    limit, ties[at_row] = d, 1
+                elif d == limit and d < np.inf:
+                    ties[at_row] += 1
+        found[at_row] = limit
+    return found, ties
+
+
+@kernel
+def farthest_left(own: int, metric: Metric, tree: TrajectoryTree, taken: Mask, sure: float) -> tuple[float, int]:
+    """Return the distance of the farthest other trajectory that is left, and its number, of equal ones the first; `sure` and -1
+    if none is as far as `sure`.
+    """
+    n, row = len(tree.order), _bounds_of(own, metric)
+    farthest, who = sure, -1
     nodes, most = np.empty(DEEPEST, np.int64), np.empty(DEEPEST)
     nodes[0], most[0], top = 1, upper_bound(row, tree.bounds[1], metric.weight), 1
     while top > 0:
         top -= 1
         node = nodes[top]
-        if most[top] * SURE < farthest or most[top] < 0:
+        if most[top] * SURE + SURE_M < farthest or most[top] < 0:
             continue
         if node < 1 << tree.levels:
             a = upper_bound(row, tree.bounds[2 * node], metric.weight)
@@ -275,15 +282,11 @@ def farthest_left(own: int, metric: Metric, tree: TrajectoryTree, taken: Mask) -
             j = tree.order[at]
             if taken[j] or j == own:
                 continue
-            low = offsets[j]
-            q = offsets[j + 1] - low
             worth = metric.weight * (metric.speed[own] + metric.speed[j]) / 2
-            total = squares(x, y, t, own_low, p, x, y, t, low, q, worth, np.inf)
-            d = math.sqrt(total / ((p + q + 1) // 2))
-            computed += 1
-            if d > farthest or (d == farthest and j < who):
+            d = pair_distance(metric.points, own, metric.points, j, worth, np.inf)
+            if d > farthest or (d == farthest and (who < 0 or j < who)):
                 farthest, who = d, j
-    return who, computed
+    return farthest, who
 
 
 @kernel
@@ -296,9 +299,8 @@ def time_shares(some: Ints, metric: Metric, tree: TrajectoryTree, person: Ints) 
     n = len(person)
     taken, near, found, shares = np.zeros(n, np.bool_), np.empty(n, np.int64), np.empty(n), np.zeros(len(some))
     for i in range(len(some)):
-        end_if_stopped()
         own, at, nearest = some[i], n, np.inf
-        count, _ = near_people(own, metric, tree, taken, person, 2, near, found)
+        count = near_people(own, metric, tree, taken, person, 2, near, found)
         for e in range(count):
             j, d = near[e], found[e]
             if person[j] != person[own] and (d < nearest or (d == nearest and j < at)):

@@ -13,7 +13,7 @@ import numpy as np
 
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Floats, Ints, Mask
-from crowdveil.kernels.trajectory.structures import Balls, Metric, Points
+from crowdveil.kernels.trajectory.structures import Points
 
 SURE, SURE_M = 1 + 1e-9, 1e-6
 """Bounds are taken this much wider than they are, so that rounding never makes them narrower: a share, and meters for those that
@@ -35,27 +35,6 @@ def mean_speeds(x: Floats, y: Floats, t: Floats, offsets: Ints) -> Floats:
         if high - low > 1:
             speed[i] = total / (high - low - 1)
     return speed
-
-
-@kernel
-def balls(x: Floats, y: Floats, t: Floats, offsets: Ints) -> Balls:
-    """Return a ball around each trajectory: its middle, its radius, and the middle and the half of its time."""
-    n = len(offsets) - 1
-    middle_x, middle_y, radius = np.empty(n, np.float64), np.empty(n, np.float64), np.empty(n, np.float64)
-    middle_t, half_t = np.empty(n, np.float64), np.empty(n, np.float64)
-    for i in range(n):
-        low, high = offsets[i], offsets[i + 1]
-        least_x, most_x, least_y, most_y = x[low], x[low], y[low], y[low]
-        for e in range(low + 1, high):
-            least_x, most_x = min(least_x, x[e]), max(most_x, x[e])
-            least_y, most_y = min(least_y, y[e]), max(most_y, y[e])
-        middle_x[i], middle_y[i] = (least_x + most_x) / 2, (least_y + most_y) / 2
-        farthest = 0.0
-        for e in range(low, high):
-            farthest = max(farthest, (x[e] - middle_x[i]) ** 2 + (y[e] - middle_y[i]) ** 2)
-        radius[i] = math.sqrt(farthest)
-        middle_t[i], half_t[i] = (t[low] + t[high - 1]) / 2, (t[high - 1] - t[low]) / 2
-    return Balls(middle_x, middle_y, radius, middle_t, half_t)
 
 
 @kernel
@@ -102,6 +81,30 @@ def squares(
 
 
 @kernel
+def pair_distance(own: Points, i: int, other: Points, j: int, worth: float, enough: float) -> float:
+    """Return the distance of two trajectories, infinite if its square is sure to be above `enough`."""
+    own_x, own_y, own_t, own_offsets = own
+    x, y, t, offsets = other
+    own_low, low = own_offsets[i], offsets[j]
+    p, q = own_offsets[i + 1] - own_low, offsets[j + 1] - low
+    pairs = (p + q + 1) // 2
+    total = squares(own_x, own_y, own_t, own_low, p, x, y, t, low, q, worth, enough * pairs)
+    return math.sqrt(total / pairs)
+
+
+@kernel
+def pair_distances(
+    own: Points, own_speed: Floats, other: Points, speed: Floats, weight: float, those: Ints, to: Ints
+) -> Floats:
+    """Return the distance of each of `those` from the trajectory of the same row in `to`, in meters."""
+    found = np.empty(len(those), np.float64)
+    for row in range(len(those)):
+        i, j = those[row], to[row]
+        found[row] = pair_distance(own, i, other, j, weight * (own_speed[i] + speed[j]) / 2, np.inf)
+    return found
+
+
+@kernel
 def distances(
     own_x: Floats,
     own_y: Floats,
@@ -123,70 +126,6 @@ def distances(
         worth = weight * (own_speed + speed[j]) / 2
         total = squares(own_x, own_y, own_t, 0, p, x, y, t, low, q, worth, np.inf)
         found[at] = math.sqrt(total / ((p + q + 1) // 2))
-
-
-@kernel
-def look_around(
-    own: int,
-    metric: Metric,
-    to: Ints,
-    low_at: int,
-    high_at: int,
-    skip: Mask,
-    person: Ints,
-    k: int,
-    want_farthest: bool,
-    found: Floats,
-) -> tuple[float, int, int]:
-    """Write the distances from `own` to those of `to` from `low_at` to `high_at` that matter; others are infinite.
-
-    These are the farthest one, and all that are so near that k people are not nearer. Returns the farthest distance, its
-    position in `to`, the first of equal ones, and how many distances were computed to the end.
-
-    A trajectory is settled by its ball where the bounds of the ball are enough, and given up as soon as its pairs are. `own`
-    itself is neither near nor far: of equal trajectories another one is the farthest.
-    """
-    (x, y, t, offsets), speed, (middle_x, middle_y, radius, middle_t, half_t), weight = metric
-    own_low = offsets[own]
-    p = offsets[own + 1] - own_low
-    own_speed, own_mx, own_my, own_r = speed[own], middle_x[own], middle_y[own], radius[own]
-    own_mt, own_half = middle_t[own], half_t[own]
-    near_d, near_person = np.full(k, np.inf), np.full(k, -1, np.int64)
-    near_d[0], near_person[0] = 0.0, person[own]
-    people, limit = 1, np.inf if k > 1 else 0.0
-    farthest, farthest_at, computed = -1.0, -1, 0
-    for at in range(low_at, high_at):
-        found[at] = np.inf
-        j = to[at]
-        if skip[j] or j == own:
-            continue
-        worth = weight * (own_speed + speed[j]) / 2
-        dx, dy = own_mx - middle_x[j], own_my - middle_y[j]
-        apart, around = math.sqrt(dx * dx + dy * dy), own_r + radius[j]
-        late, span = abs(own_mt - middle_t[j]), own_half + half_t[j]
-        least = max(apart - around, 0.0) + worth * max(late - span, 0.0)
-        most = apart + around + worth * (late + span)
-        may_be_near = least <= limit * SURE + SURE_M
-        may_be_far = want_farthest and most * SURE > farthest
-        if not (may_be_near or may_be_far):
-            continue
-        low = offsets[j]
-        q = offsets[j + 1] - low
-        pairs = (p + q + 1) // 2
-        enough = np.inf if may_be_far else limit * limit * pairs * SURE
-        total = squares(x, y, t, own_low, p, x, y, t, low, q, worth, enough)
-        if total == np.inf:
-            continue
-        here = math.sqrt(total / pairs)
-        found[at] = here
-        computed += 1
-        if want_farthest and here > farthest:
-            farthest, farthest_at = here, at
-        if here < limit:
-            people = remember(near_d, near_person, people, here, person[j])
-            if people == k:
-                limit = near_d[k - 1]
-    return farthest, farthest_at, computed
 
 
 @kernel

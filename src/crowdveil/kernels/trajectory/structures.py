@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from crowdveil.kernels._types import Floats, Indices, Ints, Mask
+from crowdveil.kernels._types import Floats, Indices, Ints
 
 
 class Points(NamedTuple):
@@ -19,22 +19,11 @@ class Points(NamedTuple):
     offsets: Ints
 
 
-class Balls(NamedTuple):
-    """A ball around each trajectory: its middle and radius (meters), and the middle and the half of its time (seconds)."""
-
-    middle_x: Floats
-    middle_y: Floats
-    radius: Floats
-    middle_t: Floats
-    half_t: Floats
-
-
 class Metric(NamedTuple):
-    """The spatio-temporal distance of a data set: points, mean speeds, balls, and the weight λ of time."""
+    """The spatio-temporal distance of a data set: points, mean speeds, and the weight λ of time."""
 
     points: Points
     speed: Floats
-    balls: Balls
     weight: float
 
 
@@ -46,7 +35,7 @@ class TrajectoryTree(NamedTuple):
     order
         Trajectories leaf by leaf: with n of them, leaf i has those from n · i // 2^levels on.
     leaf_of
-        The leaf of each trajectory, or -1.
+        The leaf of each trajectory.
     bounds
         The boxes of each node, as `mdav_tree` has them.
     levels
@@ -57,20 +46,6 @@ class TrajectoryTree(NamedTuple):
     leaf_of: Ints
     bounds: Floats
     levels: int
-
-
-class MdavState(NamedTuple):
-    """Groups while they are made.
-
-    The person and the group of each trajectory, and whether it is taken; how many trajectories of each person are left (all 0
-    before and after a part); and the counts of `mdav`: trajectories and people that are left, and groups.
-    """
-
-    person: Ints
-    taken: Mask
-    group: Ints
-    left_of: Ints
-    counts: Ints
 
 
 class SpaceTimeGrid(NamedTuple):

@@ -6,7 +6,7 @@ import numpy as np
 
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Ints, Mask
-from crowdveil.kernels.ordering import first_from, sort_by
+from crowdveil.kernels.ordering import first_from
 from crowdveil.kernels.trajectory.structures import CellSlots, GridPoints, SpaceTimeGrid, SwapBuffers, SwapRadii
 
 STEPS = 3
@@ -124,7 +124,7 @@ def swap_locations(
             # The seed goes itself, whatever else of the same owner lies on the same spot.
             mine[i] = s if mine[i] == owner[s] else candidate[best[mine[i]]]
             keys[i] = draw[mine[i]]
-        sort_by(keys, mine, people)
+        mine[:people] = mine[:people][np.argsort(keys[:people])]
         for i in range(people):
             given[mine[i]] = trajectory[mine[(i + 1) % people]]
             _take_out(mine[i], slots)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.kernels.ordering import FEW
 from crowdveil.measures.base import Measure, ratio
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.model.arrays import Floats, Ints, row_slices, take_slices
@@ -54,11 +53,6 @@ def mean_variation(step: Ints, origin: Ints, destination: Ints, volume: Ints, of
     origin; origins are numbered over all steps. The volume of a row is spread evenly over the tiles of its destination, which
     are tiles[offsets[d]:offsets[d + 1]].
     """
-    if len(volume) > FEW:
-        from crowdveil.kernels.od.destination_shares import distance_sums
-
-        far, trips = distance_sums(step, origin, destination, volume, offsets, tiles, int(tiles.max(initial=-1)) + 1)
-        return far / trips if trips else 0.0
     entries, rows = take_slices(offsets, destination)
     row = row_slices(rows)
     return _variation_of_tiles(step[row], origin[row], tiles[entries], volume[row] / np.diff(rows)[row])

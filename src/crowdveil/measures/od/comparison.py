@@ -11,10 +11,10 @@ import numpy as np
 
 from crowdveil.measures.base import ratio
 from crowdveil.measures.od.overlapping import summed
-from crowdveil.model.arrays import Floats, Ints, frozen
+from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.solve.od.assignment import Assignments, check_windows, steps_of_release
+from crowdveil.solve.od.assignment import check_windows, rows_met, steps_of_release
 
 T = TypeVar("T")
 _Values = TypeVar("_Values", Floats, Ints)
@@ -41,7 +41,7 @@ class Baseline:
     """What measures need of the original alone, by time step: made once for all releases that are compared with it."""
 
     def __init__(self, flows: Flows) -> None:
-        self.flows, self.assignments = flows, Assignments(flows)
+        self.flows = flows
 
     @cached_property
     def step(self) -> Ints:
@@ -101,7 +101,7 @@ class OdComparison:
             given = original.t
             original = original.with_steps(release.intervals.start)
             listed, baseline = np.searchsorted(original.t, given), None
-        row, twice = (Assignments(original) if baseline is None else baseline.assignments).rows_met(release)
+        row, twice = rows_met(original, release)
         return cls(original, release, None if twice else row, listed=listed, _baseline=baseline)
 
     def all_steps(self) -> OdComparison:
@@ -152,12 +152,9 @@ class OdComparison:
 
     def of_differences(self, of_flow: Ints | Floats, of_row: Floats) -> Floats:
         """Return the sum over each group of |x − y|, x of each flow and y of its row, or 0."""
-        from crowdveil.kernels.od.assign import sum_differences
-
         if self.row is None:
             raise ValueError("a flow must lie in one row at most")
-        offsets = frozen([0, len(self.original)], np.int64) if self.pooled else self.original.offsets
-        return self._added(sum_differences(offsets, frozen(of_flow, np.float64), self.row, of_row))
+        return self.of_flows(np.abs(of_flow - np.append(of_row, 0.0)[self.row]))
 
     def of_rows(self, values: Ints | Floats) -> Floats:
         """Return the sum of a value of each row over each group; a row that spans several gives each an equal share."""

@@ -13,7 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdveil.measures.rounding import DEFAULT_K, group_quantiles
-from crowdveil.model.arrays import AnyArray, Floats, Ints, Mask, frozen, gather, sorted_distinct, take_slices
+from crowdveil.model.arrays import (
+    AnyArray,
+    Floats,
+    Ints,
+    Mask,
+    frozen,
+    gather,
+    row_slices,
+    sorted_distinct,
+    take_slices,
+)
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
@@ -102,8 +112,6 @@ def _chunks(offsets: Ints) -> Iterator[tuple[int, int]]:
 
 def _published_figures(data: Trajectories, release: TrajectoryRelease, source: Ints) -> PublishedFigures:
     """Return the figures of published trajectories, a chunk of them at a time."""
-    from crowdveil.kernels.trajectory.displacements import lower_medians
-
     walks, moved, cells = [], [], []
     for first, last in _chunks(release.offsets):
         rows = slice(release.offsets[first], release.offsets[last])
@@ -117,7 +125,8 @@ def _published_figures(data: Trajectories, release: TrajectoryRelease, source: I
         everywhere = take_slices(own_offsets, number)[0]
         each = gather(at[0], everywhere), gather(at[1], everywhere)
         meters = _displacements(data, each, t, offsets, source[first:last])
-        moved.append(lower_medians(meters, frozen(offsets, np.int64)))
+        rising = meters[np.lexsort((meters, row_slices(offsets)))]
+        moved.append(rising[(offsets[:-1] + offsets[1:] - 1) // 2])  # the lower one of two medians
     meters, seconds = (np.concatenate(column) for column in zip(*walks, strict=True))
     return PublishedFigures(WalkSums(meters, seconds), np.concatenate(moved), sorted_distinct(np.concatenate(cells)))
 

@@ -23,7 +23,6 @@ G. Trajcevski, O. Wolfson, K. Hinrichs, S. Chamberlain: Managing uncertainty in 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -122,19 +121,18 @@ def mean_distortion(original: Ints, published: Ints, found_only: bool) -> float:
 
 
 def query_measure(
-    name: str, kind: int, title: str, doc: str, *, symbol: str = "", found_only: bool = False, of_boxes: bool = False,
-    answered: Callable[[TrajectoryComparison, RangeQueryParams], tuple[Answers, Answers]] = answers,
+    name: str, kind: int, title: str, doc: str, *, symbol: str = "", found_only: bool = False
 ) -> Measure:  # fmt: skip
     """Return the record of the mean distortion of SI (0) or AI (1) in each window, over all queries or those with a result."""
 
     def compute(compared: TrajectoryComparison, params: RangeQueryParams) -> Floats:
-        if len(compared.original) == 0 or (of_boxes and len(compared.release) == 0):
+        if len(compared.original) == 0:
             return np.full((1, len(params.windows)), np.nan)
-        both = zip(*answered(compared, params), strict=True)
+        both = zip(*answers(compared, params), strict=True)
         return np.array([[mean_distortion(a[kind], b[kind], found_only) for a, b in both]])
 
     parts = RangeQueryParams().parts
-    return Measure(name, title, "", "lower", Trajectories, compute, doc, symbol, parts, RangeQueryParams, of_boxes)
+    return Measure(name, title, "", "lower", Trajectories, compute, doc, symbol, parts, RangeQueryParams)
 
 
 MEASURES = (

@@ -42,10 +42,8 @@ def record_linkage(compared: TrajectoryComparison, params: LinkageParams) -> Flo
     rank = np.empty(n, np.int64)
     rank[order] = np.arange(n)
     there = (rank[compared.source] >= begin[which]) & (rank[compared.source] < end[which])
-    known = np.full(len(first), np.inf)
-    np.minimum.at(known, which[there], far[there])
     neighbors = NearestNeighbors(distance_of(compared, params), compared.published)
-    least, count = neighbors.least(first, known, order, begin, end, compared.progress)
+    least, count = neighbors.least(first, order, begin, end, compared.progress)
     linked = there & (far == least[which]) & (count[which] > 0)
     return np.array([100 * float(np.sum(1 / count[which[linked]])) / n])
 
@@ -56,7 +54,7 @@ def _windows(compared: TrajectoryComparison, params: LinkageParams, those: Ints)
     every = np.arange(n)
     if params.window is None:
         return every, np.zeros(len(those), np.int64), np.full(len(those), n)
-    from crowdveil.kernels.trajectory.mdav import mean_path
+    from crowdveil.kernels.trajectory.aggregation import mean_path
 
     distance: Any = distance_of(compared, params)
     center = mean_path(every, compared.paths.points)

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.method import INDEPENDENT, Method
+from crowdveil.methods.base import INDEPENDENT, Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows

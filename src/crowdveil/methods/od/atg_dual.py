@@ -33,7 +33,7 @@ Matet et al., Adaptative generalization over a value hierarchy for the k-anonymi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -42,27 +42,25 @@ import numpy as np
 
 from crowdveil import engine
 from crowdveil.io.step_classes import step_classes
-from crowdveil.method import Method, SharedPartition
+from crowdveil.methods.base import Method, SharedPartition
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, SizedAreas, TargetVolume, TimePartitioned
 from crowdveil.progress import Progress
-from crowdveil.solve.od.boxes import gap_percent
-from crowdveil.solve.od.forest import Forest, ForestSolution
+from crowdveil.solve.od.boxes import BoxSolution, BoxSpace, gap_percent
 from crowdveil.solve.od.region_space import RegionSpace, large_enough_map
 from crowdveil.solve.od.requirements import check_tree
-from crowdveil.solve.od.stable import StableRelease, release_stable
-from crowdveil.solve.od.stable_forest import StableForests, add_up, large_steps, with_volumes
+from crowdveil.solve.od.stable import StableProblem, StableRelease, StepSums, release_stable
 from crowdveil.solve.od.step_matrix import Matrix
-from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepSolution
+from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepSolution, check_person_ids
 from crowdveil.solve.od.summed_steps import sum_steps
 from crowdveil.solve.od.targets import (
-    Attempt,
     Targets,
     as_figure,
     one_target,
+    origins_near,
     summarize_gaps,
     summarize_targets,
     target_volumes,
@@ -83,35 +81,44 @@ def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: 
     if params.time_partition == "stable" and len(data):
         return _run_stable(data, params, progress)
 
-    def attempt(matrix: Matrix, origins: Ints) -> Attempt:
-        forest = Forest.of(matrix, origins, params.k)
-        return forest, forest.solve_for_budget(params.max_suppressed(matrix.total))
+    def build(matrix: Matrix, origins: Ints) -> BoxSpace:
+        return BoxSpace.of_origins(matrix, origins, params.k)
 
-    def finish(forest: Forest, solved: ForestSolution) -> tuple[ForestSolution, tuple[float, float]]:
-        budget = params.max_suppressed(forest.total)
-        final = forest.spend_slack(solved, budget) if params.spend_rest else solved
-        return final, (gap_percent(final.cost, solved.lower_bound(budget)), as_figure(solved.multiplier))
+    targets = Targets(params.v_target, params.k, build, partial(_attempt, params), extent=params.extent)
+    summarize = partial(summarize_diagnostics, params)
+    return targets.solve(data, partial(_finish, params), params.reporting, summarize, progress)
 
-    targets = Targets(params.v_target, params.k, attempt, extent=params.extent)
-    return targets.solve(data, finish, params.reporting, partial(summarize_diagnostics, params), progress)
+
+def _attempt(params: AtgDualParams, boxes: BoxSpace) -> BoxSolution:
+    """Find the best destinations within the budget."""
+    return boxes.solve_for_budget(params.max_suppressed(boxes.total))
+
+
+def _finish(params: AtgDualParams, boxes: BoxSpace, solved: BoxSolution) -> tuple[Ints, tuple[float, float]]:
+    """Spend the rest of the budget where that is wanted; return the partition, its gap and its multiplier."""
+    budget, cost = params.max_suppressed(boxes.total), solved.cost
+    bound = solved.lower_bound(budget)
+    if params.spend_rest:
+        boxes.spend_slack(solved, budget - solved.suppressed)
+        cost = boxes.cost_of(solved.choice)
+    return solved.choice, (gap_percent(cost, bound), as_figure(solved.multiplier))
 
 
 def _run_stable(data: Flows, params: AtgDualParams, progress: Progress) -> FlowRelease:
     """Fix the origins by the trips of all time steps of a class, then find the destinations that are best over all of them."""
     system = _regions(data, params)
+    check_person_ids(data)
     classes = step_classes(data.t, data.tz, params.stable_by)
     numbers = np.unique(classes)
 
     def solve(number: int) -> StepSolution:
         own = data.at_steps(np.flatnonzero(classes == numbers[number]))
-        steps, matrix = large_steps(own, system, params.k), Matrix.of(sum_steps(own), 0, system)
-        total = sum(step.total for step in steps)
-
-        def forest_of(origins: Ints) -> Forest:  # one at a time, so that memory is that of one
-            base = Forest.of(matrix, origins, params.k)
-            return with_volumes(base, add_up(base, steps, params.k), total)
-
-        return _solve_targets(matrix, total, forest_of, params)
+        problem, steps = _stable(own, params, system), np.arange(own.steps)
+        if not any(own.people_in_step(step) >= params.k for step in steps.tolist()):
+            return ALL_SUPPRESSED
+        # One at a time, so that memory is that of one.
+        bases = _bases(sum_steps(own), params, system)
+        return _best(((target, problem.space(base, problem.add_up(base, steps))) for target, base in bases), params)
 
     solved = [StepSolution(*arrays) for arrays in engine.current().map(solve, len(numbers), progress)]
     facts = np.array([s.facts for s in solved if len(s.facts)])
@@ -128,50 +135,48 @@ def _wanted(params: AtgDualParams, classes: Ints) -> StableRelease:
     return StableRelease(params.stable_by, classes, params.k, params.reporting)
 
 
-def _targets(params: AtgDualParams, matrix: Matrix) -> list[float]:
-    """Return the target volumes to try for all time steps of a class."""
-    return target_volumes(params.k, matrix.total) if isinstance(params.v_target, str) else [float(params.v_target)]
+def _stable(data: Flows, params: AtgDualParams, system: RegionSpace) -> StableProblem:
+    return StableProblem(data, system, params.k, "generalization", params.max_suppressed)
 
 
-def _begin_stable(summed: Flows, params: AtgDualParams) -> StableForests:
-    """Build the boxes of all target volumes from the flows of all time steps of a class together."""
-    return StableForests.of(summed, _regions(summed, params), params.k, partial(_targets, params)).without_people()
+def _bases(summed: Flows, params: AtgDualParams, system: RegionSpace) -> Iterator[tuple[float, BoxSpace]]:
+    """Build the boxes of each target volume from the flows of all time steps of a class together."""
+    matrix = Matrix.of(summed, 0, system)
+    targets = target_volumes(params.k, matrix.total) if isinstance(params.v_target, str) else [float(params.v_target)]
+    for target in targets:
+        yield target, BoxSpace.of_origins(matrix, origins_near(matrix, target), params.k)
 
 
-def _add_up_stable(data: Flows, forests: StableForests, params: AtgDualParams) -> list[Ints]:
-    """Add up the trips of some time steps, and those that each box publishes."""
-    return forests.add_up(large_steps(data, forests.matrix.system, params.k), params.k)
-
-
-def _solve_stable(_frame: Flows, forests: StableForests, sums: Sequence[Ints], params: AtgDualParams) -> StepSolution:
-    """Find the best destinations of a class from the sums over all of its time steps."""
-    in_order = forests.with_volumes(sums)
-    return _solve_targets(forests.matrix, int(sums[0][0]), lambda _: next(in_order), params)
-
-
-def _solve_targets(
-    matrix: Matrix, total: int, forest_of: Callable[[Ints], Forest], params: AtgDualParams
-) -> StepSolution:
-    """Find the best destinations over the time steps of a class, which have `total` trips, for the best target volume.
-
-    `forest_of` makes the boxes of some origins; it is called once for each target, in order.
-    """
-    if total == 0:
-        return ALL_SUPPRESSED
-    budget = params.max_suppressed(total)
-
-    def attempt(_: Matrix, origins: Ints) -> Attempt:
-        forest = forest_of(origins)
-        return forest, forest.solve_for_budget(budget)
-
-    def error(forest: Forest, solved: ForestSolution) -> float:
-        return solved.cost / max(total - solved.suppressed, 1)
-
+def _best(candidates: Iterable[tuple[float, BoxSpace]], params: AtgDualParams) -> StepSolution:
+    """Find the best destinations over the time steps of a class, for the best target volume."""
     wanted: Literal["auto"] | float = "auto" if isinstance(params.v_target, str) else params.v_target
-    target, forest, best = Targets(wanted, params.k, attempt, error).best(matrix, _targets(params, matrix))
-    final = forest.spend_slack(best, budget) if params.spend_rest else best
-    gap = gap_percent(final.cost, best.lower_bound(budget))
-    return forest.outcome(final.published, target, gap, as_figure(best.multiplier), left=params.aggregate_small)
+    targets = Targets(wanted, params.k, partial(BoxSpace.of_origins, k=params.k), partial(_attempt, params))
+    target, boxes, best = targets.best(candidates)
+    choice, facts = _finish(params, boxes, best)
+    return boxes.outcome(choice, target, *facts, left=params.aggregate_small)
+
+
+def _begin_stable(summed: Flows, params: AtgDualParams) -> list[tuple[float, BoxSpace]]:
+    """Build the boxes of all target volumes from the flows of all time steps of a class together."""
+    return list(_bases(summed, params, _regions(summed, params)))
+
+
+def _add_up_stable(data: Flows, bases: list[tuple[float, BoxSpace]], params: AtgDualParams) -> list[Ints]:
+    """Add up the trips that each box publishes in some time steps, and what it costs."""
+    problem = _stable(data, params, _regions(data, params))
+    return [column for _, base in bases for column in problem.add_up(base, np.arange(data.steps))]
+
+
+def _solve_stable(
+    frame: Flows, bases: list[tuple[float, BoxSpace]], sums: Sequence[Ints], params: AtgDualParams
+) -> StepSolution:
+    """Find the best destinations of a class from the sums over all of its time steps."""
+    if not sums[0][-1]:
+        return ALL_SUPPRESSED
+    pairs = [StepSums(*sums[at : at + 2]) for at in range(0, len(sums), 2)]
+    problem = _stable(frame, params, bases[0][1].system)
+    spaces = [problem.space(base, pair) for (_, base), pair in zip(bases, pairs, strict=True)]
+    return _best(((target, space) for (target, _), space in zip(bases, spaces, strict=True)), params)
 
 
 def _release_stable(

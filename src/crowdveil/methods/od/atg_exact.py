@@ -38,21 +38,22 @@ from pydantic import Field
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees import Guarantee
-from crowdveil.method import Method
+from crowdveil.methods.base import Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, SizedAreas, TargetVolume
 from crowdveil.progress import Progress
-from crowdveil.solve.od.boxes import gap_percent
-from crowdveil.solve.od.forest import Forest, ForestSolution
+from crowdveil.solve.od.boxes import BoxSolution, BoxSpace, gap_percent
 from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.requirements import check_tree
 from crowdveil.solve.od.step_matrix import Matrix
-from crowdveil.solve.od.targets import Attempt, Targets, one_target, round_gap, summarize_targets
+from crowdveil.solve.od.targets import Targets, one_target, round_gap, summarize_targets
 
 QUADTREE_DELTA = 0.01
+MAX_STATES = 30_000_000
+"""More states than this do not fit into memory, and the search is given up."""
 
 
 class AtgExactParams(Budgeted, SizedAreas):
@@ -75,20 +76,23 @@ class AtgExactParams(Budgeted, SizedAreas):
 def run(data: Flows, params: AtgExactParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
     """Fix the origins of each time step, then find the cheapest destinations within the budget."""
 
-    def attempt(matrix: Matrix, origins: Ints) -> Attempt:
-        forest = Forest.of(matrix, origins, params.k, params.lost_cost(matrix.system))
-        if params.scope == "origin":
-            return forest, by_origin(forest, params, exact=False)
-        return forest, forest.solve_for_budget(params.max_suppressed(matrix.total))
+    def build(matrix: Matrix, origins: Ints) -> BoxSpace:
+        return BoxSpace.of_origins(matrix, origins, params.k, params.lost_cost(matrix.system))
 
-    def finish(forest: Forest, near: ForestSolution) -> tuple[ForestSolution, tuple[float]]:
+    def attempt(boxes: BoxSpace) -> BoxSolution:
         if params.scope == "origin":
-            best = by_origin(forest, params, exact=True)
+            return by_origin(boxes, params, exact=False)
+        return boxes.solve_for_budget(params.max_suppressed(boxes.total))
+
+    def finish(boxes: BoxSpace, near: BoxSolution) -> tuple[Ints, tuple[float]]:
+        cost = near.full_cost
+        if params.scope == "origin":
+            best = by_origin(boxes, params, exact=True).choice
         else:
-            best = exactly(forest, params.max_suppressed(forest.total), near)
-        return best, (gap_percent(near.cost, best.cost),)
+            best = exactly(boxes, params.max_suppressed(boxes.total), near)
+        return best, (gap_percent(cost, boxes.cost_of(best)),)
 
-    targets = Targets(params.v_target, params.k, attempt, extent=params.extent)
+    targets = Targets(params.v_target, params.k, build, attempt, extent=params.extent)
     return targets.solve(data, finish, params.reporting, partial(summarize_diagnostics, params), progress)
 
 
@@ -102,29 +106,29 @@ def summarize_diagnostics(params: AtgExactParams, facts: Floats) -> dict[str, An
     }
 
 
-def by_origin(forest: Forest, budget: Budgeted, *, exact: bool) -> ForestSolution:
+def by_origin(boxes: BoxSpace, budget: Budgeted, *, exact: bool) -> BoxSolution:
     """Solve each origin on its own, within its share of its volume."""
-    published = np.zeros(len(forest.part), np.bool_)
-    cost, suppressed, at = 0, forest.gone, 0
-    for tree in forest.trees():
-        leaving = int(tree.volume[-1])
-        near = tree.solve_for_budget(budget.max_suppressed(leaving))
-        if isinstance(near, int):  # cannot be: the whole map is a destination, and suppresses nothing
-            raise InputError("an origin cannot keep its budget.")
-        best = exactly(tree, budget.max_suppressed(leaving), near) if exact else near
-        published[at : at + len(tree.part)] = best.published
-        cost, suppressed, at = cost + best.cost, suppressed + best.suppressed, at + len(tree.part)
-    return ForestSolution(None, cost + forest.lost_cost * forest.gone, suppressed, published)
+    choice = np.full(
+        len(boxes), len(boxes.splits.kind) - 1
+    )  # the last box, if it is no origin, is split into the origins
+    for first, tree in boxes.trees():
+        most = budget.max_suppressed(tree.total)
+        near = tree.solve_for_budget(most)  # an origin can always be published with the whole map as its destination
+        found = exactly(tree, most, near) if exact else near.choice
+        of_split = boxes.splits.offsets[first]
+        choice[first : first + len(tree)] = np.where(found >= 0, found + of_split, found)
+    return boxes.solution_of(choice)
 
 
-def exactly(forest: Forest, budget: int, near: ForestSolution) -> ForestSolution:
+def exactly(boxes: BoxSpace, budget: int, near: BoxSolution) -> Ints:
     """Return the cheapest partition within a budget."""
-    best = forest.solve_exactly(budget, near)
-    if best is None:
+    boxes.spend_slack(near, budget - near.suppressed)  # what is left to find is less then
+    choice, exact = boxes.solve_exactly(near, near.choice, budget, MAX_STATES)
+    if not exact:
         raise InputError(
             "the optimal partition takes too many states to be found here; use atg-dual, which approximates it."
         )
-    return best
+    return choice
 
 
 def guarantees(data: Flows, params: AtgExactParams) -> tuple[Guarantee, ...]:

@@ -25,7 +25,6 @@ Matet et al., Adaptative generalization over a value hierarchy for the k-anonymi
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from math import floor
@@ -35,17 +34,18 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.guarantees import GeneralizationLimit, Guarantee
-from crowdveil.method import Method
+from crowdveil.kernels.od.structures import PUBLISH, SUPPRESS
+from crowdveil.methods.base import Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import SizedAreas, TargetVolume
 from crowdveil.progress import Progress
-from crowdveil.solve.od.forest import Forest, ForestSolution
+from crowdveil.solve.od.boxes import BoxSolution, BoxSpace
 from crowdveil.solve.od.requirements import check_tree
 from crowdveil.solve.od.step_matrix import Matrix
-from crowdveil.solve.od.targets import Attempt, Targets, one_target, summarize_targets
+from crowdveil.solve.od.targets import Targets, one_target, summarize_targets
 
 
 class AtgSoftParams(SizedAreas):
@@ -65,21 +65,23 @@ def run(data: Flows, params: AtgSoftParams, rng: np.random.Generator, progress: 
     """Fix the origins of each time step, then find the best destinations at the given cost."""
     price = params.tiles(len(data.zones))
 
-    def attempt(matrix: Matrix, origins: Ints) -> Attempt:
-        forest = Forest.of(matrix, origins, params.k)
-        return forest, forest.solve_at(price)
+    def build(matrix: Matrix, origins: Ints) -> BoxSpace:
+        return BoxSpace.of_origins(matrix, origins, params.k)
 
-    def cost(forest: Forest, solved: ForestSolution) -> float:
+    def attempt(boxes: BoxSpace) -> BoxSolution:
+        return boxes.best_at(price)
+
+    def cost(boxes: BoxSpace, solved: BoxSolution) -> float:
         return float(solved.cost + price * solved.suppressed)
 
-    def finish(forest: Forest, solved: ForestSolution) -> tuple[ForestSolution, tuple[float, ...]]:
+    def finish(boxes: BoxSpace, solved: BoxSolution) -> tuple[Ints, tuple[float, ...]]:
         # A box of weights below a whole trip costs nothing at any size, and its row may be rounded up to a trip.
-        origins, destinations = forest.matrix.system.origins.tree.size, forest.matrix.system.destinations.tree.size
-        to = destinations[forest.node]
-        over = (to > 1) & (origins[forest.origins[forest.part]] + to > floor(price))
-        return replace(solved, published=solved.published & ~over), (float(price),)
+        system, choice = boxes.system, solved.choice
+        to = system.destinations.tree.size[boxes.destination]
+        over = (to > 1) & (system.origins.tree.size[boxes.origin] + to > floor(price))
+        return np.where(over & (choice == PUBLISH), SUPPRESS, choice), (float(price),)
 
-    targets = Targets(params.v_target, params.k, attempt, cost, params.extent)
+    targets = Targets(params.v_target, params.k, build, attempt, cost, params.extent)
     return targets.solve(data, finish, params.reporting, partial(summarize_diagnostics, params), progress)
 
 

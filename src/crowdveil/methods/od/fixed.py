@@ -40,7 +40,7 @@ import numpy as np
 
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.step_classes import step_classes
-from crowdveil.method import INDEPENDENT, Method
+from crowdveil.methods.base import INDEPENDENT, Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.flows import Flows
 from crowdveil.model.partition import EarlierRows, Partition, ZoneGroups
@@ -62,10 +62,6 @@ def run(data: Flows, params: FixedParams, rng: np.random.Generator, progress: Pr
     check_person_ids(data)
     partition = _given_partition(data)
     if isinstance(partition, EarlierRows):
-        if params.aggregate_small:
-            raise ParameterError(
-                Option("aggregate_small"), f"with {Option('like')} rows are those of a release; leave it out."
-            )
         release = release_like(data, partition, params.k)
     elif isinstance(partition, ZoneGroups):
         release = release_merged_flows(data, partition.areas, partition.part, params.k, params.reporting)
@@ -85,8 +81,12 @@ def _given_partition(data: Flows) -> Partition:
     return data.partition
 
 
-def check_data(data: Flows, _params: FixedParams) -> None:
-    """Raise unless there is a partition that was made before."""
+def check_data(data: Flows, params: FixedParams) -> None:
+    """Raise unless there is a partition that was made before, and small flows are not aggregated: they are in its areas."""
+    if params.aggregate_small:
+        raise ParameterError(
+            Option("aggregate_small"), "Expected the areas of the partition alone, got small flows too. Leave it out."
+        )
     _given_partition(data)
 
 

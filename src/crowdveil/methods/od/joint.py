@@ -51,26 +51,25 @@ people. As with areas, that an interval is published and not a part of it shows 
 every interval is one time step the release is as with `steps`. Weights of trips are rounded over each window, not in each time
 step, and their rows always have intervals.
 
-With `refine` the boxes of the best partition are cut again, at any tile boundary in x or y of their origins or destinations,
-as long as both sides keep k people; areas are then any tiles of a node or rectangle, named after their tiles. Such a cut
-suppresses nothing. With `trim` in addition, strips without trips are cut off an area, and strips with fewer than k people within
-the budget, of which the partition then leaves a fifth: the cut that gains most for each suppressed trip comes first. The result
-never costs more than without these options. The positions of zones must be known.
+With `splits = free` the boxes of the best dyadic partition are cut again, at any tile boundary in x or y of their origins or
+destinations; areas are then any tiles of a rectangle, named after their tiles. Strips without trips are cut off an area, and
+strips with fewer than k people within the budget, of which the partition then leaves a fifth: the cut that gains most for each
+suppressed trip comes first. The result never costs more than with dyadic splits. The positions of zones must be known.
 
 With `time_partition = adaptive` a box is cut in space alone: both sides keep its interval and k people in it. With `stable` all
-time steps have the same cuts. A side must have k people in at least one time step (without `trim`; with it, one side must), is
-published in those in which it has them, and is suppressed in the others, within the budget. Flows that are suppressed in a time
+time steps have the same cuts. One side must have k people in at least one time step; a side is published in those in which it
+has them, and is suppressed in the others, within the budget. Flows that are suppressed in a time
 step influence no cut and no area, other than by being below k.
 
 What cuts reveal: a row is still made by k people, and which of the pairs outside all rows are empty stays unknown, since empty
-strips and strips below k are cut off alike. But the place of a cut depends on the trips inside a row. With `trim`, every outer
-strip of an area has at least one trip of the row (as for the bounding boxes of Glove and Mondrian); without it, that holds for
-the strip next to a cut on the side with more trips. With `stable` such a trip is in at least one of the time steps in which the
-row is published, and it is unknown in which. Choose neither where that is too much.
+strips and strips below k are cut off alike. But the place of a cut depends on the trips inside a row: every outer strip of an
+area has at least one trip of the row (as for the bounding boxes of Glove and Mondrian). With `stable` such a trip is in at least
+one of the time steps in which the row is published, and it is unknown in which. Choose `dyadic` where that is too much.
 
 An upper bound of the gap between the result and the best partition within the budget is published, over all matrices, and that
-before the search between corners; it is 0 where that search was finished. With `refine` the result is compared with the best
-partition without cuts, and the gap is 0 where it is cheaper than any of those. Gaps are rounded up to 1, 2 or 5 · 10ⁿ per cent.
+before the search between corners; it is 0 where that search was finished. With free splits the result is compared with the
+best partition without cuts, and the gap is 0 where it is cheaper than any of those. Gaps are rounded up to 1, 2 or 5 · 10ⁿ per
+cent.
 
 References
 ----------
@@ -84,17 +83,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from crowdveil import guarantees as library
 from crowdveil.errors import Option
 from crowdveil.guarantees import Guarantee
 from crowdveil.io.step_classes import step_classes
 from crowdveil.io.time_windows import checked_step, time_windows
-from crowdveil.method import INDEPENDENT, Method, SharedPartition, WindowedRun
+from crowdveil.methods.base import INDEPENDENT, Method, SharedPartition, WindowedRun
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
@@ -103,15 +102,12 @@ from crowdveil.params import AdaptiveInTime, Budgeted, SizedAreas
 from crowdveil.progress import Progress
 from crowdveil.solve.od.adaptive import AdaptiveRelease, as_steps, solve_adaptive
 from crowdveil.solve.od.boxes import BoxSpace
-from crowdveil.solve.od.budgeted_steps import MANY, BudgetedSteps
-from crowdveil.solve.od.kept_boxes import KeptBoxes, kept_boxes
-from crowdveil.solve.od.matrix_solver import MatrixSolver
 from crowdveil.solve.od.refinement import Refinement
 from crowdveil.solve.od.region_space import Objective, RegionExtent, RegionSpace, mean_hectares
 from crowdveil.solve.od.requirements import check_outlines, check_pois, check_positions, check_tree
 from crowdveil.solve.od.stable import StableProblem, StableRelease, StepSums, release_stable, solve_stable
-from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, AreasOfRegions, StepRange, StepSolution, solve_steps
-from crowdveil.solve.od.targets import summarize_gaps
+from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
+from crowdveil.solve.od.targets import as_figure, summarize_gaps
 from crowdveil.solve.od.time_boxes import AdaptiveProblem
 from crowdveil.solve.od.weights import rounded_in_windows
 
@@ -119,24 +115,13 @@ from crowdveil.solve.od.weights import rounded_in_windows
 class JointParams(AdaptiveInTime, Budgeted, SizedAreas):
     """Parameters of joint generalization."""
 
-    splits: Literal["tree", "dyadic"] = "tree"
-    """Areas are nodes of a tree, or rectangles that are halved in either direction, which is finer."""
+    splits: Literal["tree", "dyadic", "free"] = "tree"
+    """Areas are nodes of a tree; or rectangles that are halved in either direction, which is finer; or rectangles that are cut
+    again at any tile boundary, and trimmed. Then the outer strips of an area are known not to be empty."""
     objective: Objective = "generalization"
     """Objective to minimize: tiles of origin and destination, or their area, each weighted by trips; or the error of cells."""
     max_area_km2: float | None = Field(None, gt=0)
     """Largest area of a published origin or destination."""
-    refine: bool = False
-    """Cut published areas again at any tile boundary, as long as both parts keep k; areas are then no longer nodes or halves."""
-    trim: bool = False
-    """With refine: also cut off empty strips, and strips below k within the budget. The outer strips of an area are then known
-    not to be empty."""
-
-    @model_validator(mode="after")
-    def _can_be_refined(self) -> Self:
-        """Reject what refinement cannot be combined with."""
-        if self.trim and not self.refine:
-            raise ValueError(f"{Option('refine')} with {Option('trim')}; add it")
-        return self
 
     @property
     def extent(self) -> RegionExtent:
@@ -150,81 +135,37 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
         return _run_stable(data, params, progress)
     if params.time_partition == "adaptive" and len(data):
         return as_steps(data, _run_adaptive(data, params, progress), params.k)
-    refinement = _refinement(data, params) if params.refine and len(data) else None
-
-    kept, made_with = kept_boxes(data), (params.splits, params.objective, params.extent)
-    alike = _runs_alike(kept, params)
-    # Cut boxes and small flows have areas of their own, and dyadic regions are too many to make areas of all.
-    several = len(alike) > 1 and not params.refine and not params.reporting.wanted and params.splits == "tree"
-    used_again = kept is not None and (params.refine or len(alike) < len(kept.runs))
-
-    def system() -> RegionSpace:
-        return kept.get(made_with, lambda: _regions(data, params)) if kept else _regions(data, params)
+    refinement = _refinement(data, params) if params.splits == "free" and len(data) else None
 
     def solver(system: RegionSpace) -> Callable[[int], StepSolution]:
-        def boxes_of(step: int) -> BoxSpace:
-            def build() -> BoxSpace:
-                return BoxSpace.of(data, step, system, params.k, params.objective)
+        def solve(step: int) -> StepSolution:
+            boxes = BoxSpace.of(data, step, system, params.k, params.objective)
+            if len(boxes) == 0:
+                return ALL_SUPPRESSED
+            budget = params.max_suppressed(boxes.total)
+            if refinement is not None:
+                return refinement.solve_step(data, step, boxes, budget, left=params.aggregate_small)
+            best = boxes.solve_for_budget(budget)
+            choice, gaps, published = boxes.improve(best, budget)
+            figures = (*gaps, as_figure(best.multiplier))
+            return boxes.outcome(choice, *figures, left=params.aggregate_small, published=published)
 
-            return kept.get((params.k, *made_with, step), build) if kept and used_again else build()
+        return solve
 
-        if refinement is not None:
-            return partial(_refine_step, refinement, data, boxes_of, params)
-        budgets = {_budget(run): run.max_suppressed for run in alike}
-        solved = kept.solutions.setdefault(_without_budget(params), {}) if kept else {}
-        many = data.steps >= MANY
-        alone = many and len(budgets) == 1 and not used_again
-        at_once = MatrixSolver.of(data, system, params.k, params.objective) if alone else None
-        steps = BudgetedSteps(boxes_of, budgets, _budget(params), params.aggregate_small, many, at_once, solved)
-        near = steps.begin(data.trips_by_step) if data.steps > 1 else []
-        return partial(steps.solve, near)
-
-    def areas(system: RegionSpace) -> AreasOfRegions:
-        make = partial(AreasOfRegions.of, data, system)
-        return make() if kept is None else kept.get(("areas", *made_with), make)
-
-    steps = StepRange(params.k, system, solver, params.reporting, partial(summarize_diagnostics, params))
-    return solve_steps(data, replace(steps, areas=areas) if several else steps, progress)
-
-
-def _refine_step(
-    refinement: Refinement, data: Flows, boxes_of: Callable[[int], BoxSpace], params: JointParams, step: int
-) -> StepSolution:
-    """Solve a time step whose boxes are cut again."""
-    boxes = boxes_of(step)
-    if len(boxes) == 0:
-        return ALL_SUPPRESSED
-    return refinement.solve_step(data, step, boxes, params.max_suppressed(boxes.total), left=params.aggregate_small)
-
-
-def _runs_alike(kept: KeptBoxes | None, params: JointParams) -> list[JointParams]:
-    """Return the runs to come that differ from this one in the budget alone, and this one."""
-    plain = _without_budget(params)
-    if kept is None:
-        return [params]
-    if plain not in kept.alike:
-        kept.alike[plain] = [run for run in kept.runs if _without_budget(run) == plain]
-    return list(dict.fromkeys([params, *kept.alike[plain]]))
-
-
-def _without_budget(params: JointParams) -> JointParams:
-    return params.model_copy(update=dict.fromkeys(Budgeted.model_fields))
-
-
-def _budget(params: JointParams) -> tuple[float | None, int | None]:
-    """Return what runs that are solved together differ in, as a key that is compared fast."""
-    return params.suppress, params.suppress_trips
+    summarize = partial(summarize_diagnostics, params)
+    steps = StepRange(params.k, partial(_regions, data, params), solver, params.reporting, summarize)
+    return solve_steps(data, steps, progress)
 
 
 def _regions(data: Flows, params: JointParams) -> RegionSpace:
     """Make the regions that boxes consist of."""
-    make = RegionSpace.rectangles if params.splits == "dyadic" else RegionSpace.trees
+    make = RegionSpace.trees if params.splits == "tree" else RegionSpace.rectangles
     return make(data, params.objective, params.extent)
 
 
 def _refinement(data: Flows, params: JointParams) -> Refinement:
     """Return how boxes are cut again."""
-    return Refinement.of(data, params.k, params.extent, params.objective, trim=params.trim)
+    return Refinement.of(data, params.k, params.extent, params.objective)
 
 
 def _run_stable(data: Flows, params: JointParams, progress: Progress) -> FlowRelease:
@@ -234,7 +175,7 @@ def _run_stable(data: Flows, params: JointParams, progress: Progress) -> FlowRel
 
 
 def _stable(data: Flows, params: JointParams, system: RegionSpace) -> StableProblem:
-    refinement = _refinement(data, params) if params.refine and len(data) else None
+    refinement = _refinement(data, params) if params.splits == "free" and len(data) else None
     return StableProblem(data, system, params.k, params.objective, params.max_suppressed, refinement)
 
 
@@ -271,7 +212,12 @@ def shared(params: JointParams) -> SharedPartition | None:
     if params.time_partition != "stable":
         return None
     return SharedPartition(
-        params.stable_by, _begin_stable, _add_up_stable, _solve_stable, _release_stable, needs_flows=params.refine
+        params.stable_by,
+        _begin_stable,
+        _add_up_stable,
+        _solve_stable,
+        _release_stable,
+        needs_flows=params.splits == "free",
     )
 
 
@@ -291,7 +237,9 @@ def _run_adaptive(data: Flows, params: JointParams, progress: Progress) -> FlowR
     data = rounded_in_windows(data, windows.of_steps(data.steps))
     problem = AdaptiveProblem(data, _regions(data, params), windows, params.k, params.objective)
     refinement = (
-        _refinement(data, params).with_time_weight(windows.step_weight) if params.refine and len(data) else None
+        _refinement(data, params).with_time_weight(windows.step_weight)
+        if params.splits == "free" and len(data)
+        else None
     )
     return solve_adaptive(problem, AdaptiveRelease(params.max_suppressed, params.reporting, refinement), progress)
 
@@ -299,12 +247,10 @@ def _run_adaptive(data: Flows, params: JointParams, progress: Progress) -> FlowR
 def check_data(data: Flows, params: JointParams) -> None:
     """Raise unless there is a tree or positions of zones, outlines where areas are measured, and time steps for intervals."""
     check_pois(data, params)
-    if params.splits == "dyadic":
-        check_positions(data, params)
-    else:
+    if params.splits == "tree":
         check_tree(data, params)
-    if params.refine and len(data):
-        data.zones.need_location("cuts at any place")
+    else:
+        check_positions(data, params)
     if params.max_area_km2 is not None:
         check_outlines(data, f"{Option('max_area_km2')}")
     if params.objective == "area":

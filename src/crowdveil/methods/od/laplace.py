@@ -11,10 +11,11 @@ Assumptions
 -----------
 A given seed cannot be guessed and is kept secret, since the noise can be computed from it. Without one the noise comes from
 entropy of the operating system.
-The list of zones does not depend on the trips (a file of zones or a grid, not the ids in trips). Volumes are trips, each counted
-as one. Where people are not known, no person makes more than `trips_per_person` trips in a time step: with m times as many,
-epsilon is m times as large. Epsilon adds up: over the time steps of a release, unless `unit = person`, and over all releases of
-the same people. The manifest has the sum over the time steps from the first to the last.
+The list of zones and the period from the first to the last time step do not depend on the trips and are public: zones come from
+a file, not from ids or coordinates of trips. Volumes are trips, each counted as one. Where people are not known, no person makes
+more than `trips_per_person` trips in a time step: with m times as many, epsilon is m times as large. Epsilon adds up: over the
+time steps of a release, unless `unit = person`, and over all releases of the same people. The manifest has the sum over the time
+steps from the first to the last.
 
 Notes
 -----
@@ -36,9 +37,8 @@ the threshold alone, so that they cost no privacy, and hold among the published 
 volume near the threshold may be nothing but noise, and its lower bound is 0. The manifest states the unit and the period of the
 guarantee, and the width of bounds that hold before that choice: of a single pair, and of all pairs of a time step at once.
 
-The time steps are those with trips in the data, or those of its calendar: they are data too, and are not hidden. Suppressed
-totals are not published, and the column that k is compared with repeats the noisy volume. The manifest leaves out all exact
-figures of a run.
+All time steps from the first to the last get noise and are listed, also those without trips. Suppressed totals are not published,
+and the column that k is compared with repeats the noisy volume. The manifest leaves out all exact figures of a run.
 
 References
 ----------
@@ -50,6 +50,7 @@ of Origin-Destination matrices (the baseline "laplace-noise", and appendix B).
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -58,7 +59,9 @@ from pydantic import Field
 
 from crowdveil.errors import InputError, Option
 from crowdveil.guarantees import DifferentialPrivacy, Guarantee
-from crowdveil.method import Method
+from crowdveil.io.time_steps import TimeSteps
+from crowdveil.io.times import Clock
+from crowdveil.methods.base import Method
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.flows import Flows
@@ -112,7 +115,7 @@ class LaplaceParams(Params):
 def run(data: Flows, params: LaplaceParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
     """Limit the trips of each person where people are known, and draw the noise of each time step."""
     root = rng.integers(0, 2**32, 4).tolist()
-    trips = _trips(data, params, root)
+    trips, data = _trips(data, params, root), _whole_period(data)
     n, pairs, volumes = len(data.zones), [], []
     for step in range(data.steps):
         # A generator for each time step, by its time: its noise does not depend on other steps.
@@ -146,6 +149,20 @@ def run(data: Flows, params: LaplaceParams, rng: np.random.Generator, progress: 
         figures=figures,
         bounds=bounds,
     )
+
+
+def _whole_period(data: Flows) -> Flows:
+    """Return flows with all time steps from the first to the last, also those without trips."""
+    if data.step_s is None or data.steps == 0:
+        return data
+    steps = TimeSteps(data.step_s, data.tz)
+    first, last = steps.number(Clock(data.tz).to_wall(data.t[[0, -1]])).tolist()
+    # Times of flows that have time steps of their own may lie between these.
+    t = np.union1d(steps.starts(np.arange(first, last + 1)), data.t)
+    t = t[(t >= data.t[0]) & (t <= data.t[-1])]
+    counts = np.zeros(len(t), np.int64)
+    counts[np.searchsorted(t, data.t)] = np.diff(data.offsets)
+    return replace(data, t=t, offsets=np.concatenate([[0], np.cumsum(counts)]))
 
 
 def _trips(data: Flows, params: LaplaceParams, root: list[int]) -> Ints:
@@ -288,9 +305,11 @@ def guarantees(data: Flows, params: LaplaceParams) -> tuple[Guarantee, ...]:
     )
 
 
-def partitioning(params: LaplaceParams) -> str | None:
-    """Return why the data cannot be partitioned, as it follows "since"; None if it can."""
-    return "trips of a person are limited over all time steps" if params.unit == "person" else None
+def partitioning(params: LaplaceParams) -> str:
+    """Return why the data cannot be partitioned, as it follows "since"."""
+    if params.unit == "person":
+        return "trips of a person are limited over all time steps"
+    return "all time steps of the period get noise, also those without trips"
 
 
 METHOD = Method(
@@ -303,6 +322,7 @@ METHOD = Method(
     summarize_diagnostics=summarize_diagnostics,
     partitioning=partitioning,
     needs_person_ids=True,
+    needs_zones=True,
     row_semantics="noisy",
     volume_bounds=True,
     aliases=("laplace-noise",),

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.method import INDEPENDENT, Method
+from crowdveil.methods.base import INDEPENDENT, Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.areas import Areas
 from crowdveil.model.flows import Flows

@@ -8,9 +8,6 @@ at least k people. Ids are new.
 SuppressedTrajectories(suppress, k), with `suppress` and `left_over = join`: at most that share is suppressed, and the
 trajectories of at least k people, or none.
 
-TruthfulBoxes, with `aggregation = box`: every point of an original trajectory is in a box of the one that is published for it,
-and every box has a point of each trajectory that it is published for.
-
 Assumptions
 -----------
 The column of users names people. Without it, or with `count_trajectories`, k counts trajectories, and a cluster may be of one
@@ -27,20 +24,16 @@ with the smallest sum of squared distances to its pivot is made, and so on while
 trajectories until it has k people; a person with several trajectories counts once. No trajectory is skipped unless a bound
 proves that it cannot matter. The paper asks for the path from the first pivot to the last with the smallest sum of squared
 steps, which needs the distances of all pairs. `pivot_path = sketched` takes for each step the trajectory with the smallest
-bound of that sum, by rough distances between sixteen points of each; `exact` follows the paper, for up to 2,000 trajectories.
-docs/trajectories.md compares their clusters.
+bound of that sum, by rough distances between sixteen points of each, by which the last pivot is the farthest, too; `exact`
+follows the paper, for up to 2,000 trajectories. docs/trajectories.md compares their clusters.
 
-Where a point of the pivot is coupled with points of the others, their mean is published. Its position is the mean of all these
-points, as in the paper. Its time is the mean of the times of all trajectories, each the mean of its points there: later points
-of a trajectory are never coupled with an earlier point of the pivot, so that times never fall. If every point counted once, as
-for positions, trajectories at other hours would weigh more where they have more points, and times would jump.
+Where a point of the pivot is coupled with points of the others, their mean is published: of positions and times over people, each
+the mean of their trajectories, and each of these the mean of its points there. Later points of a trajectory are never coupled
+with an earlier point of the pivot, so that times never fall. In the paper every point counts once; then a person with more
+trajectories or more points would weigh more than the others of the cluster.
 
 The paper leaves out the rest of fewer than k people. Here they join the cluster with the nearest pivot, so that no trajectory is
 lost and counts are comparable with the original, unless `left_over = drop`.
-
-With `aggregation = box` boxes in space and time are published in place of points: for each point of the mean a box
-around the points of the members that are matched with it by dynamic time warping. Bounds are rounded outwards to a public grid
-(`box_grid_m`, `box_grid_s`), which does not depend on the data, so that none shows a member's own coordinate or time.
 
 With `suppress` whole groups are suppressed, those with the largest distortion first, until the share is used up: the mean
 squared distance of their members from what would be published, in space alone. A person whose trajectory is suppressed is one
@@ -59,15 +52,15 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil import engine
-from crowdveil.method import Method
+from crowdveil.methods.base import Method
 from crowdveil.methods.guarantee_sets import suppressing_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.globe import rounded
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import BoxParams
+from crowdveil.params import GroupingParams
 from crowdveil.progress import Progress
-from crowdveil.solve.trajectory.aggregation import DECIMALS, GroupTrajectories, boxes_around
+from crowdveil.solve.trajectory.aggregation import DECIMALS, GroupTrajectories, weights_of_people
 from crowdveil.solve.trajectory.distances import FrechetManhattan, Paths
 from crowdveil.solve.trajectory.microaggregation import group_members, release_copies
 from crowdveil.solve.trajectory.outliers import PublishedGroups, without_outliers
@@ -78,7 +71,7 @@ BATCHES = 32
 """Tasks of the means of all clusters."""
 
 
-class FrechetMicroaggregationParams(BoxParams):
+class FrechetMicroaggregationParams(GroupingParams):
     """Parameters of microaggregation by couplings."""
 
     pivots: int = Field(10, ge=1, le=1000)
@@ -89,8 +82,6 @@ class FrechetMicroaggregationParams(BoxParams):
     """Bring two trajectories to the same moments, by shares of their time, before they are compared."""
     pivot_path: PivotPath = "sketched"
     """Choice of pivots between the first and the last: sketched, or by all distances, for up to 2,000 trajectories."""
-    aggregation: Literal["mean-trajectory", "box"] = "mean-trajectory"
-    """Representative of a cluster: the mean of points that meet, or boxes around all points."""
     left_over: LeftOver = "join"
     """The rest of fewer than k people: join the nearest cluster, or drop."""
     count_trajectories: bool = False
@@ -107,8 +98,6 @@ def run(
     made = clustering.clusters(params.left_over, rng, progress)
     members, offsets = group_members(made.cluster)
     paths = _means(data, distance, made, members, offsets)
-    if params.publishes_boxes:
-        paths = params.box_grid.round_outwards(boxes_around(data, paths, members, offsets))
     groups = PublishedGroups(paths, members, offsets)
     left = without_outliers(data, groups, params.suppress)
     # A whole percent: the exact number may reveal a person. The number of suppressed clusters is not published.
@@ -120,14 +109,16 @@ def _means(
     data: Trajectories, distance: FrechetManhattan, made: Clusters, members: Ints, offsets: Ints
 ) -> GroupTrajectories:
     """Return a trajectory for each cluster, in batches on the engine."""
-    from crowdveil.kernels.trajectory.cluster_mean import mean_of_cluster
+    from crowdveil.kernels.trajectory.frechet_manhattan import mean_of_cluster
 
     batches = np.array_split(np.arange(len(made.pivot)), min(BATCHES, max(len(made.pivot), 1)))
 
     def one(c: int) -> tuple[Floats, Floats, Floats]:
         pivot, here = int(made.pivot[c]), members[offsets[c] : offsets[c + 1]]
+        here = np.append(pivot, here[here != pivot])
+        weight = weights_of_people(data, here, np.array([0, len(here)]))
         how: Any = (distance.columns, distance.resampled, distance.exact)
-        return mean_of_cluster(pivot, here[here != pivot], *how)
+        return mean_of_cluster(pivot, here[1:], weight, *how)
 
     def task(batch: int) -> tuple[Floats, ...]:
         found = [one(c) for c in batches[batch].tolist()]

@@ -8,9 +8,6 @@ at least k people. Ids are new.
 SuppressedTrajectories(suppress, k), with `suppress` and a distance other than graph: at most that share is suppressed, and the
 trajectories of at least k people, or none.
 
-TruthfulBoxes, with `aggregation = box`: every point of an original trajectory is in a box of the one that is published for it,
-and every box has a point of each trajectory that it is published for.
-
 Assumptions
 -----------
 The column of users names people. Without it, or with `count_trajectories`, k counts trajectories, and a group may be of one
@@ -39,10 +36,6 @@ MDAV groups the trajectories that are left last, whatever is between them. With 
 trajectories, in blocks of the map with other borders each round, as long as they get more compact: the sum over groups of the
 squared distances of their pairs over their size. Each keeps k people.
 
-With `aggregation = box` boxes in space and time are published in place of points: for each point of the mean a box
-around the points of the members that are matched with it by dynamic time warping. Bounds are rounded outwards to a public grid
-(`box_grid_m`, `box_grid_s`), which does not depend on the data, so that none shows a member's own coordinate or time.
-
 With `suppress` whole groups are suppressed, those with the largest distortion first, until the share is used up: the mean
 squared distance of their members from what would be published, in space and time. A person whose trajectory is suppressed is one
 of at least k such people.
@@ -64,11 +57,11 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from crowdveil.errors import Option
-from crowdveil.method import Method
+from crowdveil.methods.base import Method
 from crowdveil.methods.guarantee_sets import suppressing_guarantees
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import BoxParams, TimeWeight, TrajectoryDistance
+from crowdveil.params import GroupingParams, TimeWeight, TrajectoryDistance
 from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import AggregationName
 from crowdveil.solve.trajectory.clustering import ClusteringName, ClusteringProblem, check_clustering, find_clustering
@@ -85,7 +78,7 @@ from crowdveil.solve.trajectory.microaggregation import release_groups
 from crowdveil.solve.trajectory.swapping import owners
 
 
-class MicroaggregationParams(BoxParams):
+class MicroaggregationParams(GroupingParams):
     """Parameters of microaggregation."""
 
     distance: TrajectoryDistance = "spatiotemporal"
@@ -93,13 +86,13 @@ class MicroaggregationParams(BoxParams):
     time_weight: TimeWeight = "auto"
     """Weight of time in the spatio-temporal distance: auto, a number (0 is space alone), mobidatalab, or mean-ratio."""
     aggregation: AggregationName = "composed-trajectory"
-    """Representative of a group: composed of its members, their mean, what is nearest to that, or boxes around it."""
+    """Representative of a group: composed of its members, their mean, or what is nearest to that."""
     aggregation_time_weight: float | None = Field(None, ge=0)
     """Weight of time in the choice of what is nearest to the mean; that of the distance where not given."""
     improve: int = Field(0, ge=0, le=1000)
     """Rounds in which near groups exchange trajectories where that makes them more compact; with spatiotemporal alone."""
     clustering: ClusteringName = "mdav"
-    """How groups are made: mdav, pivots (with a Fréchet/Manhattan distance) or log-cost."""
+    """How groups are made: mdav, or pivots with a Fréchet/Manhattan distance."""
     center: Center = "once"
     """With mdav: groups begin far from the center of all trajectories, or of the remaining ones, which takes longer."""
     center_aggregation: CenterAggregation = "mean-trajectory"
@@ -143,7 +136,6 @@ def run(
         params.aggregation,
         facts,
         suppress=params.suppress,
-        grid=params.box_grid,
         time_weight=params.aggregation_time_weight,
     )
 

@@ -16,11 +16,12 @@ visits than `knowledge` may re-identify a trajectory, and each trajectory of a p
 
 Notes
 -----
-Tiles are squares of real meters on the ground, or those given with --zones; levels of time are whole intervals of the clock
-(UTC). Squares with fewer than 3k points at a level join the one of their four neighbors that has most points for the
-square of the distance. Consecutive points in one area at one level are one visit; with `time_strategy = same` it is published as
-one point, at the middle of the interval, since the number of points would distinguish visits. `avg` is the mean of all published
-points of the area at that level, in planar meters around the data, not of degrees as in MobiDataLab.
+Tiles are squares of real meters on the ground, in a grid over a public box that shows no exact position, or those given with
+--zones; levels of time are whole intervals of the clock (UTC). Squares with fewer than 3k points at a level join the one of
+their four neighbors that has most points; MobiDataLab divides them by the square of the distance between mean positions, which
+would show where removed points were. Consecutive points in one area at one level are one visit; with `time_strategy = same` it
+is published as one point, at the middle of the interval, since the number of points would distinguish visits. `avg` is the mean
+over people of their published points of the area at that level, in planar meters, not of degrees as in MobiDataLab.
 
 Visits that fewer than k people share are removed first, then pairs of them are broken, then combinations of three and four: a
 rare combination stays rare as visits are removed, so that one of its visits must be removed in any case. In each trajectory the
@@ -47,7 +48,7 @@ from pydantic import Field
 
 from crowdveil.guarantees import CombinationKAnonymity, Guarantee, LocationsOnTileCenters
 from crowdveil.io.geojson import COORDINATE_DECIMALS
-from crowdveil.method import Method
+from crowdveil.methods.base import Method
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Indices, Ints, take_slices
 from crowdveil.model.globe import rounded
@@ -74,7 +75,7 @@ class ProtectedGeneralizationParams(Params):
     time_interval_s: int = Field(3600, ge=0, le=366 * DAY)
     """Length of a level of time; 0 for a single one."""
     strategy: Literal["avg", "centroid"] = "avg"
-    """Position of a visit: the mean of all published positions of its area and level, or the center of the area."""
+    """Position of a visit: the mean over people of published positions of its area and level, or the center of the area."""
     time_strategy: Literal["same", "keep"] = "same"
     """Time of a visit: one for all of a level, or its own, which gives no protection against a known moment."""
     count_trajectories: bool = False
@@ -110,7 +111,7 @@ def run(
 def _areas(data: Trajectories, params: ProtectedGeneralizationParams, zones: Zones, tile: Indices, level: Ints) -> Ints:
     """Return the area of each point at its level: a tile or, of a grid, several."""
     if data.zones is None and data.points:
-        return merged_tiles(zones, tile, level, *data.xy, least=3 * params.k)
+        return merged_tiles(zones, tile, level, least=3 * params.k)
     _, rank = np.unique(level, return_inverse=True)
     return rank * max(len(zones), 1) + tile
 
@@ -137,17 +138,21 @@ def _positions(
         lon, lat = areas.centers(COORDINATE_DECIMALS)
         return lon[number], lat[number]
     of_row = np.unique(area, return_inverse=True)[1]
-    count = np.bincount(of_row)
-    x, y = (np.bincount(of_row, c[rows]) / count for c in data.xy)
+    # The mean over people, each the mean of their points.
+    pair = of_row * max(data.people, 1) + np.repeat(data.person, np.diff(data.offsets))[rows]
+    _, whose, count = np.unique(pair, return_inverse=True, return_counts=True)
+    weight = 1 / count[whose]
+    people = np.bincount(of_row, weight)
+    x, y = (np.bincount(of_row, c[rows] * weight) / people for c in data.xy)
     lon, lat = data.projection.to_globe(x, y)
     return rounded(lon, COORDINATE_DECIMALS)[of_row], np.round(lat, COORDINATE_DECIMALS)[of_row]
 
 
 def _moments(data: Trajectories, params: ProtectedGeneralizationParams, level: Ints) -> Ints:
-    """Return the time of each level: its middle, or the first midnight of the data where there is a single level."""
+    """Return the time of each level: its middle, or the midnight before the data where there is a single level."""
     if params.time_interval_s:
         return level * params.time_interval_s + params.time_interval_s // 2
-    return np.full(len(level), int(data.t.min()) // DAY * DAY if data.points else 0)
+    return np.full(len(level), data.start)
 
 
 def guarantees(data: Trajectories, params: ProtectedGeneralizationParams) -> tuple[Guarantee, ...]:

@@ -5,9 +5,6 @@ Guarantee
 SegmentKAnonymity(k): every published segment is in an equivalence class, equal point for point and second for second, of at
 least k people. Segments have new ids; no id links those of one trajectory or person.
 
-TruthfulBoxes(segment_s), with `aggregation = box`: every point of an original trajectory is in a box of one of its published
-segments, if all of its segments are published.
-
 SuppressedSegments(suppress, k), with `suppress`: at most that share of the segments is suppressed, and segments of at least k
 people, or none.
 
@@ -25,10 +22,6 @@ are near others in place and time more often than whole trajectories are, so tha
 hour and more. Groups are made as in `microaggregation`, with segments in place of trajectories; a person with several segments
 counts once in a group. Each group has its own members, whatever groups the other segments of a trajectory are in.
 
-With `aggregation = box` boxes in space and time are published in place of points: for each point of the mean a box
-around the points of the members that are matched with it by dynamic time warping. Bounds are rounded outwards to a public grid
-(`box_grid_m`, `box_grid_s`), which does not depend on the data, so that none shows a member's own coordinate or time.
-
 With `suppress` whole groups of segments are suppressed, those with the largest distortion first, until the share is used up: the
 mean squared distance of their members from what would be published. A person with a suppressed segment is one of at least k.
 
@@ -44,17 +37,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from crowdveil.attacks.continuity import measured_continuity
-from crowdveil.guarantees import Guarantee, SegmentKAnonymity, SuppressedSegments, TruthfulBoxes
-from crowdveil.method import Method
-from crowdveil.methods.guarantee_sets import grid_of_boxes
+from crowdveil.guarantees import Guarantee, SegmentKAnonymity, SuppressedSegments
+from crowdveil.methods.base import Method
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import BoxParams, TimeWeight
+from crowdveil.params import GroupingParams, TimeWeight
 from crowdveil.progress import Progress
-from crowdveil.solve.trajectory.aggregation import AggregationName
+from crowdveil.solve.trajectory.aggregation import AggregationName, find_aggregation
 from crowdveil.solve.trajectory.clustering import ClusteringName, ClusteringProblem, check_clustering, find_clustering
 from crowdveil.solve.trajectory.distances import SpatioTemporal, make_distance, published_weight, time_weight
 from crowdveil.solve.trajectory.improvement import improve_groups
@@ -63,7 +55,7 @@ from crowdveil.solve.trajectory.segments import cut_at_multiples
 from crowdveil.solve.trajectory.swapping import owners
 
 
-class SegmentMicroaggregationParams(BoxParams):
+class SegmentMicroaggregationParams(GroupingParams):
     """Parameters of microaggregation of segments."""
 
     segment_s: int = Field(300, ge=1, le=86_400)
@@ -71,13 +63,22 @@ class SegmentMicroaggregationParams(BoxParams):
     time_weight: TimeWeight = "auto"
     """Weight of time in the distance between segments: auto, a number (0 is space alone), mobidatalab, or mean-ratio."""
     aggregation: AggregationName = "mean-trajectory"
-    """Representative of a group: its mean, or the segment, or the single locations, nearest to it, or boxes around it."""
+    """Representative of a group: its mean, or composed of its members; no original points, which link segments."""
     improve: int = Field(0, ge=0, le=1000)
     """Rounds in which near groups exchange segments where that makes them more compact."""
     clustering: ClusteringName = "mdav"
-    """How groups of segments are made: mdav or log-cost."""
+    """How groups of segments are made: mdav, or a clustering of an installed package."""
     count_trajectories: bool = False
     """Let k count trajectories even where people are known."""
+
+    @field_validator("aggregation")
+    @classmethod
+    def _check_aggregation(cls, name: str) -> str:
+        if find_aggregation(name).original_points:
+            raise ValueError(
+                "an aggregation without original points, which link the segments of a person; choose another"
+            )
+        return name
 
     @model_validator(mode="after")
     def _check_clustering(self) -> SegmentMicroaggregationParams:
@@ -97,9 +98,7 @@ def run(
     group = find_clustering(params.clustering).make(problem)
     if isinstance(distance, SpatioTemporal):
         group = improve_groups(distance, group, person, params.k, params.improve, progress)
-    release = release_groups(
-        segments, distance, group, params.aggregation, {}, suppress=params.suppress, grid=params.box_grid
-    )
+    release = release_groups(segments, distance, group, params.aggregation, {}, suppress=params.suppress)
     facts: dict[str, Any] = {
         "time_weight": published_weight(params.time_weight, weight),
         "continuity": measured_continuity(segments, whole, release),
@@ -114,8 +113,6 @@ def guarantees(data: Trajectories, params: SegmentMicroaggregationParams) -> tup
     made: list[Guarantee] = [anonymity]
     if params.suppress:
         made.append(SuppressedSegments(suppress=params.suppress, k=params.k, k_unit=unit, segment_s=params.segment_s))
-    if params.publishes_boxes:
-        made.append(TruthfulBoxes(segment_s=params.segment_s, **grid_of_boxes(params)))
     return tuple(made)
 
 

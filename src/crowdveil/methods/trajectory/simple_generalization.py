@@ -12,9 +12,10 @@ method that guarantees k for published data.
 
 Notes
 -----
-Squares are of real meters on the ground, in an equal-area projection around the data; a position on a border belongs to
-the tile north or east of it. With a file of tiles, positions outside all tiles are left out, and so are trajectories
-without any position left; the run reports their number. Only tiles that are used are in the list of areas.
+Squares are of real meters on the ground, in an equal-area projection around a public box, whose sides show no exact position; a
+position on a border belongs to the tile north or east of it. With a file of tiles, positions outside all tiles are left out,
+and so are trajectories without any position left; the run reports their number. Only tiles that are used are in the list of
+areas.
 
 References
 ----------
@@ -30,7 +31,7 @@ from pydantic import Field
 
 from crowdveil.guarantees import Guarantee, LocationsOnTileCenters
 from crowdveil.io.geojson import COORDINATE_DECIMALS
-from crowdveil.method import Method
+from crowdveil.methods.base import Method
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Indices, Ints
 from crowdveil.model.release import TrajectoryRelease

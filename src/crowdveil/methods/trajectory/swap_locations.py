@@ -44,13 +44,13 @@ from pydantic import Field, model_validator
 from crowdveil.attacks.known_points import with_linkage
 from crowdveil.guarantees import Guarantee, NoOwnPoints, OriginalPoints, SharedTilePairs
 from crowdveil.kernels.trajectory.structures import CellSlots, GridPoints, SwapBuffers, SwapRadii
-from crowdveil.method import Method
+from crowdveil.methods.base import Method
 from crowdveil.model.arrays import Ints, row_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress
-from crowdveil.solve.trajectory.rare_steps import corner_of, remove_rare_steps
+from crowdveil.solve.trajectory.rare_steps import remove_rare_steps
 from crowdveil.solve.trajectory.spacetime import build_grid
 from crowdveil.solve.trajectory.swapping import owners, release_of_points
 
@@ -98,7 +98,7 @@ def run(
     """Swap locations in clusters, then break rare steps."""
     owner = owners(data, params.count_trajectories)
     given = _swapped(data, params, owner, rng, progress)
-    given = remove_rare_steps(data, given, owner, params.min_people, params.tile_size_m, corner_of(data))
+    given = remove_rare_steps(data, given, owner, params.min_people, params.tile_size_m)
     release, points = release_of_points(data, given)
     return with_linkage(data, release, points, rng)
 
@@ -133,9 +133,13 @@ def _swapped(
 def guarantees(data: Trajectories, params: SwapLocationsParams) -> tuple[Guarantee, ...]:
     """Return that points are original and swapped, and steps are shared."""
     k_unit = "trajectories" if params.count_trajectories else data.k_unit
-    lon0, lat0 = corner_of(data)
+    plane = data.projection
     pairs = SharedTilePairs(
-        min_group_size=params.min_people, tile_size_m=params.tile_size_m, lon0=lon0, lat0=lat0, k_unit=k_unit
+        min_group_size=params.min_people,
+        tile_size_m=params.tile_size_m,
+        lon0=plane.lon0,
+        lat0=plane.lat0,
+        k_unit=k_unit,
     )
     return (OriginalPoints(), NoOwnPoints(k_unit=k_unit), pairs)
 

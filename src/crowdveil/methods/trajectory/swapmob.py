@@ -44,7 +44,7 @@ from pydantic import Field
 from crowdveil.attacks.known_points import with_linkage
 from crowdveil.guarantees import Guarantee, OriginalPoints, SwappedTrajectories
 from crowdveil.kernels.trajectory.structures import GridPoints, MeetingRule, OwnedPoints, PathState
-from crowdveil.method import Method
+from crowdveil.methods.base import Method
 from crowdveil.model.arrays import Floats, Indices, Ints, gather, index_type
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories

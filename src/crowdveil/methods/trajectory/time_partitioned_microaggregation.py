@@ -8,9 +8,6 @@ at least k people. Ids are new.
 SuppressedTrajectories(suppress, k), with `suppress`: at most that share is suppressed, and the trajectories of at least k
 people, or none.
 
-TruthfulBoxes, with `aggregation = box`: every point of an original trajectory is in a box of the one that is published for it,
-and every box has a point of each trajectory that it is published for.
-
 Assumptions
 -----------
 The column of users names people. Without it, or with `count_trajectories`, k counts trajectories, and a group may be of one
@@ -18,14 +15,10 @@ person.
 
 Notes
 -----
-Trajectories are sorted by their mean time. A part takes all whose mean time is less than `interval_s` after its first; if they
-have fewer than k people, the next ones join until there are k. A rest of fewer than k people joins the last part. Inside a part
-groups are made as in `microaggregation`, by space alone unless a weight of time is given. It takes seconds where
-`microaggregation` takes minutes, and loses more.
-
-With `aggregation = box` boxes in space and time are published in place of points: for each point of the mean a box
-around the points of the members that are matched with it by dynamic time warping. Bounds are rounded outwards to a public grid
-(`box_grid_m`, `box_grid_s`), which does not depend on the data, so that none shows a member's own coordinate or time.
+Trajectories are sorted by their mean time. A part takes all whose mean time is before the next multiple of `interval_s` (from
+midnight UTC); if they have fewer than k people, the next ones join until there are k. A rest of fewer than k people joins the
+last part. Inside a part groups are made as in `microaggregation`, by space alone unless a weight of time is given. It takes
+seconds where `microaggregation` takes minutes, and loses more.
 
 With `suppress` whole groups are suppressed, those with the largest distortion first, until the share is used up: the mean
 squared distance of their members from what would be published, in space and, if it has a weight, in time. A person whose
@@ -51,14 +44,14 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from crowdveil.method import Method
+from crowdveil.methods.base import Method
 from crowdveil.methods.guarantee_sets import suppressing_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Outline, Trajectories
-from crowdveil.params import BoxParams, TimeWeight, TrajectoryDistance
+from crowdveil.params import GroupingParams, TimeWeight, TrajectoryDistance
 from crowdveil.progress import Progress
-from crowdveil.solve.trajectory.aggregation import BOX, AggregationName
+from crowdveil.solve.trajectory.aggregation import AggregationName
 from crowdveil.solve.trajectory.clustering import ClusteringName, ClusteringProblem, check_clustering, find_clustering
 from crowdveil.solve.trajectory.distances import make_distance, published_weight, time_weight
 from crowdveil.solve.trajectory.mdav import Center, CenterAggregation, Grouping
@@ -68,7 +61,7 @@ from crowdveil.solve.trajectory.swapping import owners
 PartsBy = Literal["mean-time", "first-time"]
 
 
-class TimePartitionedParams(BoxParams):
+class TimePartitionedParams(GroupingParams):
     """Parameters of microaggregation by parts."""
 
     interval_s: int = Field(900, ge=1)
@@ -80,11 +73,11 @@ class TimePartitionedParams(BoxParams):
     time_weight: TimeWeight = 0.0
     """Weight of time in the spatio-temporal distance: a number (0 is space alone), auto, mobidatalab, or mean-ratio."""
     aggregation: AggregationName = "mean-trajectory"
-    """Representative of a group: its mean, or the trajectory, or the single locations, nearest to it, or boxes around it."""
+    """Representative of a group: its mean, or the trajectory, or the single locations, nearest to it."""
     aggregation_time_weight: float | None = Field(None, ge=0)
     """Weight of time in the choice of what is nearest to the mean; that of the distance where not given."""
     clustering: ClusteringName = "mdav"
-    """How groups of a part are made: mdav, pivots (with a Fréchet/Manhattan distance) or log-cost."""
+    """How groups of a part are made: mdav, or pivots with a Fréchet/Manhattan distance."""
     center: Center = "once"
     """With mdav: groups begin far from the center of all trajectories of the part, or of the remaining ones."""
     center_aggregation: CenterAggregation = "mean-trajectory"
@@ -122,7 +115,6 @@ def run(
         params.aggregation,
         {},
         suppress=params.suppress,
-        grid=params.box_grid,
         time_weight=params.aggregation_time_weight,
     )
     shown = published_weight(params.time_weight, weight) if params.distance == "spatiotemporal" else 0.0
@@ -172,13 +164,16 @@ def parts_of(outline: Outline, params: TimePartitionedParams) -> list[Ints]:
 
 
 def parts_by_time(time: Floats, person: Ints, k: int, interval_s: int) -> list[Ints]:
-    """Return the trajectories of each part, each rising; every part has at least k people, unless all have fewer."""
+    """Return the trajectories of each part, each rising; every part has at least k people, unless all have fewer.
+
+    Parts end at multiples of the interval, so that no single time decides where they do.
+    """
     order = np.argsort(time, kind="stable")
     sorted_time, who = time[order], person[order]
     begins: list[int] = []
     low = 0
     while low < len(order):
-        high = int(sorted_time.searchsorted(sorted_time[low] + interval_s))
+        high = int(sorted_time.searchsorted((sorted_time[low] // interval_s + 1) * interval_s))
         people = set(who[low:high].tolist())
         while len(people) < k and high < len(order):
             people.add(int(who[high]))
@@ -200,8 +195,6 @@ def partitioning(params: TimePartitionedParams) -> str | None:
         return "clusterings but mdav draw at random over all parts: take mdav"
     if isinstance(params.time_weight, str):
         return "the weight of time is found from all trajectories: give it as a number"
-    if params.aggregation == BOX:
-        return "boxes are put together on one machine: take another aggregation"
     if params.aggregation == "closest-locations" and (params.aggregation_time_weight or params.time_weight):
         return "closest-locations weighs time by the mean speed of all trajectories: take another aggregation, or no weight"
     return None

@@ -1,1 +1,1 @@
-"""Pictures for papers and reports, one module for each family: PNG or SVG. Need matplotlib (extra `report`)."""
+"""Pictures for papers and reports, one module for each family: PNG or SVG."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Literal
 
 from pydantic import Field, field_validator
@@ -278,5 +279,7 @@ KINDS: dict[str, PlotKind] = {
 def find_kind(name: str) -> PlotKind:
     """Return a kind of picture by its name."""
     if name not in KINDS:
-        raise ParameterError("kind", f"wanted one of {', '.join(KINDS)}, but got {name!r}.")
+        near = get_close_matches(name, KINDS, n=1)
+        more = f"did you mean {near[0]}?" if near else f"wanted one of {', '.join(KINDS)}."
+        raise ParameterError("kind", f"there is no plot {name}; {more}")
     return KINDS[name]

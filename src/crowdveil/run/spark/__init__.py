@@ -34,7 +34,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crowdveil.run.backend import Backend, RunSpec
+    from crowdveil.run.backend import Backend
+    from crowdveil.run.stages import RunSpec
 
 
 @contextmanager

@@ -12,15 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdveil.engine.packing import unpacked
-from crowdveil.engine.spark import Frame, SparkEngine
+from crowdveil.engine.spark import Frame, SparkEngine, SparkTable, spark_engine
 from crowdveil.errors import InputError, Option
+from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints, group_sums
 from crowdveil.model.flows import Flows
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import FlowReading
-from crowdveil.run.backend import Findings
 from crowdveil.run.manifest import original_input_options, refuse_other_counts
 from crowdveil.run.merge_partitions import even_partitions
 from crowdveil.run.release_partitions import (
@@ -38,9 +38,11 @@ from crowdveil.run.spark.release_verification import (
     open_spark_release,
     partition_numbers,
     rows_by_time,
+    verify,
 )
 from crowdveil.run.spark.spark_trips import SparkTrips, read_spark_trips, summarize_trips
 from crowdveil.run.spark.trip_rows import FlowPartitionReader
+from crowdveil.run.stages import Findings
 from crowdveil.run.verification import stated_guarantees
 
 
@@ -147,3 +149,19 @@ def verify_with_original(
         findings = check_partitions(engine, both.packed_rows, function, both.partitions, progress)
         merged = merge_with_rest(findings, both.read.release, both.units, guarantees, both.trips.frame)
     return merged, release.manifest
+
+
+def verify_on_spark(
+    folder: str,
+    original: Any = None,
+    reading: dict[str, Any] | None = None,
+    *,
+    master: str | None = None,
+    spark: Any = None,
+    table: str | None = None,
+) -> tuple[list[tuple[Guarantee, Finding]], dict[str, Any]]:
+    """Verify a release on Spark, as `verify` does here; return the manifest too. `table` is the format of an original table."""
+    with spark_engine(spark, master) as engine:
+        if original is None:
+            return verify(engine, str(folder))
+        return verify_with_original(engine, str(folder), SparkTable.of(original, table), reading or {})

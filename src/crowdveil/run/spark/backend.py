@@ -17,11 +17,12 @@ from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.geojson import write_features
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_writer import area_features, area_properties
-from crowdveil.io.written_release import AREAS_FILE, MANIFEST_FILE, WrittenRelease, read_release
+from crowdveil.io.written_release import AREAS_FILE, MANIFEST_FILE, REPORT_FILE, WrittenRelease, read_release
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.progress import Progress
-from crowdveil.run.backend import Backend, FileEntries, RunSpec
+from crowdveil.run.backend import Backend
+from crowdveil.run.ledgers import Recorder, open_recorder
 from crowdveil.run.manifest import file_entry, folder_entry, write_manifest
 from crowdveil.run.merge_partitions import SUMMARY
 from crowdveil.run.releases import REPORT_ROWS, add_report, without_report
@@ -29,6 +30,7 @@ from crowdveil.run.resume import drawn_seed, first_entropy, run_key
 from crowdveil.run.spark.finished_partitions import FinishedPartitions
 from crowdveil.run.spark.release_verification import file_hashes
 from crowdveil.run.spark.staging import check_target, new_folder
+from crowdveil.run.stages import FileEntries, RunSpec
 
 PARTITIONS_FOLDER = "partitions"
 CHUNK_PARTITIONS_PER_SLOT = 4
@@ -50,11 +52,15 @@ def check_supported_on_spark(spec: RunSpec) -> None:
     for name in ("private_report", "pairing"):
         if getattr(options, name) is not None:
             raise ParameterError(f"{Option(name)} shows the original, which does not leave the cluster; leave it out.")
-    for name in ("repair", "keep_unchanged", "like"):
+    for name in ("keep_unchanged", "like"):
         if getattr(options, name, False) or getattr(spec.reading, name, None) is not None:
             raise ParameterError(
                 Option(name), "rows of all time steps decide together; leave it out, or run it on one machine."
             )
+    if options.resume is not None and options.ledger is not None:
+        raise ParameterError(
+            Option("resume"), "the ledger may have changed since the interruption; leave it out, or the ledger."
+        )
     if options.resume is not None and not isinstance(spec.data, str | Path):
         raise ParameterError(
             Option("resume"), "wanted data in a file, but it is a table or a data frame; write it to a file."
@@ -72,6 +78,8 @@ class SparkBackend(Backend):
     areas: Areas | None = None
     drawn: Mask | None = None
 
+    recorder: Recorder | None = None
+
     def __init__(self, spec: RunSpec, engine: SparkEngine) -> None:
         super().__init__(spec)
         self.engine, self.output = engine, str(spec.output).rstrip("/")
@@ -79,7 +87,7 @@ class SparkBackend(Backend):
     def check_target(self) -> None:
         """Raise unless the release can be written to its folder, and audited where a ledger is named."""
         check_target(self.engine.files, self.output, overwrite=self.spec.options.overwrite)
-        self.open_ledger()
+        self.recorder = open_recorder(self.spec, self.output)
 
     def key_partitions(self) -> dict[str, Any]:
         """Return what kept partitions depend on besides the request."""
@@ -161,13 +169,15 @@ class SparkBackend(Backend):
         if not self.fits_here:
             return without_report(manifest, notes)
         written = self.fetch({role: entry["name"] for role, entry in manifest["files"].items()})
-        return add_report(self.here, written, manifest)
+        add_report(self.here, written, manifest)
+        return manifest
 
     def publish(self, manifest: dict[str, Any]) -> str:
         """Copy the small files to the cluster, and move the temporary folder to its place."""
         write_manifest(self.here, manifest)
         small = [entry["name"] for role, entry in manifest["files"].items() if role != "data"]
-        for name in (*small, MANIFEST_FILE):
+        report = [REPORT_FILE] if (self.here / REPORT_FILE).exists() else []
+        for name in (*small, *report, MANIFEST_FILE):
             self.engine.files.put(self.here / name, f"{self.folder}/{name}")
         self.engine.files.remove(f"{self.folder}/{PARTITIONS_FOLDER}")
         self.put_in_place(self.here, manifest)

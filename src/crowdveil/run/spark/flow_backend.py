@@ -24,7 +24,6 @@ from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.progress import Progress
 from crowdveil.reading import FlowReading
-from crowdveil.run.backend import FileEntries, Findings, Guarantees, LedgerAudit, Solution
 from crowdveil.run.flow_partitions import PartitionSolver, file_schema
 from crowdveil.run.merge_partitions import (
     AREA,
@@ -56,6 +55,7 @@ from crowdveil.run.spark.spark_trips import (
     summarize_trips,
 )
 from crowdveil.run.spark.trip_rows import FlowPartitionReader
+from crowdveil.run.stages import FileEntries, Findings, Guarantees, LedgerAudit, Solution
 from crowdveil.run.verification import refuse_large_k
 
 STEPS_FILE = "steps.parquet"
@@ -70,6 +70,8 @@ class FlowSparkBackend(SparkBackend):
     files: FileEntries
     packed_rows: pa.Schema
     """Columns of the packed rows of a release."""
+    audited: Flows
+    """The flows of the source records, where a ledger is named."""
 
     def read(self, notes: ReadNotes, progress: Progress) -> Flows:
         """Read trips or flows into packed rows by time step; return flows without rows."""
@@ -99,7 +101,10 @@ class FlowSparkBackend(SparkBackend):
         left = np.flatnonzero(~np.isin(trips.numbers, self.finished.steps))
         partitions = self._partitions(left)
         shared = self._shared_boxes(reader, progress)
-        solver = PartitionSolver.of(spec, self.seed, guarantees, trips.frame, trips.starts, shared=shared)
+        least = self._overlaps_earlier()
+        solver = PartitionSolver.of(
+            spec, self.seed, guarantees, trips.frame, trips.starts, shared=shared, least_people=least
+        )
         function = FlowPartition(solver, reader)
         self.packed_rows = solver.rows
         lines = self.solve_partitions(partitions, self._keyed, function, PACKED_RESULTS, progress)
@@ -111,6 +116,21 @@ class FlowSparkBackend(SparkBackend):
         if not shared:
             return solution
         return replace(solution, facts=summarize_facts(facts_by_class(shared), spec.method, spec.params))
+
+    def _overlaps_earlier(self) -> bool:
+        """Return whether an earlier release in the ledger shares records, with the hashes that executors make of them."""
+        recorder = self.recorder
+        if recorder is None:
+            return False
+        from crowdveil.ledger.candidates import known_columns  # here, since few runs have a ledger
+        from crowdveil.run.spark.source_records import read_spark_records
+
+        ledger = recorder.ledger
+        self.enter_context(ledger.locked())
+        inputs, self.audited = read_spark_records(
+            self.engine, self.spec.data, self.trips, known_columns(ledger), ledger.key
+        )
+        return recorder.overlaps(self.spec, inputs)
 
     def _omitted_files(self) -> list[str]:
         """Return a sentence where files that were asked for are not written, since there are too many rows to fetch."""
@@ -205,15 +225,8 @@ class FlowSparkBackend(SparkBackend):
         return self.totals.trials
 
     def audit(self, counts: str) -> LedgerAudit:
-        """Audit the written files on the driver, with the hashes that executors make of the source records."""
-        from crowdveil.ledger.candidates import known_columns  # here, since few runs have a ledger
-        from crowdveil.run.spark.source_records import read_spark_records
-
-        recorder = self.recorder
-        if recorder is None:
+        """Audit the written files on the driver."""
+        if self.recorder is None:
             raise RuntimeError("a run without a ledger is not audited")
-        ledger = recorder.ledger
-        self.enter_context(ledger.locked())
-        inputs, flows = read_spark_records(self.engine, self.spec.data, self.trips, known_columns(ledger), ledger.key)
         written = self.fetch({role: entry["name"] for role, entry in self.files.items()})
-        return recorder.audit(self.spec, inputs, flows, written, counts)
+        return self.recorder.audit(self.spec, self.audited, written, counts)

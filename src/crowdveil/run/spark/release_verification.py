@@ -23,7 +23,6 @@ from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, file_has
 from crowdveil.model.arrays import Ints, group_sums
 from crowdveil.model.flows import Flows
 from crowdveil.progress import Progress, no_progress
-from crowdveil.run.backend import Findings, Guarantees
 from crowdveil.run.manifest import folder_entry
 from crowdveil.run.merge_partitions import split_by_size
 from crowdveil.run.release_partitions import (
@@ -36,6 +35,7 @@ from crowdveil.run.release_partitions import (
 from crowdveil.run.releases import refuse_changed_files, refuse_missing_files
 from crowdveil.run.spark.trajectory_verification import check_trajectories
 from crowdveil.run.spark.trip_rows import record_batch
+from crowdveil.run.stages import Findings, Guarantees
 from crowdveil.run.verification import check, stated_guarantees
 
 PARTITION_ROWS = 1_000_000

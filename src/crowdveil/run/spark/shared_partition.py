@@ -22,7 +22,7 @@ from crowdveil.engine.packing import packed, unpacked
 from crowdveil.engine.spark import Frame, GroupFunction, SparkEngine
 from crowdveil.io.step_classes import step_classes
 from crowdveil.io.values import encode_ids
-from crowdveil.method import SharedPartition
+from crowdveil.methods.base import SharedPartition
 from crowdveil.model.arrays import Ints, refreeze
 from crowdveil.model.flows import Flows
 from crowdveil.params import Params

@@ -16,9 +16,9 @@ from crowdveil.engine.spark import SparkEngine
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_rows import OdReader, ZoneNames
 from crowdveil.io.sorted_flows import flows_in_order
-from crowdveil.ledger.content import RowContent, SourceRecords, columns_in, distinct_records
+from crowdveil.ledger.content import RowContent, SourceRecords, columns_in, distinct_records, equal_records_apart
 from crowdveil.ledger.entries import Kind
-from crowdveil.ledger.records import Inputs, input_files, people_without_ids
+from crowdveil.ledger.records import Inputs, input_files, people_without_ids, times_of
 from crowdveil.model.arrays import group_sums
 from crowdveil.model.flows import Flows
 from crowdveil.run.spark.sources import quoted, readable
@@ -27,7 +27,7 @@ from crowdveil.run.spark.trip_rows import TripReader, record_batch, without_miss
 
 RECORDS = pa.schema(
     [("source", pa.int64()), ("person", pa.int64()), ("step", pa.int64()), ("o", pa.int32()), ("d", pa.int32()),
-     ("volume", pa.int64())]
+     ("volume", pa.int64()), ("wall", pa.int64()), ("instants", pa.bool_())]
 )  # fmt: skip
 """Hashes have 64 bits without a sign, which Spark does not have: they travel as the signed numbers of the same bits."""
 
@@ -48,9 +48,10 @@ class RecordReader:
         )
         for batch in chunks:
             if batch.num_rows:
-                yield self._records(reader.prepare(0, without_missing(trips.source, batch)).rows)
+                chunk = reader.prepare(0, without_missing(trips.source, batch))
+                yield self._records(chunk.rows, bool(chunk.instants))
 
-    def _records(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _records(self, rows: pa.RecordBatch, instants: bool) -> pa.RecordBatch:
         if self.trips.columns.is_flows:
             rows = rows.filter(pc.greater(rows["volume"], 0))
         none = np.zeros(rows.num_rows, np.int64)
@@ -59,7 +60,9 @@ class RecordReader:
         step = none if steps is None else steps.number(rows["wall"].to_numpy())
         volume = rows["volume"] if self.trips.columns.is_flows else none + 1
         source = rows["source"].to_numpy().view(np.int64)
-        return record_batch([source, person, step, rows["o"], rows["d"], volume], RECORDS)
+        wall = none if steps is None else rows["wall"]
+        zoned = np.full(rows.num_rows, instants)
+        return record_batch([source, person, step, rows["o"], rows["d"], volume, wall, zoned], RECORDS)
 
 
 def read_spark_records(
@@ -67,29 +70,37 @@ def read_spark_records(
 ) -> tuple[Inputs, Flows]:
     """Return the source records of trips on a cluster, and their flows; `known` are the identifying columns of the ledger.
 
-    About 36 bytes for each distinct record reach the driver. Group sizes of the flows are trips: the audit counts people by
+    About 45 bytes for each distinct record reach the driver. Group sizes of the flows are trips: the audit counts people by
     the records.
     """
     reader = trips.reader
     if reader.columns.people is not None and reader.columns.user is None:
         raise people_without_ids(reader.source.name)
     columns = columns_in(reader.source, reader.columns, known)
-    content = RowContent(columns, key, reader.tz, reader.ids)
+    content = RowContent(columns, key)
     used = dict.fromkeys([*reader.columns.used, *columns.values()])
     rows = engine.read(readable(data)).select(*[quoted(name) for name in used])
     hashed = engine.map_rows(rows, RecordReader(reader, content), RECORDS)
     # Equal rows are one record, so that all but the volume is the same in them.
-    text = (
-        "SELECT source, min(person) AS person, min(step) AS step, min(o) AS o, min(d) AS d, sum(volume) AS volume "
-        "FROM {hashed} GROUP BY source"
-    )
-    found = engine.gather(engine.sql(text, hashed=hashed)).cast(RECORDS)
+    same = ("person", "step", "o", "d", "wall", "instants")
+    columns_of = ", ".join(f"min({name}) AS {name}" for name in same)
+    apart = " OR ".join(f"min({name}) <> max({name})" for name in ("step", "o", "d"))
+    text = f"SELECT source, {columns_of}, sum(volume) AS volume, {apart} AS apart FROM {{hashed}} GROUP BY source"
+    table = engine.gather(engine.sql(text, hashed=hashed))
+    if pc.any(table["apart"]).as_py():
+        raise equal_records_apart()
+    found = table.select(RECORDS.names).cast(RECORDS)
     flows, cell = _flows_of(found, trips)
     source, person, volume = (found[name].to_numpy() for name in ("source", "person", "volume"))
     people = person.view(np.uint64) if "user" in columns else None
     records = distinct_records(source.view(np.uint64), people, volume, cell)
     kind: Kind = "flows" if reader.columns.is_flows else "trips"
-    return Inputs(kind, columns, records, _hashes(data, records)), flows
+    times = None
+    if reader.steps is not None and columns.get("time") == reader.columns.time:
+        instants = bool(pc.any(found["instants"]).as_py())
+        length = (flows.step_s or 1) if reader.columns.is_flows else 1
+        times = times_of(found["wall"].to_numpy(), length, reader.tz if instants else None)
+    return Inputs(kind, columns, records, _hashes(data, records), times), flows
 
 
 def _flows_of(found: pa.Table, trips: SparkTrips) -> tuple[Flows, Any]:

@@ -79,7 +79,11 @@ def read_spark_points(engine: SparkEngine, data: Any, reading: TrajectoryReading
     columns = find_point_columns(
         source, reading.lat, reading.lon, reading.time, reading.trajectory, reading.user, notes
     )
-    zones = None if reading.zones is None else read_zones(reading.zones, zone_id=reading.zone_id, notes=notes)
+    zones = (
+        None
+        if reading.zones is None
+        else read_zones(reading.zones, zone_id=reading.zone_id, numbered=True, notes=notes)
+    )
     rows, files = in_order(engine, data, frame, [quoted(column) for column in columns.used], source)
     form = learn_time_form(engine, frame, source, columns.time, reading, notes)
     reader = PointReader(source, columns, reading.tz, form, files, id_rules(reading))
@@ -178,7 +182,7 @@ def summarize_points(
         alike = engine.sql(f"SELECT {people} AS person, lower({people}) AS lower FROM {{tracks}}", tracks=points.tracks)
         reader.rules.warn(count_people(engine, alike)[1], columns.people, notes)
     box = Reach(*(kept[name] for name in JOINED)).box
-    extent = Extent(box.west, box.south, box.east, box.north, kept["start"])
+    extent = Extent.around(box, kept["start"])
     return replace(
         points, frame=replace(points.frame, within=extent), trajectories=kept["tracks"], people=kept["people"],
         points=kept["points"],

@@ -11,14 +11,15 @@ import pyarrow.compute as pc
 
 from crowdveil.engine.spark import TASKS_A_SLOT, Frame, SparkEngine
 from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.io.axes import check_axes
 from crowdveil.io.flows import by_coordinates, resolve_step_seconds, with_trees
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.od_columns import OdColumns, find_od_columns
+from crowdveil.io.od_columns import ENDS, OdColumns, find_od_columns, refuse_unread_volumes
 from crowdveil.io.od_grouping import refuse_repeated
 from crowdveil.io.od_rows import Problems, zones_named
 from crowdveil.io.source import Source
 from crowdveil.io.stations import MAX_POSITIONS, STATION_ROLES, station_columns, zones_of_positions
-from crowdveil.io.tiling import PointCover, given_zones, zones_covering
+from crowdveil.io.tiling import PointCover, given_zones, usable_coordinates, zones_covering
 from crowdveil.io.time_steps import TimeSteps
 from crowdveil.io.times import refuse_spread
 from crowdveil.model.arrays import Ints
@@ -28,6 +29,7 @@ from crowdveil.model.zones import Zones
 from crowdveil.reading import FlowReading, with_partition, with_pois, with_time_levels
 from crowdveil.run.spark.parquet_pieces import map_source
 from crowdveil.run.spark.sources import (
+    FORM_ROWS,
     count_people,
     id_rules,
     learn_time_form,
@@ -52,6 +54,7 @@ from crowdveil.run.spark.trip_rows import (
     people_of,
     positions_of,
     tiles_of,
+    without_missing,
     zone_names_of,
 )
 
@@ -119,6 +122,13 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
     seconds = 1 if own_steps else seconds
     steps = TimeSteps(seconds, reading.tz) if seconds and columns.time else None
     form, ids = learn_time_form(engine, used, source, columns.time, reading, notes), id_rules(reading)
+    head = without_missing(source, engine.gather(frame.limit(FORM_ROWS)).combine_chunks().to_batches()[0])
+    if not reading.each_row_is_a_trip:
+        refuse_unread_volumes(head, columns, named, form, source.name)
+    if not columns.by_id:
+        of_file = given if reading.grid is None and reading.h3 is None else None
+        for end, (lon, lat) in zip(ENDS, usable_coordinates(head, columns, source.name), strict=True):
+            check_axes(lon, lat, columns.coordinates(end), source.name, of_file, notes)
     reader = TripReader(source, columns, zones, reading.tz, form, steps, given is None, ids)
     rows = map_source(engine, data, source, used, reader, PACKED_TRIPS, columns=names, ids=columns.zone_ids)
     none, made = np.zeros(0, np.int64), _frame(zones, reading, columns, notes)
@@ -200,7 +210,7 @@ def _given_zones(
         boxes = engine.gather(engine.sql(f"SELECT {sides}, cell FROM {{found}} GROUP BY cell", found=found)).to_pylist()
         here = [PointCover(Reach(*(b[name] for name in JOINED)), frozenset(filter(None, [b["cell"]]))) for b in boxes]
         return zones_covering(here, reading.grid, reading.h3, source.name)
-    given = given_zones(reading.zones, reading.zone_id, reading.voronoi, notes)
+    given = given_zones(columns, reading.zones, reading.zone_id, reading.voronoi, notes)
     if given is None and not columns.by_id:
         raise InputError(
             f"coordinates need zones; give {Option('zones')}, {Option('grid')}, {Option('h3')} or {Option('voronoi')}."

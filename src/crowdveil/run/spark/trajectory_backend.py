@@ -13,7 +13,7 @@ from crowdveil.engine.spark import Frame
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.written_release import TRAJECTORY_COLUMNS
-from crowdveil.method import Method
+from crowdveil.methods.base import Method
 from crowdveil.model.areas import Areas
 from crowdveil.model.canonical import canonical_order
 from crowdveil.model.projection import LocalProjection
@@ -24,7 +24,6 @@ from crowdveil.params import Params
 from crowdveil.progress import Progress
 from crowdveil.reading import TrajectoryReading
 from crowdveil.report.cost_summary import TrajectoryCost
-from crowdveil.run.backend import FileEntries, Findings, Guarantees, Solution
 from crowdveil.run.merge_partitions import AREA, ROW, Totals, summarize_facts
 from crowdveil.run.spark.backend import FILE_ROWS, PARTITIONS_FOLDER, SparkBackend
 from crowdveil.run.spark.part_files import write_part_files
@@ -39,6 +38,7 @@ from crowdveil.run.spark.trajectory_partitions import (
     TrajectoryPartitionReader,
 )
 from crowdveil.run.spark.trajectory_verification import check_trajectories
+from crowdveil.run.stages import FileEntries, Findings, Guarantees, Solution
 from crowdveil.run.verification import refuse_large_k, what_k_counts
 
 PARTITION_POINTS = 100_000

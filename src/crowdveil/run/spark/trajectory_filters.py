@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from crowdveil.engine.spark import SparkEngine
 from crowdveil.errors import ParameterError
-from crowdveil.filters import Filter, FilterResult, check_filters, filter_trajectories
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.trajectory_points import with_normalized_ids
 from crowdveil.io.values import encode_ids, one_array
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import TrajectoryReading
+from crowdveil.run.filters import Filter, FilterResult, check_filters, filter_trajectories
 from crowdveil.run.spark.backend import FILE_ROWS
 from crowdveil.run.spark.part_files import write_part_files
 from crowdveil.run.spark.point_rows import ORDER, PointReader

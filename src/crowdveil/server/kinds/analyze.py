@@ -10,7 +10,7 @@ from crowdveil.api import analyze as api
 from crowdveil.errors import Option, ParameterError
 from crowdveil.params import Params
 from crowdveil.registry import all_analyses, find_analysis
-from crowdveil.server.kinds.base import JobRequest, Kind, PlainReading, ResultOptions, SourceOptions, Task, values_of
+from crowdveil.server.kinds.base import JobOutput, Kind, PlainReading, ResultOptions, SourceOptions, Task, values_of
 from crowdveil.server.queue.files import FLOWS, RELEASE, TABLES
 
 
@@ -34,11 +34,11 @@ def _of_release(name: str) -> bool:
     return find_analysis(name).takes is Study
 
 
-def _run(task: Task) -> JobRequest:
+def _run(task: Task) -> JobOutput:
     return _study(task) if _of_release(task.name) else _map(task)
 
 
-def _study(task: Task) -> JobRequest:
+def _study(task: Task) -> JobOutput:
     analysis = find_analysis(task.name)
     options = AnalysisOptions.checked(values_of(task.values, AnalysisOptions))
     found = api.analyze(
@@ -46,17 +46,17 @@ def _study(task: Task) -> JobRequest:
         original=task.files.get("original"), plot=task.out / f"{analysis.name}.png" if options.plot else None,
         **task.reporting, **values_of(task.values, analysis.params), **values_of(task.values | task.files, StudyReading),
     )  # fmt: skip
-    return JobRequest(task.notes.sentences(), [*found.lines(), *([CONFIDENTIAL] if "original" in task.files else [])])
+    return JobOutput(task.notes.sentences(), [*found.lines(), *([CONFIDENTIAL] if "original" in task.files else [])])
 
 
-def _map(task: Task) -> JobRequest:
+def _map(task: Task) -> JobOutput:
     analysis = find_analysis(task.name)
     form = MapOptions.checked(values_of(task.values, MapOptions)).format
     found = api.analyze(
         analysis.name, task.files["data"], task.out if form == "all" else task.out / f"{analysis.name}.{form}",
         ledger=task.ledger, **task.reporting, **values_of(task.values, analysis.params, PlainReading),
     )  # fmt: skip
-    return JobRequest(task.notes.sentences(), found.lines())
+    return JobOutput(task.notes.sentences(), found.lines())
 
 
 def _check(name: str, values: dict[str, Any]) -> None:

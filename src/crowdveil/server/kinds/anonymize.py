@@ -14,10 +14,7 @@ from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods, find_method
 from crowdveil.run import pipeline
 from crowdveil.run.options import AuditOptions, ReleaseOptions
-from crowdveil.server.kinds.base import JobRequest, Kind, SourceOptions, Task, values_of
-
-PRIVATE = "private.html"
-"""The confidential report that shows the original, in the folder of a run, outside the result."""
+from crowdveil.server.kinds.base import JobOutput, Kind, SourceOptions, Task, values_of
 
 
 class JobOptions(ReleaseOptions):
@@ -25,25 +22,21 @@ class JobOptions(ReleaseOptions):
 
     data_name: str | None = Field(None, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\.(csv|parquet)$")
     """Name of the data file in the release, where the usual one is not wanted."""
-    before_after: bool = False
-    """Keep a confidential report that shows the original and the release, as long as the result and never in it."""
 
 
 class FlowAuditOptions(AuditOptions, SourceOptions):
     """Options of a run of flows that is audited against the ledger of its source."""
 
 
-def _run(task: Task) -> JobRequest:
-    method, job = find_method(task.name), JobOptions.checked(values_of(task.values, JobOptions))
+def _run(task: Task) -> JobOutput:
+    method = find_method(task.name)
     options = values_of(task.values, ReleaseOptions, AuditOptions) | {"ledger": task.ledger}
-    if job.before_after:
-        options["private_report"] = task.out.parent / PRIVATE
     request = pipeline.Request(
         method.name, task.files["data"], task.out, values_of(task.values, method.params),
-        values_of(task.values | task.files, READINGS[method.takes]), options, job.data_name,
+        values_of(task.values | task.files, READINGS[method.takes]), options, task.values.get("data_name"),
     )  # fmt: skip
     result = pipeline.run(request, task.progress, task.stage)
-    return JobRequest(result.notes.sentences(), result.lines())
+    return JobOutput(result.notes.sentences(), result.lines())
 
 
 def _models(name: str) -> tuple[type[Params], ...]:

@@ -6,14 +6,15 @@ from typing import Any, Literal
 
 from crowdveil.api import attack as api
 from crowdveil.attacks.base import AllAttackParams
+from crowdveil.attacks.dominance import Groups
 from crowdveil.attacks.od.releases import PublishedReleases
-from crowdveil.attacks.trajectory.trajectory_recovery import AggregatedTrajectories
+from crowdveil.attacks.trajectory.aggregated import AggregatedTrajectories
 from crowdveil.comparison.candidates import CONFIDENTIAL
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
-from crowdveil.registry import ATTACKS, find_attack
+from crowdveil.registry import ATTACKS, EXPERIMENTS, find_attack
 from crowdveil.report.attack_results import ALL
-from crowdveil.server.kinds.base import JobRequest, Kind, PlainReading, Task, values_of
+from crowdveil.server.kinds.base import JobOutput, Kind, PlainReading, Task, values_of
 from crowdveil.server.queue.files import TABLES
 
 PACKED = (".zip",)
@@ -28,7 +29,7 @@ class AttackOptions(Params):
 
 def _on_trajectories(name: str) -> bool:
     """Whether trajectories may be attacked by this name; all attacks are on whatever is given."""
-    return name == ALL or find_attack(name).takes in (Trajectories, AggregatedTrajectories)
+    return name == ALL or find_attack(name).takes in (Trajectories, AggregatedTrajectories, Groups)
 
 
 def _models(name: str) -> tuple[type[Params], ...]:
@@ -40,26 +41,25 @@ def _needs(name: str) -> dict[str, tuple[str, ...]]:
     if name != ALL and find_attack(name).takes is PublishedReleases:
         return {"data": PACKED, "release": PACKED}
     both = (*TABLES, *PACKED)
-    return {"data": both if name == ALL else TABLES if _on_trajectories(name) else PACKED}
+    return {"data": both if name in (ALL, "dominance") else TABLES if _on_trajectories(name) else PACKED}
 
 
-def _run(task: Task) -> JobRequest:
+def _run(task: Task) -> JobOutput:
     form = AttackOptions.checked(values_of(task.values, AttackOptions)).format
     models = [model for model in _models(task.name) if model is not AttackOptions]
     found = api.attack(
         task.name, task.files["data"], task.files.get("release"), task.out / f"attack.{form}",
         pairing=task.files.get("pairing"), **task.reporting, **values_of(task.values, *models),
     )  # fmt: skip
-    return JobRequest(task.notes.sentences(), [*found.lines(), *([CONFIDENTIAL] if found.confidential else [])])
+    return JobOutput(task.notes.sentences(), [*found.lines(), *([CONFIDENTIAL] if found.confidential else [])])
 
 
 def _about(name: str) -> dict[str, Any]:
     if name == ALL:
         return {"summary": "All attacks on what is given: trajectories, or a release of flows."}
     attack = find_attack(name)
-    takes = {Trajectories: "trajectories", AggregatedTrajectories: "trajectories", PublishedReleases: "releases"}.get(
-        attack.takes, "release"
-    )
+    several = "releases" if attack.takes is PublishedReleases else "release"
+    takes = "trajectories" if _on_trajectories(name) else several
     return {"summary": attack.summary, "title": attack.title, "takes": takes}
 
 
@@ -67,7 +67,7 @@ KIND = Kind(
     verb="attack",
     collection="attacks",
     summary="Find out what an adversary gets who knows a little: from trajectories, before and after, or from flows.",
-    names=lambda: [ALL, *ATTACKS],
+    names=lambda: [ALL, *ATTACKS, *EXPERIMENTS],
     find=lambda name: name if name == ALL else find_attack(name).name,
     models=_models,
     required_files=_needs,

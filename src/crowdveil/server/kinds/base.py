@@ -63,7 +63,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class JobRequest:
+class JobOutput:
     """The output of a run: notes, and lines as on the command line."""
 
     notes: list[str] = field(default_factory=list)
@@ -108,7 +108,7 @@ class Kind:
     names: Callable[[], list[str]]
     find: Callable[[str], str]
     models: Callable[[str], tuple[type[Params], ...]]
-    run: Callable[[Task], JobRequest]
+    run: Callable[[Task], JobOutput]
     about: Callable[[str], dict[str, Any]]
     required_files: Callable[[str], dict[str, tuple[str, ...]]] = lambda name: {"data": FLOWS}
     optional_files: Callable[[str], dict[str, tuple[str, ...]]] = lambda name: {}

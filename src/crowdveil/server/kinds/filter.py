@@ -7,8 +7,8 @@ from typing import Any, Literal
 from pydantic import Field
 
 from crowdveil.errors import ParameterError
-from crowdveil.filters import check_filters, filter_file, filter_names, filters_of
-from crowdveil.server.kinds.base import JobRequest, Kind, PlainReading, ResultOptions, Task, values_of
+from crowdveil.run.filters import check_filters, filter_file, filter_names, filters_of
+from crowdveil.server.kinds.base import JobOutput, Kind, PlainReading, ResultOptions, Task, values_of
 from crowdveil.server.queue.files import TABLES
 
 TRAJECTORIES = "trajectories"
@@ -37,13 +37,13 @@ def _check(name: str, values: dict[str, Any]) -> None:
     check_filters(filters_of(values["filters"]), split_by=values.get("split_by"))
 
 
-def _run(task: Task) -> JobRequest:
+def _run(task: Task) -> JobOutput:
     form = task.values.get("format", "csv")
     found = filter_file(
         task.files["data"], task.out / f"filtered.{form}", filters_of(task.values["filters"]),
         split_by=task.values.get("split_by"), notes=task.notes, **values_of(task.values, PlainReading),
     )  # fmt: skip
-    return JobRequest(task.notes.sentences(), [*found.lines(), found.rest()])
+    return JobOutput(task.notes.sentences(), [*found.lines(), found.rest()])
 
 
 KIND = Kind(

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal
 
 from crowdveil.api import measure as api
 from crowdveil.comparison.requested_measures import named_measures, parsed
 from crowdveil.errors import Option, ParameterError, as_command_line
+from crowdveil.io.pairing import PUBLISHED
+from crowdveil.io.source import open_source
 from crowdveil.measures.base import MeasureRequest
 from crowdveil.model.flows import Flows
 from crowdveil.params import Params
 from crowdveil.reading import EitherReading
 from crowdveil.registry import all_measures, find_measure
-from crowdveil.server.kinds.base import JobRequest, Kind, ResultOptions, Task, values_of
+from crowdveil.server.kinds.base import JobOutput, Kind, ResultOptions, Task, values_of
 from crowdveil.server.queue.files import FLOWS, RELEASE, TABLES
 
+IF_POSSIBLE = "if-possible"
 ALL = "all"
 """In place of one measure's name: those in `measures`."""
 
@@ -26,8 +30,9 @@ class MeasureOptions(ResultOptions):
     """Names or symbols, with parameters as in rmse:distance=dtw; all that there are for the release where none are given."""
     format: Literal["json", "csv", "parquet"] = "json"
     """Form of the result: everything as JSON, or the values (of flows those of each time step) as a table."""
-    paired_by_id: bool = False
-    """Pair published and original trajectories by equal ids; only for trajectories that others published under them."""
+    paired_by_id: bool | Literal["if-possible"] = False
+    """Pair published and original trajectories by equal ids; only for trajectories that others published under them. With
+    if-possible, a release of Crowdveil, whose ids are new, is not paired."""
     traveler_class: str | None = None
     """Column of the trips with classes of travelers, such as an age group: their t-closeness is measured too."""
     class_order: list[str] | None = None
@@ -59,18 +64,24 @@ def _check(name: str, values: dict[str, Any]) -> None:
         named_measures([])  # says what is wrong with that
 
 
-def _run(task: Task) -> JobRequest:
+def _run(task: Task) -> JobOutput:
     options = MeasureOptions.checked(values_of(task.values, MeasureOptions))
+    by_id = not _has_new_ids(task.files["release"]) if options.paired_by_id == IF_POSSIBLE else options.paired_by_id
     found = api.measure(
         task.files["original"], task.files["release"], _wanted(task.name, task.values), pairing=task.files.get("pairing"),
-        paired_by_id=options.paired_by_id, traveler_class=options.traveler_class, class_order=options.class_order,
+        paired_by_id=bool(by_id), traveler_class=options.traveler_class, class_order=options.class_order,
         **task.reporting, **values_of(task.values | task.files, EitherReading),
     )  # fmt: skip
     found.write(task.out / f"measures.{options.format}")
     if options.plot:
         task.stage("drawing")
         found.plot(task.out / "measures.png")
-    return JobRequest([*task.notes.sentences(), *found.sentences(as_command_line)], found.lines())
+    return JobOutput([*task.notes.sentences(), *found.sentences(as_command_line)], found.lines())
+
+
+def _has_new_ids(release: str) -> bool:
+    """Return whether a release has ids of Crowdveil: it is a whole release, or its table has their column."""
+    return Path(release).is_dir() or PUBLISHED in open_source(Path(release)).columns
 
 
 def _about(name: str) -> dict[str, Any]:

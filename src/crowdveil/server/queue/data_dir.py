@@ -11,9 +11,8 @@ import json
 import os
 import re
 import secrets
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +25,6 @@ DATABASE = "jobs.sqlite"
 FORMAT = 1
 _ID = re.compile(r"[0-9a-f]{32}")
 _IGNORED = ("lost+found",)
-_TABLES = {"jobs", "tokens", "log"}
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ def read_marker(root: Path) -> Marker | None:
 
 
 def check_folder(root: Path, *, own_database: bool, accept_new_database: bool = False) -> Marker | None:
-    """Return the marker of a folder that may be used; None where it is new, or made by a version without markers.
+    """Return the marker of a folder that may be used; None where it is new.
 
     Raises where the folder has other contents, or its SQLite database (`own_database`) is lost. Changes nothing.
     """
@@ -96,7 +94,7 @@ def check_folder(root: Path, *, own_database: bool, accept_new_database: bool = 
         if own_database and DATABASE not in there and not accept_new_database:
             raise _lost(root, f"{DATABASE} is missing")
         return marker
-    if there and not (is_earlier(root) or (not own_database and _only_jobs(root, there))):
+    if there:
         raise ParameterError(
             Option("data_dir"),
             f"{root} is not empty, and it is no data directory of Crowdveil (it has no {MARKER}); name another folder.",
@@ -141,27 +139,6 @@ def is_new(root: Path) -> bool:
 
 def _names(root: Path) -> set[str]:
     return {path.name for path in root.iterdir()} - set(_IGNORED) if root.exists() else set()
-
-
-def is_earlier(root: Path) -> bool:
-    """Return whether a folder was made by a version without markers: its database has our tables."""
-    path = root / DATABASE
-    if not path.is_file():
-        return False
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-            found = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    except sqlite3.Error:
-        return False
-    return found >= _TABLES
-
-
-def _only_jobs(root: Path, there: set[str]) -> bool:
-    """Return whether a folder holds nothing but jobs, as a version without markers made it with PostgreSQL."""
-    folders = [root / name for name in there]
-    return there <= {"incoming", "jobs"} and all(
-        folder.is_dir() and all(_ID.fullmatch(path.name) for path in folder.iterdir()) for folder in folders
-    )
 
 
 def _write(root: Path, marker: Marker) -> None:

@@ -111,9 +111,11 @@ def open_database(url: str) -> Database:
 
 def _sqlite(path: Path) -> sa.Engine:
     """A file; many readers and one writer at a time, who waits for the other."""
+    path.touch(mode=0o600)
     engine = sa.create_engine(
-        sa.URL.create("sqlite", database=str(path)), connect_args={"timeout": _WAIT_S}, pool_size=8, max_overflow=-1,
-        poolclass=sa.QueuePool,
+        # A file that was removed is not made again: its jobs would be lost without a word.
+        sa.URL.create("sqlite", database=f"{path.absolute().as_uri()}?mode=rw", query={"uri": "true"}),
+        connect_args={"timeout": _WAIT_S}, pool_size=8, max_overflow=-1, poolclass=sa.QueuePool,
     )  # fmt: skip
 
     @event.listens_for(engine, "connect")
@@ -123,6 +125,15 @@ def _sqlite(path: Path) -> sa.Engine:
         # A job that was accepted is on the disk, whatever happens to the machine.
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
+
+    @event.listens_for(engine, "checkout")
+    def taken(_connection: sqlite3.Connection, record: Any, _proxy: Any) -> None:
+        try:
+            now = path.stat().st_ino
+        except OSError:
+            raise sa.exc.DisconnectionError from None
+        if record.info.setdefault("file", now) != now:  # the file was replaced
+            raise sa.exc.DisconnectionError
 
     @event.listens_for(engine, "begin")
     def begun(connection: sa.Connection) -> None:

@@ -13,12 +13,13 @@ import re
 import secrets
 import shutil
 import time
+import unicodedata
 from contextlib import suppress
 from datetime import date, datetime, timedelta
+from itertools import chain, count
 from pathlib import Path
 
 from crowdveil.errors import OutputError
-from crowdveil.io.archive import PLAIN_NAME
 from crowdveil.io.atomic import sync_folder
 from crowdveil.server.queue.store import Store
 
@@ -27,6 +28,8 @@ FLOWS = (*TABLES, ".omx")
 RELEASE = (".zip", *TABLES)
 """A release is a zip file of its files; a table is what others published."""
 MAPS = (*TABLES, ".geojson", ".json", ".gpkg", ".geoparquet")
+_NAME = re.compile(r"\w[\w.+=, -]{0,79}")
+"""A plain name, which may have letters of any language."""
 ID = re.compile(r"[0-9a-f]{32}")
 ORPHAN_S = 3600.0
 """Age at which files that belong to no job are moved away: an upload may be under way until then."""
@@ -86,12 +89,6 @@ class Files:
                 if path != keep:
                     shutil.rmtree(path, ignore_errors=True)
 
-    def size(self, job: str, lease: str) -> int:
-        """Bytes that one run of a job holds on the disk."""
-        with suppress(FileNotFoundError):
-            return sum(path.stat().st_size for path in self.run(job, lease).rglob("*") if path.is_file())
-        return 0
-
     def sweep(self, store: Store) -> None:
         """Remove what no job needs any more. What is queued or running is left alone.
 
@@ -129,14 +126,17 @@ class Files:
 
 
 def safe_name(given: str, field: str, endings: tuple[str, ...], taken: tuple[str, ...] = ()) -> str | None:
-    """A name for an uploaded file: its own if that is plain, otherwise one after its field; None if its ending is not allowed."""
-    base = given.replace("\\", "/").rsplit("/", 1)[-1]
+    """Return a name for an uploaded file: its own if that is plain, otherwise one after its field.
+
+    None if its ending is not allowed. No two files get the same name.
+    """
+    base = unicodedata.normalize("NFC", given.replace("\\", "/").rsplit("/", 1)[-1])
     ending = next((e for e in endings if base.lower().endswith(e)), None)
     if ending is None:
         return None
-    if PLAIN_NAME.fullmatch(base) and ".." not in base and base.lower() not in (name.lower() for name in taken):
-        return base
-    return f"{field}{ending}"
+    used = {name.lower() for name in taken}
+    own = [base] if _NAME.fullmatch(base) and ".." not in base else []
+    return next(n for n in chain(own, (f"{field}{i}{ending}" for i in chain([""], count(2)))) if n.lower() not in used)
 
 
 def _checked(name: str, what: str) -> str:

@@ -39,7 +39,6 @@ class QueuedJob:
     error_code: str | None = None
     error: str | None = None
     result: dict[str, Any] | None = None
-    bytes: int = 0
     review: str | None = None
     reviewer: str | None = None
     reviewed: float | None = None
@@ -57,7 +56,7 @@ class QueuedJob:
 
 @dataclass(frozen=True)
 class NewJob:
-    """What a job begins with: `bytes` are those of its files, `review` says whether its result must be approved, and `by` is
+    """What a job begins with: `review` says whether its result must be approved, and `by` is
     the token that sent it, where that is not its owner."""
 
     id: str
@@ -69,7 +68,6 @@ class NewJob:
     limits: dict[str, Any] = field(default_factory=dict)
     max_running: int = 4
     keep_s: float = 86_400.0
-    bytes: int = 0
     review: bool = False
     by: str = ""
 

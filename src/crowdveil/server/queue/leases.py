@@ -52,15 +52,11 @@ class LeaseStore(LogStore):
         """Extend the lease, and store the progress; False if the lease was lost."""
         return self._held(job, lease_until=now() + lease_s, stage=stage, done=done, total=total)
 
-    def finish(self, job: QueuedJob, result: dict[str, Any], size: int | None = None) -> bool:
-        """Publish a result: from here on it is the job's, and no other can become it. False if the lease was lost.
-
-        `size` is that of all that is kept; the result's own where nothing is said.
-        """
-        held = int(result.get("bytes", 0)) if size is None else size
+    def finish(self, job: QueuedJob, result: dict[str, Any]) -> bool:
+        """Publish a result: from here on it is the job's, and no other can become it. False if the lease was lost."""
         return self._held(
             job, "finished a job", state="done", lease=None, ended=now(), expires=now() + jobs.c.keep_s,
-            result=json.dumps(result), bytes=held,
+            result=json.dumps(result),
         )  # fmt: skip
 
     def fail(self, job: QueuedJob, code: str, message: str) -> bool:
@@ -91,13 +87,6 @@ class LeaseStore(LogStore):
         """Take every lease from a worker that is known to be dead."""
         held = (jobs.c.worker == worker, jobs.c.state == "running")
         self.db.do(sa.update(jobs).where(*held).values(lease_until=0.0))
-
-    def crashed(self, worker: str, why: str) -> None:
-        """Note that a worker was ended by its own fault while it held jobs: they are suspects, and not for ever run again."""
-        held = (jobs.c.worker == worker, jobs.c.state == "running")
-        with self.db.transaction() as do:
-            for row in do(sa.update(jobs).where(*held).values(**_crashed(why)).returning(jobs.c.id)):
-                self.record(do, "worker", "saw a job end its worker", row["id"])
 
     def holders(self) -> list[str]:
         """Workers that hold a job."""

@@ -1,4 +1,4 @@
-"""The tables of the service, as the newest revision has them; `migrations/` says how an older database gets there."""
+"""The tables of the service, as the newest revision in `migrations/` has them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import GenericFunction
-
-FIRST = "0001"
-"""The revision of a database that was made before there were revisions."""
-REVISION = "0004"
-"""The newest revision: what this version of the program reads and writes."""
 
 metadata = MetaData()
 
@@ -51,8 +46,7 @@ jobs = Table(
     Column("worker", Text), Column("stage", Text), Column("done", BigInteger), Column("total", BigInteger),
     _number("runs"), _number("crashes"), _number("lost"), Column("error_code", Text), Column("error", Text),
     Column("result", Text),
-    # Revision 0002: the size on the disk, when it was last claimed, and its review.
-    _number("bytes"), Column("claimed", DOUBLE_PRECISION), Column("review", Text), Column("reviewer", Text),
+    Column("claimed", DOUBLE_PRECISION), Column("review", Text), Column("reviewer", Text),
     Column("reviewed", DOUBLE_PRECISION), Column("comment", Text),
     UniqueConstraint("id", name="jobs_id_key"),
     Index("jobs_by_owner", "owner", "place"),
@@ -64,10 +58,8 @@ tokens = Table(
     "tokens", metadata,
     Column("id", Text, primary_key=True), _text("name"), _text("hash"), _text("limits"),
     Column("created", DOUBLE_PRECISION, nullable=False), Column("revoked", DOUBLE_PRECISION),
-    # Revision 0002: rights that end, what they are, and a secret that still works for a while after a rotation.
     _text("scopes", server_default=text("'submit read'")), Column("owner", Text), Column("expires", DOUBLE_PRECISION),
     Column("last_used", DOUBLE_PRECISION), Column("old_hash", Text), Column("old_until", DOUBLE_PRECISION),
-    # Revision 0004: sources of data, whose ledgers its releases are audited against.
     _text("sources", server_default=text("''")),
     UniqueConstraint("hash", name="tokens_hash_key"),
     Index("tokens_by_old_hash", "old_hash"),
@@ -76,8 +68,6 @@ tokens = Table(
 log = Table(
     "log", metadata,
     _serial("id"), Column("at", DOUBLE_PRECISION, nullable=False), _text("who"), _text("what"), Column("job", Text),
-    # Revision 0003: lines are a chain of hashes.
-    Column("previous", Text), Column("hash", Text),
 )  # fmt: skip
 
 about = Table("about", metadata, Column("name", Text, primary_key=True), _text("value"))

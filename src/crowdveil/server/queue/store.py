@@ -15,7 +15,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from crowdveil.server import audit
 from crowdveil.server.queue.database import Database
 from crowdveil.server.queue.figures import FigureStore
 from crowdveil.server.queue.job import OPEN, NewJob, QueuedJob, json_object
@@ -28,13 +27,11 @@ REMOVED = "the message was removed with the files of the job."
 
 
 class Store(LeaseStore, FigureStore):
-    """The table of jobs. With `migrate`, an older database is brought up to date first; without `create`, nothing is made."""
+    """The table of jobs. An older database is upgraded first; without `create`, an empty one stays empty."""
 
-    def __init__(
-        self, database: Database, *, migrate: bool = False, backed_up: bool = False, create: bool = True
-    ) -> None:
+    def __init__(self, database: Database, *, create: bool = True) -> None:
         super().__init__(database)
-        prepare(database, migrate=migrate, backed_up=backed_up, create=create)
+        prepare(database, create=create)
 
     # Which data directory it belongs to
 
@@ -97,12 +94,6 @@ class Store(LeaseStore, FigureStore):
                 self.record(do, by or owner, "ended a job and removed its files", job)
             return QueuedJob.of(rows[0]) if rows else None
 
-    def disk(self, owner: str | None = None) -> int:
-        """Return the bytes of files that jobs hold, of an owner or of all."""
-        held = sa.select(sa.func.coalesce(sa.func.sum(jobs.c.bytes), 0).label("n"))
-        held = held.where(jobs.c.state.in_((*OPEN, "done")))
-        return int(self.db.do(held if owner is None else held.where(jobs.c.owner == owner))[0]["n"])
-
     # What reviewers do
 
     def awaiting(self, other_than: str, *, all_done: bool, limit: int = 1000) -> list[QueuedJob]:
@@ -140,24 +131,11 @@ class Store(LeaseStore, FigureStore):
                 self.record(do, "server", "removed a result whose time was over", row["id"])
         return [row["id"] for row in rows]
 
-    def due(self) -> list[str]:
-        """Return ids of jobs whose result is to be removed."""
-        over = sa.select(jobs.c.id).where(jobs.c.state == "done", jobs.c.expires < now())
-        return [row["id"] for row in self.db.do(over)]
-
     def forget(self, after_s: float) -> None:
         """Remove rows of jobs that ended long ago, and old lines of the log."""
         ended = jobs.c.state.in_(("failed", "cancelled", "expired"))
         self.db.do(sa.delete(jobs).where(ended, jobs.c.ended < now() - after_s))
-        # Not line by line: each removal is a line of the log, too.
-        late = sa.select(log.c.id).where(log.c.at < now() - (after_s + min(after_s / 10, 86_400.0)))
-        if not self.db.do(late.limit(1)):
-            return
-        with self.db.transaction(alone=True) as do:
-            last = do(sa.select(log).where(log.c.at < now() - after_s).order_by(log.c.id.desc()).limit(1))
-            if last:
-                self.record(do, "server", f"{audit.REMOVED}{last[0]['hash'] or audit.START}")
-                do(sa.delete(log).where(log.c.id <= last[0]["id"]))
+        self.db.do(sa.delete(log).where(log.c.at < now() - after_s))
 
     def state_of(self, job: str) -> tuple[str, dict[str, Any] | None] | None:
         """The state and the result of a job."""

@@ -134,22 +134,9 @@ class UploadFiles:
                 copy.write(chunk)
                 left -= len(chunk)
 
-    def is_shared(self, owner: str, upload: str) -> bool:
-        """Return whether a job or a preview holds the same file, which then counts it."""
-        return (self._folder(owner, upload) / CONTENT).stat().st_nlink > 1
-
     def remove(self, owner: str, upload: str) -> None:
         """Remove an upload; jobs that were made of it keep their file."""
         shutil.rmtree(self._folder(owner, upload), ignore_errors=True)
-
-    def disk(self, owner: str | None = None) -> int:
-        """Return the bytes that uploads take or will take, of an owner or of all; those that a job holds are counted there."""
-        total = 0
-        for folder in self._folders(owner):
-            with suppress(OSError, ValueError, KeyError):
-                if not self.is_shared(folder.parent.name, folder.name):
-                    total += int(json.loads((folder / ABOUT).read_text(encoding="utf-8"))["bytes"])
-        return total
 
     def expire(self) -> list[str]:
         """Remove uploads whose time is over; the id of each."""

@@ -44,49 +44,45 @@ async def accept(
     fields of files in the form to ours: of several the one that what is run takes.
     """
     service: Service = request.app.state.service
-    declared, held = request.headers.get("content-length", ""), await run_in_threadpool(service.quota.held, who)
-    with service.quota.upload(who, held, declared) as upload:
-        job, limits, accepted = new_id(), who.limits, False
-        inputs = await run_in_threadpool(make_upload_folder, request, service, job) / "inputs"
+    job, limits, accepted = new_id(), who.limits, False
+    inputs = await run_in_threadpool(make_upload_folder, request, service, job) / "inputs"
 
-        def add(form: Form) -> QueuedJob | None:
-            # All in one thread: an interrupted request must not remove the files of a job that was added.
-            nonlocal accepted
-            attached = attach(service, who, form, inputs, allowed, again=upload)
-            name, values = chosen(form)
-            if values is None:
-                values = parsed(form.texts.get("parameters") or "{}", "parameters")
-            if fields is not None:
-                taken = kind.fields(name)
-                form.files = {
-                    next(f for f in fields[theirs] if f in taken): file for theirs, file in form.files.items()
-                }
-            values = with_source(kind, name, values, who)
-            kind.checked(name, values, form.files)
-            check_files(form, inputs, limits.upload_bytes)
-            service.files.accept(job)
-            new = NewJob(
-                job, who.id, kind.verb, name, values, form.files,
-                {"max_seconds": limits.max_seconds, "max_rows": limits.max_rows, "upload_bytes": limits.upload_bytes},
-                limits.max_running, service.settings.keep_s, upload.counted + attached, service.settings.four_eyes, who.who,
-            )  # fmt: skip
-            accepted = service.store.add(new, limits.max_waiting)
-            return service.store.get(job) if accepted else None
+    def add(form: Form) -> QueuedJob | None:
+        # All in one thread: an interrupted request must not remove the files of a job that was added.
+        nonlocal accepted
+        attach(service, who, form, inputs, allowed)
+        name, values = chosen(form)
+        if values is None:
+            values = parsed(form.texts.get("parameters") or "{}", "parameters")
+        if fields is not None:
+            taken = kind.fields(name)
+            form.files = {next(f for f in fields[theirs] if f in taken): file for theirs, file in form.files.items()}
+        values = with_source(kind, name, values, who)
+        kind.checked(name, values, form.files)
+        check_files(form, inputs, limits.upload_bytes)
+        service.files.accept(job)
+        new = NewJob(
+            job, who.id, kind.verb, name, values, form.files,
+            {"max_seconds": limits.max_seconds, "max_rows": limits.max_rows, "upload_bytes": limits.upload_bytes},
+            limits.max_running, service.settings.keep_s, service.settings.four_eyes, who.who,
+        )  # fmt: skip
+        accepted = service.store.add(new, limits.max_waiting)
+        return service.store.get(job) if accepted else None
 
-        try:
-            allowed = await run_in_threadpool(_allowed, kind, request.path_params.get("name"), fields)
-            form = await receive(request, inputs, allowed, texts, upload)
-            found = await run_in_threadpool(add, form)
-            if not accepted:
-                sentence = f"wanted at most {limits.max_waiting:,} jobs at a time; wait until some end."
-                raise ApiError(429, "too_many", sentence, Retry_After="5")
-        finally:
-            if not accepted:
-                service.files.discard(job)
-                service.files.remove(job)
-        if found is None:
-            raise ApiError(404, "not_found", "there is no such job.")
-        return found
+    try:
+        allowed = await run_in_threadpool(_allowed, kind, request.path_params.get("name"), fields)
+        form = await receive(request, inputs, allowed, texts, who)
+        found = await run_in_threadpool(add, form)
+        if not accepted:
+            sentence = f"wanted at most {limits.max_waiting:,} jobs at a time; wait until some end."
+            raise ApiError(429, "too_many", sentence, Retry_After="5")
+    finally:
+        if not accepted:
+            service.files.discard(job)
+            service.files.remove(job)
+    if found is None:
+        raise ApiError(404, "not_found", "there is no such job.")
+    return found
 
 
 def _allowed(kind: Kind, name: str | None, fields: Fields | None) -> dict[str, tuple[str, ...]]:

@@ -7,7 +7,6 @@ from pathlib import Path
 from crowdveil.errors import Option
 from crowdveil.server.answers import ApiError
 from crowdveil.server.queue.upload_files import UploadState
-from crowdveil.server.quotas import Upload
 from crowdveil.server.routes.resumable import upload_of
 from crowdveil.server.routes.uploads import Form, checked_name, parsed
 from crowdveil.server.settings import Service
@@ -20,15 +19,13 @@ PART_BYTES = 20_000_000
 
 
 def attach(
-    service: Service, who: Caller, form: Form, folder: Path, fields: dict[str, tuple[str, ...]], *, part: bool = False,
-    again: Upload | None = None,
-) -> int:  # fmt: skip
-    """Put the uploads that a form names into its folder, as if they had come with it; returns their bytes.
+    service: Service, who: Caller, form: Form, folder: Path, fields: dict[str, tuple[str, ...]], *, part: bool = False
+) -> None:
+    """Put the uploads that a form names into its folder, as if they had come with it.
 
-    With `part`, of the data only the beginning is taken, which may be all that arrived so far. With `again`, those that another
-    job holds already are counted there once more, which checks the quota, and not in what is returned.
+    With `part`, only the beginning of the data is taken, which may be all that arrived so far.
     """
-    total = counted_again = 0
+    total = 0
     for field, upload in parsed(form.texts.get(UPLOADS) or "{}", UPLOADS).items():
         state = _known(service, who, form, fields, field, upload)
         safe = checked_name(state.name, field, fields[field], form.files.values())
@@ -38,9 +35,6 @@ def attach(
                 409, "incomplete", Option(field), "the upload is not complete; send the rest, and ask again."
             )
         try:
-            if again is not None and service.uploads.is_shared(who.id, state.id):
-                counted_again += state.bytes
-                again.came(again.counted + state.bytes)
             if only < state.bytes:
                 service.uploads.copy_beginning(who.id, state, folder / safe, only)
             else:
@@ -52,7 +46,6 @@ def attach(
     most = who.limits.upload_bytes
     if total > most:
         raise ApiError(413, "too_large", f"wanted at most {most >> 20:,} MiB in one request; send less data.")
-    return total - counted_again
 
 
 def _known(

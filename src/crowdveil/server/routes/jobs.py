@@ -27,7 +27,7 @@ from crowdveil.server.settings import Service
 from crowdveil.server.texts import plain
 from crowdveil.server.tokens import Caller
 from crowdveil.server.views import JOB_ID, ErrorView, JobList, JobView, ResultView, SummaryView, iso_time
-from crowdveil.server.workers.child import SUMMARY
+from crowdveil.server.workers.job import SUMMARY
 
 _EMPTY = QueuedJob("", "", "", "", {}, {}, {}, "failed", 0.0, 0.0)
 REPORTS = ("report.html", "manifest.json")
@@ -177,7 +177,7 @@ def result_of(
         file = (service.files.run(job.id, job.result["lease"]) / job.result["name"]).open("rb")
     except OSError:
         raise gone from None
-    service.space.writing(lambda: service.store.say(who.who, what, job.id))
+    service.store.say(who.who, what, job.id)
     asked = None if job.result["media_type"] == "application/zip" else job.parameters.get("result_name")
     return file, job.result | {"name": asked or job.result["name"]}
 

@@ -48,7 +48,7 @@ def readiness(service: Service) -> dict[str, str]:
         checks["database"] = "does not answer"
     if live_workers(service.files.root) == 0:
         checks["workers"] = "none alive"
-    if service.space.is_low():
+    if not service.has_room():
         checks["disk"] = "too little space"
     return checks
 

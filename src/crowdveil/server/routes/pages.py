@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import hashlib
-import tempfile
 from functools import cache
 from importlib.resources import files
 from pathlib import Path as FilePath
@@ -14,10 +12,8 @@ from typing import Annotated, Any, Literal
 from fastapi import FastAPI, Path, Response
 
 from crowdveil import __version__
-from crowdveil.fields import rows
 from crowdveil.model.flows import Flows
-from crowdveil.params import Params
-from crowdveil.presets import PRESETS
+from crowdveil.params import Params, rows
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods
 from crowdveil.report.html import asset
@@ -26,18 +22,11 @@ from crowdveil.server.access import TheService, Who
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.anonymize import FlowAuditOptions, JobOptions
 from crowdveil.server.kinds.base import file_options
-from crowdveil.server.routes.example import NAMES
-from crowdveil.server.workers.subprocess_call import apart
+from crowdveil.server.presets import PRESETS
 
 _PAGE = "crowdveil.server.page"
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 Asset = Annotated[Literal["app.js", "app.css", "icon.svg"], Path()]
-Example = Annotated[
-    Literal["trips.csv", "zones.geojson", "drives.csv"], Path(description="A file of the made-up city.")
-]
-_EXAMPLE_S = 120.0
-_making = asyncio.Lock()
-_made: dict[str, bytes] = {}
 
 
 def add_pages(app: FastAPI) -> None:
@@ -72,12 +61,6 @@ def add_pages(app: FastAPI) -> None:
     def form(who: Who) -> dict[str, Any]:
         return _form() | {"sources": list(who.sources)}
 
-    @app.get("/example/{name}", tags=["page"], summary="A file of a made-up city, to try things with", operation_id="example",
-             responses=openapi.errors() | openapi.file_answer())  # fmt: skip
-    async def example(service: TheService, who: Who, name: Example) -> Response:
-        made = await _example(service.settings.memory_bytes)
-        return Response(made[name], media_type="text/csv" if name.endswith(".csv") else "application/geo+json")
-
 
 @cache
 def _file(name: str) -> bytes:
@@ -95,16 +78,6 @@ def _policy() -> str:
 
 def _hash(name: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(asset(name).encode()).digest()).decode()}'"
-
-
-async def _example(memory: int | None) -> dict[str, bytes]:
-    """The files of the made-up city, made when they are first asked for."""
-    async with _making:
-        if not _made:
-            with tempfile.TemporaryDirectory() as folder:
-                await apart("routes.example", {}, FilePath(folder), _EXAMPLE_S, memory)
-                _made.update({name: (FilePath(folder) / name).read_bytes() for name in NAMES})
-    return _made
 
 
 @cache

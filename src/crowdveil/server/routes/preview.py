@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
 from starlette.concurrency import run_in_threadpool
 
-from crowdveil.errors import Option, as_json, from_json
+from crowdveil.errors import NO_MEMORY, Option, as_json, from_json
 from crowdveil.reading import READINGS
 from crowdveil.server import openapi
 from crowdveil.server.access import Sender, TheService
@@ -15,16 +16,15 @@ from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds.base import check_word, endings_of, file_options
 from crowdveil.server.queue.files import FLOWS
 from crowdveil.server.queue.job import new_id
-from crowdveil.server.quotas import Upload
 from crowdveil.server.routes.attached import UPLOADS, attach
 from crowdveil.server.routes.uploads import Form, check_files, make_upload_folder, parsed, receive
 from crowdveil.server.sentences import without_paths
 from crowdveil.server.settings import Service
 from crowdveil.server.tokens import Caller
 from crowdveil.server.views import PreviewView
-from crowdveil.server.workers.subprocess_call import apart
+from crowdveil.server.workers.sandbox import Bounds, run_sandboxed
 
-SECONDS_MOST = 300
+SECONDS_MOST, MEMORY_MOST = 300, 4 << 30
 TAKES = ("", "flows", "trajectories")
 _OPTIONS = {option for reading in READINGS.values() for option in file_options(reading)}
 _FIELDS = {"data": FLOWS, **{option: endings_of(option) for option in sorted(_OPTIONS)}}
@@ -50,27 +50,23 @@ def add_preview(app: FastAPI) -> None:
               openapi_extra={"requestBody": body}, response_model=PreviewView, response_model_exclude_unset=True,
               responses=openapi.errors(400, 413, 415))  # fmt: skip
     async def preview(request: Request, service: TheService, who: Sender) -> Any:
-        declared = request.headers.get("content-length", "")
-        async with service.previews.place(who):
-            held = await run_in_threadpool(service.quota.held, who)
-            with service.quota.upload(who, held, declared) as upload:
-                return await _previewed(request, who, upload)
+        return await _previewed(request, service, who)
 
 
-async def _previewed(request: Request, who: Caller, upload: Upload) -> dict[str, Any]:
-    service: Service = request.app.state.service
+async def _previewed(request: Request, service: Service, who: Caller) -> dict[str, Any]:
     name, limits = new_id(), who.limits
-    await run_in_threadpool(lambda: service.space.writing(lambda: service.store.say(who.who, "previewed a file")))
+    await run_in_threadpool(service.store.say, who.who, "previewed a file")
     folder = await run_in_threadpool(make_upload_folder, request, service, name) / "inputs"
     try:
-        form = await receive(request, folder, _FIELDS, tuple(_TEXTS), upload)
+        form = await receive(request, folder, _FIELDS, tuple(_TEXTS), who)
         part = form.texts.get("part") == "true"
-        upload.hold(await run_in_threadpool(lambda: attach(service, who, form, folder, _FIELDS, part=part)))
+        await run_in_threadpool(lambda: attach(service, who, form, folder, _FIELDS, part=part))
         asked = _asked(form, {"max_rows": limits.max_rows, "upload_bytes": limits.upload_bytes})
         await run_in_threadpool(check_files, form, folder, limits.upload_bytes)
         seconds, memory = min(limits.max_seconds, SECONDS_MOST), service.settings.memory_bytes
-        async with service.previews.turn():
-            seen = await apart("workers.inspect_upload", asked, folder, seconds, memory)
+        async with service.previews:
+            bounds = Bounds(min(memory or MEMORY_MOST, MEMORY_MOST), limits.upload_bytes * 8)
+            seen = await run_in_threadpool(_inspected, asked, folder, bounds, seconds)
         more = {
             "notes": [_without_paths(note) for note in seen["notes"]],
             "error": seen["error"] and _without_paths(seen["error"]),
@@ -79,6 +75,22 @@ async def _previewed(request: Request, who: Caller, upload: Upload) -> dict[str,
         return seen | more | {"part": asked["part"]}
     finally:
         await run_in_threadpool(service.files.discard, name)
+
+
+def _inspected(request: dict[str, Any], folder: Path, bounds: Bounds, seconds: float) -> dict[str, Any]:
+    try:
+        answer = run_sandboxed("crowdveil.server.workers.inspect_upload", request, folder, bounds, seconds)
+    except TimeoutError:
+        raise ApiError(
+            422, "too_long", "looking at the file takes too long; run it without, or give less data."
+        ) from None
+    if answer is None:
+        raise ApiError(422, "no_memory", NO_MEMORY)
+    if "error" in answer:
+        code, sentence = answer["error"]["code"], without_paths(answer["error"]["message"])
+        raise ApiError(500 if code in ("fault", "no_sandbox") else 422, code, sentence)
+    seen: dict[str, Any] = answer["result"]
+    return seen
 
 
 def _without_paths(error: dict[str, Any]) -> dict[str, Any]:

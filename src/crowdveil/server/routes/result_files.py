@@ -1,4 +1,4 @@
-"""The files of a result one by one, and the report that shows the original, which is in no result."""
+"""The files of a result one by one."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from fastapi.responses import StreamingResponse
 from crowdveil.server import openapi
 from crowdveil.server.access import Reader, TheService
 from crowdveil.server.answers import ApiError
-from crowdveil.server.kinds.anonymize import PRIVATE
-from crowdveil.server.routes.jobs import REPORTS, JobId, as_report, result_of, sent, theirs
+from crowdveil.server.routes.jobs import REPORTS, JobId, result_of, sent, theirs
 from crowdveil.server.views import FileList
 
 FileName = Annotated[
@@ -52,19 +51,6 @@ def add_parts(app: FastAPI) -> None:
         except ApiError:
             file.close()
             raise
-
-    @app.get("/jobs/{job_id}/before-after", tags=["jobs"],
-             summary="The report that shows the original; confidential, do not publish",
-             operation_id="get_before_after", responses=wrong | openapi.file_answer())  # fmt: skip
-    def private(service: TheService, who: Reader, job_id: JobId) -> Response:
-        job = theirs(service, who, job_id)
-        file, about = result_of(service, job, who, what="fetched the report with the original")
-        file.close()
-        try:
-            content = (service.files.run(job.id, about["lease"]) / PRIVATE).read_bytes()
-        except OSError:
-            raise ApiError(404, "no_report", "no such report was asked for; run it again with before_after.") from None
-        return as_report(PRIVATE, content)
 
 
 def _no_file() -> ApiError:

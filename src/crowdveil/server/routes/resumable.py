@@ -78,7 +78,7 @@ def add_uploads(app: FastAPI) -> None:
     def remove(service: TheService, who: Sender, upload_id: UploadId) -> None:
         found = upload_of(service, who, upload_id)
         service.uploads.remove(who.id, found.id)
-        service.space.writing(lambda: service.store.say(who.who, "removed an upload", found.id))
+        service.store.say(who.who, "removed an upload", found.id)
 
 
 def upload_of(service: Service, who: Caller, upload: str) -> UploadState:
@@ -98,13 +98,11 @@ def _begin(service: Service, who: Caller, new: NewUpload) -> UploadState:
         sentence = f"wanted at most {UPLOADS_MOST} uploads at a time; remove some, or wait until their time is over."
         raise ApiError(429, "too_many", sentence, Retry_After="60")
     check_space(service, new.bytes)
-    # The size is reserved at once, so that a file that is accepted also fits.
-    with service.quota.upload(who, service.quota.held(who), str(new.bytes)):
-        try:
-            made = service.uploads.create(who.id, new.name, new.bytes)
-        except OSError:
-            raise no_space() from None
-    service.space.writing(lambda: service.store.say(who.who, "began an upload", made.id))
+    try:
+        made = service.uploads.create(who.id, new.name, new.bytes)
+    except OSError:
+        raise no_space() from None
+    service.store.say(who.who, "began an upload", made.id)
     return made
 
 

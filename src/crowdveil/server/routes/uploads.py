@@ -18,9 +18,9 @@ from crowdveil.io.archive import check_archive
 from crowdveil.server.answers import ApiError
 from crowdveil.server.edge import check_text, filename_of
 from crowdveil.server.queue.files import safe_name, sync_file
-from crowdveil.server.quotas import Upload
 from crowdveil.server.routes.table_limits import count_rows
 from crowdveil.server.settings import Service
+from crowdveil.server.tokens import Caller
 
 TEXT_MOST = 1 << 20
 """Bytes of all fields of a form that are no files."""
@@ -156,7 +156,7 @@ def no_space() -> ApiError:
 
 def check_space(service: Service, size: int) -> None:
     """Refuse an upload of this many bytes before it comes in where the disk has no space for it."""
-    if service.space.free() < service.space.min_free + size:
+    if not service.has_room(size):
         raise no_space()
 
 
@@ -175,10 +175,10 @@ async def receive(
     folder: Path,
     fields: dict[str, tuple[str, ...]],
     texts: tuple[str, ...],
-    upload: Upload,
+    who: Caller,
 ) -> Form:
     """Write the files of a form to a folder; its fields are known beforehand, with the endings of names."""
-    most = upload.who.limits.upload_bytes
+    most = who.limits.upload_bytes
     kind, options = parse_options_header(request.headers.get("content-type", "").encode())
     if kind != b"multipart/form-data" or not options.get(b"boundary"):
         raise ApiError(
@@ -188,7 +188,7 @@ async def receive(
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > most:
         raise too_large
-    taker, came = _Receiver(folder, fields, texts, upload.who.limits.max_rows), 0
+    taker, came = _Receiver(folder, fields, texts, who.limits.max_rows), 0
     try:
         if len(options[b"boundary"]) > MAX_BOUNDARY:
             raise FormParserError("the boundary is too long")
@@ -197,7 +197,6 @@ async def receive(
             came += len(piece)
             if came > most:
                 raise too_large
-            upload.came(came)
             parser.write(piece)
         parser.finalize()
     except FormParserError:
@@ -232,7 +231,7 @@ def check_files(form: Form, folder: Path, most: int) -> None:
 
 
 def _no_zones(name: str) -> CrowdveilError:
-    return InputError(name, "the file is broken or holds no zones; wanted GeoJSON, GeoPackage or shapefile.")
+    return InputError(name, "the file is broken or holds no zones; wanted GeoJSON or GeoPackage.")
 
 
 def parsed(text: str, name: str) -> dict[str, Any]:

@@ -1,12 +1,11 @@
-"""A look at a file before it is worked on: its columns, what each is taken for, a few rows, and what is wrong with it.
+"""Inspect a file before a job is made of it: its columns and their roles, a few rows, and what is wrong with it.
 
-It runs in a process of its own, in the folder with the files, by the same readers as a job.
+It runs in a sandboxed process, in the folder with the files, by the same readers as a job.
 """
 
 from __future__ import annotations
 
 import re
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +22,20 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import READINGS, read
 from crowdveil.registry import find_method
 from crowdveil.run.verification import check_k_feasible
+from crowdveil.server.workers.check_rows import check_rows
 from crowdveil.server.workers.preview_times import near_time_zones, parsed_times
-from crowdveil.server.workers.process import be_apart, check_rows
 
 ROWS_SHOWN = 5
 ROWS_TYPED = 1000
 SIGNS_SHOWN = 60
 TAKES: dict[str, type] = {"flows": Flows, "trajectories": Trajectories}
 TRACK_ROLES = ("lat", "lon", "time", "trajectory", "user")
-_READERS = ("crowdveil.io.zones", "crowdveil.kernels.ordering")
 _TILED = ("grid", "h3", "voronoi")
 _TIME = re.compile(r"\d{4}-\d\d?-\d\d?([ T]\d.*)?|\d{4}/\d\d?/\d\d?.*|\d\d?[/.]\d\d?[/.]\d{2,4}.*|\d\d?:\d\d(:\d\d.*)?")
 
 
-def look(request: dict[str, Any]) -> dict[str, Any]:
-    """What there is to see. A request names the file, what it is taken for (or nothing), options of reading, and limits."""
+def work(request: dict[str, Any]) -> dict[str, Any]:
+    """Inspect the file that a request names; it has what the file is taken for (or nothing), options of reading, and limits."""
     path = Path(request["data"])
     for name in (path, *map(Path, request["files"].values())):
         check_rows(name, request["limits"])
@@ -199,10 +197,3 @@ def cut_last_line(path: Path) -> None:
     if end > 0:
         with path.open("r+b") as file:
             file.truncate(end)
-
-
-def main() -> None:
-    """Be the process that looks."""
-    for module in _READERS:  # before it is confined: compiled kernels are found where they can be written
-        import_module(module)
-    be_apart(look)

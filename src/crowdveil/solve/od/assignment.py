@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from crowdveil.errors import InputError, Option, counted
-from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Ints, frozen, require, row_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-
-if TYPE_CHECKING:
-    from crowdveil.kernels.od.assign import Rows
 
 
 def row_of_flows(flows: Flows, release: FlowRelease) -> Ints:
@@ -33,46 +29,15 @@ def row_of_flows(flows: Flows, release: FlowRelease) -> Ints:
 
 def rows_met(flows: Flows, release: FlowRelease) -> tuple[Ints, int]:
     """Return a row of the release that each original flow lies in, -1 where there is none; and how many flows lie in more."""
-    return Assignments(flows).rows_met(release)
+    from crowdveil.kernels.od.assign import Rows, assign_rows
 
-
-class Assignments:
-    """The rows that flows lie in, of one release after the other: rows that a release shares with the one before are known.
-
-    They are where both have the same areas, one and the same object, as trials of a sweep have.
-    """
-
-    def __init__(self, flows: Flows) -> None:
-        self.flows = flows
-        self._before: tuple[Areas, Rows, Ints] | None = None
-
-    def rows_met(self, release: FlowRelease) -> tuple[Ints, int]:
-        """Return what the function of this name does."""
-        from crowdveil.kernels.od.assign import assign_changed_rows, assign_rows
-
-        flows, areas = self.flows, release.areas
-        check_same_zones(flows, release)
-        by_step, rows = _rows(flows, release)
-        given = flows.offsets, flows.origin, flows.destination
-        made_of = areas.offsets, areas.tiles, len(flows.zones)
-        found, twice = None, 0
-        if self._before is not None and self._before[0] is areas:
-            known, apart = assign_changed_rows(*given, rows, *made_of, *self._before[1:])
-            found = known if apart else None
-        if found is None:
-            found, twice = assign_rows(*given, rows, *made_of)
-        self._before = None if twice else (areas, rows, found)
-        return (found if release.intervals is None else np.append(by_step.row, -1)[found]), twice
-
-
-def _rows(flows: Flows, release: FlowRelease) -> tuple[StepRows, Rows]:
-    """Return the rows that each time step of the original is in, and these rows as kernels take them."""
-    from crowdveil.kernels.od.assign import Rows
-
+    check_same_zones(flows, release)
     by_step = rows_of_steps(flows, release)
     bounds = frozen(by_step.first, np.int64), frozen(by_step.last, np.int64)
     areas = frozen(release.origin[by_step.row], np.int32), frozen(release.destination[by_step.row], np.int32)
-    return by_step, Rows(*bounds, *areas)
+    made_of = release.areas.offsets, release.areas.tiles, len(flows.zones)
+    found, twice = assign_rows(flows.offsets, flows.origin, flows.destination, Rows(*bounds, *areas), *made_of)
+    return (found if release.intervals is None else np.append(by_step.row, -1)[found]), twice
 
 
 class StepRows(NamedTuple):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdveil.errors import InputError, Option
-from crowdveil.kernels.od.structures import BoxArrays, Splits
+from crowdveil.kernels.od.structures import BY_ORIGIN, BoxArrays, OriginTree, Splits
 from crowdveil.model.arrays import Ints, frozen
 from crowdveil.solve.od.dyadic_regions import DyadicRegions
 from crowdveil.solve.od.region_space import Objective, large_enough_map
@@ -88,6 +88,40 @@ def build_matrix_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) -
     pairs = matrix.pairs_by(np.arange(leaves, dtype=np.int32), leaves) if len(matrix.person) else None
     trees, costs = (origins.as_origins, destinations.as_destinations), (origins.cost, destinations.cost)
     return BuiltBoxes(*build_boxes(matrix.rows, pairs, *trees, *costs, origins_first, k))
+
+
+def build_given_origins(matrix: Matrix, origins: Ints, k: int, scale: int = 1) -> BuiltBoxes:
+    """Build the boxes of given origins, nodes that hold each tile once, in rising order; costs are multiplied with `scale`.
+
+    An origin is not split. Where there are several, the last box is the whole map, which must be split into them.
+    """
+    from crowdveil.kernels.od.tree_boxes import build_boxes
+
+    system, count = matrix.system, len(origins)
+    tree, number, zero = system.origins.tree, np.arange(count), np.zeros(count + 1, np.int64)
+    pairs = None
+    if len(matrix.person):
+        pairs = matrix.pairs_by(np.repeat(np.arange(count, dtype=np.int32), tree.size[origins]), count)
+    by_leaf = matrix.rows_by_leaf
+    starts = by_leaf.offsets[np.append(tree.first_leaf[origins], tree.tiles)]
+    rows = by_leaf._replace(offsets=frozen(starts, np.int64))
+    # Each origin is a tree of a single leaf.
+    leaves = OriginTree(*(frozen(a, np.int64) for a in (zero, zero[:0], number, number, zero[1:] + 1)))
+    o_cost, d_cost = (frozen(scale * c, np.int64) for c in (system.origins.cost[origins], system.destinations.cost))
+    boxes, splits, cost = build_boxes(
+        rows, pairs, leaves, system.destinations.as_destinations, o_cost, d_cost, False, k
+    )
+    top = np.flatnonzero(np.diff(boxes.origin, append=-1))
+    boxes = boxes._replace(origin=origins[boxes.origin])
+    if count == 1:
+        return BuiltBoxes(boxes, splits, cost)
+    total, lost = matrix.total, matrix.total - boxes.volume[top].sum()
+    whole = (tree.root, system.destinations.tree.root, total, total, len(rows.tile))
+    boxes = BoxArrays(*(np.append(column, value) for column, value in zip(boxes, whole, strict=True)))
+    ends = len(splits.kind) + 1, len(splits.link) + len(top)
+    more = (ends[0], BY_ORIGIN, lost, ends[1], top)
+    splits = Splits(*(np.append(column, value) for column, value in zip(splits, more, strict=True)))
+    return BuiltBoxes(boxes, splits, np.append(cost, scale * system.widest * total))
 
 
 def box_deviations(matrix: Matrix, boxes: BoxArrays, steps: int = 1) -> Ints:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.kernels.od.structures import (
     ANY_CHOICE,
     BY_DESTINATION,
     BY_ORIGIN,
+    PUBLISH,
     SUPPRESS,
     WHOLE,
+    SearchArrays,
     Splits,
 )
-from crowdveil.model.arrays import Floats, Ints, Mask, Small, frozen, row_slices, take_slices
+from crowdveil.model.arrays import Ints, Small, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
-from crowdveil.solve.od.box_building import BuiltBoxes, box_deviations, build_bounded_boxes, lost_cost_of
-from crowdveil.solve.od.budget_search import BoxSolution, search_budget
+from crowdveil.solve.od.box_building import (
+    BuiltBoxes,
+    box_deviations,
+    build_bounded_boxes,
+    build_given_origins,
+    lost_cost_of,
+)
 from crowdveil.solve.od.region_space import Objective, Regions, RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.step_solver import NO_BOXES, StepSolution
@@ -35,16 +41,51 @@ SMALL_GAP_PERCENT = 0.1
 """A certified gap up to which nothing is searched: large matrices are below it, and have little to gain."""
 
 
-@lru_cache(maxsize=4)
-def _any_choices(size: int) -> Small:
-    choices = np.full(size, ANY_CHOICE, np.int8)
-    choices.flags.writeable = False
-    return choices
+FIRST_GUESS, GUESS_PARTS = Fraction(1, 25), 16
+"""The first multiplier that is tried, as a share of what a trip costs if nothing is split, and its largest denominator."""
+_BY_BOX = ("origin", "destination", "volume", "crowd", "cost", "allowed")
 
 
-def _any_choice(boxes: int) -> Small:
-    """Return that so many boxes may do anything: a part of an array that all matrices of about the same size share."""
-    return _any_choices(1 << boxes.bit_length())[:boxes]
+class BudgetError(InputError):
+    """No partition of the map keeps the budget."""
+
+
+@dataclass(frozen=True)
+class BoxSolution:
+    """A partition that keeps a budget.
+
+    Attributes
+    ----------
+    multiplier
+        The multiplier of a suppressed trip that it is best at; None is infinite.
+    cost, suppressed
+        What the published boxes cost, and the volume that it suppresses.
+    choice
+        What becomes of each box of the partition, and of those that it is split from.
+    lost_cost
+        What a suppressed trip costs.
+    """
+
+    multiplier: Fraction | None
+    cost: int
+    suppressed: int
+    choice: Ints
+    lost_cost: int = 0
+
+    @property
+    def full_cost(self) -> int:
+        """Return the cost with what suppressed trips cost."""
+        return self.cost + self.lost_cost * self.suppressed
+
+    def lower_bound(self, budget: int) -> Fraction:
+        """Return a cost that no partition within the budget goes below, with what suppressed trips cost."""
+        cost = self.full_cost
+        if self.multiplier is None:
+            return Fraction(cost)
+        # In whole numbers, since each operation on fractions reduces them.
+        p, q = self.multiplier.as_integer_ratio()
+        over = max(p - q * self.lost_cost, 0)
+        return Fraction(q * cost - over * (budget - self.suppressed), q)
 
 
 class SpentSlack(NamedTuple):
@@ -92,6 +133,8 @@ class BoxSpace:
         Volume of the whole matrix.
     lost_cost
         What a suppressed trip costs: nothing but a share of the budget, unless cells are to be reconstructed.
+    given
+        The origins, where they are given: what the last box must be split into, if there are several.
     """
 
     system: RegionSpace
@@ -104,6 +147,7 @@ class BoxSpace:
     allowed: Small
     total: int
     lost_cost: int = 0
+    given: Ints | None = None
 
     @classmethod
     def of(
@@ -125,30 +169,37 @@ class BoxSpace:
         return cls.of_built(matrix.system, built, matrix.total, lost_cost)
 
     @classmethod
+    def of_origins(cls, matrix: Matrix, origins: Ints, k: int, lost_cost: Fraction = Fraction(0)) -> BoxSpace:
+        """Build the boxes of given origins, nodes that hold each tile once, in rising order.
+
+        `lost_cost` is what a suppressed trip costs, in tiles; all costs are scaled to whole numbers. Where these would be too
+        large it is rounded to whole tiles.
+        """
+        widest, total = matrix.system.widest, matrix.total
+        if (widest * lost_cost.denominator + lost_cost.numerator) * total >= MAX_COST:
+            lost_cost = Fraction(round(lost_cost))
+        check_exact((widest * lost_cost.denominator + lost_cost.numerator) * total)
+        built = build_given_origins(matrix, origins, k, lost_cost.denominator)
+        space = cls.of_built(matrix.system, built, total, lost_cost.numerator)
+        allowed = space.allowed.copy()
+        if len(origins) > 1:
+            allowed[-1] = BY_ORIGIN
+        return replace(space, allowed=frozen(allowed, np.int8), given=origins)
+
+    @classmethod
     def of_built(cls, system: RegionSpace, built: BuiltBoxes, total: int, lost_cost: int = 0) -> BoxSpace:
         """Take boxes of a matrix of so many trips, and find which of them may be published."""
         (o, d, volume, crowd, _), splits, cost = built
-        allowed = _any_choice(len(o))
+        allowed = np.full(len(o), ANY_CHOICE, np.int8)
         if not (system.origins.all_small_enough and system.destinations.all_small_enough):
             small_enough = system.origins.small_enough[o] & system.destinations.small_enough[d]
-            allowed = frozen(np.where(small_enough, allowed, allowed - WHOLE), np.int8)
-        for array in (*built.boxes, *splits, cost):
+            allowed[~small_enough] -= WHOLE
+        for array in (*built.boxes, *splits, cost, allowed):
             array.flags.writeable = False
         return cls(system, o, d, volume, crowd, cost, splits, allowed, total, lost_cost)
 
     def __len__(self) -> int:
         return len(self.volume)
-
-    @property
-    def all_allowed(self) -> bool:
-        """Return whether every box may stay whole, and be split in any way."""
-        known = self.allowed.base is _any_choice(len(self)).base
-        return known or bool(self.allowed.min(initial=ANY_CHOICE) == ANY_CHOICE)
-
-    @property
-    def most_cost(self) -> int:
-        """Return a cost that no partition exceeds."""
-        return most_cost(self.system, self.lost_cost, self.total)
 
     def solve_at(self, multiplier: Fraction | None) -> tuple[int, int, Ints]:
         """Return cost, suppressed volume and choices of the best partition at a multiplier; None is infinite."""
@@ -165,9 +216,34 @@ class BoxSpace:
         evaluate(np.arange(n), *given, *as_ratio(multiplier), best, choice)
         return best, choice
 
+    def best_at(self, multiplier: Fraction) -> BoxSolution:
+        """Return the best partition at a multiplier."""
+        return BoxSolution(multiplier, *self.solve_at(multiplier), self.lost_cost)
+
     def solve_for_budget(self, budget: int, near: Fraction | None = None) -> BoxSolution:
-        """Find the best partition within a budget that a multiplier can reach; the search for it begins at `near`."""
-        return search_budget(self, budget, near)
+        """Find the best partition within a budget that a multiplier can reach; the search for it begins at `near`.
+
+        It is that of a higher multiplier where a suppressed trip is worth more than the budget asks for, so that less is
+        suppressed than may be. Raise BudgetError if no partition keeps the budget.
+        """
+        from crowdveil.kernels.od.multiplier_search import begin_search
+        from crowdveil.kernels.od.partition import search
+
+        n, whole = len(self), Fraction(int(self.cost[-1]), max(int(self.volume[-1]), 1))
+        first = max(near or whole * FIRST_GUESS, Fraction(1, GUESS_PARTS)).limit_denominator(GUESS_PARTS)
+        arrays = SearchArrays(np.empty(2 * n, np.int64), np.full(n, PUBLISH, np.int64), *np.empty((2, n), np.int64))
+        given = self.cost, self.volume, self.splits, self.allowed
+        kept, p, q, cost, suppressed = search(*given, budget, begin_search(*first.as_integer_ratio()), arrays)
+        if not kept:
+            raise BudgetError(
+                f"wanted at most {budget:,} trips to be suppressed, but no partition of the map suppresses fewer than "
+                f"{suppressed:,} trips; allow more with {Option('suppress')}, "
+                f"or larger areas with {Option('max_area_km2')}."
+            )
+        multiplier = Fraction(p, q) if q else None
+        if multiplier is not None and multiplier < self.lost_cost:
+            return self.best_at(Fraction(self.lost_cost))
+        return BoxSolution(multiplier, cost, suppressed, arrays.choice, self.lost_cost)
 
     def spend_slack(self, best: BoxSolution, rest: int) -> SpentSlack:
         """Split published boxes once more, best gain for a suppressed trip first, as long as `rest` trips last.
@@ -176,23 +252,18 @@ class BoxSpace:
         """
         from crowdveil.kernels.od.partition import published_boxes, spend_slack
 
-        whole = published_boxes(best.choice, self.splits)[0] if best.published is None else best.published
+        whole, _ = published_boxes(best.choice, self.splits)
         given = self.cost, self.splits, self.allowed, self.lost_cost
-        published, spent, saved = spend_slack(best.choice, whole, *given, rest, *self._worth)
-        # A sort by merging, since nearly all of it is in order.
-        return SpentSlack(np.sort(published, kind="stable"), spent, saved)
+        published, spent, saved = spend_slack(best.choice, whole, *given, rest)
+        return SpentSlack(np.sort(published), spent, saved)
 
-    @cached_property
-    def _worth(self) -> tuple[Floats, Mask]:
-        """What splits save, and which were looked at so far: those of others are not filled in."""
-        splits = len(self.splits.lost)
-        return np.empty(splits), np.zeros(splits, np.bool_)
-
-    def solve_exactly(self, best: BoxSolution, choice: Ints, budget: int) -> tuple[Ints, bool]:
+    def solve_exactly(
+        self, best: BoxSolution, choice: Ints, budget: int, max_states: int = MAX_STATES
+    ) -> tuple[Ints, bool]:
         """Return the cheapest partition within a budget, from the best that a multiplier found, and whether it is known to be.
 
         A multiplier reaches corners of the curve of costs only. Partitions between two of them are searched where boxes can
-        differ from the best ones without exceeding the gap; `choice` is returned where that takes more than `MAX_STATES`.
+        differ from the best ones without exceeding the gap; `choice` is returned where that takes more than `max_states`.
         """
         from crowdveil.kernels.od.exact_boxes import FOUND, TOO_MANY, Slack, reach, solve_exactly
 
@@ -215,18 +286,23 @@ class BoxSpace:
             q,
             slack,
             self.lost_cost,
-            MAX_STATES,
+            max_states,
         )
         # The slack leaves room for partitions that suppress less and cost more.
         cheaper = ended == FOUND and self.cost_of(found) < self.cost_of(choice)
         return (found if cheaper else choice), ended != TOO_MANY
 
-    def cost_of(self, choice: Ints) -> int:
-        """Return what a partition costs, with what suppressed trips cost."""
+    def solution_of(self, choice: Ints) -> BoxSolution:
+        """Return a partition with its cost and suppressed volume; its multiplier is not known."""
         from crowdveil.kernels.od.partition import published_boxes
 
         kept, _ = published_boxes(choice, self.splits)
-        return int(self.cost[kept].sum()) + self.lost_cost * (self.total - int(self.volume[kept].sum()))
+        suppressed = self.total - int(self.volume[kept].sum())
+        return BoxSolution(None, int(self.cost[kept].sum()), suppressed, choice, self.lost_cost)
+
+    def cost_of(self, choice: Ints) -> int:
+        """Return what a partition costs, with what suppressed trips cost."""
+        return self.solution_of(choice).full_cost
 
     def solve(self, budget: int, near: Fraction | None = None) -> Improved:
         """Find the cheapest partition within a budget, or one near it."""
@@ -235,16 +311,36 @@ class BoxSpace:
     def improve(self, best: BoxSolution, budget: int) -> Improved:
         """Spend what the best partition of a multiplier left of the budget, and search between multipliers."""
         slack = self.spend_slack(best, budget - best.suppressed)
-        gap = gap_after(best, budget, slack.spent, slack.saved)
-        if is_small(gap):
+        cost = best.cost - slack.saved + best.lost_cost * (best.suppressed + slack.spent)
+        gap = gap_percent(cost, best.lower_bound(budget))
+        if gap <= SMALL_GAP_PERCENT:
             return Improved(best.choice, (gap, gap), slack.published)
-        return self.search_between(best, budget, gap)
-
-    def search_between(self, best: BoxSolution, budget: int, gap: float) -> Improved:
-        """Search between multipliers, after the rest of the budget was spent and left so large a gap."""
         choice, exact = self.solve_exactly(best, best.choice, budget)
         after = 0.0 if exact else gap_percent(self.cost_of(choice), best.lower_bound(budget))
         return Improved(choice, (after, gap))
+
+    def trees(self) -> list[tuple[int, BoxSpace]]:
+        """Return the boxes of each given origin on their own, and the number of the first of them here."""
+        tops = self.splits.link[self.splits.link_offsets[-2] :] if self.allowed[-1] == BY_ORIGIN else [len(self) - 1]
+        ends = [int(top) + 1 for top in tops]
+        return [(low, self._part(low, high)) for low, high in zip([0, *ends], ends, strict=False)]
+
+    def _part(self, low: int, high: int) -> BoxSpace:
+        """Return boxes that are split into none but one another."""
+        splits, boxes = self.splits, slice(low, high)
+        first, last = splits.offsets[low], splits.offsets[high]
+        begin, end = splits.link_offsets[first], splits.link_offsets[last]
+        own = Splits(
+            frozen(splits.offsets[low : high + 1] - first, np.int64),
+            splits.kind[first:last],
+            splits.lost[first:last],
+            frozen(splits.link_offsets[first : last + 1] - begin, np.int64),
+            frozen(splits.link[begin:end] - low, np.int64),
+        )
+        columns = {name: getattr(self, name)[boxes] for name in _BY_BOX}
+        return replace(
+            self, **columns, splits=own, total=int(self.volume[high - 1]), given=self.origin[high - 1 : high]
+        )
 
     def outcome(self, choice: Ints, *facts: float, left: bool, published: Ints | None = None) -> StepSolution:
         """Return what a partition publishes and, if wanted, leaves out; `published` has the boxes where they are known."""
@@ -286,6 +382,9 @@ class BoxSpace:
 
     def _parts(self, regions: Regions, mine: Ints, split: Ints, chosen: Ints, kind: int) -> tuple[Ints, Ints]:
         """Return the regions that a side of each box is split into, and the position of the box in the list."""
+        if self.given is not None and kind == BY_ORIGIN:
+            parts = self.given[: len(self.given) * len(split)]
+            return parts, 0 * parts
         if isinstance(regions, Hierarchy):
             return regions.parts(mine[split])
         # Splits of the destination come first.
@@ -311,17 +410,6 @@ def _position_of_holder(regions: Regions, part: Ints, of_part: Ints, wanted: Int
         return found
     first_half = 2 * of_wanted  # of two halves, which hold no tile in common
     return first_half + ~regions.holds(part[first_half], regions.tiles[regions.tile_offsets[wanted]])
-
-
-def gap_after(best: BoxSolution, budget: int, spent: int, saved: int) -> float:
-    """Return the certified gap of the best partition of a multiplier, after more trips were spent and cost was saved."""
-    cost = best.cost - saved + best.lost_cost * (best.suppressed + spent)
-    return gap_percent(cost, best.lower_bound(budget))
-
-
-def is_small(gap: float) -> bool:
-    """Return whether nothing is searched between multipliers."""
-    return gap <= SMALL_GAP_PERCENT
 
 
 def gap_percent(cost: int, lower_bound: Fraction | int) -> float:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from scipy.spatial import cKDTree
+from shapely import STRtree, box, points
 
 from crowdveil import engine
-from crowdveil.kernels.od.structures import FlowNeighbors, StepFlows
 from crowdveil.model.areas import Areas
-from crowdveil.model.arrays import Floats, Indices, Ints, Mask, frozen, slice_sums
+from crowdveil.model.arrays import Floats, Indices, Ints, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, REPORTED, FlowRelease
 from crowdveil.model.zones import Zones
 from crowdveil.progress import Progress
 from crowdveil.solve.od.small_flows import Reporting, count_groups
 from crowdveil.solve.od.step_solver import check_person_ids
-from crowdveil.solve.od.weights import added_up, rounded, rounded_up
+from crowdveil.solve.od.weights import added_up, rounded_within_budget, weight_of_steps
 
 SUPPRESSED = -1
 
@@ -26,10 +27,29 @@ Clusterer = Callable[[int], Ints]
 """From a time step the cluster of each of its flows, numbered from 0, or SUPPRESSED."""
 
 
+class StepFlows(NamedTuple):
+    """The flows of a time step: as points (see `places`), trips and crowd of each, and who made them; None if not known."""
+
+    place: Floats
+    volume: Ints
+    crowd: Ints
+    people: list[frozenset[int]] | None
+
+    def crowd_of(self, flows: Ints) -> int:
+        """Return how many people, or trips, are behind some flows."""
+        if self.people is None:
+            return int(self.crowd[flows].sum())
+        return len(frozenset().union(*(self.people[flow] for flow in flows)))
+
+
 def step_flows(data: Flows, step: int) -> StepFlows:
-    """Return the flows of a time step as kernels take them."""
+    """Return the flows of a time step."""
     rows = slice(data.offsets[step], data.offsets[step + 1])
-    return StepFlows(places(data, step), data.volume[rows], data.people[rows], *members(data, step))
+    people = None
+    if data.person_ids is not None and data.person_offsets is not None:
+        bounds = data.person_offsets[rows.start : rows.stop + 1].tolist()
+        people = [frozenset(data.person_ids[low:high].tolist()) for low, high in pairwise(bounds)]
+    return StepFlows(places(data, step), data.volume[rows], data.people[rows], people)
 
 
 def places(data: Flows, step: int) -> Floats:
@@ -37,31 +57,34 @@ def places(data: Flows, step: int) -> Floats:
     x, y = data.zones.xy
     rows = slice(data.offsets[step], data.offsets[step + 1])
     origin, destination = data.origin[rows], data.destination[rows]
-    points: Floats = frozen(np.column_stack([x[origin], y[origin], x[destination], y[destination]]), np.float64)
-    return points
+    return np.column_stack([x[origin], y[origin], x[destination], y[destination]])
 
 
-def members(data: Flows, step: int) -> tuple[Ints, Ints]:
-    """Return the people behind the flows of a time step as offsets and people; both empty where people are not known."""
-    if data.person_ids is None or data.person_offsets is None:
-        return frozen(np.zeros(0), np.int64), frozen(np.zeros(0), np.int64)
-    offsets = data.person_offsets[data.offsets[step] : data.offsets[step + 1] + 1]
-    return frozen(offsets - offsets[0], np.int64), frozen(data.person_ids[offsets[0] : offsets[-1]], np.int64)
-
-
-def nearest_flows(place: Floats, chosen: Mask, most: int) -> FlowNeighbors:
+def nearest_flows(place: Floats, chosen: Ints, most: int) -> list[Ints]:
     """Find the `most` nearest of each of the chosen flows, among these, by the sum of differences in all dimensions.
 
     Of those that are as far the earlier flow comes first.
     """
-    from crowdveil.kernels.od.flow_neighbors import nearest_points
-
-    mine = frozen(np.flatnonzero(chosen), np.int64)
-    most = min(most, len(mine) - 1)
+    points = place[chosen]
+    tree, most = cKDTree(points), min(most, len(chosen) - 1)
     if most < 1:
-        # Writable, as the kernel returns them: otherwise kernels that take them would be compiled twice.
-        return FlowNeighbors(np.zeros(len(place) + 1, np.int64), np.zeros(0, np.int64), np.zeros(0))
-    return nearest_points(place, mine, most)
+        return [chosen[:0]] * len(chosen)
+    farthest = tree.query(points, k=[most + 1], p=1)[0][:, 0]  # the flow itself is among them
+    found = []
+    for i, listed in enumerate(tree.query_ball_point(points, farthest * (1 + 1e-12), p=1, return_sorted=True)):
+        near = np.array(listed)
+        near = near[near != i]
+        far = np.abs(points[near] - points[i]).sum(axis=1)
+        found.append(chosen[near[np.argsort(far, kind="stable")[:most]]])
+    return found
+
+
+def number_clusters(clusters: Iterable[Ints], flows: int) -> Ints:
+    """Return the cluster of each flow, numbered in order of their first flows, SUPPRESSED where it is in none."""
+    label = np.full(flows, SUPPRESSED)
+    for number, held in enumerate(sorted(clusters, key=min)):
+        label[held] = number
+    return label
 
 
 def release_clusters(
@@ -155,14 +178,17 @@ def _release(data: Flows, rows: _Rows, label: Ints) -> FlowRelease:
     areas, number = Areas.of_sets(data.zones, rows.origin + rows.destination)
     chosen = np.zeros(n, np.int64)
     np.add.at(chosen, label[inside], data.volume[inside])
-    volume = rounded(trips[order], units[order], offsets)
+    volume = trips[order]
+    if data.weight is not None:
+        exact = weight_of_steps(data)
+        volume = rounded_within_budget(volume, units[order], chosen[order], offsets, data.trips_by_step, exact)
     return FlowRelease(
         areas,
         data.t,
         offsets,
         number[:n][order].astype(np.int32),
         number[n:][order].astype(np.int32),
-        rounded_up(volume, chosen[order], offsets, data.trips_by_step),
+        volume,
         crowd[order],
         rows.state[order].astype(np.uint8),
         np.full(data.steps, NOT_GIVEN),
@@ -184,12 +210,10 @@ def _around(zones: Zones, tile: Indices, group: Ints, groups: int) -> Floats:
 
 def _tiles_in(zones: Zones, rectangles: Floats) -> list[Indices]:
     """Return the tiles whose centroids lie in each rectangle."""
-    from crowdveil.kernels.od.rectangles import tiles_inside
-
     if len(rectangles) == 0:
         return []
-    by_x, _ = zones.in_order
-    offsets, tiles = tiles_inside(*zones.xy, by_x, frozen(rectangles, np.float64))
-    held, cuts = tiles.astype(np.int32), offsets.tolist()
-    # np.split does the same, but takes longer than finding them.
-    return [held[a:b] for a, b in pairwise(cuts)]
+    tree = STRtree(points(*zones.xy))
+    left, right, bottom, top = rectangles.T
+    rectangle, tile = tree.query(box(left, bottom, right, top))
+    order = np.lexsort((tile, rectangle))
+    return np.split(tile[order].astype(np.int32), np.searchsorted(rectangle[order], np.arange(1, len(rectangles))))

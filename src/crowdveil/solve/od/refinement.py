@@ -22,7 +22,7 @@ from crowdveil.solve.od.step_solver import StepSolution
 from crowdveil.solve.od.targets import as_figure
 
 FIRST_SHARE = Fraction(4, 5)
-"""Share of the budget that the partition may use before it is refined, where cuts may suppress trips. Chosen on hours of taxi
+"""Share of the budget that the partition may use before it is refined. Chosen on hours of taxi
 trips, with `MULTIPLIER_SHARE`: shares from 0.75 to 0.95 differ by 0.5 % with dyadic splits and by 2 % with the tree."""
 MULTIPLIER_SHARE = 0.8
 """What a suppressed trip must save at least while cuts are compared, in parts of what it saves in the best partition."""
@@ -70,32 +70,28 @@ class Refinement:
         Smallest crowd, and smallest areas.
     objective
         What is minimized.
-    trim
-        Whether empty strips are cut off. Only then may a cut leave a side that is published nowhere.
     time_weight
         What each time step after the first costs a trip.
     by_step
-        Whether a box is published in each time step on its own, where it has k people. Cuts then suppress trips also without
-        trimming: those of a side in the time steps in which it has fewer.
+        Whether a box is published in each time step on its own, where it has k people.
     """
 
     tiles: TilePlaces
     k: int
     extent: RegionExtent
     objective: Objective
-    trim: bool
     time_weight: int = 0
     by_step: bool = False
 
     @classmethod
-    def of(cls, data: Flows, k: int, extent: RegionExtent, objective: Objective, *, trim: bool) -> Refinement:
+    def of(cls, data: Flows, k: int, extent: RegionExtent, objective: Objective) -> Refinement:
         """Take the positions of tiles from the data; raise if they are not known."""
         x, y, _ = tile_positions(data.zones, "cuts at any place")
         n, pois = len(data.zones), data.pois
         counts = np.zeros(n, np.int64) if pois is None else pois.per_tile(n)
         categories = (np.zeros(n + 1), np.zeros(0)) if pois is None else pois.categories_per_tile(n)
         columns = (x, y, tile_cost(data, objective), data.visited, counts, *categories)
-        return cls(TilePlaces(*(frozen(c, np.int64) for c in columns)), k, extent, objective, trim)
+        return cls(TilePlaces(*(frozen(c, np.int64) for c in columns)), k, extent, objective)
 
     def with_time_weight(self, weight: Fraction) -> Refinement:
         """Return it for boxes of several time steps, each of which after the first costs a trip so many tiles."""
@@ -124,7 +120,7 @@ class Refinement:
     ) -> StepSolution:
         """Find the best partition within a budget, and cut the boxes that it chooses again, with the slots of each.
 
-        Where cuts may suppress trips, a partition within a part of the budget is cut as well, and the cheaper result is taken.
+        A partition within a part of the budget is cut as well, since cuts may suppress trips, and the cheaper result is taken.
         The facts are the gaps of the result, and of the best partition before it was cut, to the lowest cost that a partition
         without such cuts can have within the budget, and the multiplier of the first partition. The first gap is negative where
         the result is cheaper than that cost.
@@ -136,11 +132,10 @@ class Refinement:
         before = boxes.cost_of(choice)
         saved = 0.0 if whole.multiplier is None else max(float(whole.multiplier - boxes.lost_cost), 0.0)
         after, found = self._cut(rows, boxes, chosen(choice), budget, saved, left=left)
-        if self.trim or self.by_step:
-            with suppress(InputError):  # areas with a largest size may need all of the budget
-                choice = boxes.solve(int(FIRST_SHARE * budget), whole.multiplier).choice
-                cost, other = self._cut(rows, boxes, chosen(choice), budget, saved, left=left)
-                after, found = (cost, other) if cost < after else (after, found)
+        with suppress(InputError):  # areas with a largest size may need all of the budget
+            choice = boxes.solve(int(FIRST_SHARE * budget), whole.multiplier).choice
+            cost, other = self._cut(rows, boxes, chosen(choice), budget, saved, left=left)
+            after, found = (cost, other) if cost < after else (after, found)
         facts = gap_percent(after, bound), gap_percent(before, bound), as_figure(whole.multiplier)
         return found._replace(facts=np.array(facts))
 
@@ -157,7 +152,6 @@ class Refinement:
             self.extent.inhabited,
             self.extent.pois,
             self.extent.categories,
-            self.trim,
             scale,
             boxes.lost_cost,
             MULTIPLIER_SHARE * saved,

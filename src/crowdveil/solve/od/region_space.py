@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -10,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from crowdveil.errors import InputError, Option
-from crowdveil.kernels.od.structures import DestinationTree, ForestBoxes, OriginTree
+from crowdveil.kernels.od.structures import DestinationTree, OriginTree
 from crowdveil.model.arrays import Ints, Mask, frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
@@ -119,27 +118,6 @@ class RegionSpace:
 
     origins: RegionSide
     destinations: RegionSide
-
-    def __getstate__(self) -> dict[str, RegionSide]:
-        """Leave out kernels, which other processes load on their own."""
-        return {"origins": self.origins, "destinations": self.destinations}
-
-    @cached_property
-    def cut_origins(self) -> Callable[..., Ints]:
-        """Return the kernel that cuts the tree of origins."""
-        from crowdveil.kernels._jit import bind
-        from crowdveil.kernels.od.forest_boxes import best_origins
-
-        return bind(best_origins, self.origins.as_origins)
-
-    @cached_property
-    def build_forest(self) -> Callable[..., ForestBoxes]:
-        """Return the kernel that builds the boxes of given origins."""
-        from crowdveil.kernels._jit import bind
-        from crowdveil.kernels.od.forest_boxes import build_forest
-
-        origins, destinations = self.origins, self.destinations
-        return bind(build_forest, origins.as_origins, origins.cost, destinations.as_destinations, destinations.cost)
 
     @cached_property
     def widest(self) -> int:

@@ -15,7 +15,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.partition import BoxPartition, StepClass
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress
-from crowdveil.solve.od.box_building import box_deviations, build_matrix_boxes, lost_cost_of
+from crowdveil.solve.od.box_building import box_deviations, build_given_origins, build_matrix_boxes, lost_cost_of
 from crowdveil.solve.od.boxes import BoxSpace, check_exact
 from crowdveil.solve.od.fixed_boxes import release_fixed_boxes
 from crowdveil.solve.od.refinement import CutRows, Refinement
@@ -84,7 +84,12 @@ class StableProblem:
             if self.data.people_in_step(step) < self.k:
                 continue
             matrix = Matrix.of(self.data, step, base.system)
-            boxes = build_matrix_boxes(matrix, self.k).boxes
+            built = (
+                build_matrix_boxes(matrix, self.k)
+                if base.given is None
+                else build_given_origins(matrix, base.given, self.k)
+            )
+            boxes = built.boxes
             listed = order[np.searchsorted(keys, boxes.origin * regions + boxes.destination, sorter=order)]
             fill_step(frozen(listed, np.int64), boxes, base.splits, volume, cells)
             total += volume

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from crowdveil.kernels.od.structures import MatrixRows, PeoplePairs
-from crowdveil.model.arrays import Indices, Ints, frozen, row_slices
+from crowdveil.model.arrays import Indices, Ints, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.solve.od.region_space import RegionSpace
 
@@ -57,8 +58,6 @@ class Matrix:
 
         Each row is still the cell of one time step; a person is listed once for each pair of tiles.
         """
-        from crowdveil.kernels.od.step_rows import rows_by_origin
-
         low, high = int(data.offsets[first]), int(data.offsets[last])
         rows = slice(low, high)
         origin, destination, volume, crowd = (
@@ -78,9 +77,18 @@ class Matrix:
             order = np.argsort(origin, kind="stable")
             origin, destination = (frozen(a[order], np.int32) for a in (origin, destination))
             volume, crowd = (frozen(a[order], np.int64) for a in (volume, crowd))
-        offsets, leaving, total = rows_by_origin(origin, volume, len(data.zones))
-        offsets.flags.writeable = leaving.flags.writeable = False
-        return cls(system, offsets, leaving, destination, volume, crowd, int(total), *people)
+        offsets = np.searchsorted(origin, np.arange(len(data.zones) + 1))
+        before = np.append(0, np.cumsum(volume))
+        leaving = frozen(np.diff(before[offsets]), np.int64)
+        return cls(system, frozen(offsets, np.int64), leaving, destination, volume, crowd, int(before[-1]), *people)
+
+    @cached_property
+    def rows_by_leaf(self) -> MatrixRows:
+        """Return the rows by leaf of the tree of origins, so that those of any node follow one another."""
+        tiles = self.system.origins.tree.leaf_tile.astype(np.int64)
+        rows, offsets = take_slices(self.offsets, tiles)
+        volume, crowd = (frozen(column[rows], np.int64) for column in (self.volume, self.crowd))
+        return MatrixRows(frozen(offsets, np.int64), frozen(self.destination[rows], np.int32), volume, crowd)
 
     @property
     def rows(self) -> MatrixRows:

@@ -84,9 +84,6 @@ class StepRange:
         What becomes of small volumes.
     summarize
         From the facts of all steps that have any, one row each, what the manifest says of them.
-    areas
-        Makes the areas of all regions, where several runs share them and nothing is published: all of them stay in the release.
-        Otherwise those that are published are made.
     """
 
     k: int
@@ -94,22 +91,6 @@ class StepRange:
     solver: Callable[[RegionSpace], Callable[[int], StepSolution]]
     reporting: Reporting
     summarize: Callable[[Floats], dict[str, Any]] = lambda facts: {}
-    areas: Callable[[RegionSpace], AreasOfRegions] | None = None
-
-
-@dataclass(frozen=True)
-class AreasOfRegions:
-    """Areas, and the area of each region; origins and destinations have the same ones."""
-
-    areas: Areas
-    area: Ints
-
-    @classmethod
-    def of(cls, data: Flows, system: RegionSpace) -> AreasOfRegions:
-        """Make the areas of all regions."""
-        regions = system.origins.regions
-        areas, (area,) = Areas.of_nodes(data.zones, [(regions, np.arange(len(regions)))])
-        return cls(areas, area)
 
 
 def solve_steps(data: Flows, steps: StepRange, progress: Progress) -> FlowRelease:
@@ -160,12 +141,7 @@ def join_solutions(
     volume, people, first, last, left_first, left_last = _columns(
         done, "volume", "crowd", "first", "last", "left_first", "left_last"
     )
-    if steps.areas is None or system is None or system.origins is not system.destinations:
-        areas, (origin, destination), (left_origin, left_destination) = areas_of_solutions(data, system, done)
-    else:
-        made = steps.areas(system)
-        sides = _columns(done, "origin", "destination", "left_origin", "left_destination")
-        areas, (origin, destination, left_origin, left_destination) = made.areas, (made.area[side] for side in sides)
+    areas, (origin, destination), (left_origin, left_destination) = areas_of_solutions(data, system, done)
     figures = _figures(done)
     release = published_rows(
         data,
@@ -181,8 +157,7 @@ def join_solutions(
     )
     left_times = (None, None) if intervals is None else (left_first, left_last)
     left = Left(_offsets(done, "left_origin"), left_origin, left_destination, *left_times)
-    finish = finish_release if steps.areas is None else _finish_with_all_areas
-    return finish(data, release, left, steps.k, steps.reporting)
+    return finish_release(data, release, left, steps.k, steps.reporting)
 
 
 def _columns(done: Sequence[StepSolution], *names: str) -> list[Ints]:
@@ -251,15 +226,10 @@ def summarize_figures(figures: Floats | None, summarize: Callable[[Floats], dict
 
 def finish_release(data: Flows, release: FlowRelease, left: Left, k: int, reporting: Reporting) -> FlowRelease:
     """Complete a release: aggregate small flows if wanted, and count what is suppressed in each step."""
-    return _finish_with_all_areas(data, release, left, k, reporting).without_unused_areas()
-
-
-def _finish_with_all_areas(data: Flows, release: FlowRelease, left: Left, k: int, reporting: Reporting) -> FlowRelease:
-    """Do the same for a release that is not published: areas that no row names stay."""
     if reporting.wanted:
         release = aggregate_small(release, data, left, k, reporting)
     release = with_exact_volumes(data, release).without_empty_rows()
-    return release.with_suppressed(suppressed_volumes(data, release, k))
+    return release.with_suppressed(suppressed_volumes(data, release, k)).without_unused_areas()
 
 
 def suppressed_volumes(data: Flows, release: FlowRelease, k: int) -> Ints:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress
-from crowdveil.solve.od.forest import Forest, ForestSolution
+from crowdveil.solve.od.boxes import BoxSolution, BoxSpace, BudgetError
 from crowdveil.solve.od.region_space import RegionExtent, RegionSpace, large_enough_map
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.od.step_matrix import Matrix
@@ -24,17 +24,18 @@ SAMPLE = 24
 """Matrices of a sample, evenly spread over the data."""
 _SERIES = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
 
-Attempt = tuple[Forest, ForestSolution | int]
-"""The boxes for some origins, and the best partition of them; or the least volume that must be suppressed."""
-Try = Callable[[Matrix, Ints], Attempt]
-Score = Callable[[Forest, ForestSolution], float]
-Finish = Callable[[Forest, ForestSolution], tuple[ForestSolution, tuple[float, ...]]]
+Build = Callable[[Matrix, Ints], BoxSpace]
+"""Makes the boxes of some origins."""
+Solve = Callable[[BoxSpace], BoxSolution]
+"""Finds the best partition of boxes; raises BudgetError where none keeps the budget."""
+Score = Callable[[BoxSpace, BoxSolution], float]
+Finish = Callable[[BoxSpace, BoxSolution], tuple[Ints, tuple[float, ...]]]
 """Improves the best partition of a matrix, and returns facts about it, which follow the target among those of the step."""
 
 
-def mean_cost(forest: Forest, solved: ForestSolution) -> float:
+def mean_cost(boxes: BoxSpace, solved: BoxSolution) -> float:
     """Return the cost for each published trip."""
-    return solved.cost / max(forest.total - solved.suppressed, 1)
+    return solved.full_cost / max(boxes.total - solved.suppressed, 1)
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ class Targets:
         destinations have about the same size in a sample of matrices.
     k
         Smallest crowd.
-    attempt
-        Finds the best partition for given origins.
+    build, attempt
+        Make the boxes of given origins, and find the best partition of them.
     score
         What the best target minimizes.
     extent
@@ -58,7 +59,8 @@ class Targets:
 
     wanted: Literal["auto", "sample"] | float
     k: int
-    attempt: Try
+    build: Build
+    attempt: Solve
     score: Score = mean_cost
     extent: RegionExtent = RegionExtent()  # noqa: RUF009 (frozen)
 
@@ -77,9 +79,11 @@ class Targets:
 
             def solve(step: int) -> StepSolution:
                 matrix = Matrix.of(data, step, system)
-                target, forest, solved = self.best(matrix, choices(matrix))
-                final, facts = finish(forest, solved)
-                return forest.outcome(final.published, target, *facts, left=reporting.wanted)
+                target, boxes, solved = self.best(
+                    (t, self.build(matrix, origins_near(matrix, t))) for t in choices(matrix)
+                )
+                choice, facts = finish(boxes, solved)
+                return boxes.outcome(choice, target, *facts, left=reporting.wanted)
 
             return solve
 
@@ -99,17 +103,19 @@ class Targets:
             return lambda matrix: [found, *(t for t in target_volumes(self.k, matrix.total) if t > found)]
         return lambda matrix: [float(self.wanted)]
 
-    def best(self, matrix: Matrix, targets: list[float]) -> tuple[float, Forest, ForestSolution]:
-        """Find the best partition of a matrix over the targets, and its target."""
-        best: tuple[float, Forest, ForestSolution] | None = None
+    def best(self, candidates: Iterable[tuple[float, BoxSpace]]) -> tuple[float, BoxSpace, BoxSolution]:
+        """Find the best partition over targets, each with its boxes, and its target; the first that works unless `auto`."""
+        best: tuple[float, BoxSpace, BoxSolution] | None = None
         needed = []
-        for target in targets:
-            forest, solved = self.attempt(matrix, origins_near(matrix, target))
-            if isinstance(solved, int):
-                needed.append(solved)
-            elif best is None or self.score(forest, solved) < self.score(*best[1:]):
-                best = target, forest, solved
-            if best is not None and self.wanted != "auto":
+        for target, boxes in candidates:
+            try:
+                solved = self.attempt(boxes)
+            except BudgetError:
+                needed.append(boxes.solve_at(None)[1])
+                continue
+            if best is None or self.score(boxes, solved) < self.score(*best[1:]):
+                best = target, boxes, solved
+            if self.wanted != "auto":
                 break
         if best is None:
             raise InputError(
@@ -135,23 +141,22 @@ class Targets:
         """Return how far mean origin and destination sizes of published trips differ; infinite if a matrix has no solution."""
         sums = np.zeros(3)
         for matrix in matrices:
-            forest, solved = self.attempt(matrix, origins_near(matrix, target))
-            if isinstance(solved, int):
+            boxes = self.build(matrix, origins_near(matrix, target))
+            try:
+                found = boxes.outcome(self.attempt(boxes).choice, left=False)
+            except BudgetError:
                 return float("inf")
-            kept, system = solved.published, matrix.system
-            volume = forest.volume[kept]
-            origin = system.origins.tree.size[forest.origins[forest.part[kept]]]
-            sums += (
-                (origin * volume).sum(),
-                (system.destinations.tree.size[forest.node[kept]] * volume).sum(),
-                volume.sum(),
-            )
+            origin = matrix.system.origins.tree.size[found.origin]
+            destination = matrix.system.destinations.tree.size[found.destination]
+            sums += ((origin * found.volume).sum(), (destination * found.volume).sum(), found.volume.sum())
         return abs(sums[0] - sums[1]) / sums[2] if sums[2] else float("inf")
 
 
 def origins_near(matrix: Matrix, volume: float) -> Ints:
     """Cut origins into the nodes whose outgoing trips are nearest to `volume`."""
-    origins = matrix.system.cut_origins(matrix.leaving, float(volume))
+    from crowdveil.kernels.od.origins import best_origins
+
+    origins = best_origins(matrix.system.origins.as_origins, matrix.leaving, float(volume))
     origins.flags.writeable = False
     return origins
 

@@ -2,9 +2,9 @@
 
 A time step is rounded so that sums stay right: the volumes up to any row, in the order of the step, are those of their weights,
 rounded. So no row is off by a whole trip, and no time step by more than half of one (bucket rounding, as matrix tools call it).
-Methods choose by the flows, rounded like this; what they publish is rounded from the exact weights of each row's flows. A row
-that a method counts as published, but whose own weight would be rounded to 0, is rounded up to 1 while its time step has trips
-that are in no row: without it, more would be suppressed than the budget that the method kept.
+Methods choose by the flows, rounded like this; what they publish is rounded from the exact weights of each row's flows. Where all
+rows together would have fewer trips than the flows that the method chose, rows that were rounded down are rounded up: without it,
+more would be suppressed than the budget that the method kept. First come those that would have no trip.
 
 Nothing is carried over to the next time step, so T time steps together may be off by T/2 trips. A part of a trip that is carried
 over would make the figures of a step depend on the people of earlier ones, and steps could not be solved in partitions. Where
@@ -17,10 +17,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from crowdveil.model.arrays import Ints, slice_sums
+from crowdveil.model.arrays import Ints, row_slices, slice_sums
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.solve.od.assignment import row_of_flows, trips_in_windows
+from crowdveil.solve.od.assignment import row_of_flows, sums_in_windows, trips_in_windows, windows_of_steps
 
 
 def rounded(whole: Ints, rest: Ints, offsets: Ints) -> Ints:
@@ -67,17 +67,34 @@ def with_exact_volumes(data: Flows, release: FlowRelease) -> FlowRelease:
     sums = added_up(data, inside, row[inside], len(release))
     chosen = np.zeros(len(release), np.int64)
     np.add.at(chosen, row[inside], data.volume[inside])
-    volume = rounded(*sums, release.offsets)
-    return replace(release, volume=rounded_up(volume, chosen, release.offsets, trips_in_windows(data, release)))
+    window = windows_of_steps(data, release)
+    exact = sums_in_windows(window, weight_of_steps(data), len(release.t))
+    volume = rounded_within_budget(*sums, chosen, release.offsets, trips_in_windows(data, release), exact)
+    return replace(release, volume=volume)
 
 
-def rounded_up(volume: Ints, chosen: Ints, offsets: Ints, trips: Ints) -> Ints:
-    """Return volumes of rows, of which some that are 0 become 1: those whose flows are rounded to more (`chosen`), the first ones
-    of a time step, up to its `trips` that are in no row.
+def weight_of_steps(data: Flows) -> Ints:
+    """Return the weight of each time step in units."""
+    return slice_sums(data.offsets, data.volume * WEIGHT_UNITS if data.weight is None else data.weight)
+
+
+def rounded_within_budget(whole: Ints, rest: Ints, chosen: Ints, offsets: Ints, trips: Ints, exact: Ints) -> Ints:
+    """Return whole trips of rows, in each time step at least as many as their flows have (`chosen`), as far as that is possible.
+
+    Of a time step whose weight (`exact`, in units) is rounded down to its `trips` it is one more, since the budget is a share of
+    the weight. No row is rounded by a whole trip, and no time step has more than its trips in rows.
     """
+    volume = rounded(whole, rest, offsets)
     lost = (volume == 0) & (chosen > 0)
-    room = trips - slice_sums(offsets, volume)
-    so_far = np.concatenate([np.zeros(1, np.int64), np.cumsum(lost)])
-    rank = so_far[1:] - np.repeat(so_far[offsets[:-1]], np.diff(offsets))
-    up: Ints = volume + (lost & (rank <= np.repeat(room, np.diff(offsets))))
+    down = (volume == whole) & (rest > 0) | lost
+    wanted = slice_sums(offsets, chosen) + (exact > trips * WEIGHT_UNITS)
+    missing = np.minimum(wanted, trips) - slice_sums(offsets, volume)
+    missing = np.maximum(
+        missing, np.minimum(slice_sums(offsets, lost.astype(np.int64)), trips - slice_sums(offsets, volume))
+    )
+    step = row_slices(offsets)
+    order = np.lexsort((-rest, ~lost, ~down, step))
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order)) - offsets[:-1][step]
+    up: Ints = volume + (down & (rank < missing[step]))
     return up

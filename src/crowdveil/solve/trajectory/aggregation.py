@@ -11,17 +11,14 @@ import numpy as np
 from pydantic import AfterValidator
 
 from crowdveil import extensions
-from crowdveil.model.arrays import Floats, Ints, take_slices
-from crowdveil.model.box_bounds import BoxBounds
-from crowdveil.model.globe import near, rounded, wrapped
+from crowdveil.model.arrays import Floats, Ints, row_slices, take_slices
+from crowdveil.model.globe import rounded
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.distances import Distance, Paths, SpatioTemporal
 from crowdveil.solve.trajectory.distances.nearest import NearestNeighbors
 
-BOX = "box"
-"""The name of the aggregation that publishes boxes in place of points."""
 NAMES = extensions.OpenNames(
-    "crowdveil.aggregations", ("mean-trajectory", "composed-trajectory", "closest-trajectory", "closest-locations", BOX)
+    "crowdveil.aggregations", ("mean-trajectory", "composed-trajectory", "closest-trajectory", "closest-locations")
 )
 AggregationName = Annotated[str, AfterValidator(NAMES.check), NAMES]
 """The name of an aggregation, for types and parameters: one of `AGGREGATIONS`, or of an installed package."""
@@ -36,13 +33,12 @@ DECIMALS = 5
 
 @dataclass(frozen=True, eq=False)
 class GroupTrajectories:
-    """Trajectories that stand for groups, as `Trajectories` has them; centers of `boxes` where there are any."""
+    """Trajectories that stand for groups, as `Trajectories` has them."""
 
     lon: Floats
     lat: Floats
     t: Ints
     offsets: Ints
-    boxes: BoxBounds | None = None
 
 
 @dataclass(frozen=True)
@@ -57,11 +53,15 @@ class Aggregation:
         (data, distance, members, offsets, means of the groups) → a trajectory for each group.
     summary
         What it is, in one sentence.
+    original_points
+        Whether it publishes points of members. Not for segments: both halves of a cut trajectory have the point of the cut,
+        so that copies of it link them.
     """
 
     name: str
     make: Callable[[Trajectories, Distance, Ints, Ints, GroupTrajectories], GroupTrajectories]
     summary: str
+    original_points: bool = False
 
 
 def aggregate(data: Trajectories, distance: Distance, members: Ints, offsets: Ints, how: str) -> GroupTrajectories:
@@ -84,13 +84,22 @@ def plane_paths(data: Trajectories, made: GroupTrajectories) -> Paths:
     return Paths(x, y, (made.t - data.start).astype(np.float64), made.offsets)
 
 
+def weights_of_people(data: Trajectories, members: Ints, offsets: Ints) -> Floats:
+    """Return the weight of each member of groups in means: all people of a group count the same, whatever they have in it."""
+    pair = row_slices(offsets) * max(len(data.people_ids), 1) + data.person[members]
+    _, number, count = np.unique(pair, return_inverse=True, return_counts=True)
+    weights: Floats = 1.0 / count[number.reshape(-1)]
+    return weights
+
+
 def _means(data: Trajectories, members: Ints, offsets: Ints) -> GroupTrajectories:
     from crowdveil.kernels.trajectory.aggregation import mean_lengths, mean_trajectories
 
-    lengths = mean_lengths(members, offsets, data.offsets)
+    weight = weights_of_people(data, members, offsets)
+    lengths = mean_lengths(members, weight, offsets, data.offsets)
     made = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     # Degrees have no mean: those on both sides of the date line would meet at Greenwich.
-    x, y, t = mean_trajectories(members, offsets, *data.xy, data.t, data.offsets, made)
+    x, y, t = mean_trajectories(members, weight, offsets, *data.xy, data.t, data.offsets, made)
     return GroupTrajectories(*data.projection.to_globe(x, y), t, made)
 
 
@@ -136,7 +145,16 @@ def _composed(
     nearest = _nearest_members(data, quick, members, offsets, mean)
     _, made = take_slices(data.offsets, nearest)
     x, y, t = composed_trajectories(
-        members, offsets, nearest, *data.xy, data.t, data.offsets, made, OWN_SHARE, START_SHARE
+        members,
+        weights_of_people(data, members, offsets),
+        offsets,
+        nearest,
+        *data.xy,
+        data.t,
+        data.offsets,
+        made,
+        OWN_SHARE,
+        START_SHARE,
     )
     lon, lat = data.projection.to_globe(x, y)
     return GroupTrajectories(rounded(lon, DECIMALS), np.round(lat, DECIMALS), t, made)
@@ -155,46 +173,6 @@ def _closest_locations(
     return GroupTrajectories(data.lon[rows], data.lat[rows], mean.t, mean.offsets)
 
 
-def _boxes(
-    data: Trajectories, distance: Distance, members: Ints, offsets: Ints, mean: GroupTrajectories
-) -> GroupTrajectories:
-    speed: Floats = np.zeros(len(offsets) - 1)
-    if isinstance(distance, SpatioTemporal) and distance.weight and len(speed):
-        speed = distance.weight * np.add.reduceat(distance.speed[members], offsets[:-1]) / np.diff(offsets)
-    return boxes_around(data, mean, members, offsets, speed)
-
-
-def boxes_around(
-    data: Trajectories, path: GroupTrajectories, members: Ints, offsets: Ints, meters_a_second: Floats | None = None
-) -> GroupTrajectories:
-    """Return a sequence of boxes for each group, one for each point of its path, that contain all points of its members.
-
-    Each member is matched with the path of its group by dynamic time warping, so that every point is in a box, and every box has
-    a point of each member. A second counts `meters_a_second` of the group in it; nothing where that is not given. Bounds are
-    rounded outwards.
-    """
-    from crowdveil.kernels.trajectory.box_alignment import aligned_bounds
-
-    seconds = np.zeros(len(offsets) - 1) if meters_a_second is None else meters_a_second
-    middle = data.projection.lon0
-    degrees = (near(data.lon, middle), data.lat, data.t)
-    paths, to = Paths.of(data), plane_paths(data, path)
-    low, high = aligned_bounds(members, offsets, paths.points, to.points, seconds, *degrees)
-    west, east = _down(low[0]), -_down(-high[0])
-    bounds = BoxBounds(
-        rounded(wrapped(west), DECIMALS), rounded(wrapped(east), DECIMALS), _down(low[1]), -_down(-high[1]),
-        low[2].astype(np.int64), high[2].astype(np.int64),
-    )  # fmt: skip
-    return GroupTrajectories(*bounds.centers(DECIMALS), path.offsets, bounds)
-
-
-def _down(degrees: Floats) -> Floats:
-    """Return degrees rounded down to `DECIMALS`: never above the given ones."""
-    step = 10**DECIMALS
-    found: Floats = np.floor(degrees * step) / step
-    return np.where(found > degrees, np.round(found - 1 / step, DECIMALS), found)
-
-
 AGGREGATIONS: tuple[Aggregation, ...] = (
     Aggregation(
         "mean-trajectory",
@@ -210,15 +188,12 @@ AGGREGATIONS: tuple[Aggregation, ...] = (
         "closest-trajectory",
         _closest_trajectories,
         "The trajectory of the group that is nearest to the mean: an original one, with its times.",
+        original_points=True,
     ),
     Aggregation(
         "closest-locations",
         _closest_locations,
         "For each point of the mean the nearest point of any member of the group, at the time of the mean's.",
-    ),
-    Aggregation(
-        BOX,
-        _boxes,
-        "Boxes in space and time: they contain all points of the group, and each has a point of every member.",
+        original_points=True,
     ),
 )

@@ -13,11 +13,10 @@ from crowdveil import extensions
 from crowdveil.model.arrays import Ints
 from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.trajectory.distances import Distance, FrechetManhattan
-from crowdveil.solve.trajectory.log_cost import LogCost
 from crowdveil.solve.trajectory.mdav import Center, CenterAggregation, Grouping
 from crowdveil.solve.trajectory.pivots import Clustering as PivotClustering
 
-NAMES = extensions.OpenNames("crowdveil.clusterings", ("mdav", "pivots", "log-cost"))
+NAMES = extensions.OpenNames("crowdveil.clusterings", ("mdav", "pivots"))
 ClusteringName = Annotated[str, AfterValidator(NAMES.check), NAMES]
 """The name of a clustering, for types and parameters: one of `CLUSTERINGS`, or of an installed package."""
 PIVOTS = 10
@@ -117,14 +116,6 @@ def _pivots(problem: ClusteringProblem) -> Ints:
     return clustering.clusters("join", problem.drawing(), problem.progress).cluster
 
 
-def _log_cost(problem: ClusteringProblem) -> Ints:
-    group = np.full(len(problem.person), -1, np.int64)
-    found = LogCost(problem.distance.paths).groups(problem.person, problem.k, True, problem.drawing(), problem.progress)
-    for number, made in enumerate(found):
-        group[made.members] = number
-    return group
-
-
 CLUSTERINGS: tuple[ClusteringKind, ...] = (
     ClusteringKind(
         "mdav",
@@ -136,10 +127,5 @@ CLUSTERINGS: tuple[ClusteringKind, ...] = (
         _pivots,
         "A cluster is tried around each of ten trajectories across the data, and the tightest is kept.",
         ("frechet-manhattan", "frechet-manhattan-exact"),
-    ),
-    ClusteringKind(
-        "log-cost",
-        _log_cost,
-        "A random trajectory takes the ones with which its boxes in space and time grow least, in logarithms.",
     ),
 )

@@ -7,6 +7,7 @@ import numpy as np
 from crowdveil.model.arrays import Floats, Ints, take_slices
 from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.trajectory.distances import SpatioTemporal
+from crowdveil.solve.trajectory.mdav import exchange_members
 from crowdveil.solve.trajectory.microaggregation import group_members
 
 BLOCK = 128
@@ -43,13 +44,17 @@ def _centers(distance: SpatioTemporal, group: Ints, angle: float) -> tuple[Float
     """Return the mean of the middles of each group's trajectories, a row each: two directions of the map and time, in meters; and
     the number of its members.
     """
-    balls, kept = distance.metric.balls, np.flatnonzero(group >= 0)
+    paths, kept = distance.paths, np.flatnonzero(group >= 0)
+    x, y, t = (
+        (np.minimum.reduceat(column, paths.offsets[:-1]) + np.maximum.reduceat(column, paths.offsets[:-1])) / 2
+        for column in (paths.x, paths.y, paths.t)
+    )
     worth = distance.weight * float(distance.speed.mean()) if len(distance.speed) else 0.0
     east, north = np.cos(angle), np.sin(angle)
     columns = (
-        east * balls.middle_x + north * balls.middle_y,
-        east * balls.middle_y - north * balls.middle_x,
-        worth * balls.middle_t,
+        east * x + north * y,
+        east * y - north * x,
+        worth * t,
     )
     sizes = np.bincount(group[kept])
     means = [np.bincount(group[kept], column[kept]) / np.maximum(sizes, 1) for column in columns]
@@ -72,10 +77,6 @@ def _blocks(centers: Floats, sizes: Ints, most: int) -> list[Ints]:
 
 def _exchange(distance: SpatioTemporal, group: Ints, person: Ints, k: int, block: Ints, members: Ints) -> None:
     """Let the groups of a block exchange their members; `group` is changed."""
-    from crowdveil.kernels.trajectory.mdav_refine import exchange, squared_distances
-
     who, own = np.unique(person[members], return_inverse=True)[1], np.searchsorted(block, group[members])
-    exchange(
-        squared_distances(members, distance.paths.points, distance.speed, distance.weight), who, own, len(block), k
-    )
+    exchange_members(distance, members, who, own, k)
     group[members] = block[own]

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
-from crowdveil import engine
-from crowdveil.kernels.trajectory.structures import MdavState, Metric, TrajectoryTree
-from crowdveil.model.arrays import Floats, Ints, frozen
+from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.progress import Progress, no_progress
-from crowdveil.solve.trajectory.distances import Contemporaries, Distance, SpatioTemporal
-from crowdveil.threads import thread_count
+from crowdveil.solve.trajectory.distances import Distance, SpatioTemporal
 
 Center = Literal["once", "remaining"]
 CenterAggregation = Literal["mean-trajectory", "closest-trajectory"]
 """What the center of trajectories is: their mean, or the one of them that is nearest to it."""
 
-LARGE = 8192
-"""Fewest trajectories of a part that gets a tree: of fewer all are looked at."""
-BLOCK = 64
-"""Fewest distances of a thread, where there is no tree."""
-BATCH = 512
-"""Fewest trajectories of a task of small parts."""
-MAX_BATCHES = 64
-"""Each task makes arrays as long as the data."""
 MAX_EXCHANGED = 128
 """Largest part whose groups exchange members: all its distances are needed for that."""
 
@@ -60,10 +49,6 @@ class Grouping:
     exchange: bool = False
     center_aggregation: CenterAggregation = "mean-trajectory"
 
-    def __post_init__(self) -> None:
-        """Make the people read-only: kernels are compiled once for those, and again for writable ones."""
-        object.__setattr__(self, "person", frozen(self.person, np.int64))
-
     def groups(self, parts: Sequence[Ints], progress: Progress = no_progress) -> Ints:
         """Return the group of each trajectory, with numbers from 0; -1 if it is in no part, or in one with fewer than k people.
 
@@ -72,172 +57,114 @@ class Grouping:
         are left; then r alone, while there are 2k. A group takes no more than k people, so that the rest has k to 2k − 1, and
         is one group. Of equal distances the trajectory with the smaller number counts.
         """
-        is_small = [self._is_small(part) for part in parts]
-        small = [part for part, so in zip(parts, is_small, strict=True) if so]
-        large = [part for part, so in zip(parts, is_small, strict=True) if not so]
-        total, before = sum(map(len, parts)), sum(map(len, small))
-        group = np.full(len(self.person), -1, np.int64)
-        if small and isinstance(self.distance, SpatioTemporal):
-            self._compiled(self.distance, small, group, lambda done: progress(done, total))
-        if large:
-            self._step_by_step(large, group, lambda done: progress(before + done, total))
+        group, before, total = np.full(len(self.person), -1, np.int64), 0, sum(map(len, parts))
+        count = 0
+        for part in parts:
+            own = self._of_part(part, partial(_report, progress, before, total))
+            group[part] = np.where(own >= 0, own + count, -1)
+            count += int(own.max(initial=-1)) + 1
+            before += len(part)
+            progress(before, total)
         return group
 
-    def _is_small(self, part: Ints) -> bool:
-        """Return whether one thread groups the part fastest."""
-        usual = self.center_aggregation == "mean-trajectory"  # the only center that is compiled
-        return usual and isinstance(self.distance, SpatioTemporal) and len(part) < LARGE
+    def _of_part(self, part: Ints, progress: Callable[[int], None]) -> Ints:
+        """Return the group of each trajectory of a part."""
+        from crowdveil.kernels.trajectory.spatiotemporal import nearest_people
 
-    @property
-    def people(self) -> int:
-        """Return a number that all people are below."""
-        return int(self.person.max(initial=-1)) + 1
+        k, person = self.k, np.unique(self.person[part], return_inverse=True)[1]
+        group, taken, left_of = np.full(len(part), -1, np.int64), np.zeros(len(part), np.bool_), np.bincount(person)
+        distance = self.distance
+        search = _Tree(distance, part) if isinstance(distance, SpatioTemporal) else _Search(distance, part)
+        count, people, grouped = 0, len(left_of), 0
+        seeds: Iterator[int] = iter(())
+        while people >= 2 * k:
+            if count == 0 or self.center == "remaining":
+                left = np.flatnonzero(~taken)
+                far = search.from_center(left, self.center_aggregation)
+                seeds = iter(left[np.argsort(-far, kind="stable")].tolist())
+            first = next(i for i in seeds if not taken[i])
+            both = people >= 3 * k
+            second, near, found = search.around(first, taken, person, k, both)
+            for seed, excluded in ((first, second), (second, -1)) if both else ((first, -1),):
+                if seed != first:
+                    _, near, found = search.around(seed, taken, person, k, False)
+                members = nearest_people(found, near, person, seed, taken, excluded, k)
+                group[members], taken[members] = count, True
+                np.subtract.at(left_of, person[members], 1)
+                people -= int(np.count_nonzero(left_of[np.unique(person[members])] == 0))
+                count, grouped = count + 1, grouped + len(members)
+                search.forget(members, taken)
+            progress(grouped)
+        if people >= k:
+            group[~taken] = count
+        if self.exchange and count > 0 and len(part) <= MAX_EXCHANGED and isinstance(search.distance, SpatioTemporal):
+            exchange_members(search.distance, np.arange(len(part)), person, group, k)
+        return group
 
-    def _compiled(
-        self, distance: SpatioTemporal, parts: list[Ints], group: Ints, progress: Callable[[int], None]
-    ) -> None:
-        """Group many small parts, in batches on the engine."""
-        from crowdveil.kernels.trajectory.mdav import group_parts
 
-        batches = _batches(parts, max(BATCH, len(group) // MAX_BATCHES))
-        ends = np.cumsum([0, *(sum(map(len, batch)) for batch in batches)])
-        people = self.people
+def _report(progress: Progress, before: int, total: int, done: int) -> None:
+    progress(before + done, total)
 
-        def task(number: int) -> tuple[Ints]:
-            batch = batches[number]
-            offsets = np.cumsum([0, *map(len, batch)])
-            exchanged = MAX_EXCHANGED if self.exchange else 0
-            recenter = self.center == "remaining"
-            return (
-                group_parts(
-                    np.concatenate(batch), offsets, distance.metric, self.person, people, self.k, recenter, exchanged
-                ),
-            )
 
-        found = engine.current().map(task, len(batches), lambda done, _: progress(int(ends[done])))
-        before = 0
-        for batch, (groups,) in zip(batches, found, strict=True):
-            group[np.concatenate(batch)] = np.where(groups >= 0, groups + before, -1)
-            before += int(groups.max(initial=-1)) + 1
+class _Search:
+    """Distances between the trajectories of a part, which have numbers from 0 here."""
 
-    def _step_by_step(self, parts: list[Ints], group: Ints, progress: Callable[[int], None]) -> None:
-        """Group large parts, with a tree or with all threads at each step."""
-        from crowdveil.kernels.trajectory.mdav import GROUPS, run_mdav
+    def __init__(self, distance: Distance, part: Ints) -> None:
+        self.distance, self.number = distance, part
 
-        n, counts, done = len(group), np.zeros(3, np.int64), 0
-        counts[GROUPS] = int(group.max(initial=-1)) + 1
-        state = MdavState(self.person, np.ones(n, np.bool_), group, np.zeros(self.people, np.int64), counts)
-        with ThreadPoolExecutor(thread_count()) as pool:
-            for part in parts:
-                done += len(part)
-                source = self._source(part, pool, progress, done)
-                run_mdav(np.array(part, np.int64), source, state, self.k, self.center == "remaining")
-                progress(done)
+    def from_center(self, left: Ints, aggregation: CenterAggregation) -> Floats:
+        """Return the distance of some trajectories from the mean of them, or from the one nearest to it, in meters."""
+        from crowdveil.kernels.trajectory.aggregation import mean_path
 
-    def _source(
-        self, part: Ints, pool: ThreadPoolExecutor, progress: Callable[[int], None], end: int
-    ) -> _TreeDistances | _ThreadedDistances:
-        """Return what finds the near and the far trajectories of a part."""
+        those = self.number[left]
+        found = self.distance.between(mean_path(those, self.distance.paths.points), those)
+        if aggregation == "closest-trajectory":
+            found = self.distance.from_one(int(those[int(np.argmin(found))]), those)
+        return found
+
+    def around(self, seed: int, taken: Mask, person: Ints, k: int, farthest: bool) -> tuple[int, Ints, Floats]:
+        """Return the farthest other trajectory that is not taken, -1 if it is not wanted; and others with their distances, among
+        which are all that k people are not nearer than.
+        """
+        left = np.flatnonzero(~taken)
+        found = self.distance.from_one(int(self.number[seed]), self.number[left])
+        return int(left[int(np.argmax(np.where(left == seed, -1.0, found)))]) if farthest else -1, left, found
+
+    def forget(self, members: Ints, taken: Mask) -> None:
+        """Take note of trajectories that got a group."""
+
+
+class _Tree(_Search):
+    """The same distances by a tree."""
+
+    distance: SpatioTemporal
+
+    def __init__(self, distance: SpatioTemporal, part: Ints) -> None:
         from crowdveil.kernels.trajectory.mdav_tree import build
 
-        if not isinstance(self.distance, SpatioTemporal):
-            return _ThreadedDistances(self, progress, end, pool)
-        metric = self.distance.metric
-        tree = build(np.array(part, np.int64), metric)
-        return _TreeDistances(self, progress, end, metric, tree, np.empty_like(part))
+        super().__init__(distance.part(part), np.arange(len(part)))
+        self.tree = build(self.distance.metric)
+        self.near, self.found = np.empty(len(part), np.int64), np.empty(len(part))
 
-
-def _batches(parts: list[Ints], size: int) -> list[list[Ints]]:
-    """Put parts into lists that hold at least `size` trajectories, but for the last."""
-    batches: list[list[Ints]] = [[]]
-    held = 0
-    for part in parts:
-        if held >= size:
-            batches.append([])
-            held = 0
-        batches[-1].append(part)
-        held += len(part)
-    return batches
-
-
-@dataclass(frozen=True, eq=False)
-class _Distances:
-    """What distances for `run_mdav` have in common, however they are found.
-
-    `progress` gets how many trajectories are in groups; `end` are when those of the part are.
-    """
-
-    grouping: Grouping
-    progress: Callable[[int], None]
-    end: int
-
-    def fill_center_distances(self, alive: Ints, far: Floats) -> None:
-        """Write the distance of each trajectory from the mean of all of them, or from the one nearest to it, in meters."""
-        from crowdveil.kernels.trajectory.mdav import mean_path
-
-        distance = self.grouping.distance
-        found = distance.between(mean_path(alive, distance.paths.points), alive)
-        if self.grouping.center_aggregation == "closest-trajectory":
-            found = distance.from_one(int(alive[int(np.argmin(found))]), alive)
-        far[: len(alive)] = found
-
-    def report(self, state: MdavState) -> None:
-        """Report progress."""
-        from crowdveil.kernels.trajectory.mdav import LEFT
-
-        self.progress(self.end - int(state.counts[LEFT]))
-
-
-@dataclass(frozen=True, eq=False)
-class _TreeDistances(_Distances):
-    """Distances for `run_mdav` by a tree over the trajectories of a part; the same as without."""
-
-    metric: Metric
-    tree: TrajectoryTree
-    near: Ints
-
-    def fill_distances(
-        self, seed: int, alive: Ints, state: MdavState, farthest: bool, found: Floats
-    ) -> tuple[int, Ints]:
-        """Return the farthest other trajectory, -1 if it is not wanted, and near ones, with their distances in `found`."""
+    def around(self, seed: int, taken: Mask, person: Ints, k: int, farthest: bool) -> tuple[int, Ints, Floats]:
+        """Return the farthest other trajectory, and near ones with their distances."""
         from crowdveil.kernels.trajectory import mdav_tree
 
-        self.report(state)
-        who = mdav_tree.farthest_left(seed, self.metric, self.tree, state.taken)[0] if farthest else -1
-        count, _ = mdav_tree.near_people(
-            seed, self.metric, self.tree, state.taken, state.person, self.grouping.k, self.near, found
-        )
-        return who, self.near[:count]
+        metric = self.distance.metric
+        who = mdav_tree.farthest_left(seed, metric, self.tree, taken, -1.0)[1] if farthest else -1
+        count = mdav_tree.near_people(seed, metric, self.tree, taken, person, k, self.near, self.found)
+        return who, self.near[:count], self.found[:count]
 
-    def forget(self, members: Ints, state: MdavState) -> None:
+    def forget(self, members: Ints, taken: Mask) -> None:
         """Take trajectories that got a group out of the tree."""
         from crowdveil.kernels.trajectory.mdav_tree import remove
 
-        remove(members, self.tree, self.metric, state.taken)
+        remove(members, self.tree, self.distance.metric, taken)
 
 
-@dataclass(frozen=True, eq=False)
-class _ThreadedDistances(_Distances):
-    """Distances for `run_mdav` without bounds, in blocks on all threads; the result does not depend on the blocks."""
+def exchange_members(distance: SpatioTemporal, members: Ints, person: Ints, group: Ints, k: int) -> None:
+    """Let groups, from 0 on, exchange members where that brings them closer together; `group` is changed."""
+    from crowdveil.kernels.trajectory.mdav_refine import exchange, squared_distances
 
-    pool: ThreadPoolExecutor
-
-    def fill_distances(
-        self, seed: int, alive: Ints, state: MdavState, farthest: bool, found: Floats
-    ) -> tuple[int, Ints]:
-        """Return the farthest other trajectory, -1 if it is not wanted; write the distances of all.
-
-        Over a graph the distance to one costs what the distances to all do.
-        """
-        self.report(state)
-        distance, left = self.grouping.distance, np.flatnonzero(~state.taken[alive])
-        count = 1 if isinstance(distance, Contemporaries) else min(thread_count(), max(len(left) // BLOCK, 1))
-        blocks = np.array_split(left, count)
-        far = np.concatenate(list(self.pool.map(lambda block: distance.from_one(seed, alive[block]), blocks)))
-        found[: len(alive)] = np.inf
-        found[left] = far
-        others = np.where(alive[left] == seed, -1.0, far)
-        return int(alive[left[int(np.argmax(others))]]) if farthest else -1, alive
-
-    def forget(self, members: Ints, state: MdavState) -> None:
-        """Do nothing: what is taken is left out of the next distances."""
+    square = squared_distances(members, distance.paths.points, distance.speed, distance.weight)
+    exchange(square, person, group, int(group.max()) + 1, k)

@@ -10,7 +10,6 @@ from crowdveil.model.arrays import Ints, row_slices, take_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.aggregation import AggregationName, aggregate
-from crowdveil.solve.trajectory.box_grid import BoxGrid
 from crowdveil.solve.trajectory.distances import Distance, SpatioTemporal, make_distance
 from crowdveil.solve.trajectory.outliers import PublishedGroups, without_outliers
 
@@ -23,18 +22,16 @@ def release_groups(
     facts: dict[str, Any],
     *,
     suppress: float = 0.0,
-    grid: BoxGrid,
     time_weight: float | None = None,
 ) -> TrajectoryRelease:
     """Publish one copy of the trajectory of its group for each trajectory that has one (not -1).
 
     Up to a share `suppress` of the trajectories is suppressed, in whole groups with the largest distortion. With `time_weight`
-    what is nearest to the mean of a group is found by the spatio-temporal distance with this weight of time. Bounds of boxes are
-    on `grid`.
+    what is nearest to the mean of a group is found by the spatio-temporal distance with this weight of time.
     """
     members, offsets = group_members(group)
     nearest = distance if time_weight is None else make_distance(distance.paths, "spatiotemporal", time_weight)
-    made = grid.round_outwards(aggregate(data, nearest, members, offsets, how))
+    made = aggregate(data, nearest, members, offsets, how)
     groups = PublishedGroups(made, members, offsets)
     weight = distance.weight if isinstance(distance, SpatioTemporal) else 0.0
     return release_copies(without_outliers(data, groups, suppress, weight), facts)
@@ -54,7 +51,4 @@ def release_copies(groups: PublishedGroups, facts: dict[str, Any]) -> Trajectory
     made, members, offsets = groups
     order = np.argsort(members)
     rows, new = take_slices(made.offsets, row_slices(offsets)[order])
-    boxes = None if made.boxes is None else made.boxes.rows(rows)
-    return TrajectoryRelease(
-        made.lon[rows], made.lat[rows], made.t[rows], new, source=members[order], facts=facts, boxes=boxes
-    )
+    return TrajectoryRelease(made.lon[rows], made.lat[rows], made.t[rows], new, source=members[order], facts=facts)

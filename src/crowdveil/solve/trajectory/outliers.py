@@ -60,6 +60,5 @@ def _without(groups: PublishedGroups, suppressed: Mask) -> PublishedGroups:
     made, left = groups.made, np.flatnonzero(~suppressed)
     rows, offsets = take_slices(made.offsets, left)
     at, member_offsets = take_slices(groups.offsets, left)
-    boxes = None if made.boxes is None else made.boxes.rows(rows)
-    published = GroupTrajectories(made.lon[rows], made.lat[rows], made.t[rows], offsets, boxes)
+    published = GroupTrajectories(made.lon[rows], made.lat[rows], made.t[rows], offsets)
     return PublishedGroups(published, groups.members[at], member_offsets)

@@ -1,4 +1,4 @@
-"""Paths in a tree of boxes over space and time: how many of them are in a circle during an interval, for many circles."""
+"""Paths in a tree of boxes: how many of them are in a circle during an interval, for many circles."""
 
 from __future__ import annotations
 
@@ -6,21 +6,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import shapely
 
 from crowdveil import engine
-from crowdveil.model.arrays import Floats, Indices, Ints, require, row_slices
+from crowdveil.model.arrays import Floats, Ints, require, row_slices, take_slices
 from crowdveil.solve.trajectory.distances import Paths
 
-BLOCK = 2048
-"""Questions that one thread takes at a time."""
-_BITS = 21
-"""Of each coordinate in the number by which legs are put in order."""
-_HALVES = (
-    (32, 0x1F00000000FFFF), (16, 0x1F0000FF0000FF), (8, 0x100F00F00F00F00F), (4, 0x10C30C30C30C30C3), (2, 0x1249249249249249),
-)  # fmt: skip
-"""Shifts that move the upper half of each group of bits away from the lower one, and the bits that are then in place."""
-_COARSER = 3
-"""Bits that time has fewer: leaves are small places for a long time, since most questions are of that kind."""
+BLOCK = 16
+"""Questions of one task."""
+PIECE = 8
+"""Most legs in a row that have a common box."""
+SURE, SURE_M = 1 + 1e-9, 1e-6
+"""Boxes around circles are this much wider, so that rounding leaves no leg out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,25 +40,28 @@ class RangeQueries:
 
 @dataclass(frozen=True, eq=False)
 class PathTree:
-    """Legs of paths in an order in which near ones are together, in boxes, and boxes around every eight boxes, up to a few.
+    """Legs of paths, and a tree over boxes around a few legs in a row.
 
     Attributes
     ----------
     paths
-        Whose legs these are.
+        The paths.
     legs
         x, y and t of the point that each leg leaves, and of the one that it leads to, which is the same for a path of one point.
     path
-        The path of each leg.
+        The path of each leg, rising.
+    pieces
+        Where the legs of each box begin and end.
     """
 
     paths: Paths
     legs: Floats
-    path: Indices
+    path: Ints
+    pieces: Ints
 
     @classmethod
     def of(cls, paths: Paths) -> PathTree:
-        """Put the legs of paths in order."""
+        """Cut paths into legs and pieces."""
         require(
             bool(np.isfinite(paths.x).all() and np.isfinite(paths.y).all()),
             "trajectories: positions on opposite sides of the globe cannot be compared in meters; take a part of them.",
@@ -69,60 +69,54 @@ class PathTree:
         points = np.diff(paths.offsets)
         bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(points - (points > 1))])
         path = row_slices(bounds)
-        leaves = paths.offsets[path] + np.arange(len(path)) - bounds[path]
+        place = np.arange(len(path)) - bounds[path]
+        leaves = paths.offsets[path] + place
         leads_to = np.minimum(leaves + 1, paths.offsets[path + 1] - 1)
         places = np.column_stack([paths.x, paths.y, paths.t])
-        both = np.concatenate([places[leaves], places[leads_to]], axis=1)
-        order = np.argsort(_curve((both[:, :3] + both[:, 3:]) / 2), kind="stable")
-        return cls(paths, both[order], path[order].astype(np.int32))
+        legs = np.concatenate([places[leaves], places[leads_to]], axis=1)
+        return cls(paths, legs, path, np.append(np.flatnonzero(place % PIECE == 0), len(path)))
 
     @cached_property
-    def boxes(self) -> tuple[Floats, Ints]:
-        """Return the boxes of all levels, leaves first, and where each level begins."""
-        from crowdveil.kernels.trajectory.path_tree import FAN, leaf_boxes, parent_boxes
-
-        levels = [leaf_boxes(self.legs)]
-        while len(levels[-1]) > FAN:
-            levels.append(parent_boxes(levels[-1]))
-        return np.concatenate(levels), np.cumsum([0, *map(len, levels)])
+    def boxes(self) -> shapely.STRtree:
+        """Return the tree over the boxes around the pieces."""
+        first, last = self.legs[:, :2], self.legs[:, 3:5]
+        least = np.minimum.reduceat(np.minimum(first, last), self.pieces[:-1])
+        greatest = np.maximum.reduceat(np.maximum(first, last), self.pieces[:-1])
+        return shapely.STRtree(shapely.box(*least.T, *greatest.T))
 
     def counts(self, queries: RangeQueries) -> tuple[Ints, Ints]:
         """Count the paths that are inside at some time of each interval, and at every time of it; on all threads.
 
         A path is nowhere before its first time and after its last: it is not always inside if the interval has such times.
         """
-        from crowdveil.kernels.trajectory.path_tree import counts_always, counts_sometime
+        blocks = -(-len(queries) // BLOCK) if len(self.path) else 0
+        found = engine.current().map(
+            lambda block: self._counts(queries.part(slice(block * BLOCK, (block + 1) * BLOCK))), blocks
+        )
+        none = np.zeros(0 if blocks else len(queries), np.int64)
+        some, every = (np.concatenate([none, *(counts[i] for counts in found)]) for i in (0, 1))
+        return some, every
 
-        boxes, paths = self.boxes, len(self.paths)
-        # Near questions one after the other look at legs that the last one has just looked at.
-        order = np.argsort(_curve(np.column_stack([queries.x, queries.y, queries.begin])), kind="stable")
+    def _counts(self, asked: tuple[Floats, ...]) -> tuple[Ints, Ints]:
+        from crowdveil.kernels.trajectory.path_legs import always, sometime
 
-        def task(block: int) -> tuple[Ints, Ints]:
-            asked = queries.part(order[block * BLOCK : (block + 1) * BLOCK])
-            some = counts_sometime(self.legs, self.path, paths, *boxes, *asked)
-            return some, counts_always(self.legs, self.path, *self.paths.points, *boxes, *asked)
+        x, y, radius, begin, end = asked
+        wide = radius * SURE + SURE_M
+        which, piece = self.boxes.query(shapely.box(x - wide, y - wide, x + wide, y + wide))
+        first, last = self.legs[self.pieces[piece], 2], self.legs[self.pieces[piece + 1] - 1, 5]
+        there = (first <= end[which]) & (last >= begin[which])
+        which, piece = which[there], piece[there]
+        rows, ends = take_slices(self.pieces, piece)
+        which = np.repeat(which, np.diff(ends))
+        met = sometime(self.legs, rows, which, *asked)
+        rows, which = rows[met], which[met]
+        some, _ = self._pairs(rows, which)
+        met = sometime(self.legs, rows, which, x, y, radius, begin, begin)
+        at_begin, paths = self._pairs(rows[met], which[met])
+        every = at_begin[always(self.paths.points, paths, at_begin, *asked)]
+        return np.bincount(some, minlength=len(x)), np.bincount(every, minlength=len(x))
 
-        found = engine.current().map(task, -(-len(queries) // BLOCK))
-        some, always = np.zeros(len(queries), np.int64), np.zeros(len(queries), np.int64)
-        some[order] = np.concatenate([some[:0], *(counts for counts, _ in found)])
-        always[order] = np.concatenate([always[:0], *(counts for _, counts in found)])
-        return some, always
-
-
-def _curve(points: Floats) -> Ints:
-    """Return numbers that are near for most points that are near: interleaved bits of the three coordinates."""
-    number = np.zeros(len(points), np.int64)
-    for place, column in enumerate(points.T):
-        wide = float(np.ptp(column)) if len(column) else 0.0
-        cell = ((column - column.min(initial=np.inf)) / (wide or 1.0) * (2**_BITS - 1)).astype(np.int64)
-        if place == 2:
-            cell >>= _COARSER
-        number |= _spread(cell) << place
-    return number
-
-
-def _spread(cells: Ints) -> Ints:
-    """Return numbers of 21 bits with two zeros after each bit: halves of them are moved apart, then halves of those."""
-    for shift, kept in _HALVES:
-        cells = (cells | (cells << shift)) & kept
-    return cells
+    def _pairs(self, legs: Ints, which: Ints) -> tuple[Ints, Ints]:
+        """Return the different pairs of a question and a path of legs."""
+        pairs = np.unique(which * len(self.paths) + self.path[legs])
+        return pairs // len(self.paths), pairs % len(self.paths)

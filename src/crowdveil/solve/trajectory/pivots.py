@@ -14,11 +14,11 @@ from typing import Literal
 
 import numpy as np
 
+from crowdveil.engine.threads import thread_count
 from crowdveil.errors import InputError, Option
-from crowdveil.model.arrays import Floats, Ints, Mask, frozen
+from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.trajectory.distances import FrechetManhattan
-from crowdveil.threads import thread_count
 
 LeftOver = Literal["join", "drop"]
 PivotPath = Literal["sketched", "exact"]
@@ -66,18 +66,14 @@ class Clustering:
     pivots: int
     path: PivotPath = "sketched"
 
-    def __post_init__(self) -> None:
-        """Make the people read-only: kernels are compiled once for those, and again for writable ones."""
-        object.__setattr__(self, "person", frozen(self.person, np.int64))
-
     def clusters(self, left_over: LeftOver, rng: np.random.Generator, progress: Progress = no_progress) -> Clusters:
         """Make clusters while k people are left.
 
         The first pivot is a random one of those that are left, the last one the farthest from it. With `sketched`, step i of
         δ − 1 between them leads to the trajectory with the least a² / i + b² / (δ − 1 − i), where a and b are its distances from
-        both: by the triangle inequality no path over it has a lesser sum of squares. They are estimated, by the mean between
-        the middles of sixteen parts of equal time of each. With `exact` pivots are those of the way that has the least sum of
-        squares of all.
+        both: by the triangle inequality no path over it has a lesser sum of squares. All these distances are estimated, by the
+        mean between the middles of sixteen parts of equal time of each. With `exact` they are computed, and pivots are those of
+        the way that has the least sum of squares of all.
         """
         n = len(self.person)
         cluster, taken = np.full(n, -1, np.int64), np.zeros(n, np.bool_)
@@ -105,12 +101,7 @@ class Clustering:
         from crowdveil.kernels.trajectory.frechet_manhattan_bounds import outer, sliced
 
         boxes = sliced(self.distance.columns)
-        return frozen(boxes, np.float64), frozen(outer(boxes), np.float64)
-
-    @cached_property
-    def longest(self) -> int:
-        """Return most points of a trajectory."""
-        return int(np.diff(self.distance.paths.offsets).max(initial=0))
+        return boxes, outer(boxes)
 
     @cached_property
     def all_squares(self) -> Floats:
@@ -145,17 +136,12 @@ class _Round:
     """
 
     def __init__(self, clustering: Clustering, pool: ThreadPoolExecutor, taken: Mask) -> None:
-        from crowdveil.kernels.trajectory.frechet_manhattan_upper import new_squares
-
         n = len(clustering.person)
         self.clustering, self.pool, self.taken = clustering, pool, taken
         self.distance = clustering.distance
         self.boxes, self.whole = clustering.boxes
-        self.how = (self.distance.resampled, self.distance.exact, clustering.longest)
-        self.single, self.none_taken = frozen(np.arange(n), np.int64), np.zeros(n, np.bool_)
+        self.single, self.none_taken = np.arange(n), np.zeros(n, np.bool_)
         self.known, self.found = np.zeros(n, np.float64), dict[int, tuple[float, Ints]]()
-        points = clustering.longest * (1 + self.distance.resampled)
-        self.rooms = [new_squares(points) for _ in range(thread_count())]
 
     def tightest(self, alive: Ints, first: int) -> tuple[int, Ints]:
         """Return the tightest of the clusters around pivots, the first of equal ones: its pivot, and its members, rising."""
@@ -208,12 +194,14 @@ class _Round:
         wanted = min(self.clustering.pivots, len(alive))
         if wanted == 1:
             return [first]
-        last = self._farthest(alive, first)
+        exact = self.clustering.path == "exact"
+        from_first = self.clustering.all_squares[first, alive] if exact else self._sketched(first, alive)
+        last = int(alive[int(np.argmax(np.where(alive == first, -1.0, from_first)))])
         if wanted == 2:
             return [first, last]
-        if self.clustering.path == "exact":
+        if exact:
             return self._exact_path(alive, first, last, wanted)
-        from_first, from_last = self._sketched(first, alive), self._sketched(last, alive)
+        from_last = self._sketched(last, alive)
         free = (alive != first) & (alive != last)
         between = []
         for step in range(1, wanted - 1):
@@ -245,33 +233,12 @@ class _Round:
         sketch_distances(i, to, self.boxes, found)
         return found
 
-    def _farthest(self, alive: Ints, i: int) -> int:
-        """Return the farthest other one, the first in number of equal ones."""
-        from crowdveil.kernels.trajectory.frechet_manhattan_bounds import distance_upper_bounds
-        from crowdveil.kernels.trajectory.frechet_manhattan_pairs import farthest
-
-        to = alive[alive != i]
-        most, rough = np.empty(len(to), np.float64), self._sketched(i, to)
-        distance_upper_bounds(i, to, self.boxes, self.whole, self.distance.resampled, most)
-        # Those that look far come first: most others are passed over then.
-        sure = float(self.distance.from_one(i, to[[int(np.argmax(rough))]])[0])
-        there = np.flatnonzero(most >= sure)
-        order = there[np.argsort(-rough[there], kind="stable")]
-
-        def search(part: Ints, work: Floats) -> tuple[float, int]:
-            far, who, _, _ = farthest(i, to[part], most[part], sure, self.distance.columns, *self.how, work)
-            return far, -who
-
-        threads = len(self.rooms)
-        found = self.pool.map(search, [np.ascontiguousarray(order[b::threads]) for b in range(threads)], self.rooms)
-        return -max((far, who) for far, who in found if who <= 0)[1]
-
     def _gather(self, i: int, among: Ints, person: Ints, k: int, most: float) -> tuple[Ints, Floats]:
         """Return the nearest trajectories until k people are together, `i` included, rising, and their distances; none if the
         squares are sure to sum up to more than `most`.
         """
+        from crowdveil.kernels.trajectory.frechet_manhattan import nearest_paths
         from crowdveil.kernels.trajectory.frechet_manhattan_bounds import distance_lower_bounds
-        from crowdveil.kernels.trajectory.frechet_manhattan_pairs import gather
         from crowdveil.kernels.trajectory.spatiotemporal import nearest_people
 
         to = among[among != i]
@@ -280,7 +247,8 @@ class _Round:
         distance_lower_bounds(i, to, columns, boxes, whole, self.distance.resampled, most**0.5, least)
         order = np.argsort(least, kind="stable")
         to, least = to[order], least[order]
-        if gather(i, to, least, most, person, k, columns, boxes, *self.how, found) < 0:
+        how = self.distance.resampled, self.distance.exact
+        if not nearest_paths(i, to, least, most, person, k, columns, *how, found):
             return to[:0], found[:0]
         members = np.sort(nearest_people(found, to, person, i, self.none_taken, -1, k))
         far = np.zeros(len(self.single), np.float64)

@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.model.projection import LocalProjection
 from crowdveil.model.sectors import SectorFrame, Sectors
+from crowdveil.model.tessellation import public_box
 from crowdveil.model.trajectories import Trajectories
-
-MIDDLE_DECIMALS = 1
-"""Of the degrees of a frame's middle. The middle of the box around all points would disclose where the outermost people were."""
-
-
-def rough_plane(data: Trajectories) -> LocalProjection:
-    """Return the plane around a rounded middle of the data."""
-    middle = data.projection
-    return LocalProjection.around_point(middle.lon0, middle.lat0, MIDDLE_DECIMALS)
 
 
 def k_anonymous_sectors(
@@ -37,10 +28,8 @@ def k_anonymous_sectors(
     """
     from crowdveil.kernels.trajectory.quadtree import k_anonymous_sectors as cut
 
-    plane = rough_plane(data)
-    meters = plane.to_plane(data.lon, data.lat)
-    frame = SectorFrame.around(plane, *meters, cell_m)
-    x, y = (frame.cells(along) for along in meters)
+    frame = SectorFrame.around(public_box(data.extent, cell_m), cell_m)
+    x, y = (frame.cells(along) for along in frame.projection.to_plane(data.lon, data.lat))
     person = np.repeat(data.person, np.diff(data.offsets)).astype(np.int32)
     found, suppressed_people = cut(x, y, person, data.people, frame.depth, k, split_above, merge, halve, suppress)
     first, last, column, row, wide, high, people = found[np.lexsort((found[:, 2], found[:, 3]))].T

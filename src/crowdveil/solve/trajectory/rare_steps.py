@@ -5,34 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from crowdveil.model.arrays import Ints, Mask
-from crowdveil.model.projection import LocalProjection
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.swapping import sort_left_by_position
 
 
-def corner_of(data: Trajectories) -> tuple[float, float]:
-    """Return a corner of squares near the middle of the data.
-
-    It is published, so it is rounded to a tenth of a degree: the middle of all points together with the points that are published
-    would disclose where the farthest one is that is not.
-    """
-    rough = LocalProjection.around_point(data.projection.lon0, data.projection.lat0, 1)
-    return rough.lon0, rough.lat0
-
-
-def remove_rare_steps(
-    data: Trajectories, name: Ints, owner: Ints, least: int, tile_size_m: float, corner: tuple[float, float]
-) -> Ints:
+def remove_rare_steps(data: Trajectories, name: Ints, owner: Ints, least: int, tile_size_m: float) -> Ints:
     """Return the trajectory of each point (-1: none), with points removed until every step from square to square that a
     trajectory makes is made by at least `least` owners.
     """
-    from crowdveil.kernels.ordering import group_offsets, rows_by_group_and_time
     from crowdveil.kernels.trajectory.swap_locations import break_pairs
 
     left = sort_left_by_position(data, name)
-    rows, _ = rows_by_group_and_time(name[left], data.t[left], group_offsets(name[left], len(data)))
-    rows = left[rows]
-    trajectory, tile = name[rows], _tiles(data, rows, tile_size_m, corner)
+    rows = left[np.lexsort((data.t[left], name[left]))]
+    trajectory, tile = name[rows], _tiles(data, rows, tile_size_m)
     while len(rows):
         first = np.flatnonzero(np.diff(tile, prepend=-1) | np.diff(trajectory, prepend=-1))
         points = np.diff(np.append(first, len(rows)))
@@ -46,9 +31,9 @@ def remove_rare_steps(
     return result
 
 
-def _tiles(data: Trajectories, rows: Ints, tile_size_m: float, corner: tuple[float, float]) -> Ints:
-    """Number the square of each row."""
-    x, y = LocalProjection(*corner).to_plane(data.lon[rows], data.lat[rows])
+def _tiles(data: Trajectories, rows: Ints, tile_size_m: float) -> Ints:
+    """Number the square of each row; the middle of the data's plane, which is published, is a corner of squares."""
+    x, y = data.projection.to_plane(data.lon[rows], data.lat[rows])
     column, row = (np.unique(np.floor(c / tile_size_m), return_inverse=True)[1] for c in (x, y))
     return row.astype(np.int64) * (int(column.max(initial=0)) + 1) + column
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crowdveil.kernels.trajectory.structures import SpaceTimeGrid
-from crowdveil.model.arrays import Floats, Ints, distinct, frozen, index_type
+from crowdveil.model.arrays import Floats, Ints, group_offsets, index_type
 
 _MAX_CELLS = 2**62
 """Slab, row and column of a cell are one number below this."""
@@ -13,8 +13,6 @@ _MAX_CELLS = 2**62
 
 def build_grid(x: Floats, y: Floats, t: Ints, meters: float, seconds: int) -> SpaceTimeGrid:
     """Put points into slabs of `seconds` and cells of `meters`; cells are larger where there would be too many of them."""
-    from crowdveil.kernels.ordering import group_offsets, rows_by_group_and_time, rows_by_two
-
     slab, which = _slabs(t, seconds)
     side = max(meters, 1e-3)
     while True:
@@ -25,12 +23,9 @@ def build_grid(x: Floats, y: Floats, t: Ints, meters: float, seconds: int) -> Sp
         side *= 2
     number = _line(y, side) * wide
     number += _line(x, side)
-    points_before = frozen(group_offsets(which, len(slab)), np.int64)
-    if wide * high <= len(number):  # as many counts as points, at most
-        order = rows_by_two(which, number, len(slab), wide * high)
-        number = number.take(order)
-    else:
-        order, number = rows_by_group_and_time(which, frozen(number, np.int64), points_before)
+    points_before = group_offsets(which, len(slab))
+    order = np.lexsort((number, which))
+    number = number[order]
     begins = np.append(True, number[1:] != number[:-1])[: len(number)]
     begins[points_before[:-1]] = True
     first = np.flatnonzero(begins)
@@ -41,16 +36,8 @@ def build_grid(x: Floats, y: Floats, t: Ints, meters: float, seconds: int) -> Sp
 
 def _slabs(t: Ints, seconds: int) -> tuple[Ints, Ints]:
     """Return the numbers of the slabs that have points, rising, and the place of each point's slab among them."""
-    slab = t // seconds
-    low = int(slab.min()) if len(slab) else 0
-    span = int(slab.max()) - low + 1 if len(slab) else 0
-    if span > 4 * len(slab) + 2**16:
-        found, which = np.unique(slab, return_inverse=True)
-    else:
-        slab -= low
-        found, which = distinct(slab, span)
-        found = found + low
-    return found, frozen(which, np.int64)
+    found, which = np.unique(t // seconds, return_inverse=True)
+    return found, which
 
 
 def _line(values: Floats, side: float) -> Ints:

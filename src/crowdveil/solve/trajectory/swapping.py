@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.model.arrays import Indices, Ints, distinct, frozen, gather, index_type, scatter
+from crowdveil.model.arrays import (
+    Indices,
+    Ints,
+    distinct,
+    gather,
+    group_offsets,
+    index_type,
+    number_rows,
+    scatter,
+)
 from crowdveil.model.canonical import tied_times
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
@@ -15,13 +24,9 @@ def owners(data: Trajectories, count_trajectories: bool) -> Ints:
     return np.arange(len(data)) if count_trajectories else data.person
 
 
-def equal_points(data: Trajectories) -> Indices | Ints:
+def equal_points(data: Trajectories) -> Ints:
     """Number the points, those of one place and time alike."""
-    from crowdveil.kernels.distinct import number_triples
-
-    # Bits are compared in place of numbers; adding 0 turns -0 into 0.
-    lon, lat = ((degrees + 0.0).view(np.int64) for degrees in (data.lon, data.lat))
-    return number_triples(lon, lat, data.t)
+    return number_rows(data.lon, data.lat, data.t)
 
 
 def point_owners(data: Trajectories, owner: Ints) -> Indices | Ints:
@@ -50,17 +55,11 @@ def release_of_points(data: Trajectories, name: Indices | Ints) -> tuple[Traject
     """Make a release of points under their new trajectories (-1: left out), in order of time; and the original point of each
     published one. Points of one time are in order of position, as in `sort_left_by_position`.
     """
-    from crowdveil.kernels.ordering import group_offsets, rows_by_group_and_time
-
     left = np.flatnonzero(name >= 0)
     source, number = distinct(name[left], len(data))
-    number = frozen(number, np.int64)
-    offsets = frozen(group_offsets(number, len(source)), np.int64)
-    rows, t = rows_by_group_and_time(number, frozen(data.t[left], np.int64), offsets)
-    del number
-    points: Ints = left[rows]
-    del left, rows
-    lon, lat = data.lon[points], data.lat[points]
+    offsets = group_offsets(number, len(source))
+    points: Ints = left[np.lexsort((data.t[left], number))]
+    lon, lat, t = data.lon[points], data.lat[points], data.t[points]
     order = tied_times(lon, lat, t, offsets)
     if order is not None:
         points, lon, lat = points[order], lon[order], lat[order]

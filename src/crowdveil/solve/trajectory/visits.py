@@ -9,8 +9,8 @@ import numpy as np
 
 from crowdveil.engine import apart
 from crowdveil.errors import InputError, Option
-from crowdveil.model.arrays import Bytes, Floats, Indices, Ints
-from crowdveil.model.tessellation import MAX_CELLS, grid_cells, grid_over, grid_zones, locate
+from crowdveil.model.arrays import Bytes, Indices, Ints
+from crowdveil.model.tessellation import MAX_CELLS, grid_cells, grid_over, grid_zones, locate, public_box
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
 from crowdveil.progress import Progress
@@ -27,18 +27,18 @@ def tiles_of(data: Trajectories, tile_size_m: float) -> tuple[Zones, Indices]:
         return data.zones, locate(data.zones, data.lon, data.lat)
     if data.points == 0:
         return Zones.from_ids([]), np.zeros(0, np.int32)
-    grid = grid_over(data.extent, tile_size_m, MAX_CELLS)
+    grid = grid_over(public_box(data.extent, tile_size_m), tile_size_m, MAX_CELLS)
     column, row = grid_cells(grid, data.lon, data.lat)
     used, tile = np.unique(row.astype(np.int64) * grid.columns + column, return_inverse=True)
     zones = grid_zones(grid, (used % grid.columns).astype(np.int32), (used // grid.columns).astype(np.int32))
     return zones, tile.astype(np.int32)
 
 
-def merged_tiles(zones: Zones, tile: Indices, level: Ints, x: Floats, y: Floats, least: int) -> Ints:
+def merged_tiles(zones: Zones, tile: Indices, level: Ints, least: int) -> Ints:
     """Return the area of each point: tiles of a grid with fewer than `least` points at a level join a neighbor of that level.
 
-    Of the four neighbors that with most points for the square of the distance, between the mean places of the points in both.
-    Tiles that join one another are one area, also by way of others. The same tile at two levels is in two areas.
+    Of the four neighbors that with most points; where inside its tile a point lies does not matter. Tiles that join one another
+    are one area, also by way of others. The same tile at two levels is in two areas.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -54,17 +54,13 @@ def merged_tiles(zones: Zones, tile: Indices, level: Ints, x: Floats, y: Floats,
         )
     place = (rank * high + zones.row[tile] + 1) * wide + zones.column[tile] + 1
     cell, of_point, n = np.unique(place, return_inverse=True, return_counts=True)
-    mean_x, mean_y = (np.bincount(of_point, c, len(cell)) / n for c in (x, y))
     small = np.flatnonzero(n < least)
-    best, pull = np.full(len(small), -1), np.zeros(len(small))
+    best, most = np.full(len(small), -1), np.zeros(len(small), np.int64)
     for step in (-1, 1, -wide, wide):
         other = np.searchsorted(cell, cell[small] + step)
         there = np.flatnonzero(cell[np.minimum(other, len(cell) - 1)] == cell[small] + step)
-        a, b = small[there], other[there]
-        apart = (mean_x[a] - mean_x[b]) ** 2 + (mean_y[a] - mean_y[b]) ** 2
-        now = n[b] / np.maximum(apart, 1e-6)
-        more = now > pull[there]
-        best[there[more]], pull[there[more]] = b[more], now[more]
+        more = there[n[other[there]] > most[there]]
+        best[more], most[more] = other[more], n[other[more]]
     joins = best >= 0
     edges = coo_array((np.ones(int(joins.sum()), np.int8), (small[joins], best[joins])), shape=(len(cell), len(cell)))
     _, area = connected_components(edges, directed=False)

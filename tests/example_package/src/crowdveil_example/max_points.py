@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from crowdveil.errors import Option, ParameterError
-from crowdveil.filters import FilterKind
 from crowdveil.model.arrays import Mask
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.run.filters import FilterKind
 
 
 def keeps(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:

@@ -23,7 +23,7 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
-from crowdveil.method import Method
+from crowdveil.methods.base import Method
 from crowdveil.model.areas import Areas
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease

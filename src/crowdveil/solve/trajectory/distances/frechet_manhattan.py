@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from crowdveil.model.arrays import Floats, Ints, frozen
+from crowdveil.model.arrays import Floats, Ints
 from crowdveil.solve.trajectory.distances.base import Paths
 
 
@@ -46,11 +46,10 @@ class FrechetManhattan:
     @cached_property
     def columns(self) -> tuple[Floats, Floats, Floats, Floats, Ints]:
         """Return x, y, t and shares of time of all points, and offsets."""
-        from crowdveil.kernels.trajectory.resampling import shares
+        from crowdveil.kernels.trajectory.frechet_manhattan import shares
 
-        x, y, t = (frozen(column, np.float64) for column in self.paths.points[:3])
-        offsets = frozen(self.paths.offsets, np.int64)
-        return x, y, t, frozen(shares(t, offsets), np.float64), offsets
+        x, y, t, offsets = self.paths.points
+        return x, y, t, shares(t, offsets), offsets
 
     def between(self, path: tuple[Floats, Floats, Floats], to: Ints) -> Floats:
         """Return distances from any path to trajectories of the data."""
@@ -58,7 +57,7 @@ class FrechetManhattan:
 
     def from_one(self, i: int, to: Ints) -> Floats:
         """Return distances from a trajectory of the data to others."""
-        from crowdveil.kernels.trajectory.resampling import path_of
+        from crowdveil.kernels.trajectory.frechet_manhattan import path_of
 
         return self._distances(path_of(self.columns, i), to)
 
@@ -67,14 +66,14 @@ class FrechetManhattan:
         return np.array([self.from_one(i, to) for i in those.tolist()]).reshape(len(those), len(to))
 
     def _points(self, path: tuple[Floats, Floats, Floats]) -> tuple[Floats, Floats, Floats, Floats]:
-        from crowdveil.kernels.trajectory.resampling import shares
+        from crowdveil.kernels.trajectory.frechet_manhattan import shares
 
-        x, y, t = (frozen(column, np.float64) for column in path)
-        return x, y, t, frozen(shares(t, frozen([0, len(t)], np.int64)), np.float64)
+        x, y, t = (np.asarray(column, np.float64) for column in path)
+        return x, y, t, shares(t, np.array([0, len(t)]))
 
     def _distances(self, path: tuple[Floats, Floats, Floats, Floats], to: Ints) -> Floats:
-        from crowdveil.kernels.trajectory.frechet_manhattan_pairs import coupled_distances
+        from crowdveil.kernels.trajectory.frechet_manhattan import coupled_distances
 
         found = np.empty(len(to), np.float64)
-        coupled_distances(path, frozen(to, np.int64), self.columns, self.resampled, self.exact, found)
+        coupled_distances(path, to, self.columns, self.resampled, self.exact, found)
         return found

@@ -54,7 +54,7 @@ class NearestNeighbors:
 
     def pairs(self, distance: SpatioTemporal, those: Ints, to: Ints) -> Floats:
         """Return the distance of each of some paths from the trajectory that is named for it."""
-        from crowdveil.kernels.trajectory.nearest import pair_distances
+        from crowdveil.kernels.trajectory.spatiotemporal import pair_distances
 
         own = self._own(distance)
         found: Any = pair_distances(
@@ -66,16 +66,13 @@ class NearestNeighbors:
         return SpatioTemporal.of(self.own, distance.weight)
 
     def least(
-        self, those: Ints, known: Floats, to: Ints, begin: Ints, end: Ints, progress: Progress = no_progress
+        self, those: Ints, to: Ints, begin: Ints, end: Ints, progress: Progress = no_progress
     ) -> tuple[Floats, Ints]:
         """Return the least distance of each of some paths to the trajectories to[begin:end], and how many are at it; infinite
-        and 0 where no trajectory can be reached.
-
-        `known` is a distance of each to one of its trajectories, infinite where none is known: the nearer, the sooner others are
-        given up. Exact; blocks of paths run side by side.
+        and 0 where no trajectory can be reached. Blocks of paths run side by side.
         """
         search = (
-            self._with_bounds(self.distance, those, known, to, begin, end)
+            self._by_tree(self.distance, those, to, begin, end)
             if isinstance(self.distance, SpatioTemporal)
             else lambda rows: self._of_all(those[rows], to, begin[rows], end[rows])
         )
@@ -88,17 +85,13 @@ class NearestNeighbors:
         least, count = (np.concatenate([np.zeros(0), *(block[i] for block in found)]) for i in (0, 1))
         return least, count.astype(np.int64)
 
-    def _with_bounds(
-        self, distance: SpatioTemporal, those: Ints, known: Floats, to: Ints, begin: Ints, end: Ints
-    ) -> Any:
-        from crowdveil.kernels.trajectory.nearest import nearest_distances
+    def _by_tree(self, distance: SpatioTemporal, those: Ints, to: Ints, begin: Ints, end: Ints) -> Any:
+        from crowdveil.kernels.trajectory.mdav_tree import build, nearest_distances
 
-        own = self._own(distance)
-        if np.all(begin == 0) and np.all(end == len(to)) and len(to):
-            known = np.minimum(known, self.pairs(distance, those, to[_with_near_ends(own, those, distance, to)]))
-        return lambda rows: nearest_distances(
-            own.metric, those[rows], known[rows], distance.metric, to, begin[rows], end[rows]
-        )
+        own, tree = self._own(distance).metric, build(distance.metric)
+        rank = np.full(len(distance.paths), -1)
+        rank[to] = np.arange(len(to))
+        return lambda rows: nearest_distances(own, those[rows], distance.metric, tree, rank, begin[rows], end[rows])
 
     def _of_all(self, those: Ints, to: Ints, begin: Ints, end: Ints) -> tuple[Floats, Ints]:
         """Return the least distance and its count by a distance without bounds."""
@@ -109,22 +102,6 @@ class NearestNeighbors:
             if np.isfinite(least[row]):
                 count[row] = np.count_nonzero(found == least[row])
         return least, count
-
-
-def _with_near_ends(own: SpatioTemporal, those: Ints, distance: SpatioTemporal, to: Ints) -> Ints:
-    """Return, for each path, the position in `to` of a trajectory that begins and ends near it, in space and time: a good
-    guess.
-    """
-    from scipy.spatial import cKDTree
-
-    worth = distance.weight * float(distance.speed.mean())
-
-    def ends(paths: Paths, which: Ints) -> Floats:
-        first, last = paths.offsets[which], paths.offsets[which + 1] - 1
-        return np.column_stack([column[e] for e in (first, last) for column in (paths.x, paths.y, worth * paths.t)])
-
-    place: Ints = cKDTree(ends(distance.paths, to)).query(ends(own.paths, those))[1]
-    return np.asarray(place, np.int64)
 
 
 def largest(distance: Distance, progress: Progress = no_progress) -> tuple[float, bool]:
@@ -157,12 +134,11 @@ def _farthest(found: Floats) -> tuple[float, int]:
 
 
 def _by_bounds(distance: SpatioTemporal, found: float, progress: Progress) -> float:
-    from crowdveil.kernels.trajectory.nearest import farthest_pair
+    from crowdveil.kernels.trajectory.mdav_tree import build, farthest_left
 
-    n = len(distance.paths)
-
-    def task(block: int) -> tuple[Floats]:
-        low = block * BLOCK
-        return (np.array([farthest_pair(distance.metric, low, min(low + BLOCK, n), found)[0]]),)
-
-    return max(float(block[0][0]) for block in engine.current().map(task, -(-n // BLOCK), progress))
+    n, tree = len(distance.paths), build(distance.metric)
+    none_taken = np.zeros(n, np.bool_)
+    for i in range(n):
+        found = farthest_left(i, distance.metric, tree, none_taken, found)[0]
+        progress(i + 1, n)
+    return found

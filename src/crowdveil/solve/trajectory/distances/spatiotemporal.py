@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from crowdveil.kernels.trajectory.structures import Balls, Metric, TrajectoryTree
-from crowdveil.model.arrays import Floats, Ints, frozen
+from crowdveil.kernels.trajectory.structures import Metric, TrajectoryTree
+from crowdveil.model.arrays import Floats, Ints, frozen, take_slices
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.distances.base import Paths
 
@@ -44,11 +44,14 @@ class SpatioTemporal:
 
     @cached_property
     def metric(self) -> Metric:
-        """Return the distance as kernels take it, with a ball around each trajectory."""
-        from crowdveil.kernels.trajectory.spatiotemporal import balls
+        """Return the distance as kernels take it."""
+        return Metric(self.paths.points, self.speed, self.weight)
 
-        found = Balls(*(frozen(a, np.float64) for a in balls(*self.paths.points)))
-        return Metric(self.paths.points, self.speed, found, self.weight)
+    def part(self, members: Ints) -> SpatioTemporal:
+        """Return the distance between some of the trajectories, which get numbers from 0."""
+        rows, offsets = take_slices(self.paths.offsets, members)
+        x, y, t = (column[rows] for column in (self.paths.x, self.paths.y, self.paths.t))
+        return SpatioTemporal(Paths(x, y, t, offsets), self.weight, frozen(self.speed[members], np.float64))
 
     def between(self, path: tuple[Floats, Floats, Floats], to: Ints) -> Floats:
         """Return distances from any path to trajectories of the data."""
@@ -91,7 +94,7 @@ def time_weight(data: Trajectories, wanted: str | float, rng: np.random.Generato
     if wanted == "auto":
         return _balanced(distance, data.person)
     if wanted == "mobidatalab":
-        speed, longest = float(distance.speed.mean()), float(distance.paths.t.max())
+        speed, longest = float(distance.speed.mean()), float(np.ptp(distance.paths.t))
         found = _diameter(distance.paths) / (speed * longest) if speed > 0 and longest > 0 else 0.0
     else:
         found = _mean_ratio(distance, rng)
@@ -114,7 +117,7 @@ def _balanced(distance: SpatioTemporal, person: Ints) -> float:
     n = len(distance.paths)
     whose = person if np.any(person != person[0]) else np.arange(n)
     some = np.arange(min(n, SAMPLED_NEIGHBORS)) * n // min(n, SAMPLED_NEIGHBORS)
-    tree = build(np.arange(n), distance.metric._replace(weight=TREE_WEIGHT))
+    tree = build(distance.metric._replace(weight=TREE_WEIGHT))
     for weight in WEIGHTS:
         if _is_time_small(some, distance.metric._replace(weight=weight), tree, whose):
             return weight

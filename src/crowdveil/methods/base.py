@@ -1,0 +1,177 @@
+"""Define the record of a method, and the types that it consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, update_wrapper
+from typing import Any, Literal
+
+import numpy as np
+
+from crowdveil.guarantees.base import Guarantee
+from crowdveil.io.time_windows import TimeUnits, Window
+from crowdveil.model.arrays import Ints
+from crowdveil.model.canonical import digest
+from crowdveil.model.flows import Flows
+from crowdveil.model.flows import trips_within as trips_within
+from crowdveil.model.partition import StepClass
+from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
+from crowdveil.model.trajectories import Outline
+from crowdveil.params import Described, Params
+from crowdveil.progress import Progress
+
+Status = Literal["proven", "argued", "heuristic"]
+"""proven: the guarantee follows from the text of the method; argued: from an argument with stated assumptions;
+heuristic: no guarantee of anonymity, only measured risk."""
+
+
+RowSemantics = Literal["exact", "overlapping", "noisy"]
+"""The meaning of a row of released flows. exact: the volume of all flows in it; overlapping: that of some of them, since rows
+overlap; noisy: a volume with noise, so that no exact figure may be published with it."""
+
+Run = Callable[[Any, Any, np.random.Generator, Progress], Release]
+Partitioning = Callable[[Any], str | None]
+"""From the parameters, why the data cannot be solved in partitions, as it follows "since"; None where it can."""
+
+
+def _independent(params: Any) -> None:
+    """Return no reason: every partition can be solved on its own."""
+
+
+INDEPENDENT: Partitioning = _independent
+"""The partitioning of methods that can solve every partition on its own, whatever the parameters."""
+
+
+@dataclass(frozen=True)
+class WindowedRun:
+    """How a method with intervals of time runs on some windows of the data.
+
+    Attributes
+    ----------
+    window
+        Length of a window; its time steps are in one partition.
+    run
+        As `Method.run`, but rows have intervals even where each is one time step.
+    as_steps
+        (data, release, parameters) → the release by time step where each interval is one time step, else the same release.
+    """
+
+    window: Window
+    run: Callable[[Any, Any, Progress], FlowRelease]
+    as_steps: Callable[[Any, FlowRelease, Any], FlowRelease]
+
+
+@dataclass(frozen=True)
+class SharedPartition:
+    """How a method finds one partition of the map for all time steps of a class, where these are in several partitions.
+
+    Attributes
+    ----------
+    by
+        The classes of time steps.
+    begin
+        (flows of all time steps of a class together, parameters) → candidates, None where nothing can be published.
+    add_up
+        (some time steps of the class, candidates, parameters) → arrays, which are added up over all time steps.
+    find_boxes
+        (flows without rows, candidates, sums, parameters) → arrays: the boxes of the class, with their diagnostics last.
+        Flows are those of all time steps of the class where `needs_flows`.
+    release
+        (some time steps, the class of each, boxes of each class in it by its number, parameters) → their release.
+    needs_flows
+        Whether boxes are found from the flows of all time steps of the class, so that these are in one task.
+    """
+
+    by: StepClass
+    begin: Callable[[Flows, Any], Any]
+    add_up: Callable[[Flows, Any, Any], Sequence[Ints]]
+    find_boxes: Callable[[Flows, Any, Sequence[Ints], Any], Sequence[Any]]
+    release: Callable[[Flows, Ints, Mapping[int, Sequence[Any]], Any], FlowRelease]
+    needs_flows: bool = False
+
+
+def _run_and_mark(run: Run, data: Any, *rest: Any) -> Release:
+    """Run a method, and mark a release of trajectories with the input that its `source` refers to."""
+    release = run(data, *rest)
+    if isinstance(release, TrajectoryRelease) and release.source is not None:
+        return replace(release, original=digest(data))
+    return release
+
+
+@dataclass(frozen=True)
+class Method(Described):
+    """The record of a method. The command line, the docs, the service and the web page are generated from it.
+
+    Attributes
+    ----------
+    name
+        The subject of the method, in lower case with hyphens.
+    takes
+        The model that it takes: `Flows` or `Trajectories`.
+    params
+        Its parameters.
+    run
+        (data, params, rng, progress) → release. Reads no file, changes no input, draws from `rng` alone.
+    guarantees
+        The guarantees of a release made with these parameters. Checkers share no code with the method.
+    status
+        How certain the guarantee of anonymity is.
+    needs_person_ids
+        Whether it merges flows, and so needs the person ids of each flow where k counts people.
+    needs_zones
+        Whether zones must be given, since those that are found in the data would show something of it.
+    row_semantics
+        The meaning of the rows of its releases, if they are flows.
+    volume_bounds
+        Whether rows have confidence bounds of their volumes.
+    summarize_diagnostics
+        (parameters, figures of all time steps that have any, a row each) → facts for the manifest; None where there are none.
+    figure_names
+        Names of the figures of a time step, in their order: `figures` of its releases.
+    partitioning
+        parameters → why the data cannot be partitioned (as it follows "since"), or None if it can. Then any set of whole
+        partitions gives the rows that all partitions give. Partitions of flows are time steps; those of trajectories are
+        given by `partitions`, and nothing is then drawn from `rng`.
+    partitions
+        (outline of trajectories, parameters) → lists of trajectories that must be in one partition; None where each can be
+        alone.
+    windowed, shared
+        parameters → how windows of time, or one partition of the map for all time steps, are found in partitions; None where
+        each time step is solved on its own.
+    check_data
+        (data, parameters) → None; raises where the data lacks what the method needs, such as positions of zones. Called before
+        anything is solved, and by previews.
+    aliases
+        Names of the method in papers.
+    example
+        Input of its example on the command line, where it needs more than data and zones.
+    """
+
+    name: str
+    takes: type
+    params: type[Params]
+    run: Run
+    guarantees: Callable[[Any, Any], tuple[Guarantee, ...]]
+    status: Status
+    needs_person_ids: bool = False
+    needs_zones: bool = False
+    row_semantics: RowSemantics = "exact"
+    volume_bounds: bool = False
+    summarize_diagnostics: Callable[[Any, Any], dict[str, Any]] | None = None
+    figure_names: tuple[str, ...] = ()
+    partitioning: Partitioning = lambda params: "it needs all of the data at once"
+    partitions: Callable[[Outline, Any], list[Ints]] | None = None
+    windowed: Callable[[Any], WindowedRun | None] = lambda params: None
+    shared: Callable[[Any], SharedPartition | None] = lambda params: None
+    check_data: Callable[[Any, Any], None] = lambda data, params: None
+    aliases: tuple[str, ...] = ()
+    example: str | None = None
+
+    def time_units(self, params: Params, tz: str) -> TimeUnits:
+        """Return what of time is in one partition: a window, of which the suppression budget may be, or a time step."""
+        windowed = self.windowed(params)
+        return TimeUnits(None if windowed is None else windowed.window, tz)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "run", update_wrapper(partial(_run_and_mark, self.run), self.run))

@@ -1,0 +1,1 @@
+"""Baselines: methods of the literature to compare with, one self-contained file each; nothing else imports them."""

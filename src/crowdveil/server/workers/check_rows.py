@@ -1,0 +1,40 @@
+"""Check that a Parquet file is not far larger once it is read: rows of text are counted as they arrive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from crowdveil.errors import InputError
+
+_CELLS_FREE, _CELLS_A_BYTE = 4_000_000, 256
+"""Values that a Parquet file may hold: many, and as many more as its size can stand for."""
+
+
+def check_rows(path: Path, limits: dict[str, Any]) -> None:
+    """Raise where a Parquet file has too many rows, or more values than its size allows."""
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        if file.read(4) != b"PAR1":
+            return
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from crowdveil.io.headers import refuse_wide_parquet
+
+    refuse_wide_parquet(path)
+    try:
+        about = pq.read_metadata(path)
+    except (pa.ArrowException, OSError, ValueError):
+        return  # the reader reports what is wrong
+    rows, most = about.num_rows, limits.get("max_rows")
+    if most is not None and rows > most:
+        raise InputError(path.name, f"wanted at most {most:,} rows, but it has more; give less data.")
+    # Runs of one value take no space in a file, and all of it once they are unpacked.
+    if rows * max(1, about.num_columns) > _CELLS_FREE + _CELLS_A_BYTE * path.stat().st_size:
+        raise InputError(path.name, "the file holds far more rows than its size allows; write it again as CSV.")
+    size = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+    largest = limits.get("upload_bytes")
+    if largest is not None and size > 16 * largest:
+        raise InputError(path.name, "the file is too large once it is unpacked; give less data.")

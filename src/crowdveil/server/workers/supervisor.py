@@ -1,0 +1,80 @@
+"""The workers of one machine: threads of one supervisor, each with one job at a time in a process of its own."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+from crowdveil.kernels._jit import compiled_before
+from crowdveil.server import logs
+from crowdveil.server.queue.database import DatabaseUnavailableError
+from crowdveil.server.queue.store import Store
+from crowdveil.server.settings import Service
+from crowdveil.server.workers.heartbeat import EVERY_S, Heartbeat
+from crowdveil.server.workers.worker import Worker
+
+NOT_COMPILED = "the kernels are not compiled, so each job compiles its own; run crowdveil warmup as the service's user"
+
+
+class Supervisor:
+    """Run the jobs of a service, several at once, until stopped."""
+
+    def __init__(self, service: Service) -> None:
+        settings, self.stopping = service.settings, threading.Event()
+        self.store, self.heartbeat = service.store, Heartbeat(service.files.root)
+        worker = Worker(
+            service.store,
+            service.files,
+            settings.lease_s,
+            settings.memory_bytes,
+            settings.workers,
+            stopping=self.stopping,
+        )
+        self.workers = [threading.Thread(target=worker.work, name=f"worker-{n}") for n in range(settings.workers)]
+        self._beating = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+
+    def start(self) -> None:
+        """Start the workers."""
+        if self.workers and not compiled_before():
+            logs.say("worker", NOT_COMPILED, logging.WARNING)
+        with suppress(DatabaseUnavailableError):  # their leases run out
+            void_dead(self.store)
+        for thread in (*self.workers, self._beating):
+            thread.start()
+
+    def stop(self) -> None:
+        """End all workers; their jobs go back into the queue."""
+        self.stopping.set()
+        for worker in self.workers:
+            worker.join()
+        self._beating.join()
+
+    def _beat(self) -> None:
+        while True:
+            self.heartbeat.beat(sum(worker.is_alive() for worker in self.workers))
+            if self.stopping.wait(EVERY_S):
+                self.heartbeat.end()
+                return
+
+
+def void_dead(store: Store) -> None:
+    """Release the leases of supervisors of this machine that have ended, so that no job waits for them."""
+    here = socket.gethostname()
+    for holder in store.holders():
+        host, _, number = holder.rpartition(":")
+        if host == here and number.isdecimal() and int(number) != os.getpid() and not _is_alive(int(number)):
+            store.void(holder)
+
+
+def _is_alive(process: int) -> bool:
+    """Return whether a number is that of a supervisor: the system uses numbers of processes again."""
+    try:
+        return b"crowdveil" in Path(f"/proc/{process}/cmdline").read_bytes()
+    except FileNotFoundError:
+        return not Path("/proc/self").is_dir()
+    except OSError:
+        return True
