@@ -67,7 +67,7 @@ def test_a_line_for_each_measure_and_part(command: Any, made: Path) -> None:
     ran = command("measure", "cabs.csv", "out", "--pairing", "kept.csv")
     assert ran.code == 0 and "left out" not in ran.err and "individuals are trajectories" in ran.err
     lines = ran.out.splitlines()
-    assert lines[0].split() == ["measure", "value"] and len(lines) == 1 + 8 + 5 * 4 + 4 * 5
+    assert lines[0].split() == ["measure", "value"] and len(lines) == 1 + 7 + 5 * 4 + 4 * 5
     assert "the weight of time" in ran.err
 
 

@@ -229,24 +229,6 @@ def test_killed_while_replacing_there_is_a_whole_release_or_none(trips: Path, tm
     os.sync()
 
 
-@pytest.mark.parametrize("by_user", [True, False])
-def test_an_interrupt_inside_compiled_code_is_one_in_python_too(
-    by_user: bool, trips: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Compiled code returns with the exception of the signal set, of which Python makes a SystemError."""
-
-    def stopped(*_: object) -> None:
-        try:
-            raise KeyboardInterrupt if by_user else ValueError
-        except BaseException as cause:
-            raise SystemError("returned a result with an exception set") from cause
-
-    monkeypatch.setattr(pipeline, "run_stages", stopped)
-    with pytest.raises(KeyboardInterrupt if by_user else SystemError):
-        crowdveil.anonymize("suppression", trips, tmp_path / "out", k=5)
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.parametrize("name", ["steps.csv", "areas.csv", "manifest.csv"])
 def test_data_do_not_take_the_name_of_another_file(name: str, tmp_path: Path) -> None:
     request = pipeline.Request("joint", "trips.csv", tmp_path / "out", {"k": 2}, data_name=name)
