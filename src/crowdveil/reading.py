@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from crowdveil.errors import Option, ParameterError
-from crowdveil.io.flows import read_flows, with_trees
+from crowdveil.io.flows import read_flows, with_tree
 from crowdveil.io.folding import fold_steps
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.partition import read_earlier_rows, read_partition
@@ -34,16 +34,10 @@ class Reading(Params):
     """Column of times."""
     user: str | None = None
     """Column of the person's id."""
-    user_case_sensitive: bool = False
-    """Ids that differ only in upper and lower case are different people; give no warning."""
-    user_ignore_case: bool = False
-    """Ids that differ only in upper and lower case are one person's."""
     tz: str = "UTC"
     """Time zone of times that name none, and of the time steps; such as Europe/Paris."""
     time_format: str | None = None
     """Format of the times in signs of strptime, such as %d/%m/%Y %H:%M, or the unit of numbers: seconds, milliseconds, excel."""
-    any_years: bool = False
-    """Allow times before 1970, after 2100, or more than 100 years apart."""
     drop_invalid: bool = False
     """Drop and count unusable rows, instead of stopping."""
 
@@ -79,16 +73,12 @@ class FlowReading(Reading):
     """Make zones of the Voronoi cells of the points in this file."""
     bbox: str | None = Field(None, json_schema_extra={"metavar": "W,S,E,N"})
     """Leave out trips that begin or end outside of this box, and zones whose center is outside; degrees."""
-    extent: str | None = Field(None, json_schema_extra={"metavar": "COLUMNSxROWS"})
-    """With a grid: make this many tiles, such as 64x64, around the middle of the box or of the trips; leave out other trips."""
     time_window: str | None = Field(None, json_schema_extra={"metavar": "FROM,TO"})
     """Leave out trips before the first time and from the second on; local times, such as 2020-03-01,2020-03-08."""
     matrix: str | None = None
     """Matrix of an OMX file; all of them, as time steps, where their names are times."""
     hierarchy: Any = None
     """Tree over the zones, for methods that generalize: ward, kd, quadtree, h3, or a table of levels, parents or nodes."""
-    destination_hierarchy: Any = None
-    """Tree over the zones as destinations, where it differs."""
     partition: Any = None
     """Areas that were made before, for the method fixed: the folder of a release, or a table of zones and their groups."""
     partition_step: str | None = None
@@ -133,7 +123,6 @@ class EitherReading(FlowReading, TrajectoryReading):
     """Input options of flows or trajectories; those of the other kind are refused when the original is read."""
 
 
-_TREES = ("hierarchy", "destination_hierarchy")
 READINGS: dict[type, type[Reading]] = {Flows: FlowReading, Trajectories: TrajectoryReading}
 
 
@@ -152,22 +141,22 @@ def read(takes: type, data: Any, options: Reading, notes: ReadNotes, *, person_i
 
 
 def _read_flows(data: Any, given: dict[str, Any], notes: ReadNotes, person_ids: bool) -> Flows:
-    """Read flows, or trips, or the trips in trajectories; trees are over what is left of the zones."""
+    """Read flows, or trips, or the trips in trajectories; the tree is over what is left of the zones."""
     rule = given.get(RULE)
     if isinstance(data, Flows) and rule is not None:
         raise ParameterError(Option(RULE), "wanted trajectories, but got flows; leave it out.")
-    trees, fold = (given["hierarchy"], given["destination_hierarchy"]), given.pop("fold")
+    hierarchy, fold = given["hierarchy"], given.pop("fold")
     if isinstance(data, Flows):
         flows = data
     else:
         data, given = read_as_trips(data, given, notes)
         members = person_ids or fold is not None  # people in several periods count once
-        flows = read_flows(data, notes=notes, members=members, **given | dict.fromkeys(_TREES))
+        flows = read_flows(data, notes=notes, members=members, **given | {"hierarchy": None})
         flows = without_inner(flows) if rule == "transitions" else flows
     if fold is not None:
         flows = fold_steps(flows, fold)
         flows = flows if person_ids else replace(flows, person_offsets=None, person_ids=None)
-    return flows if all(tree is None for tree in trees) else with_trees(flows, *trees)
+    return flows if hierarchy is None else with_tree(flows, hierarchy)
 
 
 def with_time_levels(flows: Flows, time_tree: Any) -> Flows:

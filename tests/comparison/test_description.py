@@ -16,7 +16,7 @@ import crowdveil
 from crowdveil.comparison import description
 from crowdveil.comparison.description import areas_of_size, describe_flows
 from crowdveil.errors import ParameterError
-from crowdveil.io.flows import with_trees
+from crowdveil.io.flows import with_tree
 from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.synth.profiles import PROFILES, make_profile
 from crowdveil.testing import flows as any_flows
@@ -54,7 +54,7 @@ def test_the_table_of_the_benchmark_comes_out_for_its_profiles() -> None:
 
 
 def test_joined_steps_and_tiles_are_counted_as_one() -> None:
-    flows = with_trees(make_profile("nyc", np.random.default_rng(2), 4), "ward")
+    flows = with_tree(make_profile("nyc", np.random.default_rng(2), 4), "ward")
     found = {(c.what, c.joined): c for c in describe_flows(flows, [10]).coarser}
     one = found["time steps", 1]
     assert one.exact and one.shares == pytest.approx(found["tiles", 1].shares)

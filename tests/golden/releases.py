@@ -123,7 +123,6 @@ def cases() -> dict[str, Case]:
         ("joint", {"time_partition": "adaptive"}),
         ("joint", {"time_partition": "adaptive", "hour_weight": 1.0, "longest": "4h"}),
         ("joint", {"hierarchy": "kd"}),
-        ("joint", {"destination_hierarchy": "kd", "hierarchy": "ward"}),
         ("joint", {"step": "1d"}),
         ("joint", {"step": "all"}),
         ("joint", {"step": "15min", "k": 3}),

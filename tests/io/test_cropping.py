@@ -18,7 +18,7 @@ from crowdveil.io.flows import read_flows
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.model.globe import Box
-from crowdveil.model.tessellation import locate, public_box, public_step
+from crowdveil.model.tessellation import public_box, public_step
 
 CITY = "2.0,48.0,2.1,48.1"
 
@@ -99,22 +99,6 @@ def test_a_public_box_covers_the_box_and_lies_on_the_public_grid(
         assert abs(side / step - round(side / step)) < 1e-6 or abs(side) in (180.0, 89.0)
 
 
-def test_an_extent_has_that_many_tiles_around_the_box_or_the_trips() -> None:
-    data = _trips(far=[(0.0, 0.0), (2.5, 48.5)])
-    flows = read_flows(data, grid="500m", extent="16x8", bbox=CITY, step="all")
-    grid = flows.zones.grid
-    assert grid is not None and (grid.columns, grid.rows) == (16, 8) and len(flows.zones) == 128
-    inside = [
-        locate(flows.zones, data[f"{e}_lon"].to_numpy(), data[f"{e}_lat"].to_numpy()) >= 0
-        for e in ("origin", "destination")
-    ]
-    assert flows.total == np.count_nonzero(inside[0] & inside[1]) > 20
-    middle = locate(flows.zones, np.array([2.0501]), np.array([48.0501]))
-    assert flows.zones.ids[middle[0]] == "r4c8"
-    around = read_flows(data, grid="500m", extent="64x64", step="all")
-    assert len(around.zones) == 64 * 64 and around.total == 198
-
-
 def test_zones_of_a_file_are_cropped_by_their_centers(tmp_path: Path) -> None:
     lines = ["id,lon,lat", "a,2.01,48.01", "b,2.05,48.05", "c,3.0,48.0", "d,2.09,48.02"]
     (tmp_path / "zones.csv").write_text("\n".join(lines) + "\n")
@@ -146,15 +130,11 @@ def test_a_time_window_takes_the_first_time_and_not_the_second(window: str) -> N
         ({"bbox": "2,48,1,49"}, "west,south,east,north"),
         ({"bbox": "2,48,3"}, "west,south,east,north"),
         ({"bbox": "a,b,c,d"}, "west,south,east,north"),
-        ({"extent": "64"}, "64x64"),
-        ({"extent": "0x9"}, "64x64"),
-        ({"extent": "9999x9999"}, "at most"),
         ({"time_window": "2026-03-02"}, "two times"),
         ({"time_window": "2026-03-03,2026-03-02"}, "two times"),
-        ({"grid": None, "h3": 7, "extent": "4x4"}, "give grid"),
     ],
 )
-def test_what_is_no_box_extent_or_window_is_refused(options: dict[str, Any], sentence: str) -> None:
+def test_what_is_no_box_or_window_is_refused(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ParameterError, match=sentence):
         read_flows(_trips(9), **{"grid": "1km", **options})
 

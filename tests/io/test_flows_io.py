@@ -181,7 +181,7 @@ def test_every_way_of_reading_trips_agrees_with_the_twin(
         "time": "when",
         "step": step,
         "tz": zone,
-        "any_years": True,
+        "each_row_is_a_trip": True,
     }
     options |= {"user": "who"} if people else {}
     options |= {"weight": "w"} if weights else {}
@@ -209,7 +209,7 @@ def test_every_way_of_reading_trips_agrees_with_the_twin(
             tmp_path / "trips.csv",
             tz=zone,
             zones=ZONES,
-            **{k: v for k, v in options.items() if k not in ("step", "tz")},
+            **{k: v for k, v in options.items() if k not in ("step", "tz", "each_row_is_a_trip")},
         )
         assert len(in_memory) == len(trips)
         assert as_dict(trips_to_flows(in_memory, step=step, tz=zone)) == wanted
@@ -222,7 +222,7 @@ def test_times_before_1970_are_rounded_down_on_both_paths(zone: str, tmp_path: P
     table = pa.table({"origin": ["7"] * 5, "destination": ["7"] * 5, "time": times})
     pq.write_table(table, tmp_path / "trips.parquet")
     for data, zones in ((table, None), (tmp_path / "trips.parquet", ZONES)):
-        flows = read_flows(data, zones=zones, tz=zone, any_years=True)
+        flows = read_flows(data, zones=zones, tz=zone, time_format="%Y-%m-%d %H:%M:%S")
         assert as_dict(flows) == {(-7200, "7", "7"): (1, 1), (-3600, "7", "7"): (3, 3), (0, "7", "7"): (1, 1)}
 
 
@@ -301,15 +301,15 @@ def test_bad_rows_are_counted_alike_on_both_paths(tmp_path: Path, rows: list[tup
         notes = ReadNotes()
         if dropped:
             with pytest.raises(InputError) as refused:
-                read_flows(data, zones=ZONES, any_years=True)
+                read_flows(data, zones=ZONES)
             reason = next(r for r in reasons if r.partition(" ")[2] in str(refused.value))
             assert f"{dropped[reason]} row" in str(refused.value)
             assert str(first[reason]) in str(refused.value)
         if not good:
             with pytest.raises(InputError):
-                read_flows(data, zones=ZONES, drop_invalid=True, any_years=True)
+                read_flows(data, zones=ZONES, drop_invalid=True)
             continue
-        flows = read_flows(data, zones=ZONES, drop_invalid=True, any_years=True, notes=notes)
+        flows = read_flows(data, zones=ZONES, drop_invalid=True, notes=notes)
         assert as_dict(flows) == {key: (len(users), len(set(users))) for key, users in good.items()}
         assert notes.dropped == dropped
 

@@ -14,7 +14,7 @@ from examples import tries
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crowdveil.errors import InputError, ParameterError
+from crowdveil.errors import InputError
 from crowdveil.io.flows import read_flows, read_trips
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.person_ids import DistinctPeople, count_case_variants, normalized_ids
@@ -104,18 +104,14 @@ def trip_sources(ids: list[str | None], tmp_path: Path) -> list[tuple[str, Any, 
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("options", "people", "warned"), [({}, 4, True), ({"user_case_sensitive": True}, 4, False),
-                                                          ({"user_ignore_case": True}, 3, False)])  # fmt: skip
 @pytest.mark.parametrize("members", [False, True])
-def test_people_of_trips_are_counted_alike_everywhere(
-    options: dict[str, bool], people: int, warned: bool, members: bool, tmp_path: Path
-) -> None:
+def test_people_of_trips_are_counted_alike_everywhere(members: bool, tmp_path: Path) -> None:
     for name, data, zones in trip_sources([*IDS], tmp_path):
         notes = ReadNotes()
-        flows = read_flows(data, zones=zones, notes=notes, members=members, **options)
-        assert (flows.volume.tolist(), flows.people.tolist(), flows.total_people) == ([8], [people], people), name
-        assert any("ids in column user_id that differ" in said for said in notes.sentences()) == warned, name
-    assert len(set(read_trips(tmp_path / "trips.csv", **options).person.tolist())) == people  # type: ignore[union-attr]
+        flows = read_flows(data, zones=zones, notes=notes, members=members)
+        assert (flows.volume.tolist(), flows.people.tolist(), flows.total_people) == ([8], [4], 4), name
+        assert any("ids in column user_id that differ" in said for said in notes.sentences()), name
+    assert len(set(read_trips(tmp_path / "trips.csv").person.tolist())) == 4  # type: ignore[union-attr]
 
 
 def test_people_of_trajectories_are_counted_alike(tmp_path: Path) -> None:
@@ -126,12 +122,11 @@ def test_people_of_trajectories_are_counted_alike(tmp_path: Path) -> None:
     assert any(
         said.startswith("ids in column user_id that differ") and said.endswith(": 2.") for said in notes.sentences()
     )
-    assert read_trajectories(table, user_ignore_case=True).people == 3
     both = table.append_column("trajectory_id", pa.array([" t1", "t1", "t1 ", "t1", "x", "x", "X", "1.0"]))
     model = read_trajectories(both)
     assert (model.people, len(model)) == (4, 4)
     alone = both.drop_columns(["user_id"])
-    assert [read_trajectories(alone, user_ignore_case=case).people for case in (False, True)] == [4, 3]
+    assert read_trajectories(alone).people == 4
 
 
 def test_no_id_is_no_person(tmp_path: Path) -> None:
@@ -147,11 +142,6 @@ def test_no_id_is_no_person(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"5 rows \(rows 2, 4, 5, 6 and 7\) have no usable value in column user_id"):
         read_trajectories(points)
     assert read_trajectories(points, drop_invalid=True).people == 2
-
-
-def test_both_options_of_case_exclude_each_other() -> None:
-    with pytest.raises(ParameterError, match="exclude each other"):
-        read_flows(pa.table({"origin": ["7"], "destination": ["7"]}), user_case_sensitive=True, user_ignore_case=True)
 
 
 @settings(deadline=None, max_examples=tries(25), suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -81,7 +81,7 @@ def test_rows_in_any_order_are_the_same_flows(
     """Rows in order, all or nearly, with those that cannot be used among them, against the grouping in DuckDB."""
     if sort:
         rows = sorted(rows, key=lambda row: row[: 2 + sort - 1])
-    options = {"step": step, "tz": tz, "drop_invalid": True, "any_years": True}
+    options = {"step": step, "tz": tz, "drop_invalid": True, "time_format": "%Y-%m-%d %H:%M:%S"}
     here = _read(_table(rows, chunk, bad, people=people), **options)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(od_grouping, "read_in_order", lambda *_: None)
@@ -97,7 +97,7 @@ def test_rows_in_order_are_not_grouped(rows: list[Row], chunk: int, people: bool
     made = sorted((*key, *value) for key, value in cells.items())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(od_grouping, "_group_chunks", _never)
-        flows = read_flows(_table(made, chunk, people=people), zones=ZONES, step="1h", any_years=True)
+        flows = read_flows(_table(made, chunk, people=people), zones=ZONES, step="1h", time_format="%Y-%m-%d %H:%M:%S")
     assert _plain(flows) == made
 
 

@@ -103,7 +103,7 @@ def test_trajectories_come_back(name: str, counts: str, tmp_path: Path) -> None:
     turned = replace(model, lon=model.lon[[1, 0, 2]], lat=model.lat[[1, 0, 2]])
     write_trajectories(turned, tmp_path / f"turned-{name}")
     for file in (tmp_path / name, tmp_path / f"turned-{name}"):
-        back = read_trajectories(file, any_years=True)
+        back = read_trajectories(file, time_format="%Y-%m-%dT%H:%M:%S%z")
         assert back.k_unit == counts
         for column in ("lon", "lat", "t", "offsets", "ids", "person", "people_ids"):
             assert getattr(back, column).tolist() == getattr(model, column).tolist(), column

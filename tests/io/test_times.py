@@ -7,7 +7,6 @@ from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from examples import tries
 from hypothesis import given, settings
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.flows import read_flows
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.time_forms import TimeForm, learned_form, with_dashes
+from crowdveil.io.time_forms import TimeForm, learned_form
 from crowdveil.io.times import Clock, read_seconds
 from crowdveil.io.trajectories import read_trajectories
 
@@ -102,20 +101,6 @@ def test_what_is_no_time_is_bad_alone_and_in_company(text: str) -> None:
         except InputError:
             continue
         assert bad == [True] + [False] * (len(texts) - 1), texts
-
-
-@unhurried
-@given(
-    st.lists(st.none() | st.text("/-2é÷\U0001f6b2"), max_size=8), st.integers(0, 8), st.integers(0, 8), st.booleans()
-)
-def test_dashes_replace_slashes_as_arrow_replaces_them(
-    texts: list[str | None], low: int, rows: int, large: bool
-) -> None:
-    """Also in slices of an array, whose characters begin inside those of the whole."""
-    text = pa.array(texts, pa.large_string() if large else pa.string()).slice(low, rows)
-    made = with_dashes(text)
-    made.validate(full=True)
-    assert made.equals(pc.replace_substring(text, "/", "-"))
 
 
 def test_missing_texts_are_bad() -> None:
@@ -262,10 +247,11 @@ def test_unknown_zones_are_refused(zone: str) -> None:
 
 
 def test_dates_written_as_numbers_are_not_taken_for_seconds() -> None:
-    dates = pa.array([20240131, 20240201])
-    for column, form in ((dates, None), (dates.cast(pa.string()), None), (dates, "%Y%m%d")):
-        read = read_seconds(column, "times", form)
-        assert read.values.tolist() == [1706659200, 1706745600] and not read.bad.any() and not read.instants
+    for numbers in ([20240131, 20240201], [200806080440], [20080608044033, 20080609000000]):
+        column = pa.array(numbers)
+        for given_column in (column, column.cast(pa.string()), column.cast(pa.float64())):
+            with pytest.raises(InputError, match=r"could be dates.*time_format="):
+                read_seconds(given_column, "here")
 
 
 def plain_day(text: str) -> int:
@@ -274,25 +260,23 @@ def plain_day(text: str) -> int:
 
 @pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.string()])
 @pytest.mark.parametrize(
-    ("numbers", "wanted", "unit"),
-    [([20080608044033, 20080609000000], ["2008-06-08 04:40:33", "2008-06-09"], "yyyymmddHHMMSS"),
-     ([200806080440, 200806082359], ["2008-06-08 04:40", "2008-06-08 23:59"], "yyyymmddHHMM"),
-     ([20080608, 19991231], ["2008-06-08", "1999-12-31"], "yyyymmdd")],
+    ("numbers", "wanted", "form"),
+    [([20080608044033, 20080609000000], ["2008-06-08 04:40:33", "2008-06-09"], "%Y%m%d%H%M%S"),
+     ([200806080440, 200806082359], ["2008-06-08 04:40", "2008-06-08 23:59"], "%Y%m%d%H%M"),
+     ([20080608, 19991231], ["2008-06-08", "1999-12-31"], "%Y%m%d")],
 )  # fmt: skip
 def test_calendar_fields_written_as_a_number(
-    kind: pa.DataType, numbers: list[int], wanted: list[str], unit: str
+    kind: pa.DataType, numbers: list[int], wanted: list[str], form: str
 ) -> None:
     column = pa.array(numbers, pa.int64()).cast(pa.string()) if kind == pa.string() else pa.array(numbers, kind)
-    seconds = read_seconds(column, "here")
+    seconds = read_seconds(column, "here", form)
     assert seconds.values.tolist() == [plain_day(text) for text in wanted]
-    assert (seconds.bad.any(), seconds.instants, seconds.unit) == (False, False, unit)
+    assert (seconds.bad.any(), seconds.instants) == (False, False)
 
 
-@unhurried
-@given(st.lists(st.datetimes(datetime(1971, 1, 1), datetime(2099, 1, 1)), min_size=1, max_size=9))
-def test_numbers_of_fields_are_read_as_strptime_reads_them(given_moments: list[datetime]) -> None:
-    column = pa.array([int(m.strftime("%Y%m%d%H%M%S")) for m in given_moments])
-    assert read_seconds(column, "here").values.tolist() == [whole_seconds(m) for m in given_moments]
+def test_missing_and_broken_numbers_are_no_dates() -> None:
+    seconds = read_seconds(pa.array([20080608.0, None, 20080608.5]), "here", "%Y%m%d")
+    assert seconds.bad.tolist() == [False, True, True]
 
 
 @unhurried
@@ -302,9 +286,11 @@ def test_days_of_a_spreadsheet(given_moments: list[datetime]) -> None:
     given_moments = [m.replace(hour=7, microsecond=0) for m in given_moments]
     days = [(m - datetime(1899, 12, 30)) / timedelta(days=1) for m in given_moments]
     for column in (pa.array(days), pa.array([repr(d) for d in days])):
-        seconds = read_seconds(column, "here")
+        seconds = read_seconds(column, "here", "excel")
         assert seconds.values.tolist() == [whole_seconds(m) for m in given_moments]
-        assert seconds.unit == "excel" and not seconds.instants
+        assert not seconds.instants
+        with pytest.raises(InputError, match='time_format="excel"'):
+            read_seconds(column, "here")
 
 
 def test_numbers_that_could_be_days_or_seconds_are_refused() -> None:
@@ -324,53 +310,17 @@ def test_seconds_and_milliseconds_do_not_mix(as_text: bool) -> None:
             read_seconds(column.cast(pa.string()) if as_text else column, "here")
 
 
-@unhurried
-@given(st.lists(st.datetimes(datetime(1971, 1, 1), datetime(2099, 1, 1)), min_size=1, max_size=9), st.booleans(),
-       st.sampled_from("./-"), st.sampled_from(["%H:%M:%S", "%I:%M:%S %p", "%I:%M %p", "%I:%M%p", None]))  # fmt: skip
-def test_dates_with_the_year_last(given_moments: list[datetime], day_first: bool, sign: str, clock: str | None) -> None:
-    """Read as `strptime` reads them if some day is above 12; refused if day and month could change places in every row."""
-    form = sign.join(["%d", "%m", "%Y"] if day_first else ["%m", "%d", "%Y"]) + (f" {clock}" if clock else "")
-    texts = [m.strftime(form) for m in given_moments]
-    wanted = [whole_seconds(datetime.strptime(text, form)) for text in texts]
-    if all(m.day <= 12 for m in given_moments) and any(m.day != m.month for m in given_moments):
-        with pytest.raises(InputError, match="time_format="):
-            read(*texts)
-        return
-    assert read(*texts) == (wanted, [False] * len(texts), False)
+@pytest.mark.parametrize("text", ["25/12/2024", "12/25/2024", "2024-01-01 12:30 AM"])
+def test_other_forms_of_dates_need_a_format(text: str) -> None:
+    assert read(text)[1] == [True]
 
 
-def test_halves_of_the_day() -> None:
-    texts = [
-        "2024-01-01 12:30 AM",
-        "2024-01-01 12:30 PM",
-        "2024-01-01 1:05:09 pm",
-        "2024-01-01 11 p.m.",
-        "2024-01-01 0:30 AM",
-    ]
-    hours = ["2024-01-01 00:30", "2024-01-01 12:30", "2024-01-01 13:05:09", "2024-01-01 23:00"]
-    assert read(*texts) == ([*map(plain_day, hours), 0], [False] * 4 + [True], False)
-
-
-def test_day_first_and_month_first_do_not_mix() -> None:
-    with pytest.raises(InputError, match="some dates begin with the day and some with the month"):
-        read("25/12/2024", "12/25/2024")
-
-
-def test_later_pieces_settle_what_the_first_leaves_open() -> None:
-    pieces = [
-        pa.array([None], pa.string()),
-        pa.array(["01/02/2024"]),
-        pa.array(["03/04/2024", "25/04/2024"]),
-        pa.array(["x"]),
-    ]
-    form = learned_form(iter(pieces), TimeForm(), "here")
-    assert form.day_first is True
-    assert read_seconds(pieces[1], "here", form).values.tolist() == [plain_day("2024-02-01")]
-    with pytest.raises(InputError, match="time_format="):
-        learned_form(pieces[:2], TimeForm(), "here")
-    numbers = learned_form([pa.array([1212900000, 1212900001])], TimeForm(), "here")
+def test_the_unit_of_numbers_is_learned_from_the_first_piece_with_values() -> None:
+    numbers = learned_form([pa.array([None], pa.int64()), pa.array([1212900000, 1212900001])], TimeForm(), "here")
+    assert numbers.unit == "seconds"
     with pytest.raises(InputError, match="one unit"):
         read_seconds(pa.array([1212900000000]), "here", numbers)
+    assert learned_form([pa.array(["2024-01-01"])], TimeForm(), "here") == TimeForm()
 
 
 @unhurried

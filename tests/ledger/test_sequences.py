@@ -73,7 +73,7 @@ def test_what_was_audited_before_is_not_refused_again() -> None:
     assert audit(records, part, [first, crossed], 6).passed
 
 
-@pytest.mark.parametrize("what", ["time", "ends", "case", "zone", "minutes"])
+@pytest.mark.parametrize("what", ["time", "ends", "zone", "minutes"])
 def test_the_same_data_in_another_form_are_audited_or_refused(tmp_path: Path, ledger: Path, what: str) -> None:
     """The first hours have 20 and 4 people; a day of 24 would leave 4."""
     seconds = [*range(60, 80), *(HOUR + i * 7 for i in range(1, 5))]
@@ -87,8 +87,6 @@ def test_the_same_data_in_another_form_are_audited_or_refused(tmp_path: Path, le
         options["time"] = "arrival"
     elif what == "ends":
         options |= {"origin": "from", "destination": "to"}
-    elif what == "case":
-        options["user_ignore_case"] = True
     elif what == "zone":
         options |= {"tz": "Pacific/Auckland", "step": "2h"}
     else:

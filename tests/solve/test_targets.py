@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crowdveil.io.flows import with_trees
+from crowdveil.io.flows import with_tree
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
 from crowdveil.solve.od.targets import round_gap
@@ -26,7 +26,7 @@ def test_gaps_are_rounded_up_to_the_next_round_value() -> None:
 @pytest.mark.parametrize("method", ["joint", "atg-dual", "atg-exact"])
 def test_an_adversary_does_not_get_the_cost_of_another_partition(method: str) -> None:
     """The cost of the published partition is public, and cost / (1 + gap) would be that of one that is not."""
-    flows = with_trees(make_profile("nyc", np.random.default_rng(5), 1), "ward")
+    flows = with_tree(make_profile("nyc", np.random.default_rng(5), 1), "ward")
     record = find_method(method)
     target: dict[str, Any] = {} if method == "joint" else {"v_target": 200}
     release = record.run(flows, record.params.checked({"k": 10, **target}), np.random.default_rng(0), no_progress)

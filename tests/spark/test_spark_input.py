@@ -67,12 +67,11 @@ def test_people_and_times_are_read_alike(form: str, spark: Any, tmp_path: Path) 
         "k: wanted at most the people in the data, 5, but got 6"
         in both(spark, tmp_path, data, k=6, tz="Europe/Paris")[0]
     )
-    assert "data, 4, but" in both(spark, tmp_path, data, k=5, tz="Europe/Paris", user_ignore_case=True)[0]
 
 
 @pytest.mark.parametrize(
     ("table", "says"),
-    [(trips(["05/06/2008"]), "time_format="), (trips(["2606-06-08"]), "any_years="),
+    [(trips(["05/06/2008"]), "time_format="), (trips(["2606-06-08"]), "time_format="),
      (trips(["1971-06-08", "2090-06-08"]), "100 years"), (trips(["1212900000", "1212900000000"]), "one unit"),
      (trips(["2008-06-08"], ["u", "", " ", "v"]), "2 rows have no user in column user_id"),
      (pa.table({"origin": ["a"], "destination": ["b"], "volume": [3], "people": [4]}), "more people than trips"),
@@ -86,11 +85,10 @@ def test_what_would_be_misread_is_refused_there_too(table: pa.Table, says: str, 
 
 def test_points_are_read_alike(spark: Any, tmp_path: Path) -> None:
     n = len(PEOPLE)
-    columns = {"lat": [1.0] * n, "lon": [1.0] * n, "time": [20080608044033 + i for i in range(n)], "user_id": PEOPLE}
+    columns = {"lat": [1.0] * n, "lon": [1.0] * n, "time": [1212900033 + i for i in range(n)], "user_id": PEOPLE}
     pq.write_table(pa.table(columns), tmp_path / "points.parquet")
     notes = both(spark, tmp_path, tmp_path / "points.parquet", "simple-generalization")
     assert any("2 ids in column user_id differ" in said for said in notes)
-    assert any("yyyymmddHHMMSS" in said for said in notes)
     far = {**columns, "time": ["2008-06-08"] * (n - 1) + ["1908-06-08"]}
     pq.write_table(pa.table(far), tmp_path / "points.parquet")
-    assert "any_years=" in both(spark, tmp_path, tmp_path / "points.parquet", "simple-generalization")[0]
+    assert "time_format=" in both(spark, tmp_path, tmp_path / "points.parquet", "simple-generalization")[0]

@@ -14,7 +14,7 @@ import pyarrow as pa
 from crowdveil.comparison.flows import step_times
 from crowdveil.comparison.plots import log_axis
 from crowdveil.errors import InputError, Naming, Option, ParameterError, as_argument, as_command_line, render
-from crowdveil.io.flows import with_trees
+from crowdveil.io.flows import with_tree
 from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.io.tables import write_json_or_table
 from crowdveil.model.arrays import Floats, Ints, slice_sums
@@ -248,7 +248,7 @@ def _longer_steps(flows: Flows, ks: Sequence[int]) -> list[Coarser]:
 def _larger_tiles(flows: Flows, ks: Sequence[int]) -> list[Coarser]:
     if flows.origin_tree is None and not flows.zones.located:
         return []
-    tree = flows.origin_tree or with_trees(flows, "ward").origin_tree
+    tree = flows.origin_tree or with_tree(flows, "ward").origin_tree
     if tree is None:
         return []
     step = np.repeat(np.arange(flows.steps), np.diff(flows.offsets))

@@ -26,7 +26,7 @@ from crowdveil.comparison.requested_measures import Column, Names, figures_of, f
 from crowdveil.engine import timed_tasks
 from crowdveil.errors import InputError, Option, counted, reason_as
 from crowdveil.guarantees import SuppressionBudget
-from crowdveil.io.flows import with_trees
+from crowdveil.io.flows import with_tree
 from crowdveil.io.times import time_column
 from crowdveil.measures.od.comparison import Baseline, OdComparison
 from crowdveil.model.arrays import Floats, Ints
@@ -230,7 +230,7 @@ def sample_matrices(
             steps = np.sort(np.random.default_rng(shared.seed).choice(held, len(steps), replace=False))
     taken = flows if len(steps) == flows.steps else flows.at_steps(steps)
     plain = taken.origin_tree is None and taken.destination_tree is None
-    return with_trees(taken, "ward") if plain and taken.zones.located else taken
+    return with_tree(taken, "ward") if plain and taken.zones.located else taken
 
 
 def _consecutive(flows: Flows, wanted: int) -> Ints:

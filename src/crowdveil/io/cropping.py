@@ -1,11 +1,10 @@
-"""Crop trips and flows while they are read: a bounding box, a number of tiles, a time window.
+"""Crop trips and flows while they are read: a bounding box, a time window.
 
 What is left out is not counted in any output: the number of trips outside of a box is a fact about people.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,7 +23,6 @@ BOX_WANTED = (
     "wanted west,south,east,north in degrees, west before east (or across the date line) and south before north."
 )
 WINDOW_WANTED = "wanted two times, the first before the second, such as 2008-06-08T07:00,2008-06-08T07:15."
-EXTENT_WANTED = "wanted columns and rows of tiles, such as 64x64."
 
 
 @dataclass(frozen=True)
@@ -35,14 +33,11 @@ class Crop:
     ----------
     box
         Trips that begin or end outside of it are left out, and zones whose center is outside.
-    extent
-        Columns and rows of the grid; trips that begin or end outside of it are left out.
     window
         First time and the time after the last, in seconds of the local clock.
     """
 
     box: Box | None = None
-    extent: tuple[int, int] | None = None
     window: tuple[int, int] | None = None
 
     @property
@@ -64,11 +59,10 @@ class Crop:
 EVERYTHING = Crop()
 
 
-def parse_crop(bbox: str | None, extent: str | None, time_window: str | None, tz: str) -> Crop:
-    """Return the crop of the options as they are written: W,S,E,N, 64x64 and FROM,TO."""
+def parse_crop(bbox: str | None, time_window: str | None, tz: str) -> Crop:
+    """Return the crop of the options as they are written: W,S,E,N and FROM,TO."""
     return Crop(
         None if bbox is None else parse_box(bbox.split(",")),
-        None if extent is None else _parse_extent(extent),
         None if time_window is None else _parse_window(time_window, tz),
     )
 
@@ -93,14 +87,6 @@ def in_box(box: Box, lon: Floats, lat: Floats) -> Mask:
         within |= lon <= box.east - 360
     inside: Mask = within & (lat >= box.south) & (lat <= box.north)
     return inside
-
-
-def _parse_extent(text: str) -> tuple[int, int]:
-    match = re.fullmatch(r"\s*(\d{1,5})\s*[x×]\s*(\d{1,5})\s*", text)
-    columns, rows = (int(match[1]), int(match[2])) if match else (0, 0)
-    if min(columns, rows) < 1:
-        raise ParameterError(Option("extent"), EXTENT_WANTED)
-    return columns, rows
 
 
 def _parse_window(text: str, tz: str) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from crowdveil.io.duckdb_engine import fetch, quote_identifier
 from crowdveil.io.od_columns import OdColumns
-from crowdveil.io.person_ids import IdRules, count_case_variants, id_type
+from crowdveil.io.person_ids import count_case_variants, id_type, normalized_ids
 from crowdveil.io.source import Source
 
 _CHANGED = "changed_ids"
@@ -36,7 +36,7 @@ class EnginePeople:
     alike: int = 0
 
     @classmethod
-    def of(cls, connection: Any, source: Source, columns: OdColumns, file: str, ids: IdRules) -> EnginePeople:
+    def of(cls, connection: Any, source: Source, columns: OdColumns, file: str) -> EnginePeople:
         """Read the distinct ids of the user column; only ids whose spelling changes are joined to the rows."""
         if columns.user is None:
             return cls()
@@ -45,7 +45,7 @@ class EnginePeople:
             return cls(f", {raw} AS person").among(connection, f"(SELECT {raw} AS person FROM {file} f)")
         written = fetch(connection, f"SELECT DISTINCT {raw} AS id FROM {file} f WHERE {raw} IS NOT NULL")["id"]
         written = written.cast(pa.string()).combine_chunks()
-        spelled = ids.apply(written, f"{source.name}, column {columns.user}")
+        spelled = normalized_ids(written, f"{source.name}, column {columns.user}")
         people = pc.unique(spelled).drop_null()
         found = cls(f", {raw} AS person", "", len(people), count_case_variants(people))
         changed = pc.fill_null(pc.not_equal(written, spelled), True)

@@ -17,6 +17,7 @@ from crowdveil.io.duckdb_people import EnginePeople
 from crowdveil.io.od_columns import OdColumns
 from crowdveil.io.od_grouping import to_flows
 from crowdveil.io.od_rows import OdReader, Problems
+from crowdveil.io.person_ids import note_case_variants
 from crowdveil.io.source import Source
 from crowdveil.io.time_steps import TimeSteps, wall_sql
 from crowdveil.io.times import FAR_FUTURE, Clock, far_reason, note_assumed_zone, note_clock_changes
@@ -89,7 +90,7 @@ def read_in_duckdb(reader: OdReader, zones: Zones, seconds: int | None, drop_inv
         file = _rows_sql(source)
         keys = {p: _register_ids(connection, source, p, getattr(columns, p), zones) for p in ("origin", "destination")}
         wall, far = _wall_expression(connection, reader, file)
-        people = EnginePeople.of(connection, source, columns, file, reader.ids)
+        people = EnginePeople.of(connection, source, columns, file)
         steps = TimeSteps(seconds, reader.tz) if seconds and wall else None
         step_sql = steps.number_sql("wall") if steps else "0::BIGINT"
         person = ("person", "members")[: 1 + members] if columns.user is not None else ()
@@ -113,7 +114,7 @@ def read_in_duckdb(reader: OdReader, zones: Zones, seconds: int | None, drop_inv
     held = [grouped]
     del grouped  # `to_flows` frees the groups while it puts them in order
     flows = to_flows(held.pop(), zones, None, steps, columns.user is not None, source.name)
-    reader.ids.warn(people.alike, columns.user, notes)
+    note_case_variants(people.alike, columns.user, notes)
     return replace(flows, distinct_people=people.count)
 
 
@@ -160,7 +161,7 @@ def _wall_expression(connection: Any, reader: OdReader, file: str) -> tuple[str 
     if kind.tz is None:
         _note_clock_changes(connection, reader, seconds, file, (low, high))
     wall = seconds if tz == "UTC" else wall_sql(seconds, instants=kind.tz is not None, tz=tz, low=low, high=high)
-    if reader.form.any_years or (low >= 0 and high < FAR_FUTURE):
+    if reader.form.given is not None or (low >= 0 and high < FAR_FUTURE):
         return wall, None
     far = f"({seconds} < 0 OR {seconds} >= {FAR_FUTURE})"
     # Such rows come out as groups without a key, as all unusable rows.

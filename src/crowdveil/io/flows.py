@@ -18,7 +18,6 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import ENDS, OdColumns, find_od_columns, refuse_unread_volumes
 from crowdveil.io.od_grouping import read_in_chunks, regroup, to_flows
 from crowdveil.io.od_rows import OdReader, ZoneNames
-from crowdveil.io.person_ids import IdRules
 from crowdveil.io.source import open_source
 from crowdveil.io.stations import station_zones
 from crowdveil.io.tiling import usable_coordinates, zones_for
@@ -41,19 +40,14 @@ def read_flows(
     h3: int | None = None,
     voronoi: Any = None,
     bbox: str | None = None,
-    extent: str | None = None,
     time_window: str | None = None,
     matrix: str | None = None,
     each_row_is_a_trip: bool = False,
     step: str | int | None = None,
     tz: str = "UTC",
     time_format: str | None = None,
-    any_years: bool = False,
-    user_case_sensitive: bool = False,
-    user_ignore_case: bool = False,
     drop_invalid: bool = False,
     hierarchy: Any = None,
-    destination_hierarchy: Any = None,
     members: bool = False,
     notes: ReadNotes | None = None,
     **columns: str | None,
@@ -70,9 +64,8 @@ def read_flows(
     grid, h3, voronoi
         A tessellation for data with coordinates: squares ("500m"), H3 cells of a resolution, or
         the Voronoi cells of points in a file.
-    bbox, extent, time_window
-        Leave out trips outside of a box ("west,south,east,north"), of a grid of a number of tiles ("64x64"), or of a window of
-        local times ("from,to").
+    bbox, time_window
+        Leave out trips outside of a box ("west,south,east,north"), or of a window of local times ("from,to").
     matrix
         The matrix of an OMX file. Default: all matrices, as time steps, if their names are times. `origin` names the lookup.
     each_row_is_a_trip
@@ -81,15 +74,12 @@ def read_flows(
         Length of a time step ("15min", "1h", "1d"), or "all" for one matrix. Default: 1h if the data has times.
     tz
         Time zone of the time steps, and of times without a zone.
-    time_format, any_years
-        Format of times that is not recognized; whether any year is allowed.
-    user_case_sensitive, user_ignore_case
-        Whether ids that differ only in case are different people, or one. Default: different, with a note.
+    time_format
+        A `strptime` format for times that are not recognized, or the unit of numbers.
     drop_invalid
         Drop rows that cannot be used and count them in `notes`, instead of raising.
-    hierarchy, destination_hierarchy
-        Trees over the zones, as for `build_hierarchy`, for methods that generalize. Destinations have the origins' tree
-        by default.
+    hierarchy
+        Tree over the zones, as for `build_hierarchy`, for methods that generalize.
     members
         Keep the person ids of each flow, for methods that merge flows.
     columns
@@ -97,10 +87,10 @@ def read_flows(
         user, volume, people, weight. All but weight are guessed from the usual names if not given.
     """
     notes = notes if notes is not None else ReadNotes()
-    crop = parse_crop(bbox, extent, time_window, tz)
+    crop = parse_crop(bbox, time_window, tz)
     if crop.active and (isinstance(data, Trips) or str(data).lower().endswith(".omx")):
         raise ParameterError(
-            f"{Option('bbox')}, {Option('extent')} and {Option('time_window')} crop tables of trips or flows; leave them out."
+            f"{Option('bbox')} and {Option('time_window')} crop tables of trips or flows; leave them out."
         )
     if isinstance(data, Trips):
         flows = trips_to_flows(data, step=step, tz=tz, members=members)
@@ -117,13 +107,13 @@ def read_flows(
         if crop.window is not None and found.time is None:
             raise InputError(Option("time_window"), f"there is no column of times; name it with {Option('time')}.")
         seconds = resolve_step_seconds(step, found, notes)
-        form, ids = TimeForm(time_format, any_years), IdRules(user_case_sensitive, user_ignore_case)
+        form = TimeForm(time_format)
         if not found.by_id:
             head = next(source.batches(found.used))
             of_file = given if grid is None and h3 is None else None
             for end, (lon, lat) in zip(ENDS, usable_coordinates(head, found, source.name), strict=True):
                 check_axes(lon, lat, found.coordinates(end), source.name, of_file, notes)
-        reader = OdReader(source, found, ZoneNames(given), tz, form, notes, ids, crop)
+        reader = OdReader(source, found, ZoneNames(given), tz, form, notes, crop)
         reader.learn_form()
         if not each_row_is_a_trip:
             refuse_unread_volumes(next(source.batches(source.columns)), found, columns, reader.form, source.name)
@@ -133,8 +123,7 @@ def read_flows(
         else:
             flows = read_in_duckdb(reader, given, seconds, drop_invalid, members)
         refuse_spread(int(flows.t[0]), int(flows.t[-1]), form, f"{source.name}, column {found.time}")
-    plain = hierarchy is None and destination_hierarchy is None
-    return flows if plain else with_trees(flows, hierarchy, destination_hierarchy)
+    return flows if hierarchy is None else with_tree(flows, hierarchy)
 
 
 def by_coordinates(zones: Any, grid: Any, h3: Any, voronoi: Any) -> bool | None:
@@ -148,12 +137,10 @@ def by_coordinates(zones: Any, grid: Any, h3: Any, voronoi: Any) -> bool | None:
     return tiled[0] != "zones" if tiled else None
 
 
-def with_trees(flows: Flows, hierarchy: Any, destination_hierarchy: Any = None) -> Flows:
-    """Return flows with trees over their zones, and named units of tables; destinations have the origins' tree by default."""
-    origin = None if hierarchy is None else build_hierarchy(flows.zones, hierarchy)
-    destination = origin if destination_hierarchy is None else build_hierarchy(flows.zones, destination_hierarchy)
-    zones = named_by_levels(flows.zones, [kind for kind in (hierarchy, destination_hierarchy) if kind is not None])
-    return replace(flows, zones=zones, origin_tree=origin, destination_tree=destination)
+def with_tree(flows: Flows, hierarchy: Any) -> Flows:
+    """Return flows with a tree over their zones, and named units of a table."""
+    tree = build_hierarchy(flows.zones, hierarchy)
+    return replace(flows, zones=named_by_levels(flows.zones, [hierarchy]), origin_tree=tree, destination_tree=tree)
 
 
 def read_trips(
@@ -163,9 +150,6 @@ def read_trips(
     zone_id: str | None = None,
     tz: str = "UTC",
     time_format: str | None = None,
-    any_years: bool = False,
-    user_case_sensitive: bool = False,
-    user_ignore_case: bool = False,
     drop_invalid: bool = False,
     notes: ReadNotes | None = None,
     **columns: str | None,
@@ -179,8 +163,8 @@ def read_trips(
             source.name, f"wanted one trip per row, but column {found.volume} holds volumes; read it as flows."
         )
     given = zones_for(source, found, zones, zone_id, None, None, None, notes)
-    form, ids = TimeForm(time_format, any_years), IdRules(user_case_sensitive, user_ignore_case)
-    reader = OdReader(source, found, ZoneNames(given), tz, form, notes, ids)
+    form = TimeForm(time_format)
+    reader = OdReader(source, found, ZoneNames(given), tz, form, notes)
     table = pa.Table.from_batches(list(reader.batches()))
     reader.problems.settle(source.name, drop_invalid, notes)
     known, final = reader.names.finish()

@@ -17,7 +17,7 @@ from crowdveil.io.cropping import Crop
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import ENDS, OdColumns
 from crowdveil.io.parallel import run_ordered
-from crowdveil.io.person_ids import DistinctPeople, IdRules, count_case_variants
+from crowdveil.io.person_ids import DistinctPeople, count_case_variants, normalized_ids, note_case_variants
 from crowdveil.io.source import Source
 from crowdveil.io.time_forms import TimeForm, learned_form
 from crowdveil.io.times import (
@@ -26,7 +26,6 @@ from crowdveil.io.times import (
     far_years,
     note_assumed_zone,
     note_clock_changes,
-    note_number_unit,
     odd_times,
     read_seconds,
     run_lengths,
@@ -176,7 +175,6 @@ class OdReader:
     tz: str
     form: TimeForm
     notes: ReadNotes
-    ids: IdRules = field(default_factory=IdRules)
     crop: Crop = field(default_factory=Crop)
     content: RowHashes | None = None
     """Adds columns to the usable rows: their keyed hashes, for a ledger. Confidential."""
@@ -200,15 +198,14 @@ class OdReader:
     def learn_form(self) -> None:
         """Detect the form of times before chunks are read in parallel."""
         column = self.columns.time
-        if column is not None and not self.form.learned:
+        if column is not None:
             chunks = (batch[column] for batch in self.source.batches([column]))
             self.form = learned_form(chunks, self.form, f"{self.source.name}, column {column}")
-            note_number_unit(self.notes, column, self.form.unit)
 
     def count_people(self) -> int:
         """Return the number of distinct people in all rows read; note ids that differ only in case."""
         found = self.people.ids
-        self.ids.warn(count_case_variants(found), self.columns.user, self.notes)
+        note_case_variants(count_case_variants(found), self.columns.user, self.notes)
         return len(found)
 
     def _numbered(self) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -262,7 +259,7 @@ class OdReader:
             columns["wall"], instants, odd_times = self._wall(batch[self.columns.time], problem)
             crop(self.crop.outside_times(columns["wall"]))
         if self.columns.user is not None:
-            person = self.ids.apply(batch[self.columns.user], f"{self.source.name}, column {self.columns.user}")
+            person = normalized_ids(batch[self.columns.user], f"{self.source.name}, column {self.columns.user}")
             problem(f"have no user in column {self.columns.user}", person.is_null().to_numpy(zero_copy_only=False))
             columns["person"] = person
         for role, weight in (("volume", False), ("people", False), ("weight", True)):
@@ -303,8 +300,6 @@ class OdReader:
         if self.crop.box is not None:
             crop(self.crop.outside(lon, lat))
         index = locate(zones, lon, lat)
-        if self.crop.extent is not None:
-            crop(index < 0)
         problem(f"have their {end} {OUTSIDE}", index < 0)
         if zones.kind not in ("grid", "h3"):
             crop(self._outside_zones(index))

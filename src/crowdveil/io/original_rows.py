@@ -14,7 +14,6 @@ from crowdveil.io.folding import fold_times
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import ROLES, OdColumns, find_od_columns
 from crowdveil.io.od_rows import OdReader, RowHashes, ZoneNames
-from crowdveil.io.person_ids import IdRules
 from crowdveil.io.source import Source, open_source
 from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.times import Clock
@@ -23,18 +22,17 @@ from crowdveil.model.flows import Flows
 
 
 def reader_over(
-    flows: Flows, data: Any, options: Mapping[str, Any], content: Callable[[Source, OdColumns, IdRules], RowHashes]
+    flows: Flows, data: Any, options: Mapping[str, Any], content: Callable[[Source, OdColumns], RowHashes]
 ) -> OdReader:
     """Return a reader of the rows of `data` over the zones of `flows`; `content` makes further columns of the rows."""
     source = open_source(data)
     named = {role: options.get(role) for role in ROLES}
     tiled = by_coordinates(*(options[name] for name in ("zones", "grid", "h3", "voronoi")))
     found = find_od_columns(source, named, tiled, ReadNotes())
-    ids = IdRules(options["user_case_sensitive"], options["user_ignore_case"])
-    crop = parse_crop(options["bbox"], options["extent"], options["time_window"], options["tz"])
-    form = TimeForm(options["time_format"], options["any_years"])
-    names, made = ZoneNames(flows.zones), content(source, found, ids)
-    return OdReader(source, found, names, options["tz"], form, ReadNotes(), ids, crop, content=made)
+    crop = parse_crop(options["bbox"], options["time_window"], options["tz"])
+    form = TimeForm(options["time_format"])
+    names, made = ZoneNames(flows.zones), content(source, found)
+    return OdReader(source, found, names, options["tz"], form, ReadNotes(), crop, content=made)
 
 
 def flow_of_rows(flows: Flows, rows: pa.Table, fold: str | None = None) -> Ints:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.errors import InputError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import MISSING
 from crowdveil.io.values import one_array
@@ -28,43 +28,12 @@ _SHORTER = (
 """Replacements in a number, in this order. Digits stay text, so that ids of any length are exact."""
 
 
-@dataclass(frozen=True)
-class IdRules:
-    """Rules for when two ids are one person.
-
-    Surrounding white space is stripped, and equal decimal numbers are equal (1, 01, 1.0, +1). Text is compared in Unicode's
-    NFC. Blank ids and words for a missing value are missing ids.
-
-    Attributes
-    ----------
-    case_sensitive
-        Ids that differ in case are different people, confirmed by the user: no note.
-    ignore_case
-        Ids that differ in case are one person.
-    """
-
-    case_sensitive: bool = False
-    ignore_case: bool = False
-
-    def __post_init__(self) -> None:
-        if self.case_sensitive and self.ignore_case:
-            raise ParameterError(
-                f"{Option('user_case_sensitive')} and {Option('user_ignore_case')} exclude each other; give one of them."
-            )
-
-    def apply(self, column: Any, what: str) -> Any:
-        """Return a column of ids as an array of whole numbers or normalized text, null for a missing id."""
-        found = normalized_ids(column, what)
-        return pc.utf8_lower(found) if self.ignore_case and not pa.types.is_integer(found.type) else found
-
-    def warn(self, alike: int, column: str | None, notes: ReadNotes) -> None:
-        """Note how many ids differ from another one only in case."""
-        if alike and not (self.case_sensitive or self.ignore_case):
-            notes.number(
-                f"ids in column {column} that differ from another one only in case and count as different people (join them with "
-                f"{Option('user_ignore_case')}, or confirm with {Option('user_case_sensitive')})",
-                alike,
-            )
+def note_case_variants(alike: int, column: str | None, notes: ReadNotes) -> None:
+    """Note how many ids differ from another one only in case."""
+    if alike:
+        notes.number(
+            f"ids in column {column} that differ from another one only in case and count as different people", alike
+        )
 
 
 def id_type(kind: Any) -> Any:
@@ -74,7 +43,11 @@ def id_type(kind: Any) -> Any:
 
 
 def normalized_ids(column: Any, what: str) -> Any:
-    """Return a column of ids as an array: whole numbers unchanged, others as normalized text, null for missing."""
+    """Return a column of ids as an array: whole numbers unchanged, others as normalized text, null for missing.
+
+    Surrounding white space is stripped, and equal decimal numbers are equal (1, 01, 1.0, +1). Text is compared in Unicode's
+    NFC. Blank ids and words for a missing value are missing ids.
+    """
     if pa.types.is_integer(id_type(column.type)):
         return one_array(column)
     if pa.types.is_dictionary(column.type) and isinstance(column, pa.Array):

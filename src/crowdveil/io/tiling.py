@@ -19,15 +19,13 @@ from crowdveil.io.zones import read_voronoi, read_zones
 from crowdveil.model.arrays import Floats
 from crowdveil.model.globe import Reach
 from crowdveil.model.tessellation import (
-    grid_around,
     grid_over,
     grid_zones,
     h3_cells,
     h3_zones,
     public_box,
-    public_step,
 )
-from crowdveil.model.zones import Grid, Zones
+from crowdveil.model.zones import Zones
 
 NO_COORDINATES = (
     "no row has usable coordinates; wanted degrees, without a decimal comma (exchange the columns if longitude and latitude are "
@@ -47,12 +45,6 @@ def zones_for(
     crop: Crop = EVERYTHING,
 ) -> Zones | None:
     """Return the given zones or a new tessellation; None if the ids in the data are the zones."""
-    if crop.extent is not None and grid is None:
-        raise ParameterError(
-            Option("extent"), f"it counts the tiles of a grid; give {Option('grid')} too, or leave it out."
-        )
-    if grid is not None and crop.extent is not None:
-        return grid_zones(_grid_of_extent(source, columns, parse_meters(grid), crop))
     if grid is not None and crop.box is not None:
         return grid_zones(grid_over(crop.box, parse_meters(grid)))
     if grid is not None or h3 is not None:
@@ -66,25 +58,6 @@ def given_zones(columns: OdColumns, zones: Any, zone_id: str | None, voronoi: An
     if zones is not None:
         return read_zones(zones, zone_id=zone_id, numbered=not columns.by_id, notes=notes)
     return None if voronoi is None else read_voronoi(voronoi, zone_id=zone_id, notes=notes)
-
-
-def _grid_of_extent(source: Source, columns: OdColumns, size_m: float, crop: Crop) -> Grid:
-    """Return the grid of a number of tiles around the middle of the box, else around the medians of all coordinates, which are
-    rounded to the public grid.
-    """
-    across, up = crop.extent or (1, 1)
-    if crop.box is not None:
-        lon, lat = crop.box.middle
-        return grid_around(lon, lat, size_m, across, up)
-    points = [
-        point for batch in source.batches(columns.used) for point in usable_coordinates(batch, columns, source.name)
-    ]
-    if not sum(len(lon) for lon, _ in points):
-        raise InputError(source.name, NO_COORDINATES)
-    step = public_step(size_m)
-    middle = (float(np.median(np.concatenate([point[axis] for point in points]))) for axis in (0, 1))
-    lon, lat = (float(np.round(np.round(value / step) * step, 9)) for value in middle)
-    return grid_around(lon, lat, size_m, across, up)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -18,23 +18,18 @@ from crowdveil.io.time_forms import (
     EXCEL,
     TICKS,
     YEAR_FIRST,
-    YEAR_LAST,
     TimeForm,
     all_numbers,
-    date_order,
-    from_digits,
     from_excel,
+    is_number,
     refuse_mixed,
     seconds_of,
     to_numbers,
     unit_of,
-    with_dashes,
 )
 from crowdveil.io.values import one_array
 from crowdveil.model.arrays import Ints, Mask
 
-CHUNK = 1 << 20
-"""Timestamps that are read in one go."""
 _UNITS_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _SPAN_YEARS = (1, 9999)
 _SAMPLE_DAYS = 6
@@ -52,33 +47,29 @@ class Seconds:
         Rows without a readable time.
     instants
         Whether times are unambiguous instants: with a zone, or numbers since 1970.
-    unit
-        Unit of numbers, as in `TimeForm`; None if times are no numbers.
     """
 
     values: Ints
     bad: Mask
     instants: bool
-    unit: str | None = None
 
 
 def read_seconds(column: Any, what: str, time_format: TimeForm | str | None = None) -> Seconds:
     """Read an Arrow column of timestamps, dates, numbers (seconds, or finer by their size) or text.
 
-    Unknown parts of the form are detected in the column; for a chunk of a column, the form must be learned before.
+    An unknown unit of numbers is detected in the column; for a chunk of a column, it must be learned before.
     """
     form = time_format if isinstance(time_format, TimeForm) else TimeForm(time_format)
-    if isinstance(column, pa.ChunkedArray) and pa.types.is_timestamp(column.type) and column.null_count == 0:
-        return _from_chunks(column)
     array = one_array(column)
     kind = array.type
     if pa.types.is_timestamp(kind):
         return _from_ticks(array, _UNITS_A_SECOND[kind.unit], kind.tz is not None)
     if pa.types.is_date(kind):
         return _from_ticks(array.cast(pa.timestamp("s")), 1, False)
-    if pa.types.is_integer(kind) and form.given is not None and form.given_unit is None:
-        array, kind = array.cast(pa.string()), pa.string()
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+    if is_number(kind) and form.given_format is not None:
+        whole = array.cast(pa.int64(), safe=False)
+        array, kind = pc.if_else(pc.equal(whole.cast(kind), array), whole, None).cast(pa.string()), pa.string()
+    if is_number(kind):
         return _from_numbers(array, what, form)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _from_text(array, what, form)
@@ -94,46 +85,29 @@ def run_lengths(column: Any) -> Ints | None:
     return np.diff(ends, prepend=0) if 4 * len(ends) < len(ticks) else None
 
 
-def _from_chunks(column: Any) -> Seconds:
-    """Read timestamps some rows at a time into one array, without a copy of the column."""
-    values, bad, start = np.empty(len(column), np.int64), np.zeros(len(column), bool), 0
-    for chunk in column.chunks:
-        for low in range(0, len(chunk), CHUNK):
-            piece = chunk.slice(low, CHUNK)
-            read = _from_ticks(piece, _UNITS_A_SECOND[column.type.unit], column.type.tz is not None)
-            values[start : start + len(piece)] = read.values
-            bad[start : start + len(piece)] = read.bad
-            start += len(piece)
-    return Seconds(values, bad, column.type.tz is not None)
-
-
 def _from_ticks(array: Any, ticks: int, instants: bool) -> Seconds:
     bad = _nulls(array)
     values = array.cast(pa.int64())
     values = (values.fill_null(0) if bad.any() else values).to_numpy(zero_copy_only=False)
     if ticks != 1 and len(values):
-        # Arrow divides several times faster than numpy, but towards zero, which is wrong before 1970.
-        early = values.min() < 0
-        values = values // ticks if early else pc.divide(pa.array(values), ticks).to_numpy(zero_copy_only=False)
+        values = values // ticks
     return _in_span(values, bad, instants)
 
 
 def _from_numbers(array: Any, what: str, form: TimeForm) -> Seconds:
     values = array.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False)
     bad = ~(np.abs(values) < 2**63)
-    unit = form.given_unit or (form.unit if form.learned else None) or unit_of(array, what)
-    if unit in TICKS:
-        if form.given is None:
-            refuse_mixed(values[~bad], what, unit)
-        if pa.types.is_integer(array.type):
-            exact = array.cast(pa.int64(), safe=False).fill_null(0).to_numpy(zero_copy_only=False) // TICKS[unit]
-        else:
-            exact = np.floor(np.where(bad, 0.0, values) / TICKS[unit]).astype(np.int64)
-        return replace(_in_span(exact, bad, True), unit=unit)
-    plain = np.where(bad, 0.0, values)
-    wall, none = from_excel(plain) if unit == EXCEL else from_digits(np.floor(plain).astype(np.int64), unit)
-    bad = bad | none if unit == EXCEL else bad | none | (plain != np.floor(plain))
-    return Seconds(np.where(bad, 0, wall), bad, False, unit)
+    unit = form.given_unit or form.unit or unit_of(array, what)
+    if unit == EXCEL:
+        wall, none = from_excel(np.where(bad, 0.0, values))
+        return Seconds(np.where(bad | none, 0, wall), bad | none, False)
+    if form.given is None:
+        refuse_mixed(values[~bad], what, unit)
+    if pa.types.is_integer(array.type):
+        exact = array.cast(pa.int64(), safe=False).fill_null(0).to_numpy(zero_copy_only=False) // TICKS[unit]
+    else:
+        exact = np.floor(np.where(bad, 0.0, values) / TICKS[unit]).astype(np.int64)
+    return _in_span(exact, bad, True)
 
 
 def _in_span(values: Ints, bad: Mask, instants: bool) -> Seconds:
@@ -146,43 +120,31 @@ def _in_span(values: Ints, bad: Mask, instants: bool) -> Seconds:
 
 
 def _from_text(array: Any, what: str, form: TimeForm) -> Seconds:
-    if form.given is not None and form.given_unit is None:
-        parsed = pc.strptime(array, format=form.given, unit="s", error_is_null=True)
-        return _from_ticks(parsed, 1, "%z" in form.given)
-    try:
-        # Fast path: text in one common form without a zone.
-        return _from_ticks(with_dashes(array).cast(pa.timestamp("s")), 1, False)
-    except pa.ArrowInvalid:
-        pass
+    if form.given_format is not None:
+        parsed = pc.strptime(array, format=form.given_format, unit="s", error_is_null=True)
+        return _from_ticks(parsed, 1, "%z" in form.given_format)
     present = array.drop_null()
-    numbers = form.unit or form.given_unit
-    if numbers or (not form.learned and len(present) and all_numbers(present)):
+    if form.unit or form.given_unit or (len(present) and all_numbers(present)):
         return _from_numbers(to_numbers(array), what, form)
-    day_first = form.day_first if form.learned else date_order(present).day_first(what)
-    fields = pc.extract_regex(array, pattern=YEAR_FIRST)
-    other = None if day_first is None else pc.extract_regex(array, pattern=YEAR_LAST)
-    return _from_fields(fields, other, day_first or False, what)
+    try:
+        # Text in the common form without a zone takes a tenth of the time.
+        return _from_ticks(pc.replace_substring(array, "/", "-").cast(pa.timestamp("s")), 1, False)
+    except pa.ArrowInvalid:
+        return _from_fields(pc.extract_regex(array, pattern=YEAR_FIRST), what)
 
 
-def _from_fields(fields: Any, other: Any, day_first: bool, what: str) -> Seconds:
-    """Return seconds from the fields of dates, each checked; `other` holds fields of dates with the year last."""
+def _from_fields(fields: Any, what: str) -> Seconds:
+    """Return seconds from the fields of dates, each checked."""
 
-    def part(name: str, otherwise: str) -> Any:
+    def number(name: str) -> Ints:
         found = pc.struct_field(fields, name)
-        return found if other is None else pc.coalesce(found, pc.struct_field(other, otherwise))
-
-    def number(name: str, otherwise: str | None = None) -> Ints:
-        found = part(name, otherwise or name)
         found = pc.if_else(pc.equal(found, ""), "0", found).cast(pa.int64()).fill_null(0)
         values: Ints = found.to_numpy(zero_copy_only=False)
         return values
 
-    month, day = (number("M", "D"), number("D", "M")) if day_first else (number("M"), number("D"))
-    half = pc.utf8_lower(pc.utf8_slice_codeunits(part("p", "p"), 0, 1)).fill_null("")
-    hour, bad = _hours(number("h"), np.asarray(half.to_pylist(), dtype=object))
-    values, wrong = seconds_of(number("Y"), month, day, hour, number("m"), number("s"))
-    bad |= wrong | _nulls(fields) if other is None else wrong | (_nulls(fields) & _nulls(other))
-    zone = np.asarray(part("z", "z").fill_null("").to_pylist(), dtype=object)
+    values, bad = seconds_of(*map(number, "YMDhms"))
+    bad |= _nulls(fields)
+    zone = np.asarray(pc.struct_field(fields, "z").fill_null("").to_pylist(), dtype=object)
     zoned = zone != ""
     if zoned.any() and not zoned[~bad].all():
         raise InputError(what, "some times have a zone and some have none; write all of them in one form.")
@@ -190,15 +152,6 @@ def _from_fields(fields: Any, other: Any, day_first: bool, what: str) -> Seconds
         names, which = np.unique(zone.astype(str), return_inverse=True)
         values = values - np.array([_zone_seconds(z) for z in names], np.int64)[which]
     return Seconds(np.where(bad, 0, values), bad, bool(zoned.any()))
-
-
-def _hours(hour: Ints, half: Any) -> tuple[Ints, Mask]:
-    """Return hours of the day from hours of a 12-hour clock where `half` is "a" or "p", and which are invalid."""
-    halved = half != ""
-    if not halved.any():
-        return hour, np.zeros(len(hour), bool)
-    bad = halved & ((hour < 1) | (hour > 12))
-    return np.where(halved, hour % 12 + np.where(half == "p", 12, 0), hour), bad
 
 
 def _zone_seconds(text: str) -> int:
@@ -327,16 +280,8 @@ def note_assumed_zone(notes: ReadNotes, column: str | None, tz: str) -> None:
         notes.add(f"times in column {column} name no zone and are read as UTC (give their zone with {Option('tz')}).")
 
 
-_UNIT_NAMES = {EXCEL: "day numbers of a spreadsheet", "yyyymmdd": "dates written as 20240131"}
 _YEARS = "before 1970 or after 2100"
 _SPREAD_YEARS = 100
-
-
-def note_number_unit(notes: ReadNotes, column: str | None, unit: str | None) -> None:
-    """Note the form of numbers that are not seconds since 1970 or finer."""
-    if unit is not None and unit not in TICKS:
-        form = _UNIT_NAMES.get(unit, f"dates and times written as {unit}")
-        notes.add(f"numbers in column {column} are read as {form} (name another form with {Option('time_format')}).")
 
 
 def note_clock_changes(notes: ReadNotes, column: str | None, tz: str, missing: int, twice: int) -> None:
@@ -363,9 +308,9 @@ def odd_times(times: Seconds, clock: Clock, lengths: Ints | None = None) -> tupl
 
 
 def far_years(times: Seconds, form: TimeForm) -> Mask | None:
-    """Return the rows with times before 1970 or after 2100; None if there are none or any year is allowed."""
+    """Return the rows with times before 1970 or after 2100; None if there are none, or the user gave the form of times."""
     values = times.values
-    if form.any_years or len(values) == 0 or (values.min() >= 0 and values.max() < FAR_FUTURE):
+    if form.given is not None or len(values) == 0 or (values.min() >= 0 and values.max() < FAR_FUTURE):
         return None
     far: Mask = ((values < 0) | (values >= FAR_FUTURE)) & ~times.bad
     return far if far.any() else None
@@ -373,14 +318,14 @@ def far_years(times: Seconds, form: TimeForm) -> Mask | None:
 
 def far_reason(column: str | None) -> str:
     """Return the reason why rows with such times are unusable."""
-    return f"have a time {_YEARS} in column {column} (allow it with {Option('any_years')})"
+    return f"have a time {_YEARS} in column {column} (if it is right, give {Option('time_format')})"
 
 
 def refuse_spread(first: int, last: int, form: TimeForm, what: str) -> None:
     """Raise if times are more than 100 years apart."""
-    if not form.any_years and last - first > _SPREAD_YEARS * 366 * 86400:
+    if form.given is None and last - first > _SPREAD_YEARS * 366 * 86400:
         raise InputError(
             what,
-            f"times are more than {_SPREAD_YEARS} years apart, so some are probably misread; fix them, name their form "
-            f"with {Option('time_format')}, or allow it with {Option('any_years')}.",
+            f"times are more than {_SPREAD_YEARS} years apart, so some are probably misread; fix them, or name their form "
+            f"with {Option('time_format')}.",
         )

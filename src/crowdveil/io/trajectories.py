@@ -12,7 +12,7 @@ import pyarrow as pa
 from crowdveil.io.axes import check_axes
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.parallel import run_parallel
-from crowdveil.io.person_ids import IdRules, count_case_variants
+from crowdveil.io.person_ids import count_case_variants, note_case_variants
 from crowdveil.io.source import Source, open_source
 from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.times import (
@@ -20,7 +20,6 @@ from crowdveil.io.times import (
     Seconds,
     note_assumed_zone,
     note_clock_changes,
-    note_number_unit,
     odd_times,
     refuse_spread,
 )
@@ -53,13 +52,10 @@ def read_trajectories(
     time: str | None = None,
     trajectory: str | None = None,
     user: str | None = None,
-    user_case_sensitive: bool = False,
-    user_ignore_case: bool = False,
     zones: Any = None,
     zone_id: str | None = None,
     tz: str = "UTC",
     time_format: str | None = None,
-    any_years: bool = False,
     drop_invalid: bool = False,
     keep_rows: bool = False,
     notes: ReadNotes | None = None,
@@ -73,16 +69,12 @@ def read_trajectories(
     lat, lon, time, trajectory, user
         Names of the columns; guessed from the usual ones if not given. Without a column of users each trajectory
         counts as a person; without one of trajectories, all points of a user are one trajectory.
-    user_case_sensitive, user_ignore_case
-        Whether ids that differ only in case are different people, or one. Default: different, with a note.
     zones, zone_id
         Tiles for methods that assign points to tiles, as for `read_zones`.
     tz
         Time zone of times without one.
     time_format
         A `strptime` format for times that are not recognized, or the unit of numbers.
-    any_years
-        Allow times before 1970, after 2100, or more than 100 years apart.
     drop_invalid
         Drop trajectories that have a point without a usable position or time, instead of raising.
     keep_rows
@@ -92,15 +84,15 @@ def read_trajectories(
     """
     source, notes = open_source(data), notes if notes is not None else ReadNotes()
     columns = find_point_columns(source, lat, lon, time, trajectory, user, notes)
-    form, rules = TimeForm(time_format, any_years), IdRules(user_case_sensitive, user_ignore_case)
-    table = with_normalized_ids(source.read(columns.used), source, columns, rules)
+    form = TimeForm(time_format)
+    table = with_normalized_ids(source.read(columns.used), source, columns)
     notes.rows = len(table)
     table, kept = _keep_rows_with_ids(source, table, columns, drop_invalid, notes)
 
     read_lon, read_lat, times, (group, labels, person, people) = run_parallel(
         *point_readers(source, columns, table, form), partial(number_trajectories, source, table, columns, notes)
     )
-    rules.warn(count_case_variants(people), columns.people, notes)
+    note_case_variants(count_case_variants(people), columns.people, notes)
     _note_times(times, columns, tz, notes)
     t = times.values if times.instants else Clock(tz).to_utc(times.values)
     found, lon_deg, lat_deg = find_unusable_points(columns, read_lon, read_lat, times, form), read_lon[0], read_lat[0]
@@ -138,7 +130,6 @@ def _keep_rows_with_ids(
 
 def _note_times(times: Seconds, columns: PointColumns, tz: str, notes: ReadNotes) -> None:
     """Note assumptions about times."""
-    note_number_unit(notes, columns.time, times.unit)
     if not times.instants:
         note_assumed_zone(notes, columns.time, tz)
         note_clock_changes(notes, columns.time, tz, *odd_times(times, Clock(tz)))

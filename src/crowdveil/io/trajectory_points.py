@@ -12,7 +12,7 @@ import pyarrow as pa
 from crowdveil.errors import InputError, Option, counted, rows_that
 from crowdveil.io.columns import describe_columns, find_column, looks_like_trips, need_column
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.person_ids import IdRules
+from crowdveil.io.person_ids import normalized_ids
 from crowdveil.io.source import Source
 from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.times import (
@@ -119,12 +119,11 @@ def rows_without_ids(columns: PointColumns, table: Any) -> dict[str, Mask]:
     return {reason: one_array(mask).to_numpy(zero_copy_only=False) for reason, mask in missing}
 
 
-def with_normalized_ids(table: Any, source: Source, columns: PointColumns, rules: IdRules) -> Any:
-    """Return a table or chunk with normalized ids; `rules` hold for the column that k counts."""
+def with_normalized_ids(table: Any, source: Source, columns: PointColumns) -> Any:
+    """Return a table or chunk with normalized ids."""
     for column in columns.ids:
         if not pa.types.is_integer(table[column].type):
-            of_people = rules if column == columns.people else IdRules()
-            ids = of_people.apply(table[column], f"{source.name}, column {column}")
+            ids = normalized_ids(table[column], f"{source.name}, column {column}")
             table = table.set_column(table.schema.get_field_index(column), column, ids)
     return table
 

@@ -25,7 +25,7 @@ from crowdveil.solve.trajectory.trip_rules import (
 RULE, STAY = "from_trajectories", ("stay_radius_m", "stay_s")
 POINTS = ("lat", "lon", "trajectory")
 """Columns of trajectories that trips do not have."""
-READ = ("time", "user", "user_case_sensitive", "user_ignore_case", "tz", "time_format", "any_years", "drop_invalid")
+READ = ("time", "user", "tz", "time_format", "drop_invalid")
 """Input options that trajectories and trips share, which are those of the trajectories here."""
 TRIP_COLUMNS = ("origin", "destination", "origin_lon", "origin_lat", "destination_lon", "destination_lat", "volume",
                 "people", "weight", "matrix")  # fmt: skip
@@ -97,8 +97,7 @@ def read_as_trips(data: Any, options: dict[str, Any], notes: ReadNotes) -> tuple
             Option(RULE), f"no trip was found in the trajectories by {rule}; choose another rule, or shorter stays."
         )
     columns = {"user": "user_id", "time": "time" if "time" in table.column_names else None}
-    plain = {"user_case_sensitive": False, "user_ignore_case": False, "time_format": None}
-    return table, rest | plain | columns | {name: name for name in TRIP_COLUMNS[2:6]}
+    return table, rest | {"time_format": None} | columns | {name: name for name in TRIP_COLUMNS[2:6]}
 
 
 def _refuse_others(rule: TripRule, options: dict[str, Any], own: dict[str, Any]) -> None:

@@ -12,7 +12,6 @@ import pyarrow as pa
 from crowdveil.errors import InputError, Option, counted
 from crowdveil.io.od_columns import OdColumns
 from crowdveil.io.original_rows import flow_of_rows, reader_over
-from crowdveil.io.person_ids import IdRules
 from crowdveil.io.source import Source
 from crowdveil.io.values import encode_ids
 from crowdveil.model.arrays import Ints, group_sums
@@ -64,7 +63,7 @@ def read_classes(
             Option("traveler_class"), "classes are in a column of trips or flows; give a file or a table of them."
         )
 
-    def content(source: Source, found: OdColumns, ids: IdRules) -> _ClassColumn:
+    def content(source: Source, found: OdColumns) -> _ClassColumn:
         if column not in source.columns:
             raise InputError(
                 Option("traveler_class"), f"{source.name} has no column {column}; name one of its columns."

@@ -83,7 +83,7 @@ def read_records(data: Any, reading: Reading, flows: Flows, known: Mapping[str, 
     data, options = _trips_of(data, options)
     columns: dict[str, str] = {}
 
-    def content(source: Source, found: OdColumns, ids: Any) -> RowContent:
+    def content(source: Source, found: OdColumns) -> RowContent:
         columns.update(columns_in(source, found, known))
         return RowContent(columns, key)
 

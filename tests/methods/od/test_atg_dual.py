@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from plain_boxes import PlainOriginsFirst, on_hull, problems, pruning, sums, with_trees
 
 from crowdveil.errors import InputError
-from crowdveil.io.flows import with_trees as trees_of
+from crowdveil.io.flows import with_tree as tree_of
 from crowdveil.methods.od.atg_dual import AtgDualParams, run
 from crowdveil.model.arrays import frozen
 from crowdveil.model.flows import Flows
@@ -87,7 +87,7 @@ def test_there_can_be_more_boxes_than_rows() -> None:
     tiles, volume = 12, np.random.default_rng(5).integers(1, 9, (12, 12))
     zones = Zones(np.arange(tiles).astype(str), np.arange(tiles) ** 1.1, np.zeros(tiles), kind="centroids")
     origin, destination = (side.ravel().astype(np.int32) for side in np.indices((tiles, tiles)))
-    flows = trees_of(Flows.from_rows(zones, np.zeros(144, np.int64), origin, destination, volume.ravel()), "ward")
+    flows = tree_of(Flows.from_rows(zones, np.zeros(144, np.int64), origin, destination, volume.ravel()), "ward")
     matrix = Matrix.of(flows, 0, RegionSpace.trees(flows))
     tree = matrix.system.origins.tree
     found = BoxSpace.of_origins(matrix, frozen(np.sort(tree.leaf_node), np.int64), 1)
@@ -161,7 +161,7 @@ def test_origins_first_with_auto_keeps_the_budget(problem: Any, k: int) -> None:
 
 @pytest.mark.parametrize("target", [100.0, 300.0])
 def test_a_matrix_of_real_size_is_the_recursive_twins(target: float) -> None:
-    flows = trees_of(make_profile("nyc", np.random.default_rng(4), 1), "ward")
+    flows = tree_of(make_profile("nyc", np.random.default_rng(4), 1), "ward")
     system = RegionSpace.trees(flows)
     root = plain_atg.nodes(system.origins.tree)
     budget = flows.total // 10

@@ -277,10 +277,10 @@ def test_too_many_states_are_refused() -> None:
 
 
 def test_the_gap_of_the_multiplier_is_published() -> None:
-    from crowdveil.io.flows import with_trees
+    from crowdveil.io.flows import with_tree
     from crowdveil.synth.profiles import make_profile
 
-    flows = with_trees(make_profile("nyc", np.random.default_rng(5), 2), "ward")
+    flows = with_tree(make_profile("nyc", np.random.default_rng(5), 2), "ward")
     exact = run(flows, AtgExactParams(v_target=200), np.random.default_rng(0), no_progress)
     dual = run_dual(flows, AtgDualParams(v_target=200), np.random.default_rng(0), no_progress)
     gap = exact.facts["gap_of_atg_dual_percent_largest"]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.io.person_ids import IdRules, id_type
+from crowdveil.io.person_ids import id_type
 from crowdveil.io.source import Source
 from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.times import Clock, odd_times
@@ -44,7 +44,6 @@ class PointReader:
     tz: str
     form: TimeForm
     files: tuple[str, ...]
-    rules: IdRules = field(default_factory=IdRules)
 
     @property
     def ids(self) -> list[str]:
@@ -67,7 +66,7 @@ class PointReader:
         """Yield the points of chunks, and notes."""
         for batch in chunks:
             read = without_missing(self.source, batch.select(self.columns.used))
-            read = with_normalized_ids(read, self.source, self.columns, self.rules)
+            read = with_normalized_ids(read, self.source, self.columns)
             missing = rows_without_ids(self.columns, read)
             notes = {BAD + reason: n for reason, n in count_first_reasons(missing).items()}
             if missing:

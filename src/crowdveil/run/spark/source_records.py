@@ -44,7 +44,7 @@ class RecordReader:
         trips = self.trips
         names = ZoneNames(trips.zones, from_data=trips.came_up)
         reader = OdReader(
-            trips.source, trips.columns, names, trips.tz, trips.form, ReadNotes(), trips.ids, content=self.content
+            trips.source, trips.columns, names, trips.tz, trips.form, ReadNotes(), content=self.content
         )
         for batch in chunks:
             if batch.num_rows:

@@ -13,20 +13,16 @@ from crowdveil.engine.spark import Frame, SparkEngine, SparkTable
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.headers import refuse_wide
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.person_ids import IdRules
 from crowdveil.io.source import CSV_SUFFIXES, Source
-from crowdveil.io.time_forms import DateOrder, TimeForm, date_order, is_text, learned_form
-from crowdveil.io.times import note_assumed_zone, note_clock_changes, note_number_unit
-from crowdveil.io.values import one_array
+from crowdveil.io.time_forms import TimeForm, learned_form
+from crowdveil.io.times import note_assumed_zone, note_clock_changes
 from crowdveil.reading import Reading
 from crowdveil.run.spark.trip_rows import (
-    DATE_ORDERS,
     INSTANTS,
     SKIPPED,
     TWICE,
     WALLS,
     ChunkReader,
-    date_orders_of,
     without_missing,
 )
 
@@ -84,37 +80,16 @@ def settle_clock(said: dict[str, int], column: str | None, tz: str, notes: ReadN
     note_clock_changes(notes, column, tz, said.get(SKIPPED, 0), said.get(TWICE, 0))
 
 
-def id_rules(reading: Reading) -> IdRules:
-    """Return when two ids are one person's."""
-    return IdRules(reading.user_case_sensitive, reading.user_ignore_case)
-
-
 def learn_time_form(
-    engine: SparkEngine, frame: Frame, source: Source, column: str | None, reading: Reading, notes: ReadNotes
+    engine: SparkEngine, frame: Frame, source: Source, column: str | None, reading: Reading
 ) -> TimeForm:
-    """Learn the form of times from the first rows; from all where these leave open whether the day comes first."""
-    form = TimeForm(reading.time_format, reading.any_years)
+    """Learn the unit of times that are numbers from the first rows."""
+    form = TimeForm(reading.time_format)
     if column is None:
         return form
-    what, times = f"{source.name}, column {column}", frame.select(quoted(column))
-    if form.given is None and is_text(source.schema.field(column).type):
-        head = engine.gather(times.limit(FORM_ROWS)).combine_chunks().to_batches()
-        chunks = [without_missing(source, batch)[column] for batch in head]
-        order = DateOrder()
-        for chunk in chunks:
-            order = order.joined(date_order(one_array(chunk).drop_null()))
-        if not order.settled:
-            shown = map_chunks(engine, times, DATE_ORDERS, date_orders_of, source, column)
-            for row in engine.gather(shown.distinct()).to_pylist():
-                order = order.joined(DateOrder(**row))
-        if order.seen:
-            return TimeForm(None, form.any_years, learned=True, day_first=order.day_first(what))
-        form = learned_form(chunks, form, what)
-    elif form.given is None:
-        head = engine.gather(times.limit(FORM_ROWS))
-        form = learned_form([head[column]], form, what)
-    note_number_unit(notes, column, form.unit)
-    return form
+    head = engine.gather(frame.select(quoted(column)).limit(FORM_ROWS)).combine_chunks().to_batches()
+    chunks = [without_missing(source, batch)[column] for batch in head]
+    return learned_form(chunks, form, f"{source.name}, column {column}")
 
 
 def map_chunks(

@@ -12,6 +12,7 @@ import pyarrow as pa
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import InputError, Option
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.person_ids import note_case_variants
 from crowdveil.io.source import Source
 from crowdveil.io.times import far_reason, refuse_spread
 from crowdveil.io.trajectory_points import (
@@ -31,7 +32,6 @@ from crowdveil.reading import TrajectoryReading
 from crowdveil.run.spark.point_rows import AT, BLOCK, FILE, KEY, ORDER, PointReader
 from crowdveil.run.spark.sources import (
     count_people,
-    id_rules,
     learn_time_form,
     quoted,
     readable,
@@ -85,8 +85,8 @@ def read_spark_points(engine: SparkEngine, data: Any, reading: TrajectoryReading
         else read_zones(reading.zones, zone_id=reading.zone_id, numbered=True, notes=notes)
     )
     rows, files = in_order(engine, data, frame, [quoted(column) for column in columns.used], source)
-    form = learn_time_form(engine, frame, source, columns.time, reading, notes)
-    reader = PointReader(source, columns, reading.tz, form, files, id_rules(reading))
+    form = learn_time_form(engine, frame, source, columns.time, reading)
+    reader = PointReader(source, columns, reading.tz, form, files)
     points = engine.map_rows(rows, reader, reader.schema)
     ids, first = ", ".join(reader.ids), f"min(struct({', '.join(ORDER)}))"
     sums = (
@@ -180,7 +180,7 @@ def summarize_points(
     refuse_spread(kept["start"], kept["last"], reader.form, f"{reader.source.name}, column {columns.time}")
     if not pa.types.is_integer(reader.schema.field(people).type):
         alike = engine.sql(f"SELECT {people} AS person, lower({people}) AS lower FROM {{tracks}}", tracks=points.tracks)
-        reader.rules.warn(count_people(engine, alike)[1], columns.people, notes)
+        note_case_variants(count_people(engine, alike)[1], columns.people, notes)
     box = Reach(*(kept[name] for name in JOINED)).box
     extent = Extent.around(box, kept["start"])
     return replace(

@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 from crowdveil.engine.spark import TASKS_A_SLOT, Frame, SparkEngine
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.axes import check_axes
-from crowdveil.io.flows import by_coordinates, resolve_step_seconds, with_trees
+from crowdveil.io.flows import by_coordinates, resolve_step_seconds, with_tree
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import ENDS, OdColumns, find_od_columns, refuse_unread_volumes
 from crowdveil.io.od_grouping import refuse_repeated
 from crowdveil.io.od_rows import Problems, zones_named
+from crowdveil.io.person_ids import note_case_variants
 from crowdveil.io.source import Source
 from crowdveil.io.stations import MAX_POSITIONS, STATION_ROLES, station_columns, zones_of_positions
 from crowdveil.io.tiling import PointCover, given_zones, usable_coordinates, zones_covering
@@ -31,7 +32,6 @@ from crowdveil.run.spark.parquet_pieces import map_source
 from crowdveil.run.spark.sources import (
     FORM_ROWS,
     count_people,
-    id_rules,
     learn_time_form,
     map_chunks,
     quoted,
@@ -99,7 +99,7 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
 
     The rows are not cached: use `engine.kept` around all queries on them.
     """
-    for option in ("bbox", "extent", "time_window", "fold", "from_trajectories"):
+    for option in ("bbox", "time_window", "fold", "from_trajectories"):
         if getattr(reading, option) is not None:
             raise ParameterError(
                 Option(option),
@@ -121,7 +121,7 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
     own_steps = reading.step is None and columns.is_flows and columns.time is not None
     seconds = 1 if own_steps else seconds
     steps = TimeSteps(seconds, reading.tz) if seconds and columns.time else None
-    form, ids = learn_time_form(engine, used, source, columns.time, reading, notes), id_rules(reading)
+    form = learn_time_form(engine, used, source, columns.time, reading)
     head = without_missing(source, engine.gather(frame.limit(FORM_ROWS)).combine_chunks().to_batches()[0])
     if not reading.each_row_is_a_trip:
         refuse_unread_volumes(head, columns, named, form, source.name)
@@ -129,7 +129,7 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
         of_file = given if reading.grid is None and reading.h3 is None else None
         for end, (lon, lat) in zip(ENDS, usable_coordinates(head, columns, source.name), strict=True):
             check_axes(lon, lat, columns.coordinates(end), source.name, of_file, notes)
-    reader = TripReader(source, columns, zones, reading.tz, form, steps, given is None, ids)
+    reader = TripReader(source, columns, zones, reading.tz, form, steps, given is None)
     rows = map_source(engine, data, source, used, reader, PACKED_TRIPS, columns=names, ids=columns.zone_ids)
     none, made = np.zeros(0, np.int64), _frame(zones, reading, columns, notes)
     return SparkTrips(rows, reader, none, none, 0, replace(made, step_s=steps.seconds if steps else None))
@@ -188,7 +188,7 @@ def _people(engine: SparkEngine, trips: SparkTrips, notes: ReadNotes) -> int:
     """Count the distinct people; note ids that differ only in case."""
     found = map_chunks(engine, trips.rows.select("packed"), PEOPLE, people_of, trips.reader.schema)
     people, alike = count_people(engine, found)
-    trips.reader.ids.warn(alike, trips.reader.columns.user, notes)
+    note_case_variants(alike, trips.reader.columns.user, notes)
     return people
 
 
@@ -251,8 +251,7 @@ def _frame(zones: Zones, reading: FlowReading, columns: OdColumns, notes: ReadNo
     empty = Flows(
         zones, none, np.zeros(1, np.int64), nowhere, nowhere, none, none, counts, tz=reading.tz, weight=weight
     )
-    trees = reading.hierarchy, reading.destination_hierarchy
-    frame = empty if all(tree is None for tree in trees) else with_trees(empty, *trees)
+    frame = empty if reading.hierarchy is None else with_tree(empty, reading.hierarchy)
     frame = with_pois(with_time_levels(frame, reading.time_tree), reading.pois, notes)
     return with_partition(frame, reading.partition, reading.partition_step)
 

@@ -81,7 +81,7 @@ class IdReader:
         for batch in chunks:
             source, columns = self.reader.source, self.reader.columns
             read = without_missing(source, batch.select(columns.ids))
-            read = with_normalized_ids(read, source, columns, self.reader.rules)
+            read = with_normalized_ids(read, source, columns)
             ids = [one_array(read[column]) for column in columns.ids]
             yield pa.RecordBatch.from_arrays([*batch.columns, *ids], schema=self.schema(batch.schema))
 

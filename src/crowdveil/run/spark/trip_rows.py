@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import astuple, dataclass, field, fields, replace
+from dataclasses import astuple, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,13 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import OdColumns
 from crowdveil.io.od_grouping import regroup, to_flows
 from crowdveil.io.od_rows import OdReader, ZoneNames
-from crowdveil.io.person_ids import IdRules, id_type
+from crowdveil.io.person_ids import id_type
 from crowdveil.io.source import MISSING, Source
 from crowdveil.io.stations import positions
 from crowdveil.io.tiling import find_cover
-from crowdveil.io.time_forms import TimeForm, date_order
+from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.time_steps import TimeSteps
-from crowdveil.io.values import encode_ids, one_array
+from crowdveil.io.values import encode_ids
 from crowdveil.io.weights import SUMS
 from crowdveil.model.arrays import Sent
 from crowdveil.model.flows import Flows
@@ -58,7 +58,6 @@ class TripReader(Sent):
     steps: TimeSteps | None
     came_up: bool = False
     """Whether the zones are the names in the data."""
-    ids: IdRules = field(default_factory=IdRules)
 
     @property
     def schema(self) -> pa.Schema:
@@ -78,7 +77,7 @@ class TripReader(Sent):
     def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the packed rows of chunks, and notes."""
         names = ZoneNames(self.zones, from_data=self.came_up)
-        reader = OdReader(self.source, self.columns, names, self.tz, self.form, ReadNotes(), self.ids)
+        reader = OdReader(self.source, self.columns, names, self.tz, self.form, ReadNotes())
         held: list[pa.RecordBatch] = []
         notes: dict[str, int] = {}
         left = 0.0
@@ -158,7 +157,6 @@ class ChunkReader:
 
 TILES = pa.schema([("tile", pa.int32())])
 PEOPLE = pa.schema([("person", pa.string()), ("lower", pa.string())])
-DATE_ORDERS = pa.schema([(name, pa.bool_()) for name in ("day", "month", "either", "seen")])
 ZONE_NAMES = pa.schema([("name", pa.string())])
 POSITIONS = pa.schema([("id", pa.string()), ("lon", pa.float64()), ("lat", pa.float64()), ("n", pa.int64())])
 BOXES = pa.schema([*((side.name, pa.float64()) for side in fields(Reach)), ("cell", pa.string())])
@@ -174,12 +172,6 @@ def people_of(rows: pa.Schema, chunk: pa.RecordBatch) -> list[Any]:
     """Return the people of packed rows, with their ids in lower case."""
     people = pc.unique(unpacked(chunk["packed"].drop_null(), rows)["person"]).cast(pa.string())
     return [people, pc.utf8_lower(people)]
-
-
-def date_orders_of(source: Source, column: str, chunk: pa.RecordBatch) -> list[Any]:
-    """Return what a column of times shows of the order of day and month."""
-    found = date_order(one_array(without_missing(source, chunk)[column]).drop_null())
-    return [[getattr(found, name)] for name in DATE_ORDERS.names]
 
 
 def zone_names_of(source: Source, columns: OdColumns, chunk: pa.RecordBatch) -> list[Any]:

@@ -30,7 +30,7 @@ def parsed_times(column: Any, values: dict[str, Any]) -> list[dict[str, str | No
     shown = [i for i, value in enumerate(column.to_pylist()) if value not in (None, "")][:VALUES_SHOWN]
     texts = [str(column[i].as_py()) for i in shown]
     try:
-        read = read_seconds(column, "time", TimeForm(values.get("time_format"), bool(values.get("any_years"))))
+        read = read_seconds(column, "time", TimeForm(values.get("time_format")))
         zone = ZoneInfo(str(values.get("tz") or "UTC"))
         local = [None if read.bad[i] else _local(int(read.values[i]), zone if read.instants else None) for i in shown]
     except (CrowdveilError, OSError, ValueError, pa.ArrowInvalid):  # the reader of the whole file states what is wrong
