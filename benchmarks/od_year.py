@@ -68,7 +68,7 @@ def write_zones_of_year(path: Path) -> None:
     path.write_text("zone_id,lon,lat\n" + "\n".join(lines) + "\n")
 
 
-def year(label: str, data: str, zones: str, rows_in: str = "memory") -> dict[str, float]:
+def year(label: str, data: str, zones: str) -> dict[str, float]:
     """One run from file to verified release; the number of published flows, and the seconds of each stage."""
     from crowdveil.run.pipeline import Request, run
 
@@ -77,7 +77,7 @@ def year(label: str, data: str, zones: str, rows_in: str = "memory") -> dict[str
     with tempfile.TemporaryDirectory() as folder:
         request = Request(
             method, data, Path(folder) / "out", {"k": 10, **parameters},
-            {"zones": zones, "step": "1h", "hierarchy": "ward"}, options={"attack": False, "rows_in": rows_in},
+            {"zones": zones, "step": "1h", "hierarchy": "ward"}, options={"attack": False},
         )  # fmt: skip
         result = run(request, stage=lambda _: begun.append((time.perf_counter(), time.process_time())))
         begun.append((time.perf_counter(), time.process_time()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,6 @@ import pytest
 
 import crowdveil
 from conftest import Ran
-from crowdveil.engine.finished import KEY_FILE, FinishedPartitions
-from crowdveil.errors import OutputError
-from crowdveil.run.resume import drawn_seed
 
 SEED = 918_273_645
 
@@ -65,21 +61,6 @@ def test_python_draws_fresh_noise_too(trips: Path, zones: Path, tmp_path: Path) 
 def test_help_says_that_a_seed_is_a_secret(command: Callable[..., Ran]) -> None:
     said = " ".join(command("anonymize", "laplace", "--help").out.split())
     assert "Keep it secret: it repeats every random choice." in said
-
-
-def test_a_resumed_run_goes_on_with_the_entropy_of_its_beginning(tmp_path: Path) -> None:
-    folder, key = tmp_path / "kept", {"seed": None}
-    first = FinishedPartitions(folder, key, 2**127 + 1)
-    first.load(3)
-    assert stat.S_IMODE((folder / KEY_FILE).stat().st_mode) == 0o600
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    again = FinishedPartitions(folder, key, 5)
-    assert drawn_seed(None, again) == 2**127 + 1 and drawn_seed(7, again) == 7
-    with pytest.raises(OutputError, match="other seed"):
-        FinishedPartitions(folder, {"seed": 3})
-    again.remove()
-    assert not folder.exists()
-    assert FinishedPartitions(folder, key, 5).entropy == 5
 
 
 def test_attacks_draw_apart_from_the_method() -> None:

@@ -28,8 +28,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     crowdveil.write_zones(town.zones, folder / "zones.geojson")
     write_trips(town, folder / "trips.parquet", 3000, 1, seed=1)
     crowdveil.anonymize(
-        "joint", folder / "trips.parquet", folder / "out", zones=folder / "zones.geojson", k=5, step="6h", wide=True,
-        names=True, export="all", format="geoparquet",
+        "joint", folder / "trips.parquet", folder / "out", zones=folder / "zones.geojson", k=5, step="6h", export="all",
     )  # fmt: skip
     return folder
 
@@ -54,16 +53,10 @@ def test_the_crosswalk_has_every_tile_of_every_area(made: Path) -> None:
     assert len(crosswalk([])) == 0
 
 
-def test_wide_tables_and_matrices_have_the_published_volumes_and_nothing_for_suppressed_ones(made: Path) -> None:
+def test_matrices_have_the_published_volumes_and_nothing_for_suppressed_ones(made: Path) -> None:
     h5py = pytest.importorskip("h5py")
     rows = pq.read_table(made / "out" / "flows.parquet").to_pylist()
     volume = {(str(r["t"])[:13], r["origin_area"], r["destination_area"]): r["volume"] for r in rows}
-    wide = pq.read_table(made / "out" / "wide.parquet").to_pylist()
-    cells = {
-        (name[:13].replace("T", " "), r["origin_area"], r["destination_area"]): value
-        for r in wide for name, value in r.items() if not name.startswith(("origin", "destination")) and value is not None
-    }  # fmt: skip
-    assert cells == volume
     with h5py.File(made / "out" / "flows.omx") as file:
         ids = [i.decode() for i in file["lookup"]["zone_id"][:]]
         found = {}
@@ -84,13 +77,6 @@ def test_flow_maps_have_places_and_counts(made: Path) -> None:
     assert all(
         (r["origin_lat"], r["dest_lng"]) == (locations[r["origin"]]["lat"], locations[r["dest"]]["lon"]) for r in kepler
     )
-
-
-def test_areas_are_geoparquet(made: Path) -> None:
-    about = json.loads(pq.read_schema(made / "out" / "areas.parquet").metadata[b"geo"])
-    assert about["primary_column"] == "geometry"
-    names = pq.read_table(made / "out" / "areas.parquet")["name"].to_pylist()
-    assert names == [f["properties"]["name"] for f in open_release(made / "out")[1].features]
 
 
 def _copy(made: Path, target: Path) -> Path:
@@ -133,23 +119,21 @@ def test_what_cannot_be_exported_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
     points = pa.table({"lat": [1.0, 1.0], "lon": [2.0, 2.0], "timestamp": [0, 9], "trajectory_id": [1, 1]})
     with pytest.raises(ParameterError, match="is for trajectories"):
-        crowdveil.anonymize("swapmob", points, tmp_path / "out", wide=True)
+        crowdveil.anonymize("swapmob", points, tmp_path / "out", export="omx")
 
 
-@pytest.mark.parametrize("form", ["parquet", "csv"])
-def test_named_flows_are_the_flows_with_the_names_of_their_areas(made: Path, tmp_path: Path, form: str) -> None:
+def test_named_flows_are_the_flows_with_the_names_of_their_areas(made: Path, tmp_path: Path) -> None:
     """The user's levels name the areas; without the names the rows are those of the release, to the letter."""
     zones = crowdveil.read_zones(made / "zones.geojson")
     levels = tmp_path / "levels.csv"
     pairs = [f"{tile},district {i // 4},city\n" for i, tile in enumerate(zones.ids)]
     levels.write_text("tile,district,city\n" + "".join(pairs))
-    crowdveil.anonymize(
+    result = crowdveil.anonymize(
         "joint", made / "trips.parquet", tmp_path / "out", zones=made / "zones.geojson", hierarchy=levels, k=30, step="6h",
-        names=True, format=form, attack=False, report=False,
+        attack=False, report=False,
     )  # fmt: skip
-    read = pq.read_table if form == "parquet" else pacsv.read_csv
-    plain, named = (read(tmp_path / "out" / f"{name}.{form}") for name in ("flows", "flows_named"))
-    assert named.drop_columns(["origin_name", "destination_name"]).equals(plain)
+    plain, named = pq.read_table(tmp_path / "out" / "flows.parquet"), result.flows.arrow
+    assert named.drop_columns(["origin_name", "destination_name"]).to_pylist() == plain.to_pylist()
     areas = json.loads((tmp_path / "out" / "areas.geojson").read_text())["features"]
     name = {f["properties"]["area"]: f["properties"]["name"] for f in areas}
     rows = named.to_pylist()

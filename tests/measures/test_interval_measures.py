@@ -157,7 +157,7 @@ def test_an_attacker_subtracts_an_interval_from_a_longer_one() -> None:
 
 
 def test_a_run_from_files_to_report(tmp_path: Path) -> None:
-    """The whole sequence: files, guarantees, attacks, report, measures, analyses, a resumed run; what cannot is refused."""
+    """The whole sequence: files, guarantees, attacks, report, measures, analyses; what cannot is refused."""
     data, out = _hours(), tmp_path / "out"
     asked = {"k": 4, "time_partition": "adaptive", "hour_weight": 5}
     pipeline.run(pipeline.Request("joint", data, out, asked))

@@ -70,8 +70,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> IntervalRelease:
     write_trips(town, folder / "trips.parquet", 3000, 2, seed=1)
     crowdveil.ledger_init(folder / "ledger")
     crowdveil.anonymize(
-        "joint", folder / "trips.parquet", folder / "out", zones=folder / "zones.geojson", wide=True, names=True,
-        export="all", format="geoparquet", ledger=folder / "ledger", private_report=folder / "private.html",
+        "joint", folder / "trips.parquet", folder / "out", zones=folder / "zones.geojson", export="all",
+        ledger=folder / "ledger", private_report=folder / "private.html",
         **ASKED,
     )  # fmt: skip
     rows = pq.read_table(folder / "out" / "flows.parquet").to_pylist()
@@ -148,14 +148,6 @@ def check_report(made: IntervalRelease) -> None:
     assert "intervals" in (made.folder / "private.html").read_text()
 
 
-def check_wide(made: IntervalRelease) -> None:
-    found = {}
-    for row in pq.read_table(made.out / "wide.parquet").to_pylist():
-        ends = row.pop("origin_area"), row.pop("destination_area")
-        found |= {(label, *ends): v for label, v in row.items() if not label.endswith("_name") and v is not None}
-    assert found == _cells(made)
-
-
 def check_omx(made: IntervalRelease) -> None:
     h5py = pytest.importorskip("h5py")
     found = {}
@@ -220,13 +212,6 @@ def check_comparison(made: IntervalRelease) -> None:
     assert len(found.outcomes) == 2
     swept = crowdveil.sweep("joint:time_partition=adaptive", original, k=[5], suppress=["10%"], step="1h", **reading)
     assert swept.table.num_rows == 1
-
-
-def check_resume(made: IntervalRelease) -> None:
-    original, reading = made.trips
-    again = made.folder / "again"
-    crowdveil.anonymize("joint", original, again, resume=made.folder / "kept", report=False, **reading, **ASKED)
-    assert pq.read_table(again / "flows.parquet").equals(pq.read_table(made.out / "flows.parquet"))
 
 
 def check_partition(made: IntervalRelease) -> None:

@@ -20,23 +20,23 @@ from crowdveil.run.options import EngineOptions, ReleaseOptions, RunOptions
 from crowdveil.server.kinds.anonymize import JobOptions
 
 GIVEN: dict[str, Any] = {
-    "seed": 5, "format": "csv", "names": True, "wide": True, "export": "omx", "attack": False, "report": False, "title": "Taxis",
-    "purpose": "research", "recipient": "everyone", "overwrite": True, "private_report": "p.html", "resume": "kept",
+    "seed": 5, "format": "csv", "export": "omx", "attack": False, "report": False, "title": "Taxis",
+    "purpose": "research", "recipient": "everyone", "overwrite": True, "private_report": "p.html",
     "pairing": "pairs.csv", "ledger": "ledger", "keep_unchanged": True, "independent": True, "engine": "spark",
-    "master": "yarn", "table": "delta", "rows_in": "disk",
+    "master": "yarn", "table": "delta",
 }  # fmt: skip
 
 
 def test_this_test_gives_every_option_another_value_than_its_default() -> None:
     assert {*GIVEN} == {*RunOptions.model_fields} == {*ReleaseOptions.model_fields, *EngineOptions.model_fields} | {
-        "overwrite", "private_report", "resume", "rows_in", "pairing", "ledger", "keep_unchanged",
+        "overwrite", "private_report", "pairing", "ledger", "keep_unchanged",
         "independent"}  # fmt: skip
     assert all(getattr(RunOptions(), name) != value for name, value in GIVEN.items())
 
 
 @pytest.mark.parametrize(
     ("method", "others"),
-    [("joint", ("pairing",)), ("swapmob", ("resume", "rows_in", "ledger", "keep_unchanged", "independent"))],
+    [("joint", ("pairing",)), ("swapmob", ("ledger", "keep_unchanged", "independent"))],
 )
 def test_the_command_line_has_them(method: str, others: tuple[str, ...]) -> None:
     options = {o for param in method_command(find_method(method)).params for o in (*param.opts, *param.secondary_opts)}

@@ -107,7 +107,7 @@ def test_what_is_wrong_with_the_data_is_reported_by_the_job(running: Running) ->
         ({"zones": "../x"}, "zones: wanted a file in the field zones"),
         ({"zones": ["a"]}, "zones: wanted a file in the field zones"),
         ({"seed": -1}, "seed: wanted a number of at least 0"),
-        ({"format": "exe"}, "format: wanted 'parquet', 'csv' or 'geoparquet', but got 'exe'."),
+        ({"format": "exe"}, "format: wanted 'parquet' or 'csv', but got 'exe'."),
         ({"data_name": "../../x.csv"}, "data_name: wanted"),
         ({"resume": "kept"}, "resume: there is no such parameter"),
     ],

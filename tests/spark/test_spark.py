@@ -20,9 +20,8 @@ from spark_runs import executors, same_rows
 from synthetic import write_city
 
 import crowdveil
-from crowdveil.engine import StoppedEarlyError
 from crowdveil.engine.spark import SparkEngine
-from crowdveil.errors import GuaranteeViolatedError, InputError, OutputError, ParameterError
+from crowdveil.errors import GuaranteeViolatedError, InputError, OutputError
 from crowdveil.model.flows import Flows
 from crowdveil.registry import METHODS, find_method
 from crowdveil.run import pipeline
@@ -254,7 +253,7 @@ def test_data_and_release_in_another_file_system(spark: Any, city: Path, tmp_pat
     shutil.copy(city / "trips.parquet", tmp_path / "in/trips.parquet")
     trips, release = "viewfs://cluster/in/trips.parquet", "viewfs://cluster/out/a/release"
     options = {"zones": str(city / "zones.geojson"), "spark": spark}
-    crowdveil.anonymize("joint", trips, release, k=5, step="3h", resume="viewfs://cluster/out/kept", **options)
+    crowdveil.anonymize("joint", trips, release, k=5, step="3h", **options)
     assert {p.name for p in (tmp_path / "out").iterdir()} == {"a"}
     crowdveil.anonymize("joint", city / "trips.parquet", tmp_path / "here", k=5, step="3h", zones=options["zones"])
     assert same_rows(*(pq.read_table(tmp_path / place / "flows.parquet") for place in ("here", "out/a/release")))
@@ -297,43 +296,6 @@ def test_one_time_step_with_a_hundred_times_the_trips(spark: Any, city: Path, tm
     _both(spark, tmp_path, "joint", tmp_path / "skewed.parquet", zones=str(city / "zones.geojson"), k=5)
 
 
-def test_a_run_that_was_cut_short_goes_on(
-    spark: Any, city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(backend, "CHUNK_PARTITIONS_PER_SLOT", 1)
-    options = {"zones": str(city / "zones.geojson"), "step": "3h", "k": 5, "spark": spark, "report": False}
-    kept, out = tmp_path / "kept", tmp_path / "out"
-    added: list[int] = []
-    real = backend.FinishedPartitions.add
-
-    def add(self: Any, steps: Any, results: Any, progress: Any) -> None:
-        if len(added) == 1:
-            raise KeyboardInterrupt
-        real(self, steps, results, progress)
-        added.append(len(steps))
-
-    monkeypatch.setattr(backend.FinishedPartitions, "add", add)
-    with pytest.raises(StoppedEarlyError, match=r"of 1[67] time steps are kept"):
-        crowdveil.anonymize("joint", str(city / "trips.parquet"), out, resume=kept, **options)
-    assert not out.exists() and {p.name for p in tmp_path.iterdir()} == {"kept"}
-    with pytest.raises(OutputError, match="of another run \\(other seed\\)"):
-        crowdveil.anonymize("joint", str(city / "trips.parquet"), out, resume=kept, seed=9, **options)
-    again: list[int] = []
-
-    def count(self: Any, steps: Any, results: Any, progress: Any) -> None:
-        again.append(len(steps))
-        real(self, steps, results, progress)
-
-    monkeypatch.setattr(backend.FinishedPartitions, "add", count)
-    crowdveil.anonymize("joint", str(city / "trips.parquet"), out, resume=kept, **options)
-    assert not kept.exists()
-    options["spark"] = None
-    crowdveil.anonymize("joint", city / "trips.parquet", tmp_path / "here", **options)
-    assert same_rows(*(pq.read_table(tmp_path / place / "flows.parquet") for place in ("here", "out")))
-    hours = pq.read_table(city / "trips.parquet")["departure"].cast(pa.timestamp("s")).cast(pa.int64()).to_numpy()
-    assert sum(added) + sum(again) == len(np.unique(hours // (3 * 3600)))  # none was done twice
-
-
 def test_a_failing_time_step_is_named_and_nothing_is_left(spark: Any, city: Path, tmp_path: Path) -> None:
     options = {"zones": str(city / "zones.geojson"), "step": "3h", "k": 5, "suppress": 0, "v_target": 5}
     said = []
@@ -359,10 +321,6 @@ def test_tables_are_read_by_name_and_by_path(spark: Any, city: Path, tmp_path: P
     for table in ("catalog", "delta"):
         with pytest.raises(InputError, match=r"^no_such: wanted a (table|path) .* but Spark cannot read it"):
             crowdveil.anonymize("suppression", "no_such", tmp_path / "bad", spark=spark, table=table, **options)
-    with pytest.raises(ParameterError, match="wanted data in a file, but it is a table"):
-        crowdveil.anonymize(
-            "suppression", "no_such", tmp_path / "bad", spark=spark, table="catalog", resume=tmp_path / "r", **options
-        )
     assert not (tmp_path / "bad").exists()
 
 
@@ -430,17 +388,13 @@ def test_stations_of_the_data_are_zones_as_on_one_machine(noise: float, spark: A
 def test_further_files_are_those_of_one_machine(
     spark: Any, city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = {"zones": city / "zones.geojson", "step": "3h", "k": 5, "names": True, "wide": True, "export": "all"}
-    _both(spark, tmp_path, "joint", city / "trips.parquet", format="geoparquet", **given)
+    given = {"zones": city / "zones.geojson", "step": "3h", "k": 5, "export": "all"}
+    _both(spark, tmp_path, "joint", city / "trips.parquet", **given)
     made = {file.name for file in (tmp_path / "here").iterdir()}
-    assert {"flows_named.parquet", "wide.parquet", "flows.omx", "kepler_flows.csv", "areas.parquet"} <= made
+    assert {"flows.omx", "kepler_flows.csv"} <= made
     assert {file.name for file in (tmp_path / "there").iterdir() if not file.name.startswith(".")} == made
-    for name in ("wide.parquet", "flows_named.parquet"):
-        one, other = (pq.read_table(tmp_path / place / name) for place in ("here", "there"))
-        order = [(column, "ascending") for column in one.column_names[:4]]
-        assert one.sort_by(order).equals(other.sort_by(order)), name
     assert not any(finding.violated for _, finding in crowdveil.verify(tmp_path / "there"))
     monkeypatch.setattr(backend, "REPORT_ROWS", 3)
     large = crowdveil.anonymize("joint", str(city / "trips.parquet"), tmp_path / "large", spark=spark, **given)
-    assert "wide" not in large.manifest["files"] and "crosswalk" in large.manifest["files"]
+    assert "omx" not in large.manifest["files"] and "crosswalk" in large.manifest["files"]
     assert any("were not written" in note for note in large.notes.sentences())

@@ -25,7 +25,7 @@ from crowdveil.reading import TrajectoryReading
 from crowdveil.registry import METHODS, find_method
 from crowdveil.run import pipeline, releases
 from crowdveil.run.filters import Filter, filter_file
-from crowdveil.run.spark import backend, trajectory_backend
+from crowdveil.run.spark import trajectory_backend
 from crowdveil.run.spark.trajectory_backend import NO_ATTACK
 from crowdveil.run.spark.trajectory_filters import filter_on_spark
 from crowdveil.synth.city import City
@@ -237,36 +237,6 @@ def test_a_changed_file_is_seen_there(spark: Any, city: Path, tmp_path: Path) ->
     (tmp_path / "out" / "manifest.json").write_text(json.dumps(manifest))
     found = {guarantee.name: finding.holds for guarantee, finding in crowdveil.verify(tmp_path / "out", spark=spark)}
     assert not found["well-formed-trajectories"]
-
-
-def test_a_run_goes_on_from_finished_parts(
-    spark: Any, city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    method, data = "time-partitioned-microaggregation", str(city / "drives.parquet")
-    monkeypatch.setattr(backend, "CHUNK_PARTITIONS_PER_SLOT", 1)
-    add, waves = backend.FinishedPartitions.add, []
-
-    limit = [1]
-
-    def counting(self: Any, steps: Any, results: Any, progress: Any) -> None:
-        if len(waves) == limit[0]:
-            raise KeyboardInterrupt
-        waves.append(steps.tolist())
-        add(self, steps, results, progress)
-
-    monkeypatch.setattr(backend.FinishedPartitions, "add", counting)
-    options: dict[str, Any] = {"seed": 4, "report": False, "spark": spark, "resume": tmp_path / "kept"}
-    with pytest.raises(KeyboardInterrupt, match="partitions are kept in"):
-        crowdveil.anonymize(method, data, tmp_path / "there", **options)
-    first = [part for wave in waves for part in wave]
-    waves.clear()
-    limit[0] = -1
-    there = crowdveil.anonymize(method, data, tmp_path / "there", **options)
-    assert first
-    assert not set(first) & {part for wave in waves for part in wave}
-    assert not (tmp_path / "kept").exists()
-    here = crowdveil.anonymize(method, city / "drives.parquet", tmp_path / "here", seed=4, report=False)
-    _same(tmp_path, here, there)
 
 
 @pytest.mark.parametrize("form", ["parquet", "csv"])

@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from crowdveil.cli.console import show_if_compiling, show_notes
-from crowdveil.cli.main import StoppedError
 from crowdveil.cli.options import NamedCommands, given, options_of
 from crowdveil.cli.remote_jobs import (
     RemoteTarget,
@@ -19,7 +18,6 @@ from crowdveil.cli.remote_jobs import (
     take_source,
 )
 from crowdveil.cli.remote_jobs import anonymize as run_remotely
-from crowdveil.engine import StoppedEarlyError
 from crowdveil.methods.base import Method
 from crowdveil.model.flows import Flows
 from crowdveil.progress import progress_bar
@@ -34,7 +32,6 @@ EXAMPLES = {
 }
 FIRST = (
     "format",
-    "wide",
     "export",
     "seed",
     "overwrite",
@@ -47,12 +44,10 @@ FIRST = (
     "ledger",
     "keep_unchanged",
     "independent",
-    "resume",
-    "rows_in",
     "pairing",
 )
 """The order of the options of a run."""
-NOT_OF_TRAJECTORIES = ("resume", "rows_in", "ledger", *AuditOptions.model_fields)
+NOT_OF_TRAJECTORIES = ("ledger", *AuditOptions.model_fields)
 
 
 class MethodCommand(click.Command):
@@ -107,11 +102,8 @@ def perform(
         run_remotely(server, request, READINGS[find_method(request.method).takes], source or {})
         return
     show_if_compiling()
-    try:
-        with progress_bar() as (progress, stage):
-            result = pipeline.run(request, progress, stage)
-    except StoppedEarlyError as stopped:
-        raise StoppedError(f"Stopped; {stopped}") from None
+    with progress_bar() as (progress, stage):
+        result = pipeline.run(request, progress, stage)
     show_notes(result.notes)
     pairing, private_report = (request.options.get(name) for name in ("pairing", "private_report"))
     if pairing is not None:

@@ -28,8 +28,6 @@ from crowdveil.run.options import AuditOptions, ReleaseOptions, RunOptions
 
 _PRIVATE = "this private file must not lie on a server; leave it out, or run it here."
 ONLY_HERE: dict[Option | Name, str] = {
-    Option("resume"): "a server keeps jobs by itself; leave it out, or run it here.",
-    Option("rows_in"): "a server decides it by itself; leave it out, or run it here.",
     Option(
         "ledger"
     ): "a ledger of this machine is not used on a server, which has those of its sources; name a source with "

@@ -20,19 +20,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from crowdveil.engine.finished import Arrays, FinishedPartitions, StoppedEarlyError, keep_until_done
-from crowdveil.engine.local import Engine, LocalEngine, Task, apart, timed_tasks
+from crowdveil.engine.local import Arrays, Engine, LocalEngine, Task, apart, timed_tasks
 
 __all__ = [
     "Arrays",
     "Engine",
-    "FinishedPartitions",
     "LocalEngine",
-    "StoppedEarlyError",
     "Task",
     "apart",
     "current",
-    "keep_until_done",
     "timed_tasks",
     "use",
 ]

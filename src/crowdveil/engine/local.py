@@ -7,13 +7,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from crowdveil.engine.finished import Arrays, FinishedPartitions
+import numpy.typing as npt
+
 from crowdveil.engine.threads import thread_count
 from crowdveil.progress import Progress, no_progress
 
 T = TypeVar("T")
+Arrays = tuple[npt.NDArray[Any], ...]
+"""Result of a partition."""
 Task = Callable[[int], Arrays]
 """The task of one partition, by its number from 0. Pure: equal numbers give equal arrays."""
 
@@ -22,8 +25,6 @@ TICK_S = 0.1
 FINISH_S = 0.5
 """Seconds to wait for running tasks after an interrupt; kernels that take longer are left behind."""
 THREAD_NAME = "crowdveil-task"
-KEEP_S = 2.0
-"""Seconds between saves of finished partitions: the most work that a killed run loses."""
 
 
 _task_seconds: ContextVar[list[list[float]] | None] = ContextVar("task_seconds", default=None)
@@ -59,27 +60,21 @@ class LocalEngine:
     ----------
     threads
         Number of threads; by default one per processor.
-    finished
-        Store of finished partitions, to save to and to resume from.
     """
 
-    def __init__(self, threads: int | None = None, finished: FinishedPartitions | None = None) -> None:
+    def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or thread_count()
-        self.finished = finished
 
     def map(self, task: Task, count: int, progress: Progress = no_progress) -> list[Arrays]:
         """Run the task for partitions 0 to `count` - 1; see `Engine.map`."""
-        work = _Work(task, count, {} if self.finished is None else self.finished.load(count))
-        try:
-            self._supervise(work, progress)
-        finally:
-            self._keep(work)
+        work = _Work(task, count)
+        self._supervise(work, progress)
         if work.failed:
             raise work.failed[min(work.failed)]
         progress(count, count)
         collected = _task_seconds.get()
         if collected is not None:
-            collected.append([work.seconds.get(partition, 0.0) for partition in range(count)])
+            collected.append([work.seconds[partition] for partition in range(count)])
         return [work.results[partition] for partition in range(count)]
 
     def _supervise(self, work: _Work, progress: Progress) -> None:
@@ -87,27 +82,19 @@ class LocalEngine:
         # Python does not wait for daemons at its end: an interrupt is not held up by a long kernel.
         running = [
             threading.Thread(target=work.run, name=THREAD_NAME, daemon=True)
-            for _ in range(min(self.threads, work.left))
+            for _ in range(min(self.threads, work.count))
         ]
         try:
             for thread in running:
                 thread.start()
-            reported, kept = 0, time.monotonic()
+            reported = 0
             while _join(running, TICK_S):
                 if reported < (done := len(work.results)) < work.count:
                     progress(reported := done, work.count)
-                if time.monotonic() - kept > KEEP_S:
-                    self._keep(work)
-                    kept = time.monotonic()
         except BaseException as error:
             work.stopped = True  # no other task starts
             _join(running, FINISH_S if isinstance(error, KeyboardInterrupt) else None)
             raise
-
-    def _keep(self, work: _Work) -> None:
-        batch = work.not_kept()
-        if self.finished is not None and batch:
-            self.finished.save(batch)
 
 
 def _join(threads: list[threading.Thread], seconds: float | None) -> bool:
@@ -144,14 +131,13 @@ class _Work:
     among those seen.
     """
 
-    def __init__(self, task: Task, count: int, results: dict[int, Arrays]) -> None:
-        self.task, self.count, self.results = task, count, results
+    def __init__(self, task: Task, count: int) -> None:
+        self.task, self.count = task, count
+        self.results: dict[int, Arrays] = {}
         self.failed: dict[int, BaseException] = {}
         self.seconds: dict[int, float] = {}
         self.stopped = False
-        self.left = count - len(results)
-        self._next = iter([partition for partition in range(count) if partition not in results])
-        self._not_kept: dict[int, Arrays] = {}
+        self._next = iter(range(count))
         self._lock = threading.Lock()
 
     def run(self) -> None:
@@ -165,15 +151,9 @@ class _Work:
                     self.failed[partition], self.stopped = error, True
             else:
                 with self._lock:
-                    self.results[partition] = self._not_kept[partition] = arrays
+                    self.results[partition] = arrays
                     self.seconds[partition] = time.thread_time() - begin
 
     def _take(self) -> int | None:
         with self._lock:
             return None if self.stopped else next(self._next, None)
-
-    def not_kept(self) -> dict[int, Arrays]:
-        """Return the partitions done since the last call."""
-        with self._lock:
-            batch, self._not_kept = self._not_kept, {}
-        return batch

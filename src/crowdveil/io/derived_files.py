@@ -1,28 +1,26 @@
-"""Files that follow from the tables of a release of flows: crosswalk, wide table, flow maps, matrices, areas as GeoParquet.
+"""Files that follow from the tables of a release of flows: crosswalk, flow maps, matrices.
 
 Each is a function of the written tables and areas, so that it reveals nothing more, and a verification can make it again.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from crowdveil.errors import OutputError
-from crowdveil.io.tables import COMPRESSION, write_table
+from crowdveil.io.tables import write_table
 from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Floats, Ints
 
 CROSSWALK_FILE = "crosswalk.csv"
 MAX_CELLS = 200_000_000
-"""Most cells of a wide table, and of matrices."""
+"""Most cells of matrices."""
 
 
 def crosswalk(features: Sequence[dict[str, Any]]) -> pa.Table:
@@ -65,37 +63,6 @@ def with_area_names(written: WrittenRelease) -> pa.Table:
         named = pa.DictionaryArray.from_arrays(pa.array(written.area_numbers(f"{end}_area"), pa.int32()), text)
         table = table.add_column(table.column_names.index(f"{end}_area") + 1, f"{end}_name", named)
     return table
-
-
-def _names(written: WrittenRelease, table_format: str, tz: str, folder: Path) -> dict[str, str]:
-    """Write the flows with readable names of areas; names repeat in every row, so that a CSV is about twice as large."""
-    table = with_area_names(written)
-    plain = [pa.field(f.name, pa.string()) if pa.types.is_dictionary(f.type) else f for f in table.schema]
-    table = table.cast(pa.schema(plain))
-    name = f"flows_named.{table_format}"
-    write_table(table, folder / name)
-    return {"names": name}
-
-
-def _wide(written: WrittenRelease, table_format: str, tz: str, folder: Path) -> dict[str, str]:
-    """Write a row for each published pair of areas and a column for each time step or interval; suppressed cells are empty."""
-    step, labels = _labels(written, tz)
-    origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
-    pair = origin * max(len(written.features), 1) + destination
-    pairs, row = np.unique(pair, return_inverse=True)
-    _check_cells(len(pairs) * len(labels), "a wide table")
-    cube = np.full((len(labels), len(pairs)), -1, np.int64)
-    cube[step, row] = written.column("volume")
-    ids, names = _area_columns(written)
-    ends = pairs // max(len(ids), 1), pairs % max(len(ids), 1)
-    columns: dict[str, Any] = {}
-    for end, at in zip(("origin", "destination"), ends, strict=True):
-        columns[f"{end}_area"], columns[f"{end}_name"] = (pa.array([v[i] for i in at.tolist()]) for v in (ids, names))
-    for label, values in zip(labels, cube, strict=True):
-        columns[label] = pa.array(values, mask=values < 0)
-    name = f"wide.{table_format}"
-    write_table(pa.table(columns), folder / name)
-    return {"wide": name}
 
 
 def _flowmap(written: WrittenRelease, table_format: str, tz: str, folder: Path) -> dict[str, str]:
@@ -159,31 +126,9 @@ def _omx(written: WrittenRelease, table_format: str, tz: str, folder: Path) -> d
     return {"omx": "flows.omx"}
 
 
-def _geoparquet(written: WrittenRelease, table_format: str, tz: str, folder: Path) -> dict[str, str]:
-    """Write the areas with their outlines as GeoParquet."""
-    import shapely
-
-    about = [f["properties"] for f in written.features]
-    shapes = [None if f["geometry"] is None else shapely.geometry.shape(f["geometry"]) for f in written.features]
-    table = pa.Table.from_pylist([{k: v for k, v in a.items() if k != "tiles"} for a in about])
-    table = table.append_column("tiles", pa.array([a["tiles"] for a in about], pa.list_(pa.string())))
-    table = table.append_column(
-        "geometry", pa.array([None if s is None else shapely.to_wkb(s) for s in shapes], pa.binary())
-    )
-    kinds = sorted({s.geom_type for s in shapes if s is not None})
-    column = {"encoding": "WKB", "geometry_types": kinds}
-    geo = {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": column}}
-    table = table.replace_schema_metadata({b"geo": json.dumps(geo).encode()})
-    pq.write_table(table, folder / "areas.parquet", compression=COMPRESSION)
-    return {"areas_geoparquet": "areas.parquet"}
-
-
 _WRITERS: dict[str, Callable[[WrittenRelease, str, str, Path], dict[str, str]]] = {
-    "names": _names,
-    "wide": _wide,
     "flowmap": _flowmap,
     "omx": _omx,
-    "geoparquet": _geoparquet,
 }
 
 

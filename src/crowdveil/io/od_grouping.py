@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdveil.errors import InputError, counted
-from crowdveil.io.column_files import drop_column_pages, new_column
 from crowdveil.io.duckdb_engine import duckdb_errors, engine_for_rows, fetch
 from crowdveil.io.od_rows import OdReader
 from crowdveil.io.sorted_flows import flows_in_order, read_in_order
@@ -172,8 +171,7 @@ def to_flows(
     order = _order(columns["step"], columns["o"], columns["d"], len(zones))
     for column, values in columns.items():
         # Any other mode than "raise" writes to the new column without a copy; `order` is inside of the column.
-        columns[column] = np.take(values, order, out=new_column(len(order), values.dtype), mode="clip")
-        drop_column_pages()
+        columns[column] = values[order]
     del values
     step, o, d, volume = (columns[column] for column in ("step", "o", "d", "volume"))
     people = columns.get("people", volume)

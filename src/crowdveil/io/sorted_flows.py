@@ -10,7 +10,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.io.column_files import drop_column_pages, new_column
 from crowdveil.io.od_rows import OdReader
 from crowdveil.io.time_steps import TimeSteps
 from crowdveil.model.arrays import Indices, Ints
@@ -76,7 +75,6 @@ class _Rows:
         for name, column in columns.items():
             self._append(name, column)
         self.count += batch.num_rows
-        drop_column_pages()
         return True
 
     def _append(self, name: str, values: npt.NDArray[Any]) -> None:
@@ -84,7 +82,7 @@ class _Rows:
         need = self.count + len(values)
         column = self._columns.get(name)
         if column is None or len(column) < need:
-            larger = new_column(max(self.expected, need, 2 * self.count), values.dtype)
+            larger = np.empty(max(self.expected, need, 2 * self.count), values.dtype)
             if column is not None:
                 larger[: self.count] = column[: self.count]
             self._columns[name] = column = larger

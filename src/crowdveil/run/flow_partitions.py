@@ -26,8 +26,7 @@ from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import find_method
 from crowdveil.report.cost_summary import FlowCost
 from crowdveil.run.merge_partitions import BY_STEP
-from crowdveil.run.resume import ATTACKS
-from crowdveil.run.seeds import derive_seed
+from crowdveil.run.seeds import ATTACKS, derive_seed
 from crowdveil.run.stages import RunSpec
 from crowdveil.run.verification import check
 

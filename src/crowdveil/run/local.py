@@ -33,8 +33,7 @@ from crowdveil.run.backend import Backend
 from crowdveil.run.ledgers import Recorder, open_recorder
 from crowdveil.run.manifest import file_entry, write_manifest
 from crowdveil.run.releases import add_report, check_private, write_private
-from crowdveil.run.resume import ATTACKS, drawn_seed, keep_finished_steps, open_finished
-from crowdveil.run.seeds import derive_seed
+from crowdveil.run.seeds import ATTACKS, derive_seed, drawn_seed
 from crowdveil.run.stages import FileEntries, Findings, Guarantees, LedgerAudit, RunSpec, Solution
 from crowdveil.run.verification import check, check_k_feasible, what_k_counts
 
@@ -55,15 +54,13 @@ class LocalBackend(Backend):
         self.files: dict[str, str] = {}
 
     def check_target(self) -> None:
-        """Raise unless the release and the confidential files can be written; open kept time steps and the pairing."""
+        """Raise unless the release and the confidential files can be written; open the pairing."""
         options, output = self.spec.options, self.output
         check_target(output.absolute(), overwrite=options.overwrite, mark_file=MANIFEST_FILE)
         if options.private_report is not None:
             check_private(Path(options.private_report), output, overwrite=options.overwrite)
         self.recorder = open_recorder(self.spec, self.output)
-        self.finished = None if options.resume is None else open_finished(self.spec)
-        self.seed = drawn_seed(options.seed, self.finished)
-        self.enter_context(keep_finished_steps(self.finished))
+        self.seed = drawn_seed(options.seed)
         pairing = None if options.pairing is None else Path(options.pairing)
         self.keep_pairing: PairingWriter = self.enter_context(
             open_pairing(pairing, output, overwrite=options.overwrite)
@@ -98,9 +95,6 @@ class LocalBackend(Backend):
         overlaps, ledger_lines = self._settle_with_ledger()
         if isinstance(self.release, FlowRelease):
             self.release = self.release.with_rounded_people(self.spec.k, least=overlaps)
-        notes = []
-        if self.finished is not None and not self.finished.used:
-            notes.append(f"{method.name} does all time steps in one go, so nothing was kept to resume from.")
         if isinstance(data, Trajectories):
             self.keep_pairing(data, self._source)
         cost = cost_of(data, self.release)
@@ -115,7 +109,7 @@ class LocalBackend(Backend):
             distortion = measure_distortion(data, self.release, self.spec.k)
             self.release = replace(self.release, point=None)
             data.forget_meters()  # as large as the data, and rarely needed from here on
-        return Solution(self.release.facts, numbers, lines, self.release, notes, distortion)
+        return Solution(self.release.facts, numbers, lines, self.release, [], distortion)
 
     def _settle_with_ledger(self) -> tuple[bool, list[str]]:
         """Keep earlier values where few people changed, if that is asked for; return whether an earlier release shares records,

@@ -40,12 +40,8 @@ class ReleaseOptions(Params):
 
     seed: int | None = Field(None, ge=0, lt=2**63, strict=True)
     """Makes the run reproducible. Keep it secret: it repeats every random choice. Fresh random numbers if not given."""
-    format: Literal["parquet", "csv", "geoparquet"] | None = None
-    """File format of the tables; geoparquet: Parquet, and the areas as GeoParquet too. Default: that of the input."""
-    names: bool = Field(False, strict=True)
-    """Also write flows with the readable names of their areas next to the ids."""
-    wide: bool = Field(False, strict=True)
-    """Also write flows as a wide table: a row for each pair of areas, a column for each time step or interval."""
+    format: Literal["parquet", "csv"] | None = None
+    """File format of the tables. Default: that of the input."""
     export: Literal["flowmap", "omx", "all"] | None = None
     """Also write flows for other tools: flowmap.gl and kepler.gl, or matrices (OMX) in which suppressed cells are NaN."""
     attack: bool = Field(True, strict=True)
@@ -62,14 +58,12 @@ class ReleaseOptions(Params):
     @property
     def exports(self) -> tuple[str, ...]:
         """The further files of flows that are asked for."""
-        tools = ("flowmap", "omx") if self.export == "all" else () if self.export is None else (self.export,)
-        flags = [name for name in ("names", "wide") if getattr(self, name)]
-        return (*flags, *tools, *(["geoparquet"] if self.format == "geoparquet" else []))
+        return ("flowmap", "omx") if self.export == "all" else () if self.export is None else (self.export,)
 
     def table_format(self, data: Any, data_name: str | None) -> Literal["parquet", "csv"]:
         """Return the format of tables: as asked for, or that of the name of the data file, or that of the input."""
         if self.format is not None:
-            return "csv" if self.format == "csv" else "parquet"
+            return self.format
         named = data_name or (data if isinstance(data, str | Path) else "")
         return "csv" if re.search(r"\.(csv|tsv|txt)(\.\w+)?$", str(named).lower()) else "parquet"
 
@@ -103,11 +97,6 @@ class RunOptions(AuditOptions, EngineOptions, ReleaseOptions):
     """Replace an earlier release in the folder."""
     private_report: Location = _location_field("FILE")
     """Also write a confidential report that shows the original, to this .html file outside the release."""
-    resume: Location = _location_field("FOLDER")
-    """Keep finished time steps in this folder, to resume from them after an interruption; removed at the end."""
-    rows_in: Literal["auto", "memory", "disk"] = "auto"
-    """Where the flows of a run are held. With disk, whole time steps or windows are solved, checked and written in parts, so that
-    memory does not grow with their number; auto does that above 50 million flows, where the method and the options allow it."""
     pairing: Location = _location_field("FILE")
     """Write the original of each published trajectory to this confidential file outside the release (.csv or .parquet)."""
     ledger: Location = _location_field("FOLDER")

@@ -33,8 +33,6 @@ from crowdveil.run.verification import (
 
 OTHER_FILES = ("steps", "areas", "crosswalk", "manifest", "report")
 """Names of the files of a release beside its data."""
-LARGE_INPUT = 64 << 20
-"""Bytes of an input below which no file holds too many flows for memory."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +80,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
     if spec.data_name is not None and Path(spec.data_name).stem in OTHER_FILES:
         raise ParameterError(Name(spec.data_name), "a release has another file of this name; choose another name.")
     if spec.options.exports and method.takes is Trajectories:
-        wanted = "wide" if spec.options.wide else "export" if spec.options.export else "format"
-        raise ParameterError(Option(wanted), f"{method.name} is for trajectories, and it is for flows; leave it out.")
+        raise ParameterError(Option("export"), f"{method.name} is for trajectories, and it is for flows; leave it out.")
     if spec.options.pairing is not None and method.takes is not Trajectories:
         raise ParameterError(Option("pairing"), f"{method.name} is for flows, which have none; leave it out.")
     counted = any(getattr(spec.params, name, 0) for name in ("min_pois", "min_poi_categories"))
@@ -111,11 +108,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
 def _backend(spec: RunSpec, session: Any, stage: Stage) -> AbstractContextManager[Backend]:
     if spec.options.engine == "local" and session is None:
         refuse_table_without_spark(spec.options.table)
-        if not _may_be_on_disk(spec):
-            return LocalBackend(spec)
-        from crowdveil.run.disk import DiskBackend  # here, since most data is small
-
-        return DiskBackend(spec)
+        return LocalBackend(spec)
     from crowdveil.run.spark import spark_backend
 
     return spark_backend(spec, session, stage)
@@ -128,16 +121,6 @@ def _finds_zones(spec: RunSpec) -> bool:
     ):
         return False
     return all(getattr(spec.reading, name, None) is None for name in ("zones", "voronoi"))
-
-
-def _may_be_on_disk(spec: RunSpec) -> bool:
-    """Return whether flows are to stay on the disk, or may be so many that they should."""
-    where, data = spec.options.rows_in, spec.data
-    if where != "auto" or not isinstance(data, str | Path):
-        return where == "disk"
-    path = Path(data)
-    files = path.iterdir() if path.is_dir() else [path]
-    return sum(file.stat().st_size for file in files if file.is_file()) >= LARGE_INPUT
 
 
 def run_stages(spec: RunSpec, backend: Backend, progress: Progress, stage: Stage) -> Result:

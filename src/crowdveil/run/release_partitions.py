@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from crowdveil.errors import GuaranteeViolatedError
 from crowdveil.guarantees import Guarantee, WellFormedFlows
 from crowdveil.io.time_windows import TimeUnits
 from crowdveil.io.written_release import WrittenRelease
@@ -111,42 +109,3 @@ def merge_with_rest(
     """Merge the findings of partitions, which have rows of these `units`, with those of what no partition has or all have."""
     rest = [finding.as_json() for _, finding in check(rest_of(release, units), guarantees, original)]
     return merge_findings(guarantees, [*findings, rest, *overlapping_windows(release, guarantees)])
-
-
-def check_in_parts(
-    file: Path,
-    steps: pa.Table,
-    features: list[dict[str, Any]],
-    units: TimeUnits,
-    guarantees: Guarantees,
-    part_rows: int,
-) -> Findings:
-    """Check each guarantee on the rows of a Parquet file, in parts of whole time steps or windows; and on steps and areas.
-
-    Each part has about `part_rows` rows. Outlines are checked once, with all areas.
-    """
-    rest = ReleasePartition(pq.read_schema(file), steps, features, units)
-    release = replace(rest, features=without_outlines(features))
-    findings, found = [], []
-    for rows in _whole_units(file, release, part_rows):
-        found.append(np.unique(release.unit_of(rows["t"])))
-        findings.append([finding.as_json() for _, finding in check(release(rows), guarantees)])
-    every = np.concatenate([np.zeros(0, np.int64), *found])
-    if len(np.unique(every)) < len(every):
-        raise GuaranteeViolatedError("rows of the written file are not in the order of time, so nothing was published.")
-    return merge_with_rest(findings, rest, every, guarantees)
-
-
-def _whole_units(file: Path, release: ReleasePartition, part_rows: int) -> Iterator[pa.Table]:
-    """Yield the rows of a file in parts. The last time step or window of those read so far may go on, so it is held back."""
-    with pq.ParquetFile(file, read_dictionary=["origin_area", "destination_area", "state"]) as opened:
-        held = opened.schema_arrow.empty_table()
-        for batch in opened.iter_batches(part_rows):
-            held = pa.concat_tables([held, pa.Table.from_batches([batch])])
-            unit = release.unit_of(held["t"])
-            last = len(unit) - int(np.argmax(unit[::-1] != unit[-1])) if (unit != unit[-1]).any() else 0
-            if last:
-                yield held.slice(0, last).unify_dictionaries().combine_chunks()
-                held = held.slice(last)
-        if len(held):
-            yield held.unify_dictionaries().combine_chunks()

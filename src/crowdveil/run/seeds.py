@@ -17,3 +17,12 @@ def derive_seed(seed: int, purpose: str) -> int:
     """Return a seed for another purpose: its draws reveal nothing about draws made with `seed` itself."""
     digest = hashlib.sha256(f"{purpose}:{seed}".encode()).digest()
     return int.from_bytes(digest[: BITS // 8], "big")
+
+
+ATTACKS = "attacks"
+"""The purpose of the attacks' seed: their draws are not those of the method."""
+
+
+def drawn_seed(seed: int | None) -> int:
+    """Return the seed of a run: the given one, or fresh entropy."""
+    return fresh() if seed is None else seed

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.engine.finished import keep_until_done
 from crowdveil.engine.spark import Frame, GroupFunction, SparkEngine
 from crowdveil.errors import Option, ParameterError
 from crowdveil.io.atomic import scratch_folder
@@ -26,15 +25,12 @@ from crowdveil.run.ledgers import Recorder, open_recorder
 from crowdveil.run.manifest import file_entry, folder_entry, write_manifest
 from crowdveil.run.merge_partitions import SUMMARY
 from crowdveil.run.releases import REPORT_ROWS, add_report, without_report
-from crowdveil.run.resume import drawn_seed, first_entropy, run_key
-from crowdveil.run.spark.finished_partitions import FinishedPartitions
+from crowdveil.run.seeds import drawn_seed
 from crowdveil.run.spark.release_verification import file_hashes
 from crowdveil.run.spark.staging import check_target, new_folder
 from crowdveil.run.stages import FileEntries, RunSpec
 
 PARTITIONS_FOLDER = "partitions"
-CHUNK_PARTITIONS_PER_SLOT = 4
-"""Partitions for each slot of the cluster that are solved and kept together in a run that can be resumed."""
 FILE_ROWS = 1_000_000
 
 
@@ -57,14 +53,6 @@ def check_supported_on_spark(spec: RunSpec) -> None:
             raise ParameterError(
                 Option(name), "rows of all time steps decide together; leave it out, or run it on one machine."
             )
-    if options.resume is not None and options.ledger is not None:
-        raise ParameterError(
-            Option("resume"), "the ledger may have changed since the interruption; leave it out, or the ledger."
-        )
-    if options.resume is not None and not isinstance(spec.data, str | Path):
-        raise ParameterError(
-            Option("resume"), "wanted data in a file, but it is a table or a data frame; write it to a file."
-        )
 
 
 class SparkBackend(Backend):
@@ -72,8 +60,6 @@ class SparkBackend(Backend):
 
     DATA_FOLDER: str
     output: str
-    KEPT = "time step"
-    """What is kept of a run that can be resumed."""
     result: Frame
     areas: Areas | None = None
     drawn: Mask | None = None
@@ -89,22 +75,12 @@ class SparkBackend(Backend):
         check_target(self.engine.files, self.output, overwrite=self.spec.options.overwrite)
         self.recorder = open_recorder(self.spec, self.output)
 
-    def key_partitions(self) -> dict[str, Any]:
-        """Return what kept partitions depend on besides the request."""
-        return {}
-
     def keep(self, *frames: Frame) -> None:
-        """Cache rows that several queries need, open what is kept of an interrupted run, and make the temporary folders."""
-        spec, resume = self.spec, self.spec.options.resume
-        folder, key = None if resume is None else str(resume), None
-        if resume is not None:
-            key = {**run_key(spec, self.engine.files.fingerprint(str(spec.data))), **self.key_partitions()}
-        self.finished = FinishedPartitions(self.engine, folder, key, self.KEPT, first_entropy(spec))
-        self.seed = drawn_seed(spec.options.seed, self.finished)
+        """Cache rows that several queries need, and make the temporary folders."""
+        self.seed = drawn_seed(self.spec.options.seed)
         for frame in frames:
             self.enter_context(self.engine.kept(frame))
-        self.enter_context(keep_until_done(self.finished))
-        staged = new_folder(self.engine.files, self.output, overwrite=spec.options.overwrite)
+        staged = new_folder(self.engine.files, self.output, overwrite=self.spec.options.overwrite)
         self.folder = self.enter_context(staged)
         self.data = f"{self.folder}/{self.DATA_FOLDER}"
         self.here = Path(self.enter_context(scratch_folder()))
@@ -113,19 +89,16 @@ class SparkBackend(Backend):
         self, partitions: Sequence[Ints], keyed: Callable[[pa.Table], Frame], function: GroupFunction, schema: pa.Schema,
         progress: Progress,
     ) -> list[str]:  # fmt: skip
-        """Solve partitions that are not finished, in chunks; return the summaries of all partitions.
+        """Solve partitions; return their summaries.
 
         A partition is an array of numbers, such as time steps. `keyed` returns the rows of all numbers in a table with the
         columns number and partition_id; its rows have a column partition_id too.
         """
-        at_once = max(len(partitions), 1)
-        if self.spec.options.resume is not None:
-            at_once = CHUNK_PARTITIONS_PER_SLOT * self.engine.slots
-        for low in range(0, len(partitions), at_once):
-            chunk = partitions[low : low + at_once]
-            solved = self.engine.map_groups(keyed(partition_bins(chunk)), "partition_id", function, schema, len(chunk))
-            self.finished.add(np.concatenate(chunk), solved, progress)
-        self.result = self.finished.all()
+        bins = keyed(partition_bins(partitions))
+        solved = self.engine.map_groups(bins, "partition_id", function, schema, len(partitions))
+        folder = f"{self.folder}/{PARTITIONS_FOLDER}"
+        self.engine.write(solved, folder, by="kind", progress=progress)
+        self.result = self.engine.read(folder)
         found = self.engine.gather(self.result.where(f"kind = '{SUMMARY}'").select(SUMMARY))
         lines: list[str] = found[SUMMARY].to_pylist()
         return lines

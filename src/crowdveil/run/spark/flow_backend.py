@@ -36,7 +36,6 @@ from crowdveil.run.merge_partitions import (
 from crowdveil.run.releases import REPORT_ROWS
 from crowdveil.run.spark.backend import (
     FILE_ROWS,
-    PARTITIONS_FOLDER,
     SparkBackend,
     partition_bins,
 )
@@ -95,11 +94,9 @@ class FlowSparkBackend(SparkBackend):
     def solve(self, guarantees: Guarantees, progress: Progress) -> Solution:
         """Solve, check and attack each partition of time steps."""
         spec, trips = self.spec, self.trips
-        self.finished.begin(f"{self.folder}/{PARTITIONS_FOLDER}", trips.numbers)
         members = spec.method.needs_person_ids
         reader = FlowPartitionReader(trips.reader.schema, trips.reader.steps, trips.frame, members)
-        left = np.flatnonzero(~np.isin(trips.numbers, self.finished.steps))
-        partitions = self._partitions(left)
+        partitions = self._partitions(np.arange(len(trips.numbers)))
         shared = self._shared_boxes(reader, progress)
         least = self._overlaps_earlier()
         solver = PartitionSolver.of(
@@ -137,8 +134,8 @@ class FlowSparkBackend(SparkBackend):
         if not self.spec.options.exports or self.fits_here:
             return []
         return [
-            f"there are more than {REPORT_ROWS:,} published rows, so the files of {Option('names')}, {Option('wide')} and "
-            f"{Option('export')} were not written; use longer time steps, or leave these options out."
+            f"there are more than {REPORT_ROWS:,} published rows, so the files of {Option('export')} were not written; use "
+            "longer time steps, or leave it out."
         ]
 
     def _keyed(self, bins: pa.Table) -> Frame:

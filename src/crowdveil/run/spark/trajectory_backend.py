@@ -25,7 +25,7 @@ from crowdveil.progress import Progress
 from crowdveil.reading import TrajectoryReading
 from crowdveil.report.cost_summary import TrajectoryCost
 from crowdveil.run.merge_partitions import AREA, ROW, Totals, summarize_facts
-from crowdveil.run.spark.backend import FILE_ROWS, PARTITIONS_FOLDER, SparkBackend
+from crowdveil.run.spark.backend import FILE_ROWS, SparkBackend
 from crowdveil.run.spark.part_files import write_part_files
 from crowdveil.run.spark.point_rows import KEY
 from crowdveil.run.spark.spark_points import SparkPoints, read_spark_points, summarize_points
@@ -42,8 +42,7 @@ from crowdveil.run.stages import FileEntries, Findings, Guarantees, Solution
 from crowdveil.run.verification import refuse_large_k, what_k_counts
 
 PARTITION_POINTS = 100_000
-"""Points of a partition, unless trajectories that must be solved together have more. It does not depend on the size of the
-cluster, so that finished partitions can be used on any."""
+"""Points of a partition, unless trajectories that must be solved together have more."""
 NO_ATTACK = "attacks on trajectories need all of them at once, so none was made on Spark."
 
 
@@ -51,13 +50,8 @@ class TrajectorySparkBackend(SparkBackend):
     """Does the stages of a run whose partitions are trajectories that are solved together."""
 
     DATA_FOLDER = "trajectories.parquet"
-    KEPT = "partition"
     points: SparkPoints
     totals: TrajectoryTotals
-
-    def key_partitions(self) -> dict[str, Any]:
-        """Return the size of partitions, which kept ones depend on."""
-        return {"points of a partition": PARTITION_POINTS}
 
     def read(self, notes: ReadNotes, progress: Progress) -> Trajectories:
         """Read points; return trajectories without any."""
@@ -102,10 +96,9 @@ class TrajectorySparkBackend(SparkBackend):
         with engine.kept(planned):
             found = engine.gather(engine.sql("SELECT DISTINCT partition_id FROM {planned}", planned=planned))
             numbers = found["partition_id"].to_numpy()
-            self.finished.begin(f"{self.folder}/{PARTITIONS_FOLDER}", numbers)
             reader = TrajectoryPartitionReader(points.frame)
             function = TrajectoryPartition(spec.method.name, spec.params, self.seed, reader, guarantees)
-            left = [np.array([number]) for number in np.setdiff1d(numbers, self.finished.steps)]
+            left = [np.array([number]) for number in np.sort(numbers)]
             self.totals = TrajectoryTotals.of(self.solve_partitions(left, keyed, function, RESULT, progress))
         cost = self.totals.cost
         lines = [*cost.lines(), self.totals.distance_line()]
