@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from crowdveil.guarantees import Guarantee, NoOwnPoints, OriginalPoints, SwappedTrajectories, guarantee_from_manifest
-from crowdveil.io import point_numbers
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.trajectories import Trajectories
 
@@ -57,12 +56,7 @@ def test_a_swapped_release_passes(guarantee: Guarantee) -> None:
     assert _holds(guarantee, [])
 
 
-@pytest.mark.parametrize("factor", [point_numbers._FACTOR, np.uint64(0)])
-def test_written_and_original_points_have_one_number_if_they_are_equal(
-    factor: np.uint64, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With a factor of 0 all hashes are equal, so that points must be told apart by their columns."""
-    monkeypatch.setattr(point_numbers, "_FACTOR", factor)
+def test_written_and_original_points_have_one_number_if_they_are_equal() -> None:
     rng = np.random.default_rng(3)
     here, there = ([[(float(x), int(t))] for x, t in rng.integers(0, 4, (n, 2))] for n in (30, 40))
     here[0] = [(-0.0, 1)]

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import pytest
 
-from crowdveil.io import point_numbers
 from crowdveil.io.point_numbers import Columns, number_points
 
 
@@ -25,14 +21,7 @@ def _check(first: Columns, second: Columns) -> None:
     assert sorted(numbers.values()) == list(range(len(numbers)))
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [{}, {"PART_ROWS": 8}, {"PART_ROWS": 8, "SPAN_BITS": 2}, {"MAX_ROW_BITS": 0}, {"_FACTOR": np.uint64(0)}],
-    ids=["one interval", "many intervals", "long spans", "sorted places", "equal hashes"],
-)
-def test_equal_points_of_both_tables_have_one_number(changed: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in changed.items():
-        monkeypatch.setattr(point_numbers, name, value)
+def test_equal_points_of_both_tables_have_one_number() -> None:
     _check(_points(150, 1, 40), _points(200, 2, 20))
     _check(_points(150, 1, 40), _points(200, 2, -19))
 

@@ -16,18 +16,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crowdveil.errors import OutputError
-from crowdveil.io import release_writer, tables
+from crowdveil.io import tables
 from crowdveil.io.flows import read_flows
 from crowdveil.io.source import open_source
 from crowdveil.io.tables import write_chunked_table, write_flows, write_table, write_trajectories
 from crowdveil.io.times import iso_times
 from crowdveil.io.trajectories import read_trajectories
-from crowdveil.model.areas import Areas
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import FlowRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
-from crowdveil.run import disk
 
 unhurried = settings(deadline=None, max_examples=tries(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 TRICKY = ["plain", 'a "quoted" word', "comma, here", "line\nbreak", "ünï", " spaces ", "semi;colon", "'"]
@@ -109,19 +106,16 @@ def test_trajectories_come_back(name: str, counts: str, tmp_path: Path) -> None:
             assert getattr(back, column).tolist() == getattr(model, column).tolist(), column
 
 
-@pytest.mark.parametrize("encoded", [False, True])
 @pytest.mark.parametrize("rows", [0, 1, 6, 7, 20])
-def test_pieces_are_one_table(rows: int, encoded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In Parquet each piece is a row group; of few rows the bytes are those of the table written whole, also of dictionaries."""
+def test_pieces_are_one_table(rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In Parquet each piece is a row group; the bytes are those of the table written whole."""
     monkeypatch.setattr(tables, "CHUNK_ROWS", 6)
     whole = pa.table(
         {"n": pa.array(range(rows), pa.int64()), "text": pa.array([TRICKY[i % 8] for i in range(rows)], pa.string())}
     )
 
     def piece(part: slice) -> pa.Table:
-        rows = whole.slice(part.start, part.stop - part.start).combine_chunks()
-        text = rows["text"].combine_chunks()
-        return rows.set_column(1, "text", text.dictionary_encode()) if encoded else rows
+        return whole.slice(part.start, part.stop - part.start)
 
     for name in ("pieces.parquet", "pieces.csv"):
         write_chunked_table(piece, rows, tmp_path / name)
@@ -129,27 +123,3 @@ def test_pieces_are_one_table(rows: int, encoded: bool, tmp_path: Path, monkeypa
     write_table(whole, tmp_path / "whole.csv")
     for kind in ("parquet", "csv"):
         assert (tmp_path / f"pieces.{kind}").read_bytes() == (tmp_path / f"whole.{kind}").read_bytes()
-
-
-@pytest.mark.parametrize("rows", [30_000, 50_000])
-def test_rows_on_the_disk_have_the_bytes_of_rows_in_memory(
-    rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where there are several row groups, each of several pages, of which later ones have more different values."""
-    for module in (tables, release_writer, disk):
-        monkeypatch.setattr(module, "CHUNK_ROWS", 45_000)
-    zones = Zones.from_ids([f"z{i}" for i in range(rows // 100)])
-    end, one = np.arange(rows) // 100, np.ones(rows, np.int64)
-    release = FlowRelease(
-        Areas.of_tiles(zones, np.arange(len(zones), dtype=np.int32)), np.zeros(1, np.int64), np.array([0, rows]), end,
-        end[::-1], one, one, np.zeros(rows, np.uint8), np.zeros(1, np.int64), "trips",
-    )  # fmt: skip
-    write_chunked_table(release_writer.flow_table(release, "parquet"), rows, tmp_path / "memory.parquet")
-    whole = release.to_arrow()
-    parts = (whole.slice(low, 7_000) for low in range(0, rows, 7_000))
-    disk._write_rows(parts, whole.schema, tmp_path / "disk.parquet", rows)
-    assert (tmp_path / "memory.parquet").read_bytes() == (tmp_path / "disk.parquet").read_bytes()
-    assert pq.read_table(tmp_path / "disk.parquet").equals(whole)
-    if rows < 45_000:
-        write_table(whole, tmp_path / "plain.parquet")
-        assert (tmp_path / "plain.parquet").read_bytes() == (tmp_path / "disk.parquet").read_bytes()

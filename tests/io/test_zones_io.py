@@ -214,3 +214,11 @@ def test_ids_that_are_no_text_are_reported(frame: gpd.GeoDataFrame, tmp_path: Pa
     (tmp_path / "z.geojson").write_bytes(content.replace(NAMES[0].encode(), b"\xad" * 2, 1))
     with pytest.raises(InputError, match="the file is broken or holds no zones"):
         read_zones(tmp_path / "z.geojson")
+
+
+def test_empty_parts_of_a_multipolygon_are_left_out() -> None:
+    """GEOS ended the process when it measured such a shape."""
+    shape = shapely.from_wkt("MULTIPOLYGON(((0 0, 1 0, 1 1, 0 0)), EMPTY)")
+    zones = read_zones(gpd.GeoDataFrame({"id": ["a", "b"]}, geometry=[shape, shapely.box(5, 5, 6, 6)], crs=4326))
+    assert [p.geom_type for p in zones.polygons] == ["MultiPolygon", "Polygon"]
+    assert len(shapely.get_parts(zones.polygons[0])) == 1

@@ -1,18 +1,15 @@
-"""Read FlatGeobuf and shapefiles with GDAL, each by one fixed driver.
+"""Read FlatGeobuf and shapefiles with GDAL, each by one driver.
 
-GDAL guesses a driver from the content of a file, and some drivers run commands, open other files or contact servers.
-pyogrio cannot fix the driver, so its library is called directly.
+GDAL chooses a driver by the content of a file, and some drivers run commands, open other files or contact servers. So a file is
+opened only if it begins with the bytes of its format up to a zero byte, where drivers of text stop reading, and alone in a
+folder, under a fixed name.
 """
 
 from __future__ import annotations
 
-import ctypes
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,115 +22,49 @@ from crowdveil.model.arrays import Labels
 
 DRIVERS = {".fgb": "FlatGeobuf", ".shp": "ESRI Shapefile"}
 """The only driver of each suffix."""
-MAGIC = {".fgb": b"fgb\x03fgb", ".shp": b"\x00\x00\x27\x0a"}
 MAX_UNPACKED_BYTES = 4 << 30
 _SHAPEFILE_SUFFIXES = (".shp", ".shx", ".dbf", ".prj", ".cpg")
-_VECTOR = 0x04
 
 
 def read_with_gdal(path: Path) -> tuple[pa.Table, Labels, Any]:
     """Return attributes, shapes and coordinate system of a FlatGeobuf file or (zipped) shapefile; ValueError if broken."""
-    if path.suffix.lower() == ".zip":
-        with tempfile.TemporaryDirectory(prefix="crowdveil-") as folder:
-            return _read(_unzip(path, Path(folder)))
-    return _read(path)
+    with tempfile.TemporaryDirectory(prefix="crowdveil-") as name:
+        folder, suffix = Path(name), path.suffix.lower()
+        if suffix == ".zip":
+            return _read(_unzip(path, folder))
+        beside = (path.with_suffix(end) for end in _SHAPEFILE_SUFFIXES) if suffix == ".shp" else ()
+        for file in {path, *beside}:
+            if file.is_file():
+                (folder / f"zones{file.suffix.lower()}").symlink_to(file.resolve())
+        return _read(folder / f"zones{suffix}")
 
 
 def _read(path: Path) -> tuple[pa.Table, Labels, Any]:
+    import pyogrio
     import shapely
 
-    suffix = path.suffix.lower()
-    with path.open("rb") as file:
-        if not file.read(16).startswith(MAGIC[suffix]):
-            raise ValueError("another format than its name has")
-    full = path.resolve()
-    if str(full).startswith("/vsi"):
-        raise ValueError("no file")
-    library = _library()
-    with _quiet(library), _dataset(library, full, DRIVERS[suffix]) as dataset:
-        if library.GDALDatasetGetLayerCount(dataset) != 1:
-            raise ValueError("not one layer")
-        layer = library.GDALDatasetGetLayer(dataset, 0)
-        crs = _crs(library, layer)
-        column = (library.OGR_L_GetGeometryColumn(layer) or b"").decode() or "wkb_geometry"
-        table = _arrow(library, layer)
-    table.validate(full=True)
-    shapes = shapely.from_wkb(table[column].to_numpy())
-    return table.drop_columns([column]), np.asarray(shapes, dtype=object), crs
-
-
-@cache
-def _library() -> Any:
-    """Return the GDAL library of pyogrio with the types of the functions called here."""
-    import pyogrio  # noqa: F401  (registers drivers and the paths of GDAL's and PROJ's tables)
-    from pyogrio import _ogr
-
-    library = ctypes.CDLL(_ogr.__file__)
-    pointer, text, number = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
-    texts = ctypes.POINTER(text)
-    try:
-        for name, result, arguments in (
-            ("GDALOpenEx", pointer, [text, ctypes.c_uint, texts, texts, texts]),
-            ("GDALClose", number, [pointer]),
-            ("GDALDatasetGetLayerCount", number, [pointer]),
-            ("GDALDatasetGetLayer", pointer, [pointer, number]),
-            ("OGR_L_GetGeometryColumn", text, [pointer]),
-            ("OGR_L_GetSpatialRef", pointer, [pointer]),
-            ("OGR_L_GetArrowStream", ctypes.c_bool, [pointer, pointer, texts]),
-            ("OSRExportToWkt", number, [pointer, ctypes.POINTER(pointer)]),
-            ("VSIFree", None, [pointer]),
-            ("CPLPushErrorHandler", None, [pointer]),
-            ("CPLPopErrorHandler", None, []),
-        ):
-            function = getattr(library, name)
-            function.restype, function.argtypes = result, arguments
-    except AttributeError:
-        raise InputError(
-            "this installation's GDAL lacks a needed function; write the zones as GeoJSON, GeoPackage or GeoParquet."
-        ) from None
-    return library
-
-
-@contextmanager
-def _quiet(library: Any) -> Iterator[None]:
-    library.CPLPushErrorHandler(ctypes.cast(library.CPLQuietErrorHandler, ctypes.c_void_p))
-    try:
-        yield
-    finally:
-        library.CPLPopErrorHandler()
-
-
-@contextmanager
-def _dataset(library: Any, path: Path, driver: str) -> Iterator[Any]:
-    allowed = (ctypes.c_char_p * 2)(driver.encode(), None)
-    opened = library.GDALOpenEx(str(path).encode(), _VECTOR, allowed, None, None)
-    if not opened:
+    driver = DRIVERS[path.suffix]
+    if not _begins_as(driver, path):
         raise ValueError("another format than its name has")
     try:
-        yield opened
-    finally:
-        library.GDALClose(opened)
+        if len(pyogrio.list_layers(path)) != 1 or pyogrio.read_info(path)["driver"] != driver:
+            raise ValueError("another format than its name has")
+        about, table = pyogrio.read_arrow(path)
+    except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, pyogrio.errors.FeatureError) as error:
+        raise ValueError("a broken file") from error
+    table.validate(full=True)
+    column = about["geometry_name"] or "wkb_geometry"
+    shapes = shapely.from_wkb(table[column].to_numpy())
+    return table.drop_columns([column]), np.asarray(shapes, dtype=object), about["crs"]
 
 
-def _crs(library: Any, layer: Any) -> str | None:
-    system = library.OGR_L_GetSpatialRef(layer)
-    if not system:
-        return None
-    held = ctypes.c_void_p()
-    if library.OSRExportToWkt(system, ctypes.byref(held)) != 0 or not held.value:
-        return None
-    try:
-        return ctypes.string_at(held.value).decode("utf-8", "replace")
-    finally:
-        library.VSIFree(held)
-
-
-def _arrow(library: Any, layer: Any) -> pa.Table:
-    stream = (ctypes.c_void_p * 5)()  # ArrowArrayStream: four functions and private data
-    options = (ctypes.c_char_p * 2)(b"INCLUDE_FID=NO", None)
-    if not library.OGR_L_GetArrowStream(layer, ctypes.addressof(stream), options):
-        raise ValueError("no rows")
-    return pa.RecordBatchReader._import_from_c(ctypes.addressof(stream)).read_all()
+def _begins_as(driver: str, path: Path) -> bool:
+    """Return whether a file has the first bytes of a format; the size of FlatGeobuf's header is below 16 MiB."""
+    with path.open("rb") as file:
+        head = file.read(12)
+    if driver == "ESRI Shapefile":
+        return head.startswith(b"\x00\x00\x27\x0a")
+    return head.startswith(b"fgb\x03fgb") and head[11:] == b"\x00"
 
 
 def _unzip(path: Path, folder: Path) -> Path:

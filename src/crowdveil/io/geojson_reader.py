@@ -16,9 +16,6 @@ from crowdveil.model.arrays import Labels
 
 MAX_BYTES = 1 << 30
 """Size of a file; larger GeoJSON takes too much memory, and other formats are faster."""
-MAX_POSITIONS = 100_000_000
-Polygon = list[list[Any]]
-"""Rings of positions."""
 
 
 def read_geojson(path: Path) -> tuple[pa.Table, Labels, Any]:
@@ -87,53 +84,14 @@ def _crs(content: dict[str, Any], path: Path) -> Any:
 
 
 def _shapes(features: list[dict[str, Any]]) -> Labels:
-    """Return points and polygons; other geometries become a line, which is refused as a zone later."""
+    """Return the shapes of features without heights; None for a feature without one.
+
+    `shape` closes rings that a file leaves open, which GEOS's own reader of GeoJSON refuses.
+    """
     import shapely
 
-    shapes = np.full(len(features), None, dtype=object)
-    polygons: list[tuple[int, Polygon]] = []
+    found = np.full(len(features), None, dtype=object)
     for i, feature in enumerate(features):
-        match feature.get("geometry"):
-            case None:
-                pass
-            case {"type": "Point", "coordinates": list(position)}:
-                shapes[i] = shapely.Point(_positions([position])[0]) if position else shapely.Point()
-            case {"type": "Polygon", "coordinates": list(rings)}:
-                polygons.append((i, rings))
-            case {"type": "MultiPolygon", "coordinates": list(parts)}:
-                polygons += [(i, rings) for rings in parts]
-                shapes[i] = shapely.MultiPolygon()
-            case {"type": "MultiPoint" | "LineString" | "MultiLineString" | "GeometryCollection"}:
-                shapes[i] = shapely.LineString([(0, 0), (1, 1)])
-            case _:
-                raise ValueError("no shape")
-    _fill_polygons(shapes, polygons)
-    return shapes
-
-
-def _fill_polygons(shapes: Labels, polygons: list[tuple[int, Polygon]]) -> None:
-    """Fill in polygons where there is nothing, and their union where there is an empty multipolygon."""
-    import shapely
-
-    rings = [(k, ring) for k, (_, polygon) in enumerate(polygons) for ring in polygon if ring]
-    built = np.full(len(polygons), shapely.Polygon(), dtype=object)
-    if rings:
-        positions = _positions([position for _, ring in rings for position in ring])
-        of_ring = np.repeat(np.arange(len(rings)), [len(ring) for _, ring in rings])
-        closed = shapely.linearrings(positions, indices=of_ring)
-        shapely.polygons(closed, indices=np.array([k for k, _ in rings]), out=built)
-    of_feature: dict[int, list[Any]] = {}
-    for (i, _), shape in zip(polygons, built, strict=True):
-        of_feature.setdefault(i, []).append(shape)
-    for i, parts in of_feature.items():
-        shapes[i] = parts[0] if shapes[i] is None else shapely.MultiPolygon([p for p in parts if not p.is_empty])
-
-
-def _positions(given: list[Any]) -> Any:
-    """Return positions as an array of longitude and latitude; heights are dropped."""
-    if len(given) > MAX_POSITIONS:
-        raise ValueError("too many positions")
-    positions = np.array([(position[0], position[1]) for position in given])
-    if positions.ndim != 2 or positions.dtype.kind not in "iuf":
-        raise ValueError("no numbers")
-    return positions.astype(np.float64)
+        if feature.get("geometry") is not None:
+            found[i] = shapely.geometry.shape(feature["geometry"])
+    return np.asarray(shapely.force_2d(found), dtype=object)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 from typing import Any
 
 from crowdveil.errors import InputError, counted
@@ -14,8 +13,6 @@ MAX_COLUMNS = 10_000
 MAX_HEADER_BYTES = 4 << 20
 """Bytes of the first line of a CSV."""
 HEAD_BYTES = 1 << 16
-_FOOTER_START = 64
-"""Bytes at the start of a Parquet footer that hold the number of schema elements."""
 
 
 def refuse_wide(name: str, columns: int) -> None:
@@ -53,50 +50,3 @@ def delimiter_of(header: str, row: str | None) -> str:
         return cut[0] == cut[1] > 1, header.count(sign)
 
     return max(DELIMITERS, key=score)
-
-
-def refuse_wide_parquet(path: Path) -> None:
-    """Raise if a Parquet file has too many columns, by reading only the start of its footer.
-
-    The footer is in Thrift's compact protocol: field 1, the version as a varint, then field 2, the list of schema elements.
-    A file with another footer is left to its reader.
-    """
-    with path.open("rb") as file:
-        size = file.seek(0, 2)
-        if size < 12:
-            return
-        file.seek(size - 8)
-        tail = file.read(8)
-        length = int.from_bytes(tail[:4], "little")
-        if tail[4:] != b"PAR1" or not 0 < length <= size - 12:
-            return
-        file.seek(size - 8 - length)
-        start = file.read(min(_FOOTER_START, length))
-    elements = _schema_elements(start)
-    if elements is not None:
-        refuse_wide(str(path), elements - 1)
-
-
-def _schema_elements(start: bytes) -> int | None:
-    if len(start) < 4 or start[0] != 0x15:
-        return None
-    _, at = _varint(start, 1)
-    if at + 1 >= len(start) or start[at] != 0x19:
-        return None
-    kind = start[at + 1]
-    if kind & 0x0F != 0x0C:
-        return None
-    return kind >> 4 if kind >> 4 != 0x0F else _varint(start, at + 2)[0]
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the variable-length number at an offset, and the offset after it."""
-    value = shift = 0
-    while at < len(data):
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            break
-        shift += 7
-    return value, at

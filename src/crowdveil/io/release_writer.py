@@ -13,7 +13,7 @@ import pyarrow as pa
 from crowdveil.io.geojson import COORDINATE_DECIMALS, snap_to_grid, write_features
 from crowdveil.io.outlines import TileFaces
 from crowdveil.io.parallel import run_parallel
-from crowdveil.io.tables import CHUNK_ROWS, write_chunked_table, write_table
+from crowdveil.io.tables import write_chunked_table, write_table
 from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import AREAS_FILE
 from crowdveil.model.area_labels import area_labels
@@ -48,9 +48,8 @@ def write_release(
 
 
 def flow_table(release: FlowRelease, table_format: TableFormat) -> Callable[[slice], pa.Table]:
-    """Return a function that makes the flow table of a slice of rows; in Parquet of several chunks, text is in dictionaries."""
-    encoded = table_format == "parquet" and len(release) > CHUNK_ROWS
-    return release.chunks(_step_times(release, table_format), encoded=encoded)
+    """Return a function that makes the flow table of a slice of rows."""
+    return release.chunks(_step_times(release, table_format))
 
 
 def step_table(release: FlowRelease, table_format: TableFormat) -> pa.Table:

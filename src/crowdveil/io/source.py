@@ -15,12 +15,14 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from crowdveil.errors import InputError, rows_named
-from crowdveil.io.headers import DELIMITERS, HEAD_BYTES, csv_head, delimiter_of, refuse_wide, refuse_wide_parquet
+from crowdveil.io.headers import DELIMITERS, HEAD_BYTES, csv_head, delimiter_of, refuse_wide
 from crowdveil.io.parallel import one_ahead
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 _SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 CSV_SUFFIXES = (".csv", ".tsv", ".txt")
+MAX_LISTED = 200_000
+"""Columns, or row groups, that the footer of a Parquet file may list: each takes memory before a value is read."""
 SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 
 
@@ -228,8 +230,8 @@ def _open_folder(folder: Path) -> Source:
 
 def _open_parquet(path: Path) -> Source:
     with _read_errors(str(path)):
-        refuse_wide_parquet(path)
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, thrift_container_size_limit=MAX_LISTED) as file:
+            refuse_wide(str(path), file.metadata.num_columns)
             rows, schema = file.metadata.num_rows, file.schema_arrow
         if rows == 0:
             raise InputError(path, "the file has columns but no rows; wanted at least one.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from base64 import b64encode
 from collections.abc import Callable
 from functools import partial
 from itertools import chain
@@ -26,8 +25,6 @@ from crowdveil.model.trajectories import Trajectories
 COMPRESSION = "zstd"
 CHUNK_ROWS = 1 << 20
 """Rows of a chunk, which is a row group in Parquet."""
-_WRITTEN_AT_ONCE = 1 << 16
-"""Rows that Parquet encodes in one go: statistics are computed for each go, which takes long for few rows."""
 _ENDINGS = (".csv", ".parquet", ".pq")
 _NEEDS_QUOTES = r'[",\r\n]'
 
@@ -61,19 +58,15 @@ def write_table(table: pa.Table, path: Path, *, as_input: bool = False) -> None:
 
 
 def write_chunked_table(chunk: Callable[[slice], pa.Table], rows: int, path: Path) -> None:
-    """Write a table of `rows` rows; `chunk` returns the table of a slice. Parquet chunks are made while others are written.
-
-    Columns of text may be dictionaries; they are text in the file.
-    """
+    """Write a table of `rows` rows; `chunk` returns the table of a slice. Parquet chunks are made while others are written."""
     check_ending(path)
     if path.suffix.lower() == ".csv" or rows == 0:
-        table = chunk(slice(0, rows))
-        write_table(table.cast(_with_text(table.schema)), path)
+        write_table(chunk(slice(0, rows)), path)
         return
     bounds = range(0, rows, CHUNK_ROWS)
     chunks = run_ordered(partial(chunk, slice(low, min(low + CHUNK_ROWS, rows))) for low in bounds)
     first = next(chunks)
-    with open_parquet(path, first.schema) as writer:
+    with pq.ParquetWriter(path, first.schema, compression=COMPRESSION) as writer:
         for table in chain([first], chunks):
             writer.write_table(table)
 
@@ -84,34 +77,6 @@ def write_json_or_table(content: Callable[[], Any], table: Callable[[], pa.Table
         path.write_text(json.dumps(content(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     else:
         write_table(table(), path)
-
-
-def open_parquet(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """Return what writes a Parquet file; columns that are dictionaries of text are read as text.
-
-    Parquet holds the different values of a row group in the order of their appearance. Dictionaries in that order are written in
-    half the time. Files of one row group, where that does not matter, are smaller without: their first pages need fewer bits.
-    """
-    plain = _with_text(schema)
-    if plain == schema:
-        return pq.ParquetWriter(path, schema, compression=COMPRESSION)
-    writer = pq.ParquetWriter(
-        path, schema, compression=COMPRESSION, store_schema=False, write_batch_size=_WRITTEN_AT_ONCE
-    )
-    writer.add_key_value_metadata({"ARROW:schema": b64encode(plain.serialize())})
-    return writer
-
-
-def in_dictionaries(table: pa.Table) -> pa.Table:
-    """Return a table with text in dictionaries, values in the order of their appearance."""
-    columns = {name: table[name].combine_chunks() for name in table.column_names}
-    return pa.table({name: c.dictionary_encode() if pa.types.is_string(c.type) else c for name, c in columns.items()})
-
-
-def _with_text(schema: pa.Schema) -> pa.Schema:
-    """Return the columns with text in place of dictionaries of text."""
-    kinds = [(field.name, getattr(field.type, "value_type", field.type)) for field in schema]
-    return pa.schema(kinds, schema.metadata)
 
 
 def csv_write_options(*columns: Any) -> pacsv.WriteOptions:

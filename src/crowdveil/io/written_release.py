@@ -21,7 +21,7 @@ from crowdveil.io.formulas import unescape_formulas
 from crowdveil.io.point_numbers import number_points
 from crowdveil.io.times import read_seconds, run_lengths
 from crowdveil.io.values import encode_ids, one_array
-from crowdveil.model.arrays import Indices, Ints, Mask
+from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.trajectories import Trajectories
 
 FLOW_COLUMNS = ("t", "origin_area", "destination_area", "volume", "state")
@@ -187,14 +187,12 @@ class WrittenRelease:
                 found.append(compute())
             return found[0]
 
-    def number_points(self, original: Trajectories) -> tuple[Indices | Ints, Indices | Ints]:
+    def number_points(self, original: Trajectories) -> tuple[Ints, Ints]:
         """Return a number for each written and each original point, equal for points of one location and time."""
-        numbers: tuple[Indices | Ints, Indices | Ints] = self.cached(
-            f"points {id(original)}", lambda: self._number(original)
-        )
+        numbers: tuple[Ints, Ints] = self.cached(f"points {id(original)}", lambda: self._number(original))
         return numbers
 
-    def _number(self, original: Trajectories) -> tuple[Indices | Ints, Indices | Ints]:
+    def _number(self, original: Trajectories) -> tuple[Ints, Ints]:
         lat, lon = (np.asarray(self.column(name), np.float64) for name in ("lat", "lon"))
         return number_points((self.column("timestamp"), lat, lon), (original.t, original.lat, original.lon))
 

@@ -231,7 +231,7 @@ def _read_vector_file(path: Path, notes: ReadNotes) -> tuple[pa.Table, Labels, s
             table, shapes, crs = read_with_gdal(path)
     except (
         ValueError, LookupError, TypeError, AttributeError, RecursionError, StopIteration, OSError, OverflowError,
-        pa.ArrowException, shapely.GEOSException,
+        pa.ArrowException, shapely.errors.ShapelyError,
     ):  # fmt: skip
         raise InputError(
             path, "the file is broken or holds no zones; wanted GeoJSON, GeoPackage or shapefile."
@@ -318,6 +318,7 @@ def _from_shapes(shapes: Labels, ids: list[str], name: str) -> Zones:
         x = np.where(np.abs(x) > 180, wrapped(x), x)
         return Zones(np.array(ids, dtype=object), x, y, kind="centroids")
     refuse_rows(name, ~np.isin(kinds, (3, 6)), "are no polygons")
+    shapes = _without_empty_parts(shapes)
     bounds = shapely.bounds(shapes)
     _check_degrees(name, bounds[:, [0, 2]], bounds[:, [1, 3]])
     refuse_rows(
@@ -331,6 +332,18 @@ def _from_shapes(shapes: Labels, ids: list[str], name: str) -> Zones:
     outline = np.empty(len(shapes), dtype=object)
     outline[:] = shapes
     return Zones(np.array(ids, dtype=object), *centroids(shapes), outline, "polygons")
+
+
+def _without_empty_parts(shapes: Labels) -> Labels:
+    """Return multipolygons without their empty parts, with which GEOS ends the process."""
+    import shapely
+
+    parts, owner = shapely.get_parts(shapes, return_index=True)
+    empty = shapely.is_empty(parts)
+    shapes = np.array(shapes, dtype=object)
+    for i in np.unique(owner[empty]):
+        shapes[i] = shapely.MultiPolygon(parts[(owner == i) & ~empty].tolist())
+    return shapes
 
 
 def refuse_rows(name: str, bad: Any, what: str, remedy: str = "fix or remove them") -> None:

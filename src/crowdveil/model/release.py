@@ -140,34 +140,23 @@ class FlowRelease(Tabular):
         times = "time steps" if self.intervals is None else "windows of time"
         return f"{len(self):,} flows, {len(self.t):,} {times}, {len(self.areas):,} areas"
 
-    def chunks(
-        self, times: Callable[[Ints], Any] | None = None, *, encoded: bool = False
-    ) -> Callable[[slice], pa.Table]:
-        """Return a function that makes the table of a slice of rows; `times` makes a column of seconds, if not timestamps.
-
-        With `encoded`, columns of text are dictionaries, with values in the order of their appearance.
-        """
+    def chunks(self, times: Callable[[Ints], Any] | None = None) -> Callable[[slice], pa.Table]:
+        """Return a function that makes the table of a slice of rows; `times` makes a column of seconds, if not timestamps."""
         import pyarrow as pa
 
         names, states = pa.array(self.areas.names, pa.string()), pa.array(STATES)
         columns, bounds = self._time_columns(times or self._timestamps), self.bounds
 
-        def text(values: Any, index: Any) -> Any:
-            if not encoded:
-                return values.take(pa.array(index))
-            codes = pa.array(index).dictionary_encode()
-            return pa.DictionaryArray.from_arrays(codes.indices, values.take(codes.dictionary))
-
         def chunk(rows: slice) -> pa.Table:
             return pa.table(
                 {
                     **{name: values.take(pa.array(index[rows])) for name, (values, index) in columns.items()},
-                    "origin_area": text(names, self.origin[rows]),
-                    "destination_area": text(names, self.destination[rows]),
+                    "origin_area": names.take(pa.array(self.origin[rows])),
+                    "destination_area": names.take(pa.array(self.destination[rows])),
                     "volume": self.volume[rows],
                     **({} if bounds is None else {"volume_low": bounds.low[rows], "volume_high": bounds.high[rows]}),
                     self.k_unit: self.people[rows],
-                    "state": text(states, self.state[rows]),
+                    "state": states.take(pa.array(self.state[rows])),
                 }
             )
 

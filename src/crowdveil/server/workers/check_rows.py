@@ -21,13 +21,15 @@ def check_rows(path: Path, limits: dict[str, Any]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from crowdveil.io.headers import refuse_wide_parquet
+    from crowdveil.io.headers import refuse_wide
+    from crowdveil.io.source import MAX_LISTED
 
-    refuse_wide_parquet(path)
     try:
-        about = pq.read_metadata(path)
+        with pq.ParquetFile(path, thrift_container_size_limit=MAX_LISTED) as file:
+            about = file.metadata
     except (pa.ArrowException, OSError, ValueError):
         return  # the reader reports what is wrong
+    refuse_wide(str(path), about.num_columns)
     rows, most = about.num_rows, limits.get("max_rows")
     if most is not None and rows > most:
         raise InputError(path.name, f"wanted at most {most:,} rows, but it has more; give less data.")
