@@ -225,10 +225,10 @@ def first_paper() -> float:
     """Tables 3, 4 and 6; the share of pairs of methods in the same order by Ḡ."""
     from plain_rivals import taxis
 
-    from crowdveil.io.flows import with_trees
+    from crowdveil.io.flows import with_tree
     from crowdveil.synth.profiles import make_profile
 
-    data = {name: with_trees(make_profile(name, np.random.default_rng(11), m), "ward") for name, m in MATRICES.items()}
+    data = {name: with_tree(make_profile(name, np.random.default_rng(11), m), "ward") for name, m in MATRICES.items()}
     if YELLOW.exists():
         data["taxi_by_hour"] = taxis(TAXI.parent, "ward")
     for method in METHODS:  # so that imports and compiling are not measured
@@ -307,7 +307,7 @@ def grid_flows(part: Any, volume: Any = None) -> Any:
     import pyarrow.parquet as pq
 
     from crowdveil import read_flows
-    from crowdveil.io.flows import with_trees
+    from crowdveil.io.flows import with_tree
     from crowdveil.model.tessellation import grid_zones
 
     trips = pq.read_table(LONLAT)
@@ -318,11 +318,11 @@ def grid_flows(part: Any, volume: Any = None) -> Any:
     }
     more = {} if volume is None else {"volume": trips[volume]}
     rows = pa.table({**columns, **more, "time": pa.array(part * 3600)})
-    flows = read_flows(rows, grid="200m", step="1h", drop_invalid=True)
+    flows = read_flows(rows, zones="grid:200m", step="1h", drop_invalid=True)
     # The grid covers the sample, which is a little smaller than the map of the paper: empty cells north and east fill it up.
     zones, grid = flows.zones, replace(flows.zones.grid, columns=64, rows=64)
     ends = [(64 * zones.row[end] + zones.column[end]).astype(np.int32) for end in (flows.origin, flows.destination)]
-    return with_trees(replace(flows, zones=grid_zones(grid), origin=ends[0], destination=ends[1]), "quadtree")
+    return with_tree(replace(flows, zones=grid_zones(grid), origin=ends[0], destination=ends[1]), "quadtree")
 
 
 def second_paper() -> None:

@@ -65,7 +65,8 @@ def recover_cabs() -> float:
                 say(f"cabs_{step}_heat_map_k_{k}", shown(values, "after"))
                 out = Path(folder) / f"{step}-{k}"
                 try:
-                    crowdveil.anonymize("joint", CABS, out, from_trajectories="transitions", grid="1000m", step=step, k=k,
+                    moves = crowdveil.trips(CABS, by="transitions", zones="grid:1000m")
+                    crowdveil.anonymize("joint", moves, out, zones="grid:1000m", step=step, k=k,
                                         tz="America/Los_Angeles", report=False)  # fmt: skip
                 except crowdveil.errors.CrowdveilError as error:
                     say(f"cabs_{step}_flows_k_{k}", f"nothing published ({type(error).__name__})")

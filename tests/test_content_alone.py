@@ -187,7 +187,7 @@ def _partition(name: str, folder: Path) -> dict[str, Any]:
 def test_order_and_names_change_no_byte_of_flows(name: str, asked: dict[str, Any], tmp_path: Path) -> None:
     snap_to_grid, zones = name in ON_GRIDS, _write_zones(tmp_path, 0)
     files = (_write_trips(tmp_path, variant) for variant in VARIANTS)
-    where: dict[str, Any] = {"grid": "1km"} if snap_to_grid else {"zones": zones, "zone_id": "id"}
+    where: dict[str, Any] = {"zones": "grid:1km"} if snap_to_grid else {"zones": zones, "zone_id": "id"}
     where |= _partition(name, tmp_path)
     first, *others = _releases(tmp_path, name, asked, files, **_columns(snap_to_grid), **where)
     assert first["flows.csv"].count(b"\n") > 2

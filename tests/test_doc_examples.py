@@ -39,7 +39,8 @@ anonymize joint trips.parquet --zones zones.geojson --step 1d --k 5 -o joint
 anonymize atg-dual trips.parquet --zones zones.geojson --step 1d --k 5 -o atg-dual
 anonymize joint trips.parquet --zones zones.geojson --step 6h --k 5 --time-partition stable -o earlier
 derive hours --step 1d -o days
-anonymize suppression cabs.csv --from-trajectories transitions --grid 2km --step 1h --k 2 -o flows-of-cabs
+trips cabs.csv --by transitions --zones grid:2km -o moves.parquet
+anonymize suppression moves.parquet --zones grid:2km --step 1h --k 2 -o flows-of-cabs
 hierarchy zones.geojson --hierarchy ward -o tree.csv
 anonymize microaggregation cabs.csv --k 3 --pairing cabs-pairing.csv -o cabs
 anonymize microaggregation cabs.csv --k 3 --pairing pairing.parquet -o out-cabs

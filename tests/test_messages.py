@@ -45,13 +45,13 @@ MESSAGES: dict[str, tuple[str, str, tuple[str, ...], str]] = {
     "swapped columns and a grid": (
         "places.csv",
         POINTS.format("40.7,-74,40.8,-74"),
-        (*METHOD, "--grid", "1km"),
+        (*METHOD, "--zones", "grid:1km"),
         "got places where nobody lives. Exchange the two columns",
     ),
     "latitude beyond the pole": (
         "places.csv",
         POINTS.format("40.7,-122,40.8,-122"),
-        (*METHOD, "--grid", "1km"),
+        (*METHOD, "--zones", "grid:1km"),
         "no row has usable coordinates; wanted degrees, without a decimal comma (exchange the columns if longitude and",
     ),
     "points of trajectories": (

@@ -21,6 +21,7 @@ _MODULES = {
         "ledger_retire",
     ),
     "crowdveil.api.show": ("write_report", "plot"),
+    "crowdveil.api.trips": ("trips",),
     "crowdveil.api.measure": ("measure",),
     "crowdveil.api.attack": ("attack",),
     "crowdveil.api.describe": ("describe",),

@@ -15,19 +15,18 @@ from crowdveil.io.partition import read_earlier_rows, read_partition
 from crowdveil.io.points_of_interest import read_points_of_interest
 from crowdveil.io.time_levels import read_time_levels
 from crowdveil.io.trajectories import read_trajectories
-from crowdveil.io.trajectory_trips import RULE, read_as_trips, without_inner
 from crowdveil.model.canonical import canonical
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
-from crowdveil.solve.trajectory.trip_rules import TripRule
 
 
 class Reading(Params):
     """Input options that flows and trajectories share."""
 
-    zones: Any = None
-    """File of zones, such as GeoJSON, GeoPackage, GeoParquet, or a CSV of centroids."""
+    zones: Any = Field(None, json_schema_extra={"metavar": "ZONES"})
+    """File of zones (GeoJSON, GeoPackage, GeoParquet, a CSV of centroids), voronoi:FILE for the cells of points, or, for
+    coordinates, grid:500m for squares or h3:8 for H3 cells."""
     zone_id: str | None = None
     """Column of the zones' ids."""
     time: str | None = None
@@ -46,17 +45,9 @@ class FlowReading(Reading):
     """Input options of trips or flows."""
 
     origin: str | None = None
-    """Column of the origin's zone id."""
+    """Column of the origin's zone id, or LON,LAT, the columns of its coordinates."""
     destination: str | None = None
-    """Column of the destination's zone id."""
-    origin_lon: str | None = None
-    """Column of the origin's longitude."""
-    origin_lat: str | None = None
-    """Column of the origin's latitude."""
-    destination_lon: str | None = None
-    """Column of the destination's longitude."""
-    destination_lat: str | None = None
-    """Column of the destination's latitude."""
+    """Column of the destination's zone id, or LON,LAT, the columns of its coordinates."""
     volume: str | None = None
     """Column of volumes; with it a row is a flow, without it a trip."""
     people: str | None = None
@@ -65,18 +56,10 @@ class FlowReading(Reading):
     """Column of a trip's weight; it is summed into volumes and never counts towards k."""
     each_row_is_a_trip: bool = False
     """Every row is one trip, although the table has columns of numbers that are not used."""
-    grid: str | float | None = None
-    """Make square zones of this size, such as 500m."""
-    h3: int | None = Field(None, ge=0, le=15)
-    """Make zones of H3 cells of this resolution."""
-    voronoi: Any = None
-    """Make zones of the Voronoi cells of the points in this file."""
     bbox: str | None = Field(None, json_schema_extra={"metavar": "W,S,E,N"})
     """Leave out trips that begin or end outside of this box, and zones whose center is outside; degrees."""
     time_window: str | None = Field(None, json_schema_extra={"metavar": "FROM,TO"})
     """Leave out trips before the first time and from the second on; local times, such as 2020-03-01,2020-03-08."""
-    matrix: str | None = None
-    """Matrix of an OMX file; all of them, as time steps, where their names are times."""
     hierarchy: Any = None
     """Tree over the zones, for methods that generalize: ward, kd, quadtree, h3, or a table of levels, parents or nodes."""
     partition: Any = None
@@ -94,18 +77,6 @@ class FlowReading(Reading):
     """Length of a time step, such as 15min, 1h, 1d; all for one matrix. Default with times: 1h."""
     fold: str | None = None
     """Add up time steps that are whole periods apart, such as 1w or 2w; people in several periods count once."""
-    from_trajectories: TripRule | None = None
-    """Find trips in trajectories: from first to last point, between tiles, between stays, or from home to work."""
-    stay_s: int | None = Field(None, ge=1)
-    """Least duration of a stay, seconds. Default: 600."""
-    stay_radius_m: float | None = Field(None, gt=0)
-    """Radius of a stay, meters. Default: 200."""
-    lat: str | None = None
-    """Column of latitudes."""
-    lon: str | None = None
-    """Column of longitudes."""
-    trajectory: str | None = None
-    """Column of the trajectory's id."""
 
 
 class TrajectoryReading(Reading):
@@ -141,18 +112,13 @@ def read(takes: type, data: Any, options: Reading, notes: ReadNotes, *, person_i
 
 
 def _read_flows(data: Any, given: dict[str, Any], notes: ReadNotes, person_ids: bool) -> Flows:
-    """Read flows, or trips, or the trips in trajectories; the tree is over what is left of the zones."""
-    rule = given.get(RULE)
-    if isinstance(data, Flows) and rule is not None:
-        raise ParameterError(Option(RULE), "wanted trajectories, but got flows; leave it out.")
+    """Read flows or trips; the tree is over what is left of the zones."""
     hierarchy, fold = given["hierarchy"], given.pop("fold")
     if isinstance(data, Flows):
         flows = data
     else:
-        data, given = read_as_trips(data, given, notes)
         members = person_ids or fold is not None  # people in several periods count once
         flows = read_flows(data, notes=notes, members=members, **given | {"hierarchy": None})
-        flows = without_inner(flows) if rule == "transitions" else flows
     if fold is not None:
         flows = fold_steps(flows, fold)
         flows = flows if person_ids else replace(flows, person_offsets=None, person_ids=None)

@@ -235,4 +235,4 @@ def test_reasons_name_arguments_in_python_and_options_on_the_command_line(result
     assert reason == "zones: wanted positions; give paired_by_id=."
     assert reason_as(reason, as_command_line) == "--zones: wanted positions; give --paired-by-id."
     found = crowdveil.compare(make_trips(), ["suppression", "uniform"], k=5, zones=make_zones(), step="1d")
-    assert "grid=" in found.left_out["uniform"] and "--" not in found.left_out["uniform"]
+    assert "zones=" in found.left_out["uniform"] and "--" not in found.left_out["uniform"]

@@ -105,9 +105,8 @@ def test_command_and_release_of_flows(tmp_path: Path, command: Any) -> None:
     import pyarrow as pa
 
     pq.write_table(pa.table({**columns, "user_id": columns["trajectory_id"]}), cabs)
-    crowdveil.anonymize(
-        "joint", cabs, tmp_path / "flows", from_trajectories="transitions", grid="1000m", k=3, report=False
-    )
+    trips = crowdveil.trips(cabs, by="transitions", zones="grid:1000m")
+    crowdveil.anonymize("joint", trips, tmp_path / "flows", zones="grid:1000m", k=3, report=False)
     found = crowdveil.attack("trajectory-recovery", cabs, tmp_path / "flows", tile_m=1000)["trajectory-recovery"]
     assert found.values["people"] == 30 and found.values["recovered_trajectories_after"] > 0
     done = command("attack", "trajectory-recovery", cabs, "--tile-m", 1000, "--k", 5)

@@ -140,7 +140,7 @@ def test_cells_of_points_are_given_again_as_such(city: Path, tmp_path: Path) -> 
     columns = {f"{end}_{c}": [float(place[t][j]) for t in trips[end].to_pylist()]
                for end in ("origin", "destination") for j, c in enumerate(("lon", "lat"))}  # fmt: skip
     pq.write_table(pa.table({**columns, "time": trips["time"]}), tmp_path / "points.parquet")
-    points = {"voronoi": tmp_path / "antennas.csv"}
+    points = {"zones": f"voronoi:{tmp_path / 'antennas.csv'}"}
     crowdveil.anonymize("suppression", tmp_path / "points.parquet", tmp_path / "cells", k=5, **points)
     found = crowdveil.profiles(tmp_path / "cells", original=tmp_path / "points.parquet", **points)
     assert found.zones.kind == "voronoi" and found.original is not None

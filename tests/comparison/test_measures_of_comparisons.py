@@ -188,7 +188,9 @@ def test_grids_of_one_input_from_the_command_line(command: Any, tmp_path: Path) 
     assert ran.code == 0, ran.err
     titles = [line for line in ran.out.splitlines() if line.startswith("trips, ")]
     assert len(titles) == 2 and titles[0].startswith("trips, 2km, ") and titles[1].endswith(" tiles")
-    refused = command("compare", tmp_path / "trips.csv", "--grids", "2km", "--grid", "1km", "--methods", "uniform")
+    refused = command(
+        "compare", tmp_path / "trips.csv", "--grids", "2km", "--zones", "grid:1km", "--methods", "uniform"
+    )
     assert refused.code == 2 and "omit one" in refused.sentence
 
 

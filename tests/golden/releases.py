@@ -37,6 +37,7 @@ def write_data(folder: Path) -> None:
     flows = [(*key, len(users)) for key, users in sorted(counts.items())]
     _write(folder / "flows.csv", ("time", "origin", "destination", "volume"), flows)
     _write(folder / "points.csv", ("trajectory", "user", "time", "lon", "lat"), _points(rng, 240))
+    crowdveil.trips(folder / "points.csv", folder / "rides.csv")
     groups = [(_zone(column, row), f"{column // 2}-{row // 2}") for column in range(ACROSS) for row in range(ACROSS)]
     _write(folder / "groups.csv", ("zone", "group"), groups)
 
@@ -180,10 +181,10 @@ def cases() -> dict[str, Case]:
         named[_name(method, options)] = (method, "trips.csv", TRIPS | options)
     named["joint of flows"] = ("joint", "flows.csv", {"zones": "zones.geojson"})
     named["atg-dual of flows"] = ("atg-dual", "flows.csv", {"zones": "zones.geojson"})
-    grid = {"from_trajectories": "first-last", "grid": "1km", "step": "1h"}
-    named["joint on a grid"] = ("joint", "points.csv", grid | {"k": 3})
-    named["uniform on a grid"] = ("uniform", "points.csv", grid | {"k": 3, "block": 2})
-    named["joint on a quadtree"] = ("joint", "points.csv", grid | {"k": 3, "hierarchy": "quadtree"})
+    grid = {"zones": "grid:1km", "step": "1h"}
+    named["joint on a grid"] = ("joint", "rides.csv", grid | {"k": 3})
+    named["uniform on a grid"] = ("uniform", "rides.csv", grid | {"k": 3, "block": 2})
+    named["joint on a quadtree"] = ("joint", "rides.csv", grid | {"k": 3, "hierarchy": "quadtree"})
     for method, options in trajectories:
         k = {} if method in ("swapmob", "simple-generalization") else POINTS
         named[_name(method, options)] = (method, "points.csv", k | options)
@@ -197,7 +198,9 @@ def _name(method: str, options: dict[str, Any]) -> str:
 def make(case: Case, data: Path, output: Path) -> dict[str, Any]:
     """Make a release and return a digest of its rows, and figures."""
     method, table, options = case
-    files = {name: str(data / value) for name, value in options.items() if name in ("zones", "partition")}
+    files = {
+        name: str(data / value) for name, value in options.items() if name == "partition" or value == "zones.geojson"
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         crowdveil.anonymize(

@@ -38,7 +38,7 @@ def test_the_best_usual_name_wins_and_a_named_one_beats_it() -> None:
 def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
     with pytest.raises(InputError, match=r"no column longitud for lon=; did you mean longitude\?$"):
         find_column(source("longitude", "b"), "lon", "longitud", ReadNotes())
-    with pytest.raises(InputError, match=r"no column q for origin_lon=; it has longitude, b\.$"):
+    with pytest.raises(InputError, match=r"no column q for origin=; it has longitude, b\.$"):
         find_column(source("longitude", "b"), "origin_lon", "q", ReadNotes())
 
 

@@ -49,9 +49,9 @@ def _same(a: Flows, b: Flows) -> None:
 def test_one_point_at_the_origin_of_degrees_no_longer_stops_a_grid() -> None:
     far = _trips(far=[(0.0, 0.0)])
     with pytest.raises(ParameterError, match="bbox"):
-        read_flows(far, grid="100m", step="all")
-    cropped = read_flows(far, grid="500m", step="all", bbox=CITY)
-    _same(cropped, read_flows(_trips().slice(1), grid="500m", step="all", bbox=CITY))
+        read_flows(far, zones="grid:100m", step="all")
+    cropped = read_flows(far, zones="grid:500m", step="all", bbox=CITY)
+    _same(cropped, read_flows(_trips().slice(1), zones="grid:500m", step="all", bbox=CITY))
     assert cropped.total == 199 and len(cropped.zones) < 500
 
 
@@ -63,9 +63,9 @@ def test_trips_outside_are_not_counted_anywhere(tmp_path: Path, command: Any, mo
         pacsv.write_csv(_trips(far=far), f"{name}.csv")
     notes = [ReadNotes(), ReadNotes()]
     for note, name in zip(notes, ("one", "three"), strict=True):
-        read_flows(f"{name}.csv", grid="1km", step="all", bbox=CITY, notes=note)
+        read_flows(f"{name}.csv", zones="grid:1km", step="all", bbox=CITY, notes=note)
     assert notes[0].sentences() == notes[1].sentences() and not notes[0].dropped
-    arguments = ("--grid", "1km", "--step", "all", "--bbox", CITY, "--k", "3", "--no-report", "-o", "out")
+    arguments = ("--zones", "grid:1km", "--step", "all", "--bbox", CITY, "--k", "3", "--no-report", "-o", "out")
     assert command("anonymize", "suppression", "one.csv", *arguments).code == 0
     manifest = json.loads(Path("out/manifest.json").read_text())
     assert manifest["input"]["options"]["bbox"] == CITY and not manifest["input"]["dropped"]
@@ -73,8 +73,8 @@ def test_trips_outside_are_not_counted_anywhere(tmp_path: Path, command: Any, mo
 
 
 def test_a_frame_does_not_show_the_outermost_trips() -> None:
-    first = read_flows(_trips(seed=1), grid="500m", step="all").zones
-    second = read_flows(_trips(seed=2), grid="500m", step="all").zones
+    first = read_flows(_trips(seed=1), zones="grid:500m", step="all").zones
+    second = read_flows(_trips(seed=2), zones="grid:500m", step="all").zones
     assert first.grid == second.grid and first.ids.tolist() == second.ids.tolist()
     assert (
         public_step(500) == 0.05 and public_step(1000) == pytest.approx(0.1) and public_step(30) == pytest.approx(0.005)
@@ -118,10 +118,10 @@ def test_zones_of_a_file_are_cropped_by_their_centers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("window", ["2026-03-02,2026-03-03", "2026-03-01T23:00Z,2026-03-02T23:00Z"])
 def test_a_time_window_takes_the_first_time_and_not_the_second(window: str) -> None:
     data = _trips(96)
-    flows = read_flows(data, grid="1km", time_window=window, tz="Europe/Paris")
+    flows = read_flows(data, zones="grid:1km", time_window=window, tz="Europe/Paris")
     assert flows.total == 32 and flows.steps == len({i % 24 for i in range(96) if i % 3 == 1})
     with pytest.raises(InputError, match="no column of times"):
-        read_flows(data.drop_columns(["time"]), grid="1km", time_window=window)
+        read_flows(data.drop_columns(["time"]), zones="grid:1km", time_window=window)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_time_window_takes_the_first_time_and_not_the_second(window: str) -> N
 )
 def test_what_is_no_box_or_window_is_refused(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ParameterError, match=sentence):
-        read_flows(_trips(9), **{"grid": "1km", **options})
+        read_flows(_trips(9), **{"zones": "grid:1km", **options})
 
 
 def test_a_box_may_cross_the_date_line() -> None:

@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plain_rivals import taxi_zones
 
-from crowdveil.errors import InputError, ParameterError
+from crowdveil.errors import InputError
 from crowdveil.io import duckdb_reader
 from crowdveil.io import flows as flows_module
 from crowdveil.io.flows import read_flows, read_trips, trips_to_flows
@@ -359,14 +359,14 @@ def test_trips_do_not_come_from_flows() -> None:
 # Coordinates.
 
 
-@pytest.mark.parametrize("way", [{"grid": "500m"}, {"grid": 750.0}, {"h3": 8}])
-def test_coordinates_are_put_into_tiles(way: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["grid:500m", "grid:750", "h3:8"])
+def test_coordinates_are_put_into_tiles(way: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     lon, lat = 2.1 + rng.random((2, 300)) / 10, 41.3 + rng.random((2, 300)) / 10
     frame = pd.DataFrame({"start_lng": lon[0], "start_lat": lat[0], "end_lng": lon[1], "end_lat": lat[1]})
     frame.to_csv(tmp_path / "trips.csv", index=False)
     for data in (frame, tmp_path / "trips.csv"):
-        flows = read_flows(data, **way)
+        flows = read_flows(data, zones=way)
         assert flows.total == 300
         ids = flows.zones.ids
         origin, destination = (locate(flows.zones, x, y) for x, y in zip(lon, lat, strict=True))
@@ -385,7 +385,7 @@ def test_coordinates_are_put_into_voronoi_cells(tmp_path: Path) -> None:
     (tmp_path / "antennas.csv").write_text(points)
     lon, lat = 2.1 + rng.random((2, 50)) / 10, 41.3 + rng.random((2, 50)) / 10
     trips = pa.table({"origin_lon": lon[0], "origin_lat": lat[0], "destination_lon": lon[1], "destination_lat": lat[1]})
-    flows = read_flows(trips, voronoi=tmp_path / "antennas.csv", zone_id="antenna")
+    flows = read_flows(trips, zones=f"voronoi:{tmp_path / 'antennas.csv'}", zone_id="antenna")
     scale = np.cos(np.radians(41.35))
 
     def nearest(a: float, b: float) -> str:
@@ -395,11 +395,6 @@ def test_coordinates_are_put_into_voronoi_cells(tmp_path: Path) -> None:
     for a, b, c, d in zip(lon[0], lat[0], lon[1], lat[1], strict=True):
         wanted[(0, nearest(a, b), nearest(c, d))] += 1
     assert as_dict(flows) == {key: (n, n) for key, n in wanted.items()}
-
-
-def test_only_one_way_to_make_zones() -> None:
-    with pytest.raises(ParameterError, match="grid= and zones= exclude each other"):
-        read_flows(pa.table({"origin": ["a"], "destination": ["b"]}), grid="1km", zones=ZONES)
 
 
 # Across pieces of a file.

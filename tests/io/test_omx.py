@@ -62,7 +62,7 @@ def test_what_the_reference_package_writes_is_read(tmp_path: Path) -> None:
     file["PM"] = matrix * 2
     file.create_mapping("taz", [30, 10, 20])
     file.close()
-    flows = read_omx(tmp_path / "ref.omx", matrix="PM")
+    flows = read_omx(f"{tmp_path / 'ref.omx'}#PM")
     assert flows.zones.ids.tolist() == ["10", "20", "30"]
     assert list(zip(flows.origin, flows.destination, flows.volume, strict=True)) == [
         (0, 1, 2),
@@ -70,10 +70,13 @@ def test_what_the_reference_package_writes_is_read(tmp_path: Path) -> None:
         (1, 0, 4),
         (2, 0, 10),
     ]
-    with pytest.raises(InputError, match="names of 2 matrices are no times; choose one matrix with --matrix"):
+    with pytest.raises(
+        InputError,
+        match="names of 2 matrices are no times; choose one, or several as successive periods",
+    ):
         read_omx(tmp_path / "ref.omx")
     known = Zones.from_ids(["10", "20", "30", "40"])
-    placed = read_omx(tmp_path / "ref.omx", matrix="AM", zones=known, lookup="taz")
+    placed = read_omx(f"{tmp_path / 'ref.omx'}#AM", zones=known, lookup="taz")
     assert placed.zones is known
     assert list(zip(placed.origin, placed.destination, placed.volume, strict=True)) == [
         (0, 1, 1),
@@ -140,13 +143,24 @@ def test_files_that_are_no_matrices_are_refused(tmp_path: Path) -> None:
         read_omx(tmp_path / "odd.omx")
     good = made(tmp_path / "good.omx", {"m": [[1.0]]}, [5])
     for wrong, says in (
-        ({"matrix": "n"}, "no matrix n; choose one of m"),
-        ({"lookup": "x"}, "no lookup x; it has zone_id"),
+        (f"{good}#n", "got n. Choose of m, as in good.omx#m"),
+        (f"{good}#m,m", "each once, got m, m"),
     ):
         with pytest.raises(InputError, match=says):
-            read_omx(good, **wrong)
+            read_omx(wrong)
+    with pytest.raises(InputError, match="no lookup x; it has zone_id"):
+        read_omx(good, lookup="x")
     with pytest.raises(InputError, match="1 zones of the lookup are not among the zones"):
         read_omx(good, zones=Zones.from_ids(["6"]))
+
+
+def test_named_matrices_are_successive_periods(tmp_path: Path) -> None:
+    file = made(tmp_path / "day.omx", {"AM": [[1.0]], "MD": [[2.0]], "PM": [[3.0]]}, [5])
+    notes = ReadNotes()
+    flows = read_flows(f"{file}#PM,AM", notes=notes)
+    assert flows.volume.tolist() == [3, 1] and flows.t.tolist() == [0, 86400] and flows.step_s == 86400
+    assert any("PM is 1970-01-01T00:00:00+00:00, AM is 1970-01-02" in note for note in notes.messages)
+    assert read_flows(f"{file}#MD").step_s is None
 
 
 def test_fractions_are_rounded_and_what_is_left_is_carried_over(tmp_path: Path) -> None:

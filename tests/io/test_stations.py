@@ -46,15 +46,15 @@ def test_named_coordinates_of_ids_are_those_of_stations(tmp_path: Path) -> None:
     """To name the columns of coordinates says where the ids are; only zones that were chosen take the ids' place."""
     table = _trips()
     renamed = table.rename_columns([name.replace("_lng", "_x").replace("_lat", "_y") for name in table.column_names])
-    named = {"origin_lon": "start_x", "origin_lat": "start_y", "destination_lon": "end_x", "destination_lat": "end_y"}
+    named = {"origin": "start_x,start_y", "destination": "end_x, end_y"}
     assert not read_flows(renamed, notes=ReadNotes(), each_row_is_a_trip=True).zones.located
     flows = read_flows(renamed, notes=ReadNotes(), **named)
     assert flows.zones.kind == "voronoi" and len(flows.zones) == 12 and flows.total == 400
-    assert read_flows(renamed, notes=ReadNotes(), grid="1km", **named).zones.kind == "grid"
+    assert read_flows(renamed, notes=ReadNotes(), zones="grid:1km", **named).zones.kind == "grid"
     (tmp_path / "all.geojson").write_text(zones_json(("all", square(1, 47, 2))))
     assert read_flows(renamed, notes=ReadNotes(), zones=tmp_path / "all.geojson", **named).zones.ids.tolist() == ["all"]
     only = renamed.drop_columns(["start_station_id", "end_station_id"])
-    with pytest.raises(InputError, match="grid="):
+    with pytest.raises(InputError, match="zones="):
         read_flows(only, notes=ReadNotes(), **named)
 
 
@@ -115,7 +115,7 @@ def test_citi_bike_has_stations() -> None:
 
 def test_messages_name_what_to_do(tmp_path: Path) -> None:
     ids = pa.table({"origin": ["a"] * 9, "destination": ["b"] * 9})
-    with pytest.raises(InputError, match="zones=, or, for data with coordinates, grid=, h3= or voronoi="):
+    with pytest.raises(InputError, match="give zones=, such as grid:500m for data with coordinates"):
         crowdveil.anonymize("joint", ids, tmp_path / "out", k=5)
     with pytest.raises(InputError, match="holds trips from an origin to a destination; use a method for flows"):
         crowdveil.anonymize("microaggregation", ids, tmp_path / "out", k=5)

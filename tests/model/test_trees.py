@@ -203,7 +203,7 @@ class TestQuadtree:
         assert nested_of(trees.quadtree(zones)) == [[0, 3], [2, 1]]
 
     def test_wants_a_grid(self) -> None:
-        with pytest.raises(InputError, match="kind centroids; make one with grid="):
+        with pytest.raises(InputError, match="kind centroids; make one with zones="):
             trees.quadtree(placed([0, 1], [0, 1]))
 
     def test_wants_columns_from_zero(self) -> None:
@@ -243,7 +243,7 @@ class TestH3:
         assert tree.kind == "h3"
 
     def test_wants_cells(self) -> None:
-        with pytest.raises(InputError, match="kind centroids; make them with h3="):
+        with pytest.raises(InputError, match="kind centroids; make them with zones="):
             trees.h3(placed([0, 1], [0, 1]))
         ids = [PENTAGON, "no cell", PENTAGON[:-1] + "0"]
         with pytest.raises(InputError, match=r"none in 2 rows \(rows 2 and 3\)"):

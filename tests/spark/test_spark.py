@@ -134,7 +134,7 @@ def test_taxis_give_the_same_rows(method: str, spark: Any, realdata: Path, tmp_p
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("tiles", [{"grid": "2km"}, {"h3": 7}, {"zones": "zones.geojson"}])
+@pytest.mark.parametrize("tiles", [{"zones": "grid:2km"}, {"zones": "h3:7"}, {"zones": "zones.geojson"}])
 def test_coordinates_are_put_into_zones_there(tiles: dict[str, Any], spark: Any, city: Path, tmp_path: Path) -> None:
     ids = pq.read_table(city / "trips.parquet")
     zones = {f["properties"]["zone_id"]: f for f in json.loads((city / "zones.geojson").read_text())["features"]}
@@ -145,7 +145,7 @@ def test_coordinates_are_put_into_zones_there(tiles: dict[str, Any], spark: Any,
         table |= {f"{end}_lon": places[:, 0], f"{end}_lat": places[:, 1]}
     pq.write_table(pa.table(table), tmp_path / "places.parquet")
     tiles = {n: str(city / v) if n == "zones" else v for n, v in tiles.items()}
-    method = "uniform" if "grid" in tiles else "suppression"
+    method = "uniform" if tiles["zones"].startswith("grid:") else "suppression"
     _both(spark, tmp_path, method, tmp_path / "places.parquet", step="all", k=5, **tiles)
 
 

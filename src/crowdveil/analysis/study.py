@@ -20,7 +20,7 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_reader import load_flow_release, load_flow_release_alone
 from crowdveil.io.tiling import parse_meters
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.io.zones import read_tile_labels, read_tile_values, read_voronoi, read_zones
+from crowdveil.io.zones import read_tile_labels, read_tile_values, read_zones
 from crowdveil.methods.base import RowSemantics
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Labels
@@ -44,8 +44,6 @@ class StudyReading(Params):
     """File of the zones of the release, for their outlines: a release has only those of its areas."""
     zone_id: str | None = None
     """Column of the ids of these zones. Default: that of the release."""
-    voronoi: Any = None
-    """File of the points whose Voronoi cells are the zones of the release, in place of --zones."""
     to_zones: Any = None
     """Target zones, such as GeoJSON, GeoPackage or GeoParquet of polygons. Default: the release's own tiles."""
     to_zone_id: str | None = None
@@ -146,10 +144,9 @@ def open_for_study(
         return OpenedRelease(load_flow_release(written, original), rows, written)
     if reading.zones is not None:
         zones = read_zones(reading.zones, zone_id=reading.zone_id, notes=notes)
-    elif reading.voronoi is not None:
-        zones = read_voronoi(reading.voronoi, zone_id=reading.zone_id, notes=notes)
     else:
-        zones = h3_zones(written.tile_names) if "h3" in options else _own_tiles(written)
+        of_cells = str(options.get("zones", {}).get("name")).startswith("h3:")
+        zones = h3_zones(written.tile_names) if of_cells else _own_tiles(written)
     return OpenedRelease(load_flow_release_alone(written, zones, *step_of_release(written, options)), rows, written)
 
 

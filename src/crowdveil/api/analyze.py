@@ -194,7 +194,7 @@ def _study(release: str | Path | FlowRelease, original: Any, reading: StudyReadi
     manifest, written = releases.sound_release(Path(release))
     if not written.is_flows:
         raise InputError(release, "it holds trajectories, and analyses are of flows.")
-    given = {n: getattr(reading, n) for n in ("zones", "zone_id", "voronoi") if getattr(reading, n) is not None}
+    given = {n: getattr(reading, n) for n in ("zones", "zone_id") if getattr(reading, n) is not None}
     before, known = dict[str, Any](), isinstance(original, Flows)
     if given or (original is not None and not known):
         before = original_input_options(manifest, given)

@@ -206,14 +206,14 @@ def compare_inputs(
     sizes = [text.strip() for text in listed.split(",")] if isinstance(listed, str) else list(listed)
     if not inputs or not sizes or "" in sizes:
         raise ParameterError(Option("grids"), "wanted at least one input and one size of tiles, such as 500m,1km.")
-    if sizes != [None] and options.get("grid") is not None:
-        raise ParameterError(Option("grids"), f"wanted sizes there or with {Option('grid')}, but got both; omit one.")
+    if sizes != [None] and options.get("zones") is not None:
+        raise ParameterError(Option("grids"), f"wanted sizes there or {Option('zones')}, but got both; omit one.")
     found: dict[str, FlowComparison | TrajectoryMethodComparison] = {}
     zones = _zones_of_inputs(options.pop("zones", None), len(inputs))
     for number, data in enumerate(inputs, start=1):
         shared = options if zones is None else {**options, "zones": zones[number - 1]}
         for size in sizes:
-            own = shared if size is None else {**shared, "grid": size}
+            own = shared if size is None else {**shared, "zones": f"grid:{size}"}
             found[_input_name(data, number, size, found)] = compare(data, methods, **own)
     made = InputComparisons(found)
     if output is not None:

@@ -81,5 +81,5 @@ command = click.Command(
     "Density is the number of flows divided by the squared number of tiles.\n\n"
     "\b\nExamples:\n"
     "  crowdveil describe trips.parquet --zones zones.geojson --k 6,10\n"
-    "  crowdveil describe cabs.csv --from-trajectories first-last --grid 500m --plot described.png",
+    "  crowdveil describe rides.csv --zones grid:500m --plot described.png",
 )  # fmt: skip

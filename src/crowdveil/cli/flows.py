@@ -34,17 +34,15 @@ command = click.Command(
     "flows",
     callback=_call,
     params=[
-        click.Argument(["data"], metavar="TRIPS_FLOWS_OR_TRAJECTORIES"),
+        click.Argument(["data"], metavar="TRIPS_OR_FLOWS"),
         click.Option(["-o", "--output"], required=True, metavar="FILE", help="File to write: .csv, .parquet or .omx."),
         click.Option(["--overwrite"], is_flag=True, help="Replace the file if it exists."),
         *options_of(FlowReading),
     ],
-    help="Turn trips or trajectories to OD flows by time step, or flows from one format to another. Nothing is anonymized.\n\n"
+    help="Turn trips to OD flows by time step, or flows from one format to another. Nothing is anonymized.\n\n"
     "\b\nExamples:\n"
     "  crowdveil flows trips.parquet --zones zones.geojson --step 1h --tz America/New_York -o flows.parquet\n"
-    "  crowdveil flows taxi.parquet --grid 500m -o flows.csv\n"
-    "  crowdveil flows cabs.csv --from-trajectories stays --stay-s 900 --grid 500m -o flows.parquet\n"
-    "  crowdveil flows calls.csv --from-trajectories transitions --voronoi antennas.csv --step 1h -o flows.parquet\n"
+    "  crowdveil flows taxi.parquet --zones grid:500m -o flows.csv\n"
     "  crowdveil flows trips.parquet --zones zones.geojson --step 1h --fold 2w -o two-weeks.parquet\n"
     "  crowdveil flows flows.csv -o flows.omx",
 )

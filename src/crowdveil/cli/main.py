@@ -36,6 +36,7 @@ COMMANDS = {
     "warmup": "Compile the kernels ahead, so that the first run need not.",
     "methods": "List the methods, or describe one.",
     "flows": "Turn trips to OD flows, or flows from one format to another.",
+    "trips": "Find trips in trajectories or records of calls.",
     "filter": "Leave out trajectories: too short, too fast, outside a box or a time window.",
     "zones": "Crop zones to a part of the map, or split each, with the trips between them.",
     "hierarchy": "Make a tree over zones.",

@@ -20,6 +20,7 @@ from crowdveil.errors import Name, Option, ParameterError
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.atomic import check_file, check_target, new_file, new_folder, scratch_folder
 from crowdveil.io.written_release import MANIFEST_FILE
+from crowdveil.io.zones import VORONOI, is_voronoi
 from crowdveil.params import Params
 from crowdveil.progress import progress_bar
 from crowdveil.remote import Remote, remote, with_paths
@@ -203,7 +204,11 @@ def _sendable(files: Mapping[str, Any]) -> Iterator[dict[str, Path]]:
 
 
 def split_files(model: type[Params], values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split options into plain values and those that name an existing file."""
+    """Split options into plain values and those that name an existing file; of voronoi:FILE both parts are needed."""
+    zones = values.get("zones")
+    if is_voronoi(zones) and Path(zones.removeprefix(VORONOI)).is_file():
+        plain, files = split_files(model, {n: v for n, v in values.items() if n != "zones"})
+        return plain | {"zones": VORONOI}, files | {"zones": zones.removeprefix(VORONOI)}
     files = {
         n: v
         for n, v in values.items()

@@ -143,7 +143,7 @@ class Description(TableProperty):
             return ""
         if best is None:
             return f"Even {tried[-1].joined} {what} joined leave less than {ENOUGH:.0%} of the trips in flows of {self.k[-1]}."
-        option = f"{Option('step')}" if what == "time steps" else f"{Option('grid')} or {Option('zones')}"
+        option = f"{Option('step')}" if what == "time steps" else f"{Option('zones')}"
         return f"{best.joined} {what} joined have {ENOUGH:.0%} of the trips in flows of {self.k[-1]}; see {option}."
 
     def as_json(self) -> dict[str, Any]:

@@ -51,15 +51,21 @@ def find_column(source: Source, role: str, named: str | None, notes: ReadNotes) 
             return named
         near = [] if lacks_header(source) else _nearest(named, source)
         hint = f"did you mean {near[0]}?" if near else f"{describe_columns(source)}."
-        raise InputError(source.name, f"there is no column {named} for {Option(role)}; {hint}")
+        raise InputError(source.name, f"there is no column {named} for {_option(role)}; {hint}")
     by_lower = {c.lower(): c for c in reversed(source.columns)}
     for rank, usual in enumerate(USUAL[role]):
         if usual in by_lower:
             refuse_repeated_name([c for c in source.columns if c.lower() == usual], role, source)
             if rank or by_lower[usual] != usual:
-                notes.add(f"column {by_lower[usual]} is taken as {role} (name another with {Option(role)}).")
+                notes.add(f"column {by_lower[usual]} is taken as {role} (name another with {_option(role)}).")
             return by_lower[usual]
     return None
+
+
+def _option(role: str) -> Option:
+    """Return the option that names the column of a role; coordinates of an end are named as its LON,LAT."""
+    end = role.removesuffix("_lon").removesuffix("_lat")
+    return Option(end) if end in ("origin", "destination") else Option(role)
 
 
 def _nearest(name: str, source: Source, cutoff: float = 0.6) -> list[str]:
@@ -75,7 +81,7 @@ def refuse_repeated_name(columns: list[str], role: str, source: Source) -> None:
         raise InputError(
             source.name,
             f"columns {' and '.join(columns)} could each be {role}; name one of them with "
-            f"{Option(role)}, or remove the others.",
+            f"{_option(role)}, or remove the others.",
         )
 
 

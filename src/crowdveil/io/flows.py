@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,13 @@ from crowdveil.io.cropping import crop_zones, parse_crop
 from crowdveil.io.duckdb_reader import can_read_in_duckdb, read_in_duckdb
 from crowdveil.io.hierarchy import build_hierarchy, named_by_levels
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.od_columns import ENDS, OdColumns, find_od_columns, refuse_unread_volumes
+from crowdveil.io.od_columns import ENDS, OdColumns, by_role, find_od_columns, refuse_unread_volumes
 from crowdveil.io.od_grouping import read_in_chunks, regroup, to_flows
 from crowdveil.io.od_rows import OdReader, ZoneNames
+from crowdveil.io.omx import is_omx, read_omx
 from crowdveil.io.source import open_source
 from crowdveil.io.stations import station_zones
-from crowdveil.io.tiling import usable_coordinates, zones_for
+from crowdveil.io.tiling import Tiling, by_coordinates, usable_coordinates, zones_for
 from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.time_steps import DEFAULT_STEP, TimeSteps, step_seconds
 from crowdveil.io.times import Clock, refuse_spread
@@ -36,12 +36,8 @@ def read_flows(
     *,
     zones: Any = None,
     zone_id: str | None = None,
-    grid: str | float | None = None,
-    h3: int | None = None,
-    voronoi: Any = None,
     bbox: str | None = None,
     time_window: str | None = None,
-    matrix: str | None = None,
     each_row_is_a_trip: bool = False,
     step: str | int | None = None,
     tz: str = "UTC",
@@ -57,17 +53,14 @@ def read_flows(
     Parameters
     ----------
     data
-        A path to a CSV, Parquet or OMX file or to a folder of Parquet files, an Arrow table, a data frame, or `Trips`.
+        A path to a CSV, Parquet or OMX file or to a folder of Parquet files, an Arrow table, a data frame, or `Trips`. Of an
+        OMX file all matrices are read as time steps if their names are times; file.omx#AM reads one, and file.omx#AM,MD,PM
+        reads several as successive periods. `origin` names its lookup.
     zones, zone_id
         The zones, as for `read_zones`. Without them, the ids found in the data are the zones; where each has one position, the
-        Voronoi cells of these stations.
-    grid, h3, voronoi
-        A tessellation for data with coordinates: squares ("500m"), H3 cells of a resolution, or
-        the Voronoi cells of points in a file.
+        Voronoi cells of these stations. For data with coordinates also "grid:500m" (squares) or "h3:8" (H3 cells).
     bbox, time_window
         Leave out trips outside of a box ("west,south,east,north"), or of a window of local times ("from,to").
-    matrix
-        The matrix of an OMX file. Default: all matrices, as time steps, if their names are times. `origin` names the lookup.
     each_row_is_a_trip
         Read rows as single trips, although the table has columns of numbers that are not used, which may be volumes.
     step
@@ -83,26 +76,26 @@ def read_flows(
     members
         Keep the person ids of each flow, for methods that merge flows.
     columns
-        Names of columns by role: origin, destination, origin_lon, origin_lat, destination_lon, destination_lat, time,
-        user, volume, people, weight. All but weight are guessed from the usual names if not given.
+        Names of columns by role: origin and destination (a column of ids, or "lon,lat"), time, user, volume, people, weight.
+        All but weight are guessed from the usual names if not given.
     """
     notes = notes if notes is not None else ReadNotes()
     crop = parse_crop(bbox, time_window, tz)
-    if crop.active and (isinstance(data, Trips) or str(data).lower().endswith(".omx")):
+    if crop.active and (isinstance(data, Trips) or is_omx(data)):
         raise ParameterError(
             f"{Option('bbox')} and {Option('time_window')} crop tables of trips or flows; leave them out."
         )
     if isinstance(data, Trips):
         flows = trips_to_flows(data, step=step, tz=tz, members=members)
-    elif isinstance(data, str | Path) and Path(data).suffix.lower() == ".omx":
-        from crowdveil.io.omx import read_omx
-
+    elif is_omx(data):
         known = None if zones is None else read_zones(zones, zone_id=zone_id, notes=notes)
-        flows = read_omx(Path(data), zones=known, matrix=matrix, lookup=columns.get("origin"), notes=notes)
+        flows = read_omx(data, zones=known, lookup=columns.get("origin"), notes=notes)
     else:
         source = open_source(data)
-        found = find_od_columns(source, columns, by_coordinates(zones, grid, h3, voronoi), notes)
-        given = zones_for(source, found, zones, zone_id, grid, h3, voronoi, notes, crop)
+        tiling = Tiling.of(zones)
+        columns = by_role(columns, source)
+        found = find_od_columns(source, columns, by_coordinates(zones), notes)
+        given = zones_for(source, found, zones, zone_id, notes, crop)
         given = station_zones(source, found, columns, notes) if given is None else given
         if crop.window is not None and found.time is None:
             raise InputError(Option("time_window"), f"there is no column of times; name it with {Option('time')}.")
@@ -110,7 +103,7 @@ def read_flows(
         form = TimeForm(time_format)
         if not found.by_id:
             head = next(source.batches(found.used))
-            of_file = given if grid is None and h3 is None else None
+            of_file = given if tiling is None else None
             for end, (lon, lat) in zip(ENDS, usable_coordinates(head, found, source.name), strict=True):
                 check_axes(lon, lat, found.coordinates(end), source.name, of_file, notes)
         reader = OdReader(source, found, ZoneNames(given), tz, form, notes, crop)
@@ -119,22 +112,11 @@ def read_flows(
             refuse_unread_volumes(next(source.batches(source.columns)), found, columns, reader.form, source.name)
         if given is None or crop.active or not can_read_in_duckdb(source, found, given):
             flows = read_in_chunks(reader, seconds, step is None, drop_invalid, members)
-            flows = flows if crop.box is None or grid is not None or h3 is not None else crop_zones(flows, crop.box)
+            flows = flows if crop.box is None or tiling is not None else crop_zones(flows, crop.box)
         else:
             flows = read_in_duckdb(reader, given, seconds, drop_invalid, members)
         refuse_spread(int(flows.t[0]), int(flows.t[-1]), form, f"{source.name}, column {found.time}")
     return flows if hierarchy is None else with_tree(flows, hierarchy)
-
-
-def by_coordinates(zones: Any, grid: Any, h3: Any, voronoi: Any) -> bool | None:
-    """Return whether the zones are tiles over coordinates, None if no zones were chosen; raise if more than one source is."""
-    options = (("grid", grid), ("h3", h3), ("voronoi", voronoi), ("zones", zones))
-    tiled = [name for name, value in options if value is not None]
-    if len(tiled) > 1:
-        raise ParameterError(
-            f"{' and '.join(str(Option(name)) for name in tiled)} exclude each other; give one of them."
-        )
-    return tiled[0] != "zones" if tiled else None
 
 
 def with_tree(flows: Flows, hierarchy: Any) -> Flows:
@@ -157,12 +139,12 @@ def read_trips(
     """Read trips into memory; parameters as in `read_flows`."""
     notes = notes if notes is not None else ReadNotes()
     source = open_source(data)
-    found = find_od_columns(source, columns, False, notes)
+    found = find_od_columns(source, by_role(columns, source), False, notes)
     if found.is_flows:
         raise InputError(
             source.name, f"wanted one trip per row, but column {found.volume} holds volumes; read it as flows."
         )
-    given = zones_for(source, found, zones, zone_id, None, None, None, notes)
+    given = zones_for(source, found, zones, zone_id, notes)
     form = TimeForm(time_format)
     reader = OdReader(source, found, ZoneNames(given), tz, form, notes)
     table = pa.Table.from_batches(list(reader.batches()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -63,35 +64,49 @@ class OdColumns:
 
 
 ROLES = tuple(field.name for field in fields(OdColumns))
+COORDINATES = ROLES[2:6]
+"""Roles of coordinates; users name them as LON,LAT of an origin or destination."""
+NAMED = tuple(role for role in ROLES if role not in COORDINATES)
+"""Roles that users name columns for."""
 
 
-def find_od_columns(source: Source, named: dict[str, str | None], tiled: bool | None, notes: ReadNotes) -> OdColumns:
+def by_role(named: Mapping[str, str | None], source: Source) -> dict[str, str | None]:
+    """Return the named columns by role, with LON,LAT of an end as two columns; raise for a role that does not exist."""
+    unknown = [name for name in named if name not in NAMED]
+    if unknown:
+        raise ParameterError(unknown[0], f"there is no such option; columns are named by {', '.join(NAMED)}.")
+    roles = dict(named)
+    for end in ENDS:
+        parts = (named.get(end) or "").split(",")
+        if len(parts) == 2 and named[end] not in source.columns:
+            roles |= {end: None, f"{end}_lon": parts[0].strip(), f"{end}_lat": parts[1].strip()}
+    return roles
+
+
+def find_od_columns(source: Source, named: Mapping[str, str | None], tiled: bool | None, notes: ReadNotes) -> OdColumns:
     """Find the columns of all roles.
 
     `tiled` says which zones were chosen: tiles over coordinates, which are needed then while ids are ignored; others (False);
     or none (None). Named coordinates take the place of ids in zones that were chosen; else they are those of the ids, which may
     be stations.
     """
-    unknown = [name for name in named if name not in ROLES]
-    if unknown:
-        raise ParameterError(unknown[0], f"there is no such option; columns are named by {', '.join(ROLES)}.")
     roles = {role: named.get(role) for role in ROLES}
     by_coordinates = bool(tiled) or (roles["origin"] is None and roles["origin_lon"] is not None)
     if tiled is None and by_coordinates:
         # Guessed without a note: that of the stations names both columns.
         by_coordinates = None in find_columns(source, {end: named.get(end) for end in ENDS}, ReadNotes()).values()
-    skipped = ENDS if by_coordinates else ROLES[2:6]
+    skipped = ENDS if by_coordinates else COORDINATES
     wanted = {r: n for r, n in roles.items() if r not in skipped}
     found = OdColumns(**find_columns(source, wanted, notes))
     if by_coordinates or found.origin is None or found.destination is None:
         found = OdColumns(**find_columns(source, {r: n for r, n in roles.items() if r not in ENDS}, notes))
-        missing = [r for r in ROLES[2:6] if getattr(found, r) is None]
+        missing = [r for r in COORDINATES if getattr(found, r) is None]
         if missing:
             if not any(roles[role] for role in ROLES[:6]) and looks_like_points(source):
                 raise InputError(
                     source.name,
                     "wanted trips or flows from an origin to a destination, but it holds points of trajectories; use a method "
-                    f"for trajectories, such as microaggregation, or make trips of them with {Option('from_trajectories')}.",
+                    "for trajectories, such as microaggregation, or find trips in them with crowdveil trips.",
                 )
             wanted_text = (
                 "coordinates of origin and destination" if by_coordinates else "columns origin and destination"
@@ -102,10 +117,11 @@ def find_od_columns(source: Source, named: dict[str, str | None], tiled: bool | 
                     "Expected one row for each pair of zones, got a wide matrix with a column for each destination. Write it as "
                     "rows with the columns origin, destination and volume.",
                 )
-            asked = [Option(role) for role in (ROLES[2:6] if by_coordinates else ROLES[:2])]
-            names = f"{', '.join(map(str, asked[:-1]))} and {asked[-1]}"
+            form = "LON,LAT" if by_coordinates else "COLUMN"
             raise InputError(
-                source.name, f"wanted {wanted_text}, but {describe_columns(source)}; name them with {names}."
+                source.name,
+                f"wanted {wanted_text}, but {describe_columns(source)}; name them with {Option('origin', form)} and "
+                f"{Option('destination', form)}.",
             )
     if found.is_flows and found.weight is not None:
         raise InputError(

@@ -293,9 +293,7 @@ class OdReader:
             return index
         zones = self.names.zones
         if zones is None:
-            raise InputError(
-                f"coordinates need zones; give {Option('zones')}, {Option('grid')}, {Option('h3')} or {Option('voronoi')}."
-            )
+            raise InputError(f"coordinates need zones; give {Option('zones')}, such as grid:500m.")
         lon, lat = read_coordinates(batch, self.columns.coordinates(end), self.source.name, problem)
         if self.crop.box is not None:
             crop(self.crop.outside(lon, lat))

@@ -24,22 +24,41 @@ LOOKUP = "zone_id"
 MAX_CELLS = 4_000_000_000
 MAX_ZONES = 1_000_000
 _ROWS_AT_ONCE = 256
+PERIOD_S = 86_400
+"""Length of a time step that stands for a matrix without a time."""
 
 
 def _h5py() -> Any:
     return import_extra("h5py", "h5py", "omx", "reading and writing OMX")
 
 
+def is_omx(data: Any) -> bool:
+    """Return whether data is the path of an OMX file, or of matrices in one, such as file.omx#AM,PM."""
+    return isinstance(data, str | Path) and omx_file(data).suffix.lower() == ".omx"
+
+
+def omx_file(data: str | Path) -> Path:
+    """Return the path of an OMX file without the names of matrices."""
+    return _split(data)[0]
+
+
+def _split(data: str | Path) -> tuple[Path, list[str]]:
+    """Return the path of a file and the names of matrices behind #."""
+    path, sign, names = str(data).rpartition("#")
+    if not sign or Path(data).exists() or not path.lower().endswith(".omx"):
+        return Path(data), []
+    return Path(path), [name.strip() for name in names.split(",")]
+
+
 def read_omx(
-    path: Path,
-    *,
-    zones: Zones | None = None,
-    matrix: str | None = None,
-    lookup: str | None = None,
-    notes: ReadNotes | None = None,
+    data: str | Path, *, zones: Zones | None = None, lookup: str | None = None, notes: ReadNotes | None = None
 ) -> Flows:
-    """Read flows from an OMX file. Zero and missing (NaN) cells are no flows; fractions are rounded."""
+    """Read flows from an OMX file, or from matrices in it, such as file.omx#AM,PM: several are successive periods of a day.
+
+    Zero and missing (NaN) cells are no flows; fractions are rounded.
+    """
     h5py, notes = _h5py(), notes if notes is not None else ReadNotes()
+    path, chosen = _split(data)
     if not path.exists():
         raise InputError(path, "there is no such file.")
     try:
@@ -48,7 +67,7 @@ def read_omx(
             if "data" not in file or not len(file["data"]):
                 raise InputError(path, "the file holds no matrices; wanted at least one.")
             _check_groups(path, file)
-            t, names, timed = _matrices(path, list(file["data"]), matrix)
+            t, names, timed = _matrices(path, list(file["data"]), chosen, notes)
             index, known = _zones_of(path, file, zones, lookup, notes)
             cells = [_cells(path, name, file["data"][name], len(index)) for name in names]
             parts = [(origin, destination, _whole(amount)) for origin, destination, amount in cells]
@@ -87,22 +106,33 @@ def _check_groups(path: Path, file: Any) -> None:
             raise InputError(path, f"a lookup is no list of at most {MAX_ZONES:,} zones; wanted one id for each row.")
 
 
-def _matrices(path: Path, names: list[str], matrix: str | None) -> tuple[Ints, list[str], bool]:
+def _matrices(path: Path, names: list[str], chosen: list[str], notes: ReadNotes) -> tuple[Ints, list[str], bool]:
     """Return the times of the matrices to read, their names, and whether they have times."""
-    if matrix is not None and matrix not in names:
+    unknown = [name for name in chosen if name not in names]
+    if unknown or len(set(chosen)) < len(chosen):
         raise InputError(
-            path, f"there is no matrix {matrix}; choose one of {', '.join(names[:12])} with {Option('matrix')}."
+            path,
+            f"Expected names of matrices, each once, got {', '.join(chosen)}. Choose of {', '.join(names[:12])}, as in "
+            f"{path.name}#{names[0]}.",
         )
-    chosen = names if matrix is None else [matrix]
+    chosen = chosen or names
     times = read_seconds(pa.array(chosen, pa.string()), str(path)) if all("-" in n for n in chosen) else None
     if times is not None and not times.bad.any():
         return times.values, chosen, True
-    if len(chosen) > 1:
+    if len(chosen) == 1:
+        return np.zeros(1, np.int64), chosen, False
+    if chosen is names:
         raise InputError(
             path,
-            f"names of {counted(len(chosen), 'matrix', 'matrices')} are no times; choose one matrix with {Option('matrix')}.",
+            f"names of {counted(len(names), 'matrix', 'matrices')} are no times; choose one, or several as successive periods, "
+            f"as in {path.name}#{','.join(names[:2])}.",
         )
-    return np.zeros(1, np.int64), chosen, False
+    periods = np.arange(len(chosen)) * PERIOD_S
+    listed = ", ".join(
+        f"{name} is {iso}" for name, iso in zip(chosen, iso_times(periods, "UTC").to_pylist(), strict=True)
+    )
+    notes.add(f"matrices are read as successive periods: {listed}.")
+    return periods, chosen, True
 
 
 def _zones_of(

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.io.cropping import parse_crop
-from crowdveil.io.flows import by_coordinates
 from crowdveil.io.folding import fold_times
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.od_columns import ROLES, OdColumns, find_od_columns
+from crowdveil.io.od_columns import NAMED, OdColumns, by_role, find_od_columns
 from crowdveil.io.od_rows import OdReader, RowHashes, ZoneNames
 from crowdveil.io.source import Source, open_source
+from crowdveil.io.tiling import by_coordinates
 from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.times import Clock
 from crowdveil.model.arrays import Ints
@@ -26,9 +26,8 @@ def reader_over(
 ) -> OdReader:
     """Return a reader of the rows of `data` over the zones of `flows`; `content` makes further columns of the rows."""
     source = open_source(data)
-    named = {role: options.get(role) for role in ROLES}
-    tiled = by_coordinates(*(options[name] for name in ("zones", "grid", "h3", "voronoi")))
-    found = find_od_columns(source, named, tiled, ReadNotes())
+    named = by_role({role: options.get(role) for role in NAMED}, source)
+    found = find_od_columns(source, named, by_coordinates(options["zones"]), ReadNotes())
     crop = parse_crop(options["bbox"], options["time_window"], options["tz"])
     form = TimeForm(options["time_format"])
     names, made = ZoneNames(flows.zones), content(source, found)

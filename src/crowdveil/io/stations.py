@@ -55,7 +55,7 @@ def station_columns(source: Source, columns: OdColumns, named: Mapping[str, str 
 def zones_of_positions(found: pa.Table | None, columns: OdColumns, notes: ReadNotes) -> Zones | None:
     """Return the zones of stations from the rows of each id and position, with a note; None if they are no stations."""
     zones = None if found is None else _stations(found)
-    choices = f"{Option('zones')}, {Option('voronoi')}, {Option('grid')} or {Option('h3')}"
+    choices = f"{Option('zones')}, also as voronoi:FILE, grid:500m or h3:8"
     if zones is None:
         notes.add(
             f"the ids of origins and destinations have no fixed positions, so that theirs are not used; give {choices}."

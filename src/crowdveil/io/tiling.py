@@ -15,7 +15,7 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import ENDS, OdColumns
 from crowdveil.io.od_rows import read_coordinates
 from crowdveil.io.source import Source
-from crowdveil.io.zones import read_voronoi, read_zones
+from crowdveil.io.zones import is_voronoi, read_zones
 from crowdveil.model.arrays import Floats
 from crowdveil.model.globe import Reach
 from crowdveil.model.tessellation import (
@@ -27,37 +27,59 @@ from crowdveil.model.tessellation import (
 )
 from crowdveil.model.zones import Zones
 
+MAX_RESOLUTION = 15
+"""The finest resolution of H3."""
 NO_COORDINATES = (
     "no row has usable coordinates; wanted degrees, without a decimal comma (exchange the columns if longitude and latitude are "
     "swapped)."
 )
 
 
+@dataclass(frozen=True)
+class Tiling:
+    """Tiles that are made from coordinates: squares of a side in meters, or H3 cells of a resolution."""
+
+    size_m: float | None = None
+    h3: int | None = None
+
+    @classmethod
+    def of(cls, zones: Any) -> Tiling | None:
+        """Return the tiling of grid:500m or h3:8; None for zones of another kind."""
+        kind, _, value = zones.partition(":") if isinstance(zones, str) else ("", "", "")
+        if kind == "grid":
+            return cls(size_m=parse_meters(value))
+        if kind == "h3":
+            if not (value.isdecimal() and int(value) <= MAX_RESOLUTION):
+                raise ParameterError(
+                    Option("zones"), f"wanted an H3 resolution from 0 to {MAX_RESOLUTION}, such as h3:8."
+                )
+            return cls(h3=int(value))
+        return None
+
+
+def by_coordinates(zones: Any) -> bool | None:
+    """Return whether zones are found by coordinates and not by ids; None if no zones were chosen."""
+    if zones is None:
+        return None
+    return Tiling.of(zones) is not None or is_voronoi(zones)
+
+
 def zones_for(
-    source: Source,
-    columns: OdColumns,
-    zones: Any,
-    zone_id: str | None,
-    grid: str | float | None,
-    h3: int | None,
-    voronoi: Any,
-    notes: ReadNotes,
-    crop: Crop = EVERYTHING,
+    source: Source, columns: OdColumns, zones: Any, zone_id: str | None, notes: ReadNotes, crop: Crop = EVERYTHING
 ) -> Zones | None:
     """Return the given zones or a new tessellation; None if the ids in the data are the zones."""
-    if grid is not None and crop.box is not None:
-        return grid_zones(grid_over(crop.box, parse_meters(grid)))
-    if grid is not None or h3 is not None:
-        found = [find_cover(batch, columns, source.name, h3, crop) for batch in source.batches(columns.used)]
-        return zones_covering(found, grid, h3, source.name)
-    return given_zones(columns, zones, zone_id, voronoi, notes)
+    tiling = Tiling.of(zones)
+    if tiling is None:
+        return given_zones(columns, zones, zone_id, notes)
+    if tiling.size_m is not None and crop.box is not None:
+        return grid_zones(grid_over(crop.box, tiling.size_m))
+    found = [find_cover(batch, columns, source.name, tiling.h3, crop) for batch in source.batches(columns.used)]
+    return zones_covering(found, tiling, source.name)
 
 
-def given_zones(columns: OdColumns, zones: Any, zone_id: str | None, voronoi: Any, notes: ReadNotes) -> Zones | None:
+def given_zones(columns: OdColumns, zones: Any, zone_id: str | None, notes: ReadNotes) -> Zones | None:
     """Return the zones of a file; None if no file is given."""
-    if zones is not None:
-        return read_zones(zones, zone_id=zone_id, numbered=not columns.by_id, notes=notes)
-    return None if voronoi is None else read_voronoi(voronoi, zone_id=zone_id, notes=notes)
+    return None if zones is None else read_zones(zones, zone_id=zone_id, numbered=not columns.by_id, notes=notes)
 
 
 @dataclass(frozen=True)
@@ -80,14 +102,13 @@ def find_cover(batch: Any, columns: OdColumns, name: str, h3: int | None, crop: 
     return PointCover(Reach.merge(reach), frozenset(cells))
 
 
-def zones_covering(found: Sequence[PointCover], grid: str | float | None, h3: int | None, name: str) -> Zones:
+def zones_covering(found: Sequence[PointCover], tiling: Tiling, name: str) -> Zones:
     """Return square tiles or H3 cells that cover all coordinates."""
     reach = Reach.merge(p.reach for p in found)
     if not np.isfinite(reach.west):
         raise InputError(name, NO_COORDINATES)
-    if grid is not None:
-        size_m = parse_meters(grid)
-        return grid_zones(grid_over(public_box(reach.box, size_m), size_m))
+    if tiling.size_m is not None:
+        return grid_zones(grid_over(public_box(reach.box, tiling.size_m), tiling.size_m))
     return h3_zones(sorted(frozenset().union(*(p.cells for p in found))))
 
 
@@ -96,7 +117,7 @@ def parse_meters(length: str | float) -> float:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(m|km)?\s*", str(length))
     value = float(match[1]) * (1000 if match[2] == "km" else 1) if match else 0.0
     if not value > 0:
-        raise ParameterError(Option("grid"), "wanted the side of a tile, above zero, such as 500m or 1km.")
+        raise ParameterError(Option("zones"), "wanted the side of a tile, above zero, such as grid:500m or grid:1km.")
     return value
 
 

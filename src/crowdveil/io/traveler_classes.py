@@ -58,7 +58,7 @@ def read_classes(
     data: Any, options: Mapping[str, Any], flows: Flows, column: str, order: Sequence[str] | None
 ) -> TravelerClasses:
     """Read the classes of trips from `column`; `order` lists all classes if neighbors are alike."""
-    if isinstance(data, Flows) or options.get("from_trajectories") is not None:
+    if isinstance(data, Flows):
         raise InputError(
             Option("traveler_class"), "classes are in a column of trips or flows; give a file or a table of them."
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from crowdveil.model.zones import Zones
 
 OVERLAP_ALLOWED = 0.01
 """Maximum overlap as a share of the smaller polygon: digitized borders never match exactly."""
+VORONOI = "voronoi:"
 _GEOMETRY = ("geometry", "geom", "wkb", "wkb_geometry", "the_geom")
 _VECTOR_SUFFIXES = (".geojson", ".json", ".gpkg", ".shp", ".zip", ".fgb")
 
@@ -43,17 +45,33 @@ def read_zones(
 ) -> Zones:
     """Read zones: polygons or points with their ids. A location belongs to its nearest point.
 
-    `zone_id` names the column of ids. The default is the first usual name with distinct values. `numbered` allows zones
-    without such a column, numbered from 1 in the order of the file: nothing may be joined to them by id.
+    With "voronoi:FILE" they are the Voronoi cells of the points in a file. `zone_id` names the column of ids. The default is
+    the first usual name with distinct values. `numbered` allows zones without such a column, numbered from 1 in the order of the
+    file: nothing may be joined to them by id.
     """
     if isinstance(data, Zones):
         return data
     notes = notes if notes is not None else ReadNotes()
+    if is_voronoi(data):
+        return read_voronoi(data.removeprefix(VORONOI), zone_id=zone_id, notes=notes)
+    if isinstance(data, str) and data.startswith(("grid:", "h3:")):
+        raise InputError(Option("zones"), "tiles are made only for trips with coordinates; give a file of zones.")
     table, shapes, name = read_shapes(data, notes)
     if shapes is None:
         return sort_by_id(_with_names(_from_centroids(table, name, zone_id, numbered, notes), table))
     ids = _ids(table, len(shapes), name, zone_id, numbered, notes)
     return sort_by_id(_with_names(_from_shapes(shapes, ids, name), table))
+
+
+def is_voronoi(zones: Any) -> bool:
+    """Return whether zones are given as the Voronoi cells of the points in a file."""
+    return isinstance(zones, str) and zones.startswith(VORONOI)
+
+
+def with_files(values: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
+    """Return options with the paths of uploaded files; zones of the value "voronoi:" are the cells of uploaded points."""
+    cells = "zones" in files and values.get("zones") == VORONOI
+    return {**values, **files, **({"zones": VORONOI + files["zones"]} if cells else {})}
 
 
 def _with_names(zones: Zones, table: pa.Table) -> Zones:
@@ -390,7 +408,7 @@ def _from_centroids(table: pa.Table, name: str, zone_id: str | None, numbered: b
         raise InputError(
             name,
             "wanted zones, but it holds trips from an origin to a destination; give a file of zones, or leave the zones out and "
-            f"give {Option('grid')}, {Option('h3')} or {Option('voronoi')} for trips with coordinates.",
+            f"give {Option('zones', 'grid:500m')} for trips with coordinates.",
         )
     named = [find_column(source, role, None, notes) for role in ("lon", "lat")]
     columns = [column for column in named if column is not None]

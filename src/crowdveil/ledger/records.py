@@ -10,13 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.errors import InputError, Option, ParameterError
-from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import OdColumns
+from crowdveil.io.omx import is_omx, omx_file
 from crowdveil.io.original_rows import flow_of_rows, reader_over
 from crowdveil.io.source import Source
 from crowdveil.io.times import Clock
-from crowdveil.io.trajectories import read_trajectories
-from crowdveil.io.trajectory_trips import POINTS, READ, RULE, read_as_trips
 from crowdveil.io.written_release import file_hash
 from crowdveil.ledger.content import (
     RowContent,
@@ -29,7 +27,6 @@ from crowdveil.ledger.content import (
 from crowdveil.ledger.entries import Kind, Times
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
-from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.trips import Trips
 from crowdveil.reading import Reading
 
@@ -65,7 +62,7 @@ class Inputs(NamedTuple):
 def read_records(data: Any, reading: Reading, flows: Flows, known: Mapping[str, str] | None, key: bytes) -> Inputs:
     """Read the trips or flows that `flows` were made from, with their keyed hashes; `known` are the ledger's columns."""
     fold = getattr(reading, "fold", None)
-    if isinstance(data, Flows) or _is_matrix(data):
+    if isinstance(data, Flows) or is_omx(data):
         if fold is not None:
             raise ParameterError(
                 Option("fold"),
@@ -80,7 +77,6 @@ def read_records(data: Any, reading: Reading, flows: Flows, known: Mapping[str, 
     if isinstance(data, Trips):
         data, options = _table_of(data), options | {"user": None}
     files = input_files(data)
-    data, options = _trips_of(data, options)
     columns: dict[str, str] = {}
 
     def content(source: Source, found: OdColumns) -> RowContent:
@@ -119,25 +115,9 @@ def times_of(wall: Ints, length: int, tz: str | None) -> Times:
     return Times(wall if tz is None else Clock(tz).to_utc(wall), length, tz is not None)
 
 
-def _trips_of(data: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Return the trips of an input, and their options; people of trajectories by their ids, which other inputs share."""
-    if options[RULE] is None:
-        return read_as_trips(data, options, ReadNotes())
-    if not isinstance(data, Trajectories):
-        data = read_trajectories(data, notes=ReadNotes(), **{name: options[name] for name in (*POINTS, *READ)})
-    table, options = read_as_trips(data, options, ReadNotes())
-    people = pa.array([f"person {label}" for label in data.people_ids])
-    place = table.schema.get_field_index("user_id")
-    return table.set_column(place, "user_id", people.take(table["user_id"])), options
-
-
-def _is_matrix(data: Any) -> bool:
-    return isinstance(data, str | Path) and Path(data).suffix.lower() == ".omx"
-
-
 def input_files(data: Any) -> list[str]:
     """Return the SHA-256 of an input file; none for data in memory."""
-    return [file_hash(Path(data))] if isinstance(data, str | Path) else []
+    return [file_hash(omx_file(data))] if isinstance(data, str | Path) else []
 
 
 def people_without_ids(name: object) -> InputError:

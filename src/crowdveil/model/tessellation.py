@@ -179,7 +179,7 @@ def voronoi_zones(ids: Labels, lon: Floats, lat: Floats, reach: float | None = N
     projection = LocalProjection.around(lon, lat)
     x, y = projection.to_plane(lon, lat)
     if len(np.unique(np.column_stack([x, y]), axis=0)) < len(x):
-        raise InputError(Option("voronoi"), "some points have the same position; keep each position once.")
+        raise InputError(Option("zones"), "some points have the same position; keep each position once.")
     margin = max(float(np.ptp(x)), float(np.ptp(y)), 1000.0) / 10
     box = shapely.box(x.min() - margin, y.min() - margin, x.max() + margin, y.max() + margin)
     cells = [box] if len(x) == 1 else _voronoi_cells(x, y, box)

@@ -204,5 +204,5 @@ class Zones(Tabular):
         if not self.located:
             raise InputError(
                 f"{purpose} need the positions of the zones, but only their ids are known; give {Option('zones')}, "
-                f"or, for data with coordinates, {Option('grid')}, {Option('h3')} or {Option('voronoi')}."
+                "such as grid:500m for data with coordinates."
             )

@@ -13,7 +13,10 @@ from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.manifest_reader import FORMAT, manifest_text
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.omx import is_omx
+from crowdveil.io.tiling import Tiling
 from crowdveil.io.written_release import MANIFEST_FILE, file_hash, folder_hash
+from crowdveil.io.zones import VORONOI, is_voronoi
 from crowdveil.measures.rounding import DEFAULT_K
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
@@ -21,7 +24,7 @@ from crowdveil.params import Params
 from crowdveil.run.options import DECISION
 from crowdveil.run.stages import FileEntries, Findings, RunSpec, Solution
 
-FILES = ("zones", "voronoi", "hierarchy", "partition", "like", "time_tree", "pois")
+FILES = ("zones", "hierarchy", "partition", "like", "time_tree", "pois")
 """Input options that name a file, or are data themselves."""
 NOT_OF_FLOWS = ("hierarchy", "partition", "partition_step", "like", "time_tree")
 """Input options that do not change flows: the original of a release is read without them."""
@@ -128,11 +131,15 @@ def _kind(data: Any) -> str:
     """Return the kind of the input. Its name is not published, and a hash would confirm a guess of a single record."""
     if isinstance(data, Flows | Trajectories):
         return "model"
-    return "omx" if isinstance(data, str | Path) and Path(data).suffix.lower() == ".omx" else "table"
+    return "omx" if is_omx(data) else "table"
 
 
 def _described(data: Any) -> dict[str, str]:
     """Describe a public file or folder (zones, trees, releases) by its hash; a kind of tree by name, other data by type."""
+    if Tiling.of(data) is not None:
+        return {"name": data}
+    if is_voronoi(data):
+        return {"kind": "voronoi"} | _described(data.removeprefix(VORONOI))
     if isinstance(data, str | Path):
         path = Path(data)
         return {"sha256": file_hash(path)} if path.exists() else {"name": path.name}
@@ -149,6 +156,8 @@ def original_input_options(manifest: dict[str, Any], given: dict[str, Any]) -> d
     for name in [name for name in FILES if name in before["options"]]:
         if name in given:
             _must_be_the_same(given[name], before["options"][name], name)
+        elif Tiling.of(before["options"][name].get("name")) is not None:
+            given = {**given, name: before["options"][name]["name"]}
         elif name not in (*NOT_OF_FLOWS, *ONLY_CHECKED):
             raise ParameterError(f"the release was made with a file of {name}; give it with {Option(name)}.")
     options = {name: value for name, value in before["options"].items() if name not in FILES} | given

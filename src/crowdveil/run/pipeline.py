@@ -11,6 +11,8 @@ from crowdveil.attacks.risk import require_withstood
 from crowdveil.errors import Name, Option, ParameterError
 from crowdveil.guarantees.base import require_checked
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.omx import is_omx
+from crowdveil.io.tiling import Tiling
 from crowdveil.measures.rounding import round_down_to_groups
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
@@ -93,8 +95,8 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
     if method.needs_zones and _finds_zones(spec):
         raise ParameterError(
             Option("zones"),
-            f"Expected zones from a file, since {method.name} must not show which ones have trips. Give it, or the points of "
-            f"{Option('voronoi')}.",
+            f"Expected zones from a file, since {method.name} must not show which ones have trips. Give it, or "
+            "points as voronoi:FILE.",
         )
     for option in AuditOptions.model_fields:
         if getattr(spec.options, option) and spec.options.ledger is None:
@@ -116,11 +118,10 @@ def _backend(spec: RunSpec, session: Any, stage: Stage) -> AbstractContextManage
 
 def _finds_zones(spec: RunSpec) -> bool:
     """Return whether the zones of a run come from its data: not those of a file, of a model in memory, or of a matrix."""
-    if isinstance(spec.data, Flows | Trips) or (
-        isinstance(spec.data, str | Path) and Path(spec.data).suffix.lower() == ".omx"
-    ):
+    if isinstance(spec.data, Flows | Trips) or (is_omx(spec.data)):
         return False
-    return all(getattr(spec.reading, name, None) is None for name in ("zones", "voronoi"))
+    zones = getattr(spec.reading, "zones", None)
+    return zones is None or Tiling.of(zones) is not None
 
 
 def run_stages(spec: RunSpec, backend: Backend, progress: Progress, stage: Stage) -> Result:

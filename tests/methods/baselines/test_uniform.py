@@ -53,7 +53,7 @@ def test_it_is_the_plain_twin(trips: list[tuple[int, int, int]], side: int, k: i
 def test_zones_that_are_no_grid_are_refused() -> None:
     one = np.ones(1, np.int64)
     flows = Flows.from_rows(Zones.from_ids(["a"]), 0 * one, 0 * one, 0 * one, 20 * one)
-    with pytest.raises(InputError, match="grid="):
+    with pytest.raises(InputError, match="zones="):
         run(flows, UniformParams(), np.random.default_rng(0), no_progress)
 
 

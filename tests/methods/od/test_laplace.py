@@ -151,7 +151,7 @@ def test_zones_that_come_from_the_data_are_refused(tmp_path: Path) -> None:
         pipeline.run(pipeline.Request("laplace", trips, tmp_path / "out"))
     points = tmp_path / "points.csv"
     points.write_text("origin_lon,origin_lat,destination_lon,destination_lat\n2,48,2.1,48.1\n")
-    for reading in ({"grid": "500m"}, {"h3": 8}):
+    for reading in ({"zones": "grid:500m"}, {"zones": "h3:8"}):
         with pytest.raises(ParameterError, match="must not show which ones have trips"):
             pipeline.run(pipeline.Request("laplace", points, tmp_path / "out", {}, reading))
     assert not (tmp_path / "out").exists()

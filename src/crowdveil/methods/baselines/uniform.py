@@ -59,8 +59,8 @@ def _cells(zones: Zones) -> tuple[Ints, Ints]:
     """Return column and row of each cell, from 0 on; raises where the zones are no grid."""
     if zones.column is None or zones.row is None:
         raise InputError(
-            f"uniform needs cells of a grid, but the zones are no grid; make one with {Option('grid')}, such as "
-            f"{Option('grid', '200m')}."
+            f"uniform needs cells of a grid, but the zones are no grid; make one with {Option('zones')}, such as "
+            f"{Option('zones', 'grid:200m')}."
         )
     column, row = (np.asarray(c, np.int64) - int(c.min()) for c in (zones.column, zones.row))
     return column, row
@@ -91,5 +91,5 @@ METHOD = Method(
     partitioning=INDEPENDENT,
     needs_person_ids=True,
     check_data=check_data,
-    example="taxi.parquet --grid 500m",
+    example="taxi.parquet --zones grid:500m",
 )

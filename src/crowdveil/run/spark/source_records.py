@@ -43,9 +43,7 @@ class RecordReader:
         """Yield the hashes of the rows of chunks, with the time step and the zones of each."""
         trips = self.trips
         names = ZoneNames(trips.zones, from_data=trips.came_up)
-        reader = OdReader(
-            trips.source, trips.columns, names, trips.tz, trips.form, ReadNotes(), content=self.content
-        )
+        reader = OdReader(trips.source, trips.columns, names, trips.tz, trips.form, ReadNotes(), content=self.content)
         for batch in chunks:
             if batch.num_rows:
                 chunk = reader.prepare(0, without_missing(trips.source, batch))

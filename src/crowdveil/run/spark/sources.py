@@ -13,6 +13,7 @@ from crowdveil.engine.spark import Frame, SparkEngine, SparkTable
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.headers import refuse_wide
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.omx import is_omx
 from crowdveil.io.source import CSV_SUFFIXES, Source
 from crowdveil.io.time_forms import TimeForm, learned_form
 from crowdveil.io.times import note_assumed_zone, note_clock_changes
@@ -35,7 +36,7 @@ def readable(data: Any) -> Any:
     if isinstance(data, SparkTable):
         return data
     if isinstance(data, str | Path):
-        if str(data).lower().endswith(".omx"):
+        if is_omx(data):
             raise InputError(data, "Spark cannot read OMX files; write the flows as Parquet, or run without Spark.")
         return data
     if not hasattr(data, "createOrReplaceGlobalTempView"):

@@ -12,15 +12,15 @@ import pyarrow.compute as pc
 from crowdveil.engine.spark import TASKS_A_SLOT, Frame, SparkEngine
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.axes import check_axes
-from crowdveil.io.flows import by_coordinates, resolve_step_seconds, with_tree
+from crowdveil.io.flows import resolve_step_seconds, with_tree
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.od_columns import ENDS, OdColumns, find_od_columns, refuse_unread_volumes
+from crowdveil.io.od_columns import ENDS, NAMED, OdColumns, by_role, find_od_columns, refuse_unread_volumes
 from crowdveil.io.od_grouping import refuse_repeated
 from crowdveil.io.od_rows import Problems, zones_named
 from crowdveil.io.person_ids import note_case_variants
 from crowdveil.io.source import Source
-from crowdveil.io.stations import MAX_POSITIONS, STATION_ROLES, station_columns, zones_of_positions
-from crowdveil.io.tiling import PointCover, given_zones, usable_coordinates, zones_covering
+from crowdveil.io.stations import MAX_POSITIONS, station_columns, zones_of_positions
+from crowdveil.io.tiling import PointCover, Tiling, by_coordinates, given_zones, usable_coordinates, zones_covering
 from crowdveil.io.time_steps import TimeSteps
 from crowdveil.io.times import refuse_spread
 from crowdveil.model.arrays import Ints
@@ -99,7 +99,7 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
 
     The rows are not cached: use `engine.kept` around all queries on them.
     """
-    for option in ("bbox", "time_window", "fold", "from_trajectories"):
+    for option in ("bbox", "time_window", "fold"):
         if getattr(reading, option) is not None:
             raise ParameterError(
                 Option(option),
@@ -107,9 +107,8 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
             )
     frame = engine.read(readable(data))
     source = source_of(engine, data, frame)
-    named = {role: getattr(reading, role) for role in OdColumns.__dataclass_fields__}
-    tiled = by_coordinates(reading.zones, reading.grid, reading.h3, reading.voronoi)
-    columns = find_od_columns(source, named, tiled, notes)
+    named = by_role({role: getattr(reading, role) for role in NAMED}, source)
+    columns = find_od_columns(source, named, by_coordinates(reading.zones), notes)
     names = [*dict.fromkeys(columns.used)]
     used = frame.select(*map(quoted, names))
     zones = given = _given_zones(engine, used, source, columns, reading, notes)
@@ -126,7 +125,7 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
     if not reading.each_row_is_a_trip:
         refuse_unread_volumes(head, columns, named, form, source.name)
     if not columns.by_id:
-        of_file = given if reading.grid is None and reading.h3 is None else None
+        of_file = given if Tiling.of(reading.zones) is None else None
         for end, (lon, lat) in zip(ENDS, usable_coordinates(head, columns, source.name), strict=True):
             check_axes(lon, lat, columns.coordinates(end), source.name, of_file, notes)
     reader = TripReader(source, columns, zones, reading.tz, form, steps, given is None)
@@ -204,17 +203,16 @@ def _given_zones(
     engine: SparkEngine, frame: Frame, source: Source, columns: OdColumns, reading: FlowReading, notes: ReadNotes
 ) -> Zones | None:
     """Return the zones that were given or asked for, None if there are none; positions come from all executors."""
-    if reading.grid is not None or reading.h3 is not None:
-        found = map_chunks(engine, frame, BOXES, boxes_of, source, columns, reading.h3)
+    tiling = Tiling.of(reading.zones)
+    if tiling is not None:
+        found = map_chunks(engine, frame, BOXES, boxes_of, source, columns, tiling.h3)
         sides = ", ".join(f"{how}({name}) AS {name}" for name, how in JOINED.items())
         boxes = engine.gather(engine.sql(f"SELECT {sides}, cell FROM {{found}} GROUP BY cell", found=found)).to_pylist()
         here = [PointCover(Reach(*(b[name] for name in JOINED)), frozenset(filter(None, [b["cell"]]))) for b in boxes]
-        return zones_covering(here, reading.grid, reading.h3, source.name)
-    given = given_zones(columns, reading.zones, reading.zone_id, reading.voronoi, notes)
+        return zones_covering(here, tiling, source.name)
+    given = given_zones(columns, reading.zones, reading.zone_id, notes)
     if given is None and not columns.by_id:
-        raise InputError(
-            f"coordinates need zones; give {Option('zones')}, {Option('grid')}, {Option('h3')} or {Option('voronoi')}."
-        )
+        raise InputError(f"coordinates need zones; give {Option('zones')}, such as grid:500m.")
     return given
 
 
@@ -222,7 +220,7 @@ def _stations(
     engine: SparkEngine, frame: Frame, source: Source, columns: OdColumns, reading: FlowReading, notes: ReadNotes
 ) -> Zones | None:
     """Return the Voronoi cells of the stations in the data; None if ids have no coordinates, or not one position each."""
-    places = station_columns(source, columns, {role: getattr(reading, role, None) for role in STATION_ROLES})
+    places = station_columns(source, columns, by_role({role: getattr(reading, role) for role in NAMED}, source))
     if places is None:
         return None
     needed = [columns.origin, columns.destination, *places.values()]

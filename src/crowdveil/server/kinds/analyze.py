@@ -44,7 +44,7 @@ def _study(task: Task) -> JobOutput:
     found = api.analyze(
         analysis.name, task.files["release"], task.out / f"{analysis.name}.{options.format}",
         original=task.files.get("original"), plot=task.out / f"{analysis.name}.png" if options.plot else None,
-        **task.reporting, **values_of(task.values, analysis.params), **values_of(task.values | task.files, StudyReading),
+        **task.reporting, **values_of(task.values, analysis.params), **values_of(task.reading, StudyReading),
     )  # fmt: skip
     return JobOutput(task.notes.sentences(), [*found.lines(), *([CONFIDENTIAL] if "original" in task.files else [])])
 

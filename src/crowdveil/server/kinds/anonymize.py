@@ -33,7 +33,7 @@ def _run(task: Task) -> JobOutput:
     options = values_of(task.values, ReleaseOptions, AuditOptions) | {"ledger": task.ledger}
     request = pipeline.Request(
         method.name, task.files["data"], task.out, values_of(task.values, method.params),
-        values_of(task.values | task.files, READINGS[method.takes]), options, task.values.get("data_name"),
+        values_of(task.reading, READINGS[method.takes]), options, task.values.get("data_name"),
     )  # fmt: skip
     result = pipeline.run(request, task.progress, task.stage)
     return JobOutput(result.notes.sentences(), result.lines())

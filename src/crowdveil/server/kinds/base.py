@@ -13,12 +13,13 @@ from pydantic import Field
 
 from crowdveil.errors import Option, ParameterError
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.zones import VORONOI, with_files
 from crowdveil.params import Params
 from crowdveil.progress import Progress, Stage
 from crowdveil.reading import TrajectoryReading
 from crowdveil.server.queue.files import FLOWS, MAPS, RELEASE
 
-WORD = r"^[A-Za-z0-9_ -]{1,64}$"
+WORD = r"^(grid:[0-9.]{1,12} ?k?m?|h3:[0-9]{1,2}|[A-Za-z0-9_ -]{1,64})$"
 """What an option that can name a file may be in a request: a plain word, such as `ward` or a column's name."""
 
 
@@ -55,6 +56,11 @@ class Task:
     stage: Stage
     ledger: Path | None = None
     notes: ReadNotes = field(default_factory=ReadNotes)
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The values with the paths of uploaded files."""
+        return with_files(self.values, self.files)
 
     @property
     def reporting(self) -> dict[str, Any]:
@@ -179,6 +185,8 @@ def endings_of(option: str) -> tuple[str, ...]:
 def check_word(option: str, value: Any, uploaded: bool) -> None:
     """Raise where an option that can name a file is neither uploaded nor a plain word."""
     if value is None:
+        return
+    if uploaded and value == VORONOI and option == "zones":
         return
     if uploaded:
         raise ParameterError(Option(option), "wanted a file in the form or a word among the parameters, but got both.")

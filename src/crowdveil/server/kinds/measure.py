@@ -70,7 +70,7 @@ def _run(task: Task) -> JobOutput:
     found = api.measure(
         task.files["original"], task.files["release"], _wanted(task.name, task.values), pairing=task.files.get("pairing"),
         paired_by_id=bool(by_id), traveler_class=options.traveler_class, class_order=options.class_order,
-        **task.reporting, **values_of(task.values | task.files, EitherReading),
+        **task.reporting, **values_of(task.reading, EitherReading),
     )  # fmt: skip
     found.write(task.out / f"measures.{options.format}")
     if options.plot:

@@ -15,8 +15,10 @@ import pyarrow as pa
 from crowdveil.errors import CrowdveilError, Option, ParameterError, as_json, rows_that
 from crowdveil.io.columns import USUAL, find_column
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.od_columns import ROLES, find_od_columns
+from crowdveil.io.od_columns import NAMED, ROLES, by_role, find_od_columns
 from crowdveil.io.source import Source, open_source
+from crowdveil.io.tiling import by_coordinates
+from crowdveil.io.zones import with_files
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import READINGS, read
@@ -30,7 +32,6 @@ ROWS_TYPED = 1000
 SIGNS_SHOWN = 60
 TAKES: dict[str, type] = {"flows": Flows, "trajectories": Trajectories}
 TRACK_ROLES = ("lat", "lon", "time", "trajectory", "user")
-_TILED = ("grid", "h3", "voronoi")
 _TIME = re.compile(r"\d{4}-\d\d?-\d\d?([ T]\d.*)?|\d{4}/\d\d?/\d\d?.*|\d\d?[/.]\d\d?[/.]\d{2,4}.*|\d\d?:\d\d(:\d\d.*)?")
 
 
@@ -49,7 +50,7 @@ def work(request: dict[str, Any]) -> dict[str, Any]:
     head = first.slice(0, ROWS_TYPED).to_pydict() if first is not None else {c: [] for c in source.columns}
     like = _looks_like(source)
     takes = request["takes"] or like or "flows"
-    roles = _roles(source, takes, request["values"] | request["files"])
+    roles = _roles(source, takes, with_files(request["values"], request["files"]))
     times = [] if first is None or "time" not in roles else _times(first, roles["time"], request["values"])
     return {
         "columns": [{"name": c, "type": _type(source.schema.field(c).type, head[c])} for c in source.columns],
@@ -77,12 +78,9 @@ def _looks_like(source: Source) -> str | None:
 def _roles(source: Source, takes: str, values: dict[str, Any]) -> dict[str, str]:
     """Which column each role is read from; of those that must be named and are not, none."""
     if takes == "flows":
-        named = {r: values.get(r) for r in ROLES}
-        tiled = any(values.get(way) is not None for way in _TILED) or (
-            False if values.get("zones") is not None else None
-        )
         try:
-            found = find_od_columns(source, named, tiled, ReadNotes())
+            named = by_role({r: values.get(r) for r in NAMED}, source)
+            found = find_od_columns(source, named, by_coordinates(values.get("zones")), ReadNotes())
             return {r: c for r in ROLES if (c := getattr(found, r)) is not None}
         except CrowdveilError:
             pass  # the reader says so; what is found is shown all the same
@@ -120,7 +118,11 @@ def _counted(takes: str, request: dict[str, Any], values: dict[str, Any]) -> dic
     if strange:
         raise ParameterError(Option(strange[0]), "there is no such input option; leave it out.")
     # A partition changes nothing of the data, and a release is unpacked for a job alone.
-    given = {n: v for n, v in (values | request["files"]).items() if n not in ("partition", "partition_step", "like")}
+    given = {
+        n: v
+        for n, v in with_files(values, request["files"]).items()
+        if n not in ("partition", "partition_step", "like")
+    }
     model = read(TAKES[takes], request["data"], reading.checked(given), notes)
     if isinstance(model, Flows):
         counts = {"flows": len(model), "trips": model.total, "zones": len(model.zones), "steps": model.steps}

@@ -7,22 +7,24 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import geopandas
 import numpy as np
 import pyarrow as pa
 import pytest
+import shapely
 from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import crowdveil
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, InputError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.trajectories import read_trajectories
-from crowdveil.io.trajectory_trips import trips_of
 from crowdveil.model.flows import Flows
 from crowdveil.model.tessellation import locate
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import FlowReading, read
+from crowdveil.run.trips import TripOptions, find_trips
 
 METER = 1 / 111_195
 
@@ -41,6 +43,10 @@ def _data(walks: list[list[tuple[float, float, int]]], users: list[int] | None =
     return read_trajectories(pa.table(columns))
 
 
+def trips_of(data: Any, by: str, **options: Any) -> pa.Table:
+    return find_trips(data, TripOptions.checked({"by": by, **options}), ReadNotes())
+
+
 def _read(data: Any, **options: Any) -> Flows:
     flows = read(Flows, data, FlowReading.checked(options), ReadNotes())
     assert isinstance(flows, Flows)
@@ -51,7 +57,7 @@ def test_first_and_last_points_are_one_trip() -> None:
     data = _data([[(0, 0, 0), (500, 0, 60), (900, 100, 120)], [(5, 5, 30)], [(0, 0, 50), (7, 0, 80)]])
     trips = trips_of(data, "first-last")
     assert trips["time"].cast(pa.int64()).to_pylist() == [1_767_571_200_000, 1_767_571_250_000]
-    assert trips["user_id"].to_pylist() == [0, 2]
+    assert trips["user_id"].to_pylist() == ["0", "2"]
     np.testing.assert_allclose(trips["destination_lon"], [2 + 900 * METER, 2 + 7 * METER])
     np.testing.assert_allclose(trips["destination_lat"], [100 * METER, 0])
 
@@ -87,7 +93,6 @@ def _plain_stays(data: Trajectories, i: int, radius: float, duration: int) -> li
 @given(walks, st.sampled_from([50.0, 150.0, 400.0]), st.sampled_from([1, 60, 200]))
 def test_trips_between_stays_are_those_of_the_definition(drawn: Any, radius: float, duration: int) -> None:
     data = _data([[(x, y, sum(p[2] for p in walk[: j + 1])) for j, (x, y, _) in enumerate(walk)] for walk in drawn])
-    trips = trips_of(data, "stays", stay_radius_m=radius, stay_s=duration)
     wanted = []
     x, y = data.xy
     for i in range(len(data)):
@@ -95,15 +100,19 @@ def test_trips_between_stays_are_those_of_the_definition(drawn: Any, radius: flo
         for (a, b), (c, d) in pairwise(found):
             middle = [np.mean(v[p : q + 1]) for p, q in ((a, b), (c, d)) for v in (x, y)]
             wanted.append((int(data.t[b]), i, *middle))
+    if not wanted:
+        with pytest.raises(InputError, match="no trip was found"):
+            trips_of(data, "stays", stay_radius_m=radius, stay_s=duration)
+        return
+    trips = trips_of(data, "stays", stay_radius_m=radius, stay_s=duration)
     lon, lat = (np.column_stack([trips[f"origin_{e}"], trips[f"destination_{e}"]]) for e in ("lon", "lat"))
     assert len(trips) == len(wanted)
-    if wanted:
-        px, py = data.projection.to_plane(lon.ravel(), lat.ravel())
-        made = np.column_stack(
-            [px.reshape(-1, 2)[:, 0], py.reshape(-1, 2)[:, 0], px.reshape(-1, 2)[:, 1], py.reshape(-1, 2)[:, 1]]
-        )
-        np.testing.assert_allclose(made, [row[2:] for row in wanted], atol=1e-3)
-        assert (trips["time"].cast(pa.int64()).to_numpy() // 1000).tolist() == [row[0] for row in wanted]
+    px, py = data.projection.to_plane(lon.ravel(), lat.ravel())
+    made = np.column_stack(
+        [px.reshape(-1, 2)[:, 0], py.reshape(-1, 2)[:, 0], px.reshape(-1, 2)[:, 1], py.reshape(-1, 2)[:, 1]]
+    )
+    np.testing.assert_allclose(made, [row[2:] for row in wanted], atol=1e-3)
+    assert (trips["time"].cast(pa.int64()).to_numpy() // 1000).tolist() == [row[0] for row in wanted]
 
 
 @settings(max_examples=tries(30), deadline=None)
@@ -111,10 +120,15 @@ def test_trips_between_stays_are_those_of_the_definition(drawn: Any, radius: flo
 def test_transitions_are_the_changes_of_tile(drawn: Any, known: bool) -> None:
     timed = [[(x, y, 100 * j) for j, (x, y, _) in enumerate(walk)] for walk in drawn]
     data = _data(timed, users=[i // 2 for i in range(len(timed))] if known else None)
-    options = {"from_trajectories": "transitions", "grid": "200m", "bbox": "1.99,-0.01,2.02,0.02", "step": "all"}
+    tiles = [f"t{x}_{y}" for x in range(5) for y in range(5)]
+    side = 200 * METER
+    shapes = [
+        shapely.box(2 + x * side, y * side, 2 + (x + 1) * side, (y + 1) * side) for x in range(5) for y in range(5)
+    ]
+    zones = geopandas.GeoDataFrame({"id": tiles}, geometry=shapes, crs=4326)
     changes: dict[tuple[int, int], list[int]] = {}
     try:
-        flows = _read(data, **options)
+        flows = _read(trips_of(data, "transitions", zones=zones), zones=zones, step="all")
     except CrowdveilError:  # no point leaves its tile, or there are no two points
         return
     tile = locate(flows.zones, data.lon, data.lat)
@@ -146,12 +160,13 @@ def _days(
 def test_home_and_work_are_where_most_days_are_spent_and_not_most_points() -> None:
     data = _data([_days((0, 0), (3000, 0), 4, extra=50), _days((0, 0), (3000, 0), 1), _days((900, 900), (900, 900), 3)])
     trips = trips_of(data, "home-work").to_pylist()
-    assert [trip["user_id"] for trip in trips] == [0, 2] and "time" not in trips[0]  # the second was seen once
+    assert [trip["user_id"] for trip in trips] == ["0", "2"] and "time" not in trips[0]  # the second was seen once
     assert trips[0]["origin_lon"] == pytest.approx(2.0) and trips[0]["destination_lon"] == pytest.approx(
         2 + 3000 * METER
     )
     weekend = _data([[(x, y, t + 5 * 86400) for x, y, t in _days((0, 0), (3000, 0), 2)]])
-    assert len(trips_of(weekend, "home-work")) == 0  # Saturday and Sunday are no working days
+    with pytest.raises(InputError, match="no trip was found"):  # Saturday and Sunday are no working days
+        trips_of(weekend, "home-work")
     shifted = trips_of(data, "home-work", tz="Pacific/Auckland").to_pylist()
     assert shifted != trips  # nights are those of the local clock
 
@@ -171,33 +186,34 @@ def test_every_od_method_runs_on_trajectories_in_one_command(
             ]
             x, y = (x + 900 * (stop + 1)) % 3600, y
     Path("cabs.csv").write_text("\n".join(lines) + "\n")
-    arguments = ["cabs.csv", "--from-trajectories", "stays", "--grid", "500m", "--step", "all"]
+    ran = command("trips", "cabs.csv", "--by", "stays", "-o", "trips.parquet")
+    assert ran.code == 0 and "not anonymized" in ran.out, ran.err
+    arguments = ["trips.parquet", "--zones", "grid:500m", "--step", "all"]
     ran = command("anonymize", "joint", *arguments, "--k", "3", "-o", "out")
     assert ran.code == 0, ran.err
     manifest = json.loads(Path("out/manifest.json").read_text())
-    assert manifest["k_unit"] == "people" and manifest["input"]["options"]["from_trajectories"] == "stays"
+    assert manifest["k_unit"] == "people" and manifest["input"]["options"]["zones"] == {"name": "grid:500m"}
     assert command("verify", "out").code == 0
-    assert command("measure", "cabs.csv", "out", "-m", "E,S").code == 0  # options of the release are used again
+    assert command("measure", "trips.parquet", "out", "-m", "E,S").code == 0  # options of the release are used again
     assert command("flows", *arguments, "-o", "flows.csv").code == 0
     plain = command("anonymize", "suppression", *arguments[:-2], "--k", "2", "-o", "plain", "--no-report")
     assert plain.code == 0, plain.err
-    found = crowdveil.anonymize("joint", "cabs.csv", "py", k=3, from_trajectories="stays", grid="500m", step="all")
-    assert Path("py/flows.csv").read_bytes() == Path("out/flows.csv").read_bytes() and found.release is not None
+    trips = crowdveil.trips("cabs.csv", by="stays")
+    found = crowdveil.anonymize("joint", trips, "py", k=3, zones="grid:500m", step="all")
+    assert Path("py/flows.parquet").read_bytes() == Path("out/flows.parquet").read_bytes() and found.release is not None
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"from_trajectories": "stays"}, "need zones"),
-        ({"from_trajectories": "stays", "grid": "1km", "volume": "n"}, "for trips or flows"),
-        ({"from_trajectories": "first-last", "grid": "1km", "stay_s": 5}, "leave it out"),
-        ({"from_trajectories": "home-work", "grid": "1km", "step": "1h"}, "have no times"),
-        ({"from_trajectories": "stays", "grid": "1km", "stay_s": 10**6}, "no trip was found"),
-        ({"from_trajectories": "transitions", "grid": "100km"}, "choose smaller tiles"),
-        ({"lat": "lat", "grid": "1km"}, "it is for trajectories"),
+        ({"by": "transitions"}, "needs tiles"),
+        ({"by": "stays", "zones": "grid:1km"}, "leave it out"),
+        ({"by": "first-last", "stay_s": 5}, "leave it out"),
+        ({"by": "stays", "stay_s": 10**6}, "no trip was found"),
+        ({"by": "transitions", "zones": "grid:100km"}, "choose smaller tiles"),
     ],
 )
 def test_what_cannot_be_read_as_trips_is_refused(options: dict[str, Any], sentence: str) -> None:
     data = _data([[(0, 0, 0), (500, 0, 60), (900, 100, 120)]])
     with pytest.raises(CrowdveilError, match=sentence):
-        _read(data, **options)
+        trips_of(data, **options)

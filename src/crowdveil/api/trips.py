@@ -1,0 +1,55 @@
+"""Find trips in trajectories."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from crowdveil.io.atomic import new_file
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.tables import check_ending, write_table
+from crowdveil.run.trips import TripOptions, find_trips
+
+
+def trips(
+    data: Any,
+    output: str | Path | None = None,
+    *,
+    overwrite: bool = False,
+    notes: ReadNotes | None = None,
+    **options: Any,
+) -> pa.Table:
+    """Find trips in trajectories, or in records of calls, for methods of flows. Nothing is anonymized.
+
+    Parameters
+    ----------
+    data
+        Trajectories: a file or a folder of Parquet files, a table, a data frame, or `Trajectories`.
+    output
+        Table to write, .csv or .parquet.
+    overwrite
+        Replace the file if it exists.
+    notes
+        Filled with assumptions and counts of dropped rows.
+    options
+        `by` ("first-last", "transitions" with `zones`, "stays" with `stay_s` and `stay_radius_m`, or "home-work"), and options
+        of reading trajectories.
+
+    Returns
+    -------
+    Arrow table
+        Coordinates of both ends, time of departure, and person of each trip.
+
+    Examples
+    --------
+    >>> crowdveil.trips("cabs.csv", "trips.parquet", by="stays", stay_s=900)  # doctest: +SKIP
+    """
+    if output is not None:
+        check_ending(Path(output))
+    table = find_trips(data, TripOptions.checked(options), notes if notes is not None else ReadNotes())
+    if output is not None:
+        with new_file(Path(output), overwrite=overwrite) as file:
+            write_table(table, file, as_input=True)
+    return table
