@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 ALONE := $(VENV)/.installed-alone
 
-.PHONY: help demo test test-fast test-all test-oldest coverage constraints check format docs docs-site web bench clean
+.PHONY: help demo test test-fast test-all test-oldest coverage constraints check format docs web bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -17,10 +17,9 @@ help:
 	@echo "make test-all     all tests: a service under load and with killed workers, reports in a browser, Spark, each extra alone"
 	@echo "make test-oldest  tests with the lowest declared versions of all dependencies"
 	@echo "make coverage     share of lines that the tests reach, kernels as plain Python"
-	@echo "make check        formatting, lint, types, import rules, generated pages, links and words of the docs, the site"
+	@echo "make check        formatting, lint, types, import rules, the site of the docs with its links"
 	@echo "make format       format the code"
-	@echo "make docs         write the generated pages"
-	@echo "make docs-site    build the docs as a site with search: build/site/html/index.html"
+	@echo "make docs         build the docs as a site with search: build/site/index.html"
 	@echo "make web          build the scripts and styles of the report and of the service's page (needs node)"
 	@echo "make bench        run every benchmark"
 	@echo "make constraints  write the installed versions to constraints.txt, after the tests passed with them"
@@ -41,7 +40,7 @@ demo: $(ALONE)
 
 # Tests of plain Python and numpy: most need no kernel, and none starts a service or a whole run.
 FAST := tests/compat tests/runfiles tests/engine tests/model tests/test_errors.py tests/test_params_rows.py tests/test_method.py \
-	tests/test_docs.py tests/io/test_atomic.py tests/io/test_columns.py tests/io/test_formulas.py tests/io/test_times.py \
+	tests/io/test_atomic.py tests/io/test_columns.py tests/io/test_formulas.py tests/io/test_times.py \
 	tests/io/test_values.py tests/guarantees/test_checkers.py tests/guarantees/test_combinations.py tests/guarantees/test_sectors.py
 
 test-fast: $(STAMP)
@@ -58,14 +57,13 @@ test-all: $(STAMP)
 
 # Development tools may be newer: what is declared in dependencies and extras is held to its lowest version. Old packages call what
 # newer ones that they depend on have deprecated. Kernels are kept apart: another numba would replace those of other tests.
-# The help of commands, in a generated page, is laid out by the version of click.
 test-oldest:
 	$(PYTHON) -m venv .venv-oldest
 	$(PYTHON) tools/versions.py lowest > .venv-oldest/lowest.txt
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-oldest/lowest.txt \
 		-e '.[analysis,omx,pandas,postgres,server,test]'
 	NUMBA_CACHE_DIR=$(CURDIR)/.venv-oldest/kernels .venv-oldest/bin/python -m pytest -n 2 --dist worksteal -m "not slow" \
-		-W ignore::DeprecationWarning --deselect tests/test_docs.py::test_no_generated_page_is_stale
+		-W ignore::DeprecationWarning
 
 # Compiled kernels cannot be traced: their own tests run again as plain Python, except those of the compiler itself. Hashes overflow
 # by design, of which numpy warns there.
@@ -82,27 +80,21 @@ constraints: $(STAMP)
 		$(BIN)/python tools/versions.py tested) > constraints.txt
 
 check: $(STAMP)
-	$(BIN)/ruff format --check src tests benchmarks tools
-	$(BIN)/ruff check src tests benchmarks tools
+	$(BIN)/ruff format --check src tests benchmarks tools docs/_ext
+	$(BIN)/ruff check src tests benchmarks tools docs/_ext
 	$(BIN)/mypy
 	$(BIN)/mypy --config-file tests/mypy.ini
 	$(BIN)/lint-imports
-	$(BIN)/python tools/pages.py --check
 	$(BIN)/python -m crowdveil.server.page_types --check
-	$(BIN)/python tools/links.py
-	$(BIN)/python tools/readability.py --check
-	$(BIN)/python tools/site.py
+	$(MAKE) --no-print-directory docs
 	web/check.sh
 
 format: $(STAMP)
-	$(BIN)/ruff format src tests benchmarks tools
-	$(BIN)/ruff check --fix src tests benchmarks tools
+	$(BIN)/ruff format src tests benchmarks tools docs/_ext
+	$(BIN)/ruff check --fix src tests benchmarks tools docs/_ext
 
 docs: $(STAMP)
-	$(BIN)/python tools/pages.py
-
-docs-site: docs
-	$(BIN)/python tools/site.py
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/site
 
 web: $(STAMP)
 	$(BIN)/python -m crowdveil.server.page_types

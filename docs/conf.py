@@ -1,12 +1,18 @@
-"""Settings of the site; `make docs-site` builds it from a copy of this folder (tools/site.py)."""
+"""Settings of the site: `make docs` builds it into build/site, with warnings as errors."""
+
+import sys
+from pathlib import Path
 
 from crowdveil import __version__
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "Crowdveil"
 author = "the Crowdveil contributors"
 version = release = __version__
-extensions = ["myst_parser"]
-myst_enable_extensions = ["colon_fence"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_click", "registry"]
+exclude_patterns = ["notebooks/*"]
+autodoc_typehints = "none"
 myst_heading_anchors = 4
 myst_links_external_new_tab = False
 suppress_warnings = ["misc.highlighting_failure"]

@@ -21,6 +21,7 @@ MODULES = {
     "python-multipart": "python_multipart",
     "prometheus-client": "prometheus_client",
     "myst-parser": "myst_parser",
+    "sphinx-click": "sphinx_click",
 }
 
 

@@ -86,7 +86,7 @@ def measure_queries(
 
     `queries` is a path or a table with the columns `lon`, `lat`, `radius_m`, `start` and `end`: closed circles and intervals of
     time, as in `sid` and `aid`. `distortion` takes the answers of all queries in the original and in the release, and returns the
-    distortion of each; by default |Q − Q*| / max(Q, Q*). `original`, `release` and `options` are those of `measure`.
+    distortion of each; by default abs(Q − Q*) / max(Q, Q*). `original`, `release` and `options` are those of `measure`.
 
     >>> crowdveil.measure_queries("cabs.csv", "out", "queries.csv").sid  # doctest: +SKIP
     """

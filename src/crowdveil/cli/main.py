@@ -61,7 +61,7 @@ EXTRAS: dict[str, str] = {
     "alembic": "server", "fastapi": "server", "prometheus_client": "server", "python_multipart": "server",
     "sqlalchemy": "server", "starlette": "server", "uvicorn": "server", "psycopg": "postgres", "sklearn": "analysis",
     "h5py": "omx", "pandas": "pandas", "geopandas": "pandas", "polars": "polars",
-    "furo": "docs", "myst_parser": "docs", "sphinx": "docs",
+    "furo": "docs", "myst_parser": "docs", "sphinx": "docs", "sphinx_click": "docs",
     "pyspark": "spark",
 }  # fmt: skip
 """The extra that installs a module, for what no import has checked before."""
@@ -72,9 +72,10 @@ class StoppedError(CrowdveilError):
 
 
 def load_command(name: str) -> click.Command:
-    """Import a command."""
+    """Import a command, and name it: its function has the name `command`."""
     module = import_module(f"crowdveil.cli.{'analyses' if name in ANALYSES else name}")
     command: click.Command = module.command_of(name) if name in ANALYSES[1:] else module.command
+    command.name = name
     return command
 
 
