@@ -8,7 +8,6 @@ import inspect
 import json
 import re
 import shutil
-import stat
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ from crowdveil.io.written_release import WrittenRelease, file_hash
 from crowdveil.report import flow_picture, html, questions, trajectory_picture
 from crowdveil.report.number_packing import packed
 from crowdveil.report.shapes import PictureFrame, Rings
-from crowdveil.run import pipeline
 from crowdveil.run.releases import open_release
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import write_trajectories
@@ -320,52 +318,11 @@ def test_no_original_point_or_id_of_a_trajectory_is_in_it(releases: dict[str, Pa
         assert not any(f">{v}<" in text for v in set(map(str, raw["user_id"])) if not v.isdecimal())
 
 
-def test_exact_costs_stay_in_the_house(releases: dict[str, Path], city: Path, tmp_path: Path) -> None:
-    result = crowdveil.anonymize("joint", city / "trips.parquet", tmp_path / "out", zones=city / "zones.geojson", k=5,
-                                 private_report=tmp_path / "ours.html")  # fmt: skip
+def test_exact_costs_stay_in_the_house(city: Path, tmp_path: Path) -> None:
+    result = crowdveil.anonymize("joint", city / "trips.parquet", tmp_path / "out", zones=city / "zones.geojson", k=5)
     exact = result.cost[0].split("  ")[-1].strip()
-    public, private = _text(tmp_path / "out"), (tmp_path / "ours.html").read_text()
-    assert exact in private and exact not in public
-    assert "mean generalization error" in private and "mean generalization error" not in public
-    assert [layer["name"] for layer in _data(private)["layers"]] == ["after", "before"]
-    assert [layer["name"] for layer in _data(public)["layers"]] == ["after"]
-    assert 'class="mark"' in private and "do not publish" in private and "<title>CONFIDENTIAL" in private
-    assert 'class="mark"' not in public and "CONFIDENTIAL" not in public
-    assert stat.S_IMODE((tmp_path / "ours.html").stat().st_mode) == 0o600
-    lost = next(s for s in _data(private)["layers"][1]["shades"] if s["name"] == "lost")
-    assert len(unpacked(lost["classes"])) == len(_data(private)["layers"][1]["areas"])
-
-
-def test_a_private_report_of_trajectories_shows_how_far_points_moved(city: Path, tmp_path: Path) -> None:
-    crowdveil.anonymize(
-        "microaggregation", city / "tracks.parquet", tmp_path / "out", k=3, private_report=tmp_path / "p.html"
-    )
-    assert "Displaced distance" in (tmp_path / "p.html").read_text()
-    again = crowdveil.write_report(tmp_path / "out", tmp_path / "q.html", original=city / "tracks.parquet")
-    assert "Displaced distance" not in again.read_text() and "The original: heat map" in again.read_text()
-
-
-@pytest.mark.parametrize("name", ["out/ours.html", "out/inner/ours.html", "out/../out/ours.html"])
-def test_a_private_report_never_lies_in_the_release(city: Path, tmp_path: Path, name: str) -> None:
-    with pytest.raises(ParameterError, match="outside the release"):
-        _made("map", city, tmp_path / "out", private_report=tmp_path / name)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_what_a_private_report_needs(city: Path, tmp_path: Path) -> None:
-    out = _made("map", city, tmp_path / "out")
-    with pytest.raises(ParameterError, match="original="):
-        crowdveil.write_report(out, tmp_path / "p.html")
-    with pytest.raises(ParameterError, match="private_report"):
-        crowdveil.write_report(out, original=city / "trips.parquet")
-    (tmp_path / "p.html").write_text("of another user")
-    with pytest.raises(OutputError, match="exists"):
-        crowdveil.write_report(out, tmp_path / "p.html", original=city / "trips.parquet", zones=city / "zones.geojson")
-    with pytest.raises(ParameterError, match=r"\.html"):
-        crowdveil.write_report(out, tmp_path / "p.pdf", original=city / "trips.parquet")
-    crowdveil.write_report(out, tmp_path / "p.html", original=city / "trips.parquet", zones=city / "zones.geojson",
-                           overwrite=True)  # fmt: skip
-    assert "Measures" in (tmp_path / "p.html").read_text()
+    public = _text(tmp_path / "out")
+    assert exact not in public and "mean generalization error" not in public and "CONFIDENTIAL" not in public
 
 
 def test_no_report_where_none_is_wanted_and_one_later(city: Path, tmp_path: Path) -> None:
@@ -538,10 +495,6 @@ def test_from_the_command_line(command: Any, city: Path, tmp_path: Path) -> None
     assert command("anonymize", "joint", trips, "--zones", zones, "--k", 5, "-o", out, "--no-report").code == 0
     assert not (out / "report.html").exists()
     assert command("report", out).out.endswith("report.html: written\n") and (out / "report.html").exists()
-    ran = command("report", out, "--private-report", tmp_path / "p.html", "--original", trips, "--zones", zones)
-    assert ran.code == 0 and "do not publish it" in ran.out
-    assert command("report", out, "--private-report", out / "p.html", "--original", trips, "--zones", zones).code == 2
-    assert command("report", out, "--original", trips).code == 2
     assert command("plot", "flows", out, "-o", tmp_path / "p.svg").code == 0
     assert command("verify", out).code == 0
 
@@ -555,9 +508,6 @@ def test_in_a_run_file(city: Path, tmp_path: Path) -> None:
     )
     request = read_run_file(run)
     assert request.options == {"report": False}
-    run.write_text(run.read_text().replace("report = false", f'private_report = "{tmp_path / "p.html"}"'))
-    pipeline.run(read_run_file(run))
-    assert (tmp_path / "p.html").exists() and (tmp_path / "out" / "report.html").exists()
-    run.write_text(run.read_text().replace("private_report =", "report ="))
+    run.write_text(run.read_text().replace("report = false", 'report = "p.html"'))
     with pytest.raises(ParameterError, match="report: wanted true or false"):
         read_run_file(run)

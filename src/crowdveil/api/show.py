@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from crowdveil.api.opened import folder_of, warn
-from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.errors import InputError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.report.plots.kinds import find_kind
 from crowdveil.run import releases
@@ -16,34 +16,12 @@ from crowdveil.run.pictures import Picture, check_name, draw_picture, shows_orig
 from crowdveil.run.result import Result
 
 
-def write_report(
-    folder: str | Path | Result,
-    private_report: str | Path | None = None,
-    *,
-    original: Any = None,
-    overwrite: bool = False,
-    **options: Any,
-) -> Path:
-    """Write the report of a release into its folder, as one self-contained HTML file.
-
-    With `private_report` the original is shown too, in a file outside the release, and nothing in the release changes:
-    `original` is what it was made from, and `options` are files such as zones, as for `verify`.
+def write_report(folder: str | Path | Result) -> Path:
+    """Write the report of a release into its folder again, as one self-contained HTML file, from its files alone.
 
     >>> crowdveil.write_report("out")  # doctest: +SKIP
     """
-    if private_report is None:
-        if original is not None or options:
-            raise ParameterError(
-                "original", "the report in a release does not show it; name a file with private_report."
-            )
-        return releases.report_again(_on_disk(folder))
-    if original is None:
-        raise ParameterError(
-            Option("private_report"), f"the original is needed for it; give it with {Option('original')}."
-        )
-    with folder_of(folder) as opened:
-        releases.report_of_original(Path(opened), Path(private_report), original, options, overwrite=overwrite)
-    return Path(private_report)
+    return releases.report_again(_on_disk(folder))
 
 
 def _on_disk(folder: str | Path | Result) -> Path:

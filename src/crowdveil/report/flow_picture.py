@@ -12,9 +12,7 @@ from crowdveil.analysis.calendar import DAYS
 from crowdveil.io.release_reader import read_intervals, step_of_intervals
 from crowdveil.io.times import Clock, iso_times
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
-from crowdveil.model.area_labels import zone_labels
 from crowdveil.model.arrays import Floats, Ints, Mask, distinct, take_slices
-from crowdveil.model.flows import Flows
 from crowdveil.report.shapes import Rings
 
 MAX_STEPS, MAX_FLOWS, MAX_AREAS = 200, 100_000, 12_000
@@ -173,22 +171,6 @@ def spread_intervals(written: WrittenRelease, tz: str) -> tuple[Ints, Ints, Ints
     part: Ints = volume * (at + 1) // steps - volume * at // steps
     kept = part > 0
     return intervals.start, slot[kept], row[kept], part[kept]
-
-
-def original(flows: Flows) -> FlowPicture:
-    """Return the original flows as drawn, with exact numbers: for confidential reports only."""
-    zones, n = flows.zones, len(flows.zones)
-    unknown = np.full(n, np.nan)
-    picture = FlowPicture(
-        zone_labels(zones), zones.area_m2 / 1e6, zones.lon if zones.located else unknown,
-        zones.lat if zones.located else unknown, np.arange(n + 1), np.arange(n), Rings.of_geometries([]),
-        [], flows.step, flows.origin.astype(np.int64), flows.destination.astype(np.int64), flows.volume,
-        ids=zones.ids.tolist(),
-    )  # fmt: skip
-    t = flows.t if flows.step_s is not None else np.full(flows.steps, NO_TIME)
-    small, kept = _fewer(picture, t, flows.tz)
-    shapes = zones.outlines(kept.astype(np.int32)) if zones.located else [None] * len(kept)
-    return replace(small, rings=Rings.of_shapes(list(shapes)))
 
 
 def _occurrence(picture: FlowPicture, steps: int) -> Floats | None:

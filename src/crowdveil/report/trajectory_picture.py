@@ -72,13 +72,11 @@ class TrajectoryPicture:
             yield TrajectoryPicture(self.lon[rows], self.lat[rows], self.t[rows], offsets)
             first = last
 
-    def layer(self, name: str, title: str, frame: PictureFrame, t0: int, bin_s: int) -> dict[str, Any]:
+    def layer(self, frame: PictureFrame, t0: int, bin_s: int) -> dict[str, Any]:
         """Return the shown trajectories as data for the page."""
         last = int(self.offsets[self.shown])
         x, y = frame.to_cells(self.lon[:last], self.lat[:last])
         return {
-            "name": name,
-            "title": title,
             "points": packed(np.diff(self.offsets[: self.shown + 1])),
             "x": packed(x, rising=True),
             "y": packed(y, rising=True),
@@ -94,19 +92,17 @@ def released(written: WrittenRelease) -> TrajectoryPicture:
 
 
 def original(data: Trajectories) -> TrajectoryPicture:
-    """Return the original trajectories: for confidential reports only."""
+    """Return the original trajectories: for confidential pictures only."""
     return TrajectoryPicture(data.lon, data.lat, data.t, data.offsets)
 
 
-def time_bins(pictures: list[TrajectoryPicture]) -> tuple[int, int, list[str]]:
+def time_bins(t: Ints) -> tuple[int, int, list[str]]:
     """Return start, length (seconds) and labels of the time bins of a page."""
-    ends = [end for picture in pictures if len(picture.t) for end in (int(picture.t.min()), int(picture.t.max()))]
-    if not ends:
-        return 0, 1, []
-    span = max(ends) - min(ends) + 1
+    first, last = int(t.min()), int(t.max())
+    span = last - first + 1
     bin_s = next((s for s in _BINS_S if span <= s * (MAX_BINS - 1)), -(-span // (MAX_BINS - 1)))
-    t0 = min(ends) // bin_s * bin_s
-    starts = np.arange(t0, max(ends) + 1, bin_s)
+    t0 = first // bin_s * bin_s
+    starts = np.arange(t0, last + 1, bin_s)
     return t0, bin_s, [f"{text[:10]} {text[11:16]} UTC" for text in iso_times(starts, "UTC").to_pylist()]
 
 

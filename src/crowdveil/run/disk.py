@@ -58,9 +58,9 @@ def why_in_memory(spec: RunSpec) -> str | None:
         return "the flows are in memory already"
     if options.table_format(spec.data, spec.data_name) == "csv":
         return f"the tables are CSV, and it writes Parquet alone ({Option('format', 'parquet')})"
-    for name in ("exports", "private_report", "resume", "ledger"):
+    for name in ("exports", "resume", "ledger"):
         if getattr(options, name):
-            return "further files, a ledger, a private report and resuming need all rows at once"
+            return "further files, a ledger and resuming need all rows at once"
     if getattr(spec.reading, "like", None) is not None or getattr(spec.reading, "fold", None) is not None:
         return "rows of all time steps are compared"
     return None

@@ -101,8 +101,6 @@ class RunOptions(AuditOptions, EngineOptions, ReleaseOptions):
 
     overwrite: bool = Field(False, strict=True)
     """Replace an earlier release in the folder."""
-    private_report: Location = _location_field("FILE")
-    """Also write a confidential report that shows the original, to this .html file outside the release."""
     resume: Location = _location_field("FOLDER")
     """Keep finished time steps in this folder, to resume from them after an interruption; removed at the end."""
     rows_in: Literal["auto", "memory", "disk"] = "auto"

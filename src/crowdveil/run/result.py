@@ -170,14 +170,6 @@ class Result:
         """Pictures of the release, such as `.flows()`, `.matrix()` or `.heatmap()`."""
         return Plots(self)
 
-    def map(self) -> Any:
-        """Return an interactive map of the areas with lonboard or pydeck if one is installed, otherwise a still one."""
-        from crowdveil.report.notebook import departures, interactive_map
-
-        if not self.written.is_flows:
-            return self.plot.heatmap()
-        return interactive_map(self.areas, departures(self.written)) or self.plot.flows()
-
 
 @dataclass(frozen=True, repr=False)
 class Report:
