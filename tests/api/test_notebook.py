@@ -118,7 +118,7 @@ def test_a_notebook_shows_guarantees_loss_and_a_map(result: Any) -> None:
 
 def test_pictures_and_the_report_are_saved(result: Any, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    for picture in (result.plot.flows(), result.plot.areas(), result.plot.profiles()):
+    for picture in (result.plot.flows(), result.plot.coarsening(), result.plot.profiles()):
         assert picture.save(tmp_path / "p.png").read_bytes()[:4] == b"\x89PNG"
     assert result.report().save(tmp_path / "r.html").read_text().startswith("<!doctype html>")
 

@@ -400,7 +400,7 @@ def test_values_of_tiles_as_the_words_say(draw: st.DataObject) -> None:
         [str(i) for i in range(len(sets))], nan, nan, nan, np.cumsum([0, *map(len, sets)]),
         np.array([t for s in sets for t in sorted(s)]), Rings.of_geometries([]), [], np.zeros(len(rows), np.int64), o, d, v,
     )  # fmt: skip
-    over, trips = shown.by_tile()
+    over, trips = shown.by_tile(shown.trips)
     for tile in range(len(over)):
         shares = [
             (volume / len(sets[end]), len(sets[end])) for *both, volume in rows for end in both if tile in sets[end]
@@ -437,7 +437,7 @@ def test_outlines_keep_their_shape_on_the_grid() -> None:
 def test_doors_refuse_what_they_cannot_draw(releases: dict[str, Path], tmp_path: Path) -> None:
     for kind, release, says in (
         ("heatmap", "map", "trajectories"), ("flows", "groups", "flows"), ("flows", "one step", "positions"),
-        ("areas", "nothing", "nothing"), ("pareto", "map", "compare"),
+        ("coarsening", "nothing", "nothing"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=says):
             crowdveil.plot(kind, releases[release], tmp_path / "p-confidential.png")
@@ -454,11 +454,11 @@ def test_doors_refuse_what_they_cannot_draw(releases: dict[str, Path], tmp_path:
     ("kind", "release", "ending"),
     [
         ("flows", "map", "svg"),
-        ("areas", "map", "png"),
+        ("coarsening", "map", "png"),
         ("profiles", "map", "svg"),
         ("heatmap", "groups", "png"),
         slow_param("flows", "map", "png"),
-        slow_param("areas", "map", "svg"),
+        slow_param("coarsening", "map", "svg"),
         slow_param("profiles", "map", "png"),
         slow_param("heatmap", "groups", "svg"),
     ],
@@ -468,26 +468,6 @@ def test_every_plot_is_drawn(releases: dict[str, Path], tmp_path: Path, kind: st
     crowdveil.plot(kind, releases[release], tmp_path / f"p.{ending}")
     begins = b"\x89PNG" if ending == "png" else b"<?xml"
     assert (tmp_path / f"p.{ending}").read_bytes().startswith(begins)
-
-
-def test_each_k_has_its_own_pareto_front() -> None:
-    from crowdveil.report.plots.pareto import pareto_fronts
-
-    rows = [{"k": 5}, {"k": 5}, {"k": 10}, {"k": 10}, {"k": 10}]
-    points = [(1.0, 2.0), (2.0, 1.0), (1.0, 4.0), (2.0, 3.0), (3.0, 5.0)]
-    assert pareto_fronts(rows, points) == {"5": [(1.0, 2.0), (2.0, 1.0)], "10": [(1.0, 4.0), (2.0, 3.0)]}
-    named = [{"method": "joint:k=5"}, {"method": "oigh:k=5", "remark": "rows overlap"}, {"method": "joint:splits=x"}]
-    assert pareto_fronts(named, points[:3]) == {"5": [(1.0, 2.0)], "": [(1.0, 4.0)]}
-
-
-def test_pareto_curves_of_a_comparison(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    head = "method,generalization,reconstruction-error,distribution-distance,suppressed,seconds,remark\n"
-    (tmp_path / "summary.csv").write_text(
-        f"{head}joint,3,0.5,0.6,0.1,0.01,\noigh,9,0.9,0.9,0.2,0.01,\nx,,,,,0.1,fails\n"
-    )
-    crowdveil.plot("pareto", tmp_path, tmp_path / "p-confidential.svg")
-    assert (tmp_path / "p-confidential.svg").stat().st_size > 5000
 
 
 def test_from_the_command_line(command: Any, city: Path, tmp_path: Path) -> None:

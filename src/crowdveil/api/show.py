@@ -12,7 +12,7 @@ from crowdveil.errors import InputError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.report.plots.kinds import find_kind
 from crowdveil.run import releases
-from crowdveil.run.pictures import Picture, check_name, draw_picture, shows_original
+from crowdveil.run.pictures import Picture, check_name, draw_picture
 from crowdveil.run.result import Result
 
 
@@ -44,7 +44,7 @@ def plot(
 ) -> Picture:
     """Draw a release, the original, or both, as PNG or SVG; `crowdveil plot --help` lists the kinds. Needs matplotlib.
 
-    `release` is the folder of a release, a result, or a list of them; for `pareto` the folder that `compare` or `sweep` wrote.
+    `release` is the folder of a release, a result, or a list of them.
     With `original` the picture shows the original: it is marked as confidential, and the name of its file must have the word
     confidential. Its input options are those of the release unless given. `options` are those of the kind, such as `top`,
     `zone`, `zoom` or `at`, and input options. Without `output` the picture is returned and not written.
@@ -53,14 +53,13 @@ def plot(
     >>> crowdveil.plot("destinations", "out", "map.png", zone="r3c3", zones="zones.geojson")  # doctest: +SKIP
     >>> crowdveil.plot("heatmap", original="cabs.csv", output="heat-confidential.png")  # doctest: +SKIP
     """
-    wanted = find_kind(kind)
+    find_kind(kind)
     if output is not None:
-        check_name(output, confidential=shows_original(wanted, original))
+        check_name(output, confidential=original is not None)
     form: Literal["png", "svg"] = "svg" if output is not None and Path(output).suffix.lower() == ".svg" else "png"
     own = ReadNotes()
     with ExitStack() as opened:
-        folders = [opened.enter_context(folder_of(r)) for r in _listed(release)]
-        sources = [Path(folder) if kind == "pareto" else releases.sound_release(Path(folder)) for folder in folders]
+        sources = [releases.sound_release(Path(opened.enter_context(folder_of(r)))) for r in _listed(release)]
         picture = draw_picture(kind, sources, original, options, own if notes is None else notes, form=form)
     if output is not None:
         picture.save(output, overwrite=overwrite)

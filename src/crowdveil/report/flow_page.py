@@ -74,7 +74,7 @@ def _maps(shown: FlowPicture, frame: PictureFrame, shades: list[Shade]) -> list[
     small, _ = svg_figures.still_frame(frame)
     paths = svg_figures.map_outlines(shown, small)
     flows = svg_figures.still_map(shown, frame, paths, "Map of the largest flows", flows=True)
-    volume = svg_figures.top_flows(shown, svg_figures.MAX_LINES)[2]
+    volume = flow_picture.top_flows(shown, svg_figures.MAX_LINES)[2]
     text = (
         f"The {len(volume):,} largest flows between areas, by their trips over all time steps. Wider and darker lines are "
         "more trips. Lines bend to the right of their direction; circles are trips inside an area."
@@ -137,7 +137,7 @@ def _with_gaps(t: Ints, volume: Floats) -> tuple[Ints, Floats]:
 
 
 def _largest(shown: FlowPicture, title: str) -> Table:
-    o, d, v = svg_figures.top_flows(shown, ROWS_IN_TABLE)
+    o, d, v = flow_picture.top_flows(shown, ROWS_IN_TABLE)
     rows = [
         [shown.names[a], shown.names[b], f"{n:,}"] for a, b, n in zip(o.tolist(), d.tolist(), v.tolist(), strict=True)
     ]

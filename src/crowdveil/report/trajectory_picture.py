@@ -143,7 +143,7 @@ def _mix_bits(bits: Any) -> Any:
 def heat_figure(picture: TrajectoryPicture, frame: PictureFrame, title: str) -> Figure:
     """Return a map of square cells, row by row from the north-west, colored by the number of trajectories in each."""
     side = max(frame.width, frame.height) / HEAT_CELLS
-    trajectories = _count_by_cell(picture, frame, side)
+    trajectories = count_by_cell(picture, frame, HEAT_CELLS).ravel()
     cells = np.flatnonzero(trajectories)
     count = trajectories[cells]
     classes: Ints = np.minimum((7 * np.sqrt(count / count.max(initial=1))).astype(np.int64), 6)
@@ -159,13 +159,15 @@ def heat_figure(picture: TrajectoryPicture, frame: PictureFrame, title: str) -> 
     return Figure(title, svg, text, class_legend("q", classes, count))
 
 
-def _count_by_cell(picture: TrajectoryPicture, frame: PictureFrame, side: float) -> Ints:
-    """Return the number of trajectories with a point in each square cell of a frame."""
-    every = HEAT_CELLS * HEAT_CELLS
-    count = np.zeros(every, np.int64)
+def count_by_cell(picture: TrajectoryPicture, frame: PictureFrame, cells: int) -> Ints:
+    """Return the number of trajectories with a point in each square cell, rows from the north; `cells` on the longer side."""
+    side = max(frame.width, frame.height) / cells
+    count = np.zeros(cells * cells, np.int64)
     for chunk in picture.chunks():
-        x, y = (np.minimum(c / side, HEAT_CELLS - 1).astype(np.int64) for c in frame.to_cells(chunk.lon, chunk.lat))
-        trajectory = np.repeat(np.arange(len(chunk)), np.diff(chunk.offsets))
-        once = sorted_distinct((trajectory * HEAT_CELLS + y) * HEAT_CELLS + x)
-        count += np.bincount(once % every, minlength=every)
-    return count
+        x, y = frame.to_cells(chunk.lon, chunk.lat)
+        inside = (x >= 0) & (y >= 0) & (x <= frame.width) & (y <= frame.height)
+        column, row = (np.minimum(c[inside] / side, cells - 1).astype(np.int64) for c in (x, y))
+        trajectory = np.repeat(np.arange(len(chunk)), np.diff(chunk.offsets))[inside]
+        once = sorted_distinct((trajectory * cells + row) * cells + column)
+        count += np.bincount(once % (cells * cells), minlength=cells * cells)
+    return count.reshape(cells, cells)
