@@ -80,7 +80,7 @@ MESSAGES: dict[str, tuple[str, str, tuple[str, ...], str]] = {
         (*METHOD, "zones.geojson"),
         "Expected one input, got also trips.csv. Name zones with --zones trips.csv.",
     ),
-    "plot misspelled": ("trips.csv", TRIPS, ("plot", "chords"), "there is no plot chords; did you mean chord?"),
+    "plot misspelled": ("trips.csv", TRIPS, ("plot", "flow"), "there is no plot flow; did you mean flows?"),
     "length of a step": (
         "trips.csv",
         TRIPS,

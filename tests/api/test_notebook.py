@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import types
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,6 @@ import pytest
 
 import crowdveil
 from crowdveil.errors import CrowdveilWarning, InputError, ParameterError
-from crowdveil.report import notebook
 
 pd = pytest.importorskip("pandas")
 gpd = pytest.importorskip("geopandas")
@@ -121,31 +118,9 @@ def test_a_notebook_shows_guarantees_loss_and_a_map(result: Any) -> None:
 
 def test_pictures_and_the_report_are_saved(result: Any, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    for picture in (result.plot.flows(), result.plot.areas(), result.plot.profiles(), result.map()):
+    for picture in (result.plot.flows(), result.plot.coarsening(), result.plot.profiles()):
         assert picture.save(tmp_path / "p.png").read_bytes()[:4] == b"\x89PNG"
     assert result.report().save(tmp_path / "r.html").read_text().startswith("<!doctype html>")
-
-
-def test_an_interactive_map_shows_published_trips_and_asks_no_server(
-    result: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A stand-in for pydeck that keeps what it is given; small areas are drawn last, on top of those that hold them."""
-    drawn = types.SimpleNamespace(
-        Layer=lambda *a, **how: (a, how), ViewState=dict, Deck=lambda layers, **how: (layers, how)
-    )
-    monkeypatch.setitem(sys.modules, "pydeck", drawn)
-    monkeypatch.setattr(notebook, "find_spec", lambda name: None if name == "lonboard" else name)
-    [((_, shapes), _)], how = result.map()
-    assert how["map_provider"] is None
-    rows = [feature["properties"] for feature in shapes["features"]]
-    flows = result.flows.to_pandas()
-    assert {row["area"]: row["trips"] for row in rows if row["trips"]} == (
-        flows[flows.volume > 0].groupby("origin_area", observed=True).volume.sum().to_dict()
-    )
-    size = dict(zip(result.areas.arrow["area"].to_pylist(), result.areas.arrow["area_km2"].to_pylist(), strict=True))
-    assert [size[row["area"]] for row in rows] == sorted((size[row["area"]] for row in rows), reverse=True)
-    darkest = min(rows, key=lambda row: sum(row["fill"][:3]))
-    assert darkest["trips"] == max(row["trips"] for row in rows)
 
 
 def test_a_release_in_memory_is_saved_with_the_same_bytes(result: Any, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     zones = folder / "zones.geojson"
     crowdveil.anonymize(
         "joint", folder / "trips.parquet", folder / "flows", zones=zones, k=5, step="6h", title="Trips in Nowhere <b>",
-        purpose="teaching", recipient="students", private_report=folder / "private.html",
+        purpose="teaching", recipient="students",
     )  # fmt: skip
     crowdveil.anonymize("laplace", folder / "trips.parquet", folder / "noise", zones=zones, step="1d", seed=7)
     crowdveil.anonymize("microaggregation", folder / "tracks.parquet", folder / "groups", k=3)
@@ -68,10 +68,8 @@ def test_the_title_is_that_of_the_data_and_never_its_file(made: Path) -> None:
         assert "tracks" not in _sheet(made / release / "report.html").replace("swapmob", "")
 
 
-def test_only_the_confidential_report_names_the_source(made: Path) -> None:
+def test_no_file_of_a_release_names_the_source(made: Path) -> None:
     source = file_hash(made / "trips.parquet")
-    private = _sheet(made / "private.html")
-    assert source in private and "trips.parquet" in private and "4,000" in private
     for file in (made / "flows").iterdir():
         assert source.encode() not in file.read_bytes(), "a hash would confirm a guess of the data"
 

@@ -8,7 +8,6 @@ import inspect
 import json
 import re
 import shutil
-import stat
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ from crowdveil.io.written_release import WrittenRelease, file_hash
 from crowdveil.report import flow_picture, html, questions, trajectory_picture
 from crowdveil.report.number_packing import packed
 from crowdveil.report.shapes import PictureFrame, Rings
-from crowdveil.run import pipeline
 from crowdveil.run.releases import open_release
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import write_trajectories
@@ -320,52 +318,11 @@ def test_no_original_point_or_id_of_a_trajectory_is_in_it(releases: dict[str, Pa
         assert not any(f">{v}<" in text for v in set(map(str, raw["user_id"])) if not v.isdecimal())
 
 
-def test_exact_costs_stay_in_the_house(releases: dict[str, Path], city: Path, tmp_path: Path) -> None:
-    result = crowdveil.anonymize("joint", city / "trips.parquet", tmp_path / "out", zones=city / "zones.geojson", k=5,
-                                 private_report=tmp_path / "ours.html")  # fmt: skip
+def test_exact_costs_stay_in_the_house(city: Path, tmp_path: Path) -> None:
+    result = crowdveil.anonymize("joint", city / "trips.parquet", tmp_path / "out", zones=city / "zones.geojson", k=5)
     exact = result.cost[0].split("  ")[-1].strip()
-    public, private = _text(tmp_path / "out"), (tmp_path / "ours.html").read_text()
-    assert exact in private and exact not in public
-    assert "mean generalization error" in private and "mean generalization error" not in public
-    assert [layer["name"] for layer in _data(private)["layers"]] == ["after", "before"]
-    assert [layer["name"] for layer in _data(public)["layers"]] == ["after"]
-    assert 'class="mark"' in private and "do not publish" in private and "<title>CONFIDENTIAL" in private
-    assert 'class="mark"' not in public and "CONFIDENTIAL" not in public
-    assert stat.S_IMODE((tmp_path / "ours.html").stat().st_mode) == 0o600
-    lost = next(s for s in _data(private)["layers"][1]["shades"] if s["name"] == "lost")
-    assert len(unpacked(lost["classes"])) == len(_data(private)["layers"][1]["areas"])
-
-
-def test_a_private_report_of_trajectories_shows_how_far_points_moved(city: Path, tmp_path: Path) -> None:
-    crowdveil.anonymize(
-        "microaggregation", city / "tracks.parquet", tmp_path / "out", k=3, private_report=tmp_path / "p.html"
-    )
-    assert "Displaced distance" in (tmp_path / "p.html").read_text()
-    again = crowdveil.write_report(tmp_path / "out", tmp_path / "q.html", original=city / "tracks.parquet")
-    assert "Displaced distance" not in again.read_text() and "The original: heat map" in again.read_text()
-
-
-@pytest.mark.parametrize("name", ["out/ours.html", "out/inner/ours.html", "out/../out/ours.html"])
-def test_a_private_report_never_lies_in_the_release(city: Path, tmp_path: Path, name: str) -> None:
-    with pytest.raises(ParameterError, match="outside the release"):
-        _made("map", city, tmp_path / "out", private_report=tmp_path / name)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_what_a_private_report_needs(city: Path, tmp_path: Path) -> None:
-    out = _made("map", city, tmp_path / "out")
-    with pytest.raises(ParameterError, match="original="):
-        crowdveil.write_report(out, tmp_path / "p.html")
-    with pytest.raises(ParameterError, match="private_report"):
-        crowdveil.write_report(out, original=city / "trips.parquet")
-    (tmp_path / "p.html").write_text("of another user")
-    with pytest.raises(OutputError, match="exists"):
-        crowdveil.write_report(out, tmp_path / "p.html", original=city / "trips.parquet", zones=city / "zones.geojson")
-    with pytest.raises(ParameterError, match=r"\.html"):
-        crowdveil.write_report(out, tmp_path / "p.pdf", original=city / "trips.parquet")
-    crowdveil.write_report(out, tmp_path / "p.html", original=city / "trips.parquet", zones=city / "zones.geojson",
-                           overwrite=True)  # fmt: skip
-    assert "Measures" in (tmp_path / "p.html").read_text()
+    public = _text(tmp_path / "out")
+    assert exact not in public and "mean generalization error" not in public and "CONFIDENTIAL" not in public
 
 
 def test_no_report_where_none_is_wanted_and_one_later(city: Path, tmp_path: Path) -> None:
@@ -443,7 +400,7 @@ def test_values_of_tiles_as_the_words_say(draw: st.DataObject) -> None:
         [str(i) for i in range(len(sets))], nan, nan, nan, np.cumsum([0, *map(len, sets)]),
         np.array([t for s in sets for t in sorted(s)]), Rings.of_geometries([]), [], np.zeros(len(rows), np.int64), o, d, v,
     )  # fmt: skip
-    over, trips = shown.by_tile()
+    over, trips = shown.by_tile(shown.trips)
     for tile in range(len(over)):
         shares = [
             (volume / len(sets[end]), len(sets[end])) for *both, volume in rows for end in both if tile in sets[end]
@@ -480,7 +437,7 @@ def test_outlines_keep_their_shape_on_the_grid() -> None:
 def test_doors_refuse_what_they_cannot_draw(releases: dict[str, Path], tmp_path: Path) -> None:
     for kind, release, says in (
         ("heatmap", "map", "trajectories"), ("flows", "groups", "flows"), ("flows", "one step", "positions"),
-        ("areas", "nothing", "nothing"), ("pareto", "map", "compare"),
+        ("coarsening", "nothing", "nothing"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=says):
             crowdveil.plot(kind, releases[release], tmp_path / "p-confidential.png")
@@ -497,11 +454,11 @@ def test_doors_refuse_what_they_cannot_draw(releases: dict[str, Path], tmp_path:
     ("kind", "release", "ending"),
     [
         ("flows", "map", "svg"),
-        ("areas", "map", "png"),
+        ("coarsening", "map", "png"),
         ("profiles", "map", "svg"),
         ("heatmap", "groups", "png"),
         slow_param("flows", "map", "png"),
-        slow_param("areas", "map", "svg"),
+        slow_param("coarsening", "map", "svg"),
         slow_param("profiles", "map", "png"),
         slow_param("heatmap", "groups", "svg"),
     ],
@@ -513,35 +470,11 @@ def test_every_plot_is_drawn(releases: dict[str, Path], tmp_path: Path, kind: st
     assert (tmp_path / f"p.{ending}").read_bytes().startswith(begins)
 
 
-def test_each_k_has_its_own_pareto_front() -> None:
-    from crowdveil.report.plots.pareto import pareto_fronts
-
-    rows = [{"k": 5}, {"k": 5}, {"k": 10}, {"k": 10}, {"k": 10}]
-    points = [(1.0, 2.0), (2.0, 1.0), (1.0, 4.0), (2.0, 3.0), (3.0, 5.0)]
-    assert pareto_fronts(rows, points) == {"5": [(1.0, 2.0), (2.0, 1.0)], "10": [(1.0, 4.0), (2.0, 3.0)]}
-    named = [{"method": "joint:k=5"}, {"method": "oigh:k=5", "remark": "rows overlap"}, {"method": "joint:splits=x"}]
-    assert pareto_fronts(named, points[:3]) == {"5": [(1.0, 2.0)], "": [(1.0, 4.0)]}
-
-
-def test_pareto_curves_of_a_comparison(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    head = "method,generalization,reconstruction-error,distribution-distance,suppressed,seconds,remark\n"
-    (tmp_path / "summary.csv").write_text(
-        f"{head}joint,3,0.5,0.6,0.1,0.01,\noigh,9,0.9,0.9,0.2,0.01,\nx,,,,,0.1,fails\n"
-    )
-    crowdveil.plot("pareto", tmp_path, tmp_path / "p-confidential.svg")
-    assert (tmp_path / "p-confidential.svg").stat().st_size > 5000
-
-
 def test_from_the_command_line(command: Any, city: Path, tmp_path: Path) -> None:
     zones, trips, out = city / "zones.geojson", city / "trips.parquet", tmp_path / "out"
     assert command("anonymize", "joint", trips, "--zones", zones, "--k", 5, "-o", out, "--no-report").code == 0
     assert not (out / "report.html").exists()
     assert command("report", out).out.endswith("report.html: written\n") and (out / "report.html").exists()
-    ran = command("report", out, "--private-report", tmp_path / "p.html", "--original", trips, "--zones", zones)
-    assert ran.code == 0 and "do not publish it" in ran.out
-    assert command("report", out, "--private-report", out / "p.html", "--original", trips, "--zones", zones).code == 2
-    assert command("report", out, "--original", trips).code == 2
     assert command("plot", "flows", out, "-o", tmp_path / "p.svg").code == 0
     assert command("verify", out).code == 0
 
@@ -555,9 +488,6 @@ def test_in_a_run_file(city: Path, tmp_path: Path) -> None:
     )
     request = read_run_file(run)
     assert request.options == {"report": False}
-    run.write_text(run.read_text().replace("report = false", f'private_report = "{tmp_path / "p.html"}"'))
-    pipeline.run(read_run_file(run))
-    assert (tmp_path / "p.html").exists() and (tmp_path / "out" / "report.html").exists()
-    run.write_text(run.read_text().replace("private_report =", "report ="))
+    run.write_text(run.read_text().replace("report = false", 'report = "p.html"'))
     with pytest.raises(ParameterError, match="report: wanted true or false"):
         read_run_file(run)

@@ -20,7 +20,7 @@ from crowdveil.synth.trips import write_trips
 
 pytest.importorskip("playwright.sync_api")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
-KINDS = ["flows", "tracks", "nothing", "private"]
+KINDS = ["flows", "tracks", "nothing"]
 SLOW_MS = 30_000
 """A busy machine may take long; what is tested is what happens, not when."""
 
@@ -41,13 +41,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     crowdveil.write_zones(town.zones, zones)
     write_trips(town, trips, 4000, 1, seed=1)
     write_trajectories(town, drives, 60, 1, seed=1)
-    crowdveil.anonymize(
-        "suppression", trips, folder / "flows", zones=zones, k=5, private_report=folder / "private.html"
-    )
+    crowdveil.anonymize("suppression", trips, folder / "flows", zones=zones, k=5)
     crowdveil.anonymize("simple-generalization", drives, folder / "tracks")
     few = pa.table({"origin": ["a"] * 5 + ["b"] * 4, "destination": ["b"] * 5 + ["a"] * 4})
     crowdveil.anonymize("suppression", few, folder / "nothing", k=6)
-    return {k: folder / "private.html" if k == "private" else folder / k / "report.html" for k in KINDS}
+    return {k: folder / k / "report.html" for k in KINDS}
 
 
 class Opened:
@@ -97,7 +95,6 @@ def test_it_opens_without_a_request_or_an_error(browser: Any, pages: dict[str, P
         assert opened.wrong == []
         assert opened.page.evaluate("() => document.documentElement.scrollWidth") <= width, "no sideways scrolling"
         assert opened.page.inner_text("h1") and len(opened.page.query_selector_all("article")) == 3
-        assert opened.page.is_visible(".mark") == (kind == "private")
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed (make web)")
@@ -143,18 +140,6 @@ def test_a_click_on_the_map_chooses_the_zone(browser: Any, pages: dict[str, Path
         assert opened.page.input_value("#zone-choice") != "" and opened.wrong == []
 
 
-def test_before_and_after_in_a_private_report(browser: Any, pages: dict[str, Path]) -> None:
-    with Opened(browser, pages["private"]) as opened:
-        seen = {opened.pixels()}
-        opened.page.select_option("#layer", "before")
-        opened.changed(seen, "before")
-        opened.page.evaluate("() => { location.hash = 'before'; location.reload(); }")
-        opened.page.wait_for_selector("html[data-painted]")
-        assert opened.page.input_value("#layer") == "before", "an address can ask for it"
-        opened.page.select_option("#shade", "lost")
-        assert "suppressed" in opened.page.inner_text("#shade option:checked") and opened.wrong == []
-
-
 @pytest.mark.parametrize("look", ["lines", "points"])
 def test_paths_and_points_of_trajectories(browser: Any, pages: dict[str, Path], look: str) -> None:
     with Opened(browser, pages["tracks"]) as opened:
@@ -164,7 +149,7 @@ def test_paths_and_points_of_trajectories(browser: Any, pages: dict[str, Path], 
         assert "trajectories" in opened.page.inner_text("#status") and opened.wrong == []
 
 
-@pytest.mark.parametrize("kind", ["flows", "tracks", "private"])
+@pytest.mark.parametrize("kind", ["flows", "tracks"])
 def test_without_scripts_and_in_print_the_pictures_are_there(browser: Any, pages: dict[str, Path], kind: str) -> None:
     with Opened(browser, pages[kind], java_script_enabled=False) as opened:
         assert not opened.page.is_visible("#live") and opened.page.is_visible("svg.map")
@@ -197,7 +182,7 @@ def test_the_time_slider_works_for_every_color_or_says_why_not(browser: Any, pag
         assert page.is_enabled("#step") and "share" not in page.inner_text("#step-out")
 
 
-@pytest.mark.parametrize("kind", ["flows", "tracks", "private"])
+@pytest.mark.parametrize("kind", ["flows", "tracks"])
 def test_the_first_page_is_one_sheet_and_outcomes_are_never_cut_off(
     browser: Any, pages: dict[str, Path], kind: str
 ) -> None:

@@ -71,8 +71,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> IntervalRelease:
     crowdveil.ledger_init(folder / "ledger")
     crowdveil.anonymize(
         "joint", folder / "trips.parquet", folder / "out", zones=folder / "zones.geojson", export="all",
-        ledger=folder / "ledger", private_report=folder / "private.html",
-        **ASKED,
+        ledger=folder / "ledger", **ASKED,
     )  # fmt: skip
     rows = pq.read_table(folder / "out" / "flows.parquet").to_pylist()
     assert len({row["until"] - row["t"] for row in rows}) > 2
@@ -145,7 +144,6 @@ def check_topics(made: IntervalRelease) -> None:
 def check_report(made: IntervalRelease) -> None:
     page = (made.out / "report.html").read_text()
     assert all(text in page for text in ("Length of intervals", "spread evenly over their time steps"))
-    assert "intervals" in (made.folder / "private.html").read_text()
 
 
 def check_omx(made: IntervalRelease) -> None:

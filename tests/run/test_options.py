@@ -21,7 +21,7 @@ from crowdveil.server.kinds.anonymize import JobOptions
 
 GIVEN: dict[str, Any] = {
     "seed": 5, "format": "csv", "export": "omx", "attack": False, "report": False, "title": "Taxis",
-    "purpose": "research", "recipient": "everyone", "overwrite": True, "private_report": "p.html",
+    "purpose": "research", "recipient": "everyone", "overwrite": True,
     "pairing": "pairs.csv", "ledger": "ledger", "keep_unchanged": True, "independent": True, "engine": "spark",
     "master": "yarn", "table": "delta",
 }  # fmt: skip
@@ -29,7 +29,7 @@ GIVEN: dict[str, Any] = {
 
 def test_this_test_gives_every_option_another_value_than_its_default() -> None:
     assert {*GIVEN} == {*RunOptions.model_fields} == {*ReleaseOptions.model_fields, *EngineOptions.model_fields} | {
-        "overwrite", "private_report", "pairing", "ledger", "keep_unchanged",
+        "overwrite", "pairing", "ledger", "keep_unchanged",
         "independent"}  # fmt: skip
     assert all(getattr(RunOptions(), name) != value for name, value in GIVEN.items())
 

@@ -8,7 +8,7 @@ export interface Shade { name: string; title: string; labels: string[]; least: n
 export interface Classes { classes: Float64Array; labels: string[] }
 
 export interface FlowData {
-  name: string; title: string; areas: string[]; sizes: string; x: string; y: string; rings: string; corners: string; cx: string; cy: string;
+  areas: string[]; sizes: string; x: string; y: string; rings: string; corners: string; cx: string; cy: string;
   steps: string[]; rows: string; origin: string; destination: string; volume: string; tiles?: string; shades: Shade[];
 }
 
@@ -192,7 +192,6 @@ export class FlowLayer {
   /** Return why a shade cannot be shown for a single time step; empty if it can. */
   whyAllSteps(shade: string): string {
     if (shade === "occurs") return "all time steps: a share of time steps is of all of them";
-    if (shade === "lost") return "all time steps: the suppressed share is of all of them";
     return this.tiles || this.sizes.every((size) => size === 1) ? "" : "all time steps: there are too many tiles for single ones";
   }
 
@@ -305,7 +304,7 @@ export class FlowPainter implements Painter {
 
   /** Return the classes of the chosen shade and time step, computed once; null if flows are shown. */
   shown(): Classes | null {
-    const key = `${this.layer.data.name} ${this.shade} ${this.step}`;
+    const key = `${this.shade} ${this.step}`;
     if (this.cached.key !== key) this.cached = { key, found: this.shade ? this.layer.classesAt(this.shade, this.step) : null };
     return this.cached.found;
   }

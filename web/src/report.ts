@@ -50,8 +50,7 @@ const lines = (top: number, low: number): [string, string][] => flowLegend(top, 
 const DIRECTION: [string, string] = ["", "Lines bend to the right of their direction; circles are trips inside an area."];
 
 function showFlows(data: Data): MapView {
-  const layers = (data.layers as FlowData[]).map((layer) => new FlowLayer(layer));
-  const painter = new FlowPainter(layers[0]);
+  const painter = new FlowPainter(new FlowLayer(data.layers[0] as FlowData));
   const map = new MapView(found<HTMLCanvasElement>("canvas")!, data.frame!, painter);
   const status = found("status")!, shade = found<HTMLSelectElement>("shade")!;
   let top = 1;
@@ -126,21 +125,6 @@ function showFlows(data: Data): MapView {
   choice.addEventListener("change", () => profile(choice.value === "" ? -1 : Number(choice.value)));
   painter.select = profile;
   found("zone")!.hidden = false;
-  const which = found<HTMLSelectElement>("layer");
-  if (which) {
-    options(which, layers.map((layer): [string, string] => [layer.data.name, layer.data.title]));
-    which.addEventListener("change", () => {
-      painter.layer = layers.find((layer) => layer.data.name === which.value) ?? layers[0];
-      step.max = String(painter.layer.data.steps.length);
-      painter.step = step.valueAsNumber - 1;
-      if (!painter.layer.data.shades.some(({ name }) => name === painter.shade)) painter.shade = "";
-      step.dispatchEvent(new Event("relabel"));
-      relabel();
-      profile(-1);
-      fewAtFirst();
-      refresh();
-    });
-  }
   if (painter.layer.data.steps.length < 2) step.closest("label")!.hidden = true;
   relabel();
   fewAtFirst();
@@ -149,8 +133,8 @@ function showFlows(data: Data): MapView {
 }
 
 function showTrajectories(data: Data): MapView {
-  const layers = (data.layers as TrajectoryData[]).map((layer) => new TrajectoryLayer(layer)), bins = data.bins ?? [];
-  const painter = new TrajectoryPainter(layers[0], data.frame!);
+  const bins = data.bins ?? [];
+  const painter = new TrajectoryPainter(new TrajectoryLayer(data.layers[0] as TrajectoryData), data.frame!);
   const map = new MapView(found<HTMLCanvasElement>("canvas")!, data.frame!, painter);
   const look = found<HTMLSelectElement>("shade")!;
   const refresh = () => {
@@ -165,22 +149,8 @@ function showTrajectories(data: Data): MapView {
   found("least-label")!.hidden = true;
   const step = slider("step", bins.length, (value) => (value === 0 ? "all times" : `from ${bins[value - 1]}`), (value) => { painter.step = value - 1; refresh(); });
   if (bins.length < 2) step.closest("label")!.hidden = true;
-  const which = found<HTMLSelectElement>("layer");
-  if (which) {
-    options(which, layers.map((layer): [string, string] => [layer.data.name, layer.data.title]));
-    which.addEventListener("change", () => { painter.layer = layers.find((layer) => layer.data.name === which.value) ?? layers[0]; refresh(); });
-  }
   refresh();
   return map;
-}
-
-/** Show the map of the original if the address ends in #before and there is one. */
-function chosen(): void {
-  const which = found<HTMLSelectElement>("layer"), asked = location.hash.slice(1);
-  if (!which || !Array.from(which.options).some(({ value }) => value === asked)) return;
-  which.value = asked;
-  which.dispatchEvent(new Event("change"));
-  document.getElementById("map")!.scrollIntoView();
 }
 
 function begin(): void {
@@ -190,7 +160,6 @@ function begin(): void {
   live.hidden = false;
   const map = data.kind === "flows" ? showFlows(data) : showTrajectories(data);
   buttons(map);
-  chosen();
   map.painted = () => { document.documentElement.dataset.painted = String(Number(document.documentElement.dataset.painted ?? 0) + 1); };
 }
 

@@ -39,7 +39,7 @@ def anonymize(
 
     `data` is a path, an Arrow table, a data frame, or `Flows` or `Trajectories`. `options` are the method's parameters, the
     input options and the options of the run (see `crowdveil anonymize METHOD --help`), such as `k=10, zones="zones.geojson"`.
-    Options of every run are `seed`, `format`, `overwrite`, `pairing`, `attack`, `report`, `private_report`, `engine`
+    Options of every run are `seed`, `format`, `overwrite`, `pairing`, `attack`, `report`, `engine`
     and `master`. Random choices are drawn from entropy of the operating system; with a `seed` a run is reproducible. Keep the
     seed secret, for it repeats every random choice, and the file of a `pairing`, for it undoes the new ids.
     With a session of Spark in `spark` the run is done there: `data` is then a path as Spark takes it, or a data frame of it.

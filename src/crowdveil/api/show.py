@@ -8,42 +8,20 @@ from pathlib import Path
 from typing import Any, Literal
 
 from crowdveil.api.opened import folder_of, warn
-from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.errors import InputError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.report.plots.kinds import find_kind
 from crowdveil.run import releases
-from crowdveil.run.pictures import Picture, check_name, draw_picture, shows_original
+from crowdveil.run.pictures import Picture, check_name, draw_picture
 from crowdveil.run.result import Result
 
 
-def write_report(
-    folder: str | Path | Result,
-    private_report: str | Path | None = None,
-    *,
-    original: Any = None,
-    overwrite: bool = False,
-    **options: Any,
-) -> Path:
-    """Write the report of a release into its folder, as one self-contained HTML file.
-
-    With `private_report` the original is shown too, in a file outside the release, and nothing in the release changes:
-    `original` is what it was made from, and `options` are files such as zones, as for `verify`.
+def write_report(folder: str | Path | Result) -> Path:
+    """Write the report of a release into its folder again, as one self-contained HTML file, from its files alone.
 
     >>> crowdveil.write_report("out")  # doctest: +SKIP
     """
-    if private_report is None:
-        if original is not None or options:
-            raise ParameterError(
-                "original", "the report in a release does not show it; name a file with private_report."
-            )
-        return releases.report_again(_on_disk(folder))
-    if original is None:
-        raise ParameterError(
-            Option("private_report"), f"the original is needed for it; give it with {Option('original')}."
-        )
-    with folder_of(folder) as opened:
-        releases.report_of_original(Path(opened), Path(private_report), original, options, overwrite=overwrite)
-    return Path(private_report)
+    return releases.report_again(_on_disk(folder))
 
 
 def _on_disk(folder: str | Path | Result) -> Path:
@@ -66,7 +44,7 @@ def plot(
 ) -> Picture:
     """Draw a release, the original, or both, as PNG or SVG; `crowdveil plot --help` lists the kinds. Needs matplotlib.
 
-    `release` is the folder of a release, a result, or a list of them; for `pareto` the folder that `compare` or `sweep` wrote.
+    `release` is the folder of a release, a result, or a list of them.
     With `original` the picture shows the original: it is marked as confidential, and the name of its file must have the word
     confidential. Its input options are those of the release unless given. `options` are those of the kind, such as `top`,
     `zone`, `zoom` or `at`, and input options. Without `output` the picture is returned and not written.
@@ -75,14 +53,13 @@ def plot(
     >>> crowdveil.plot("destinations", "out", "map.png", zone="r3c3", zones="zones.geojson")  # doctest: +SKIP
     >>> crowdveil.plot("heatmap", original="cabs.csv", output="heat-confidential.png")  # doctest: +SKIP
     """
-    wanted = find_kind(kind)
+    find_kind(kind)
     if output is not None:
-        check_name(output, confidential=shows_original(wanted, original))
+        check_name(output, confidential=original is not None)
     form: Literal["png", "svg"] = "svg" if output is not None and Path(output).suffix.lower() == ".svg" else "png"
     own = ReadNotes()
     with ExitStack() as opened:
-        folders = [opened.enter_context(folder_of(r)) for r in _listed(release)]
-        sources = [Path(folder) if kind == "pareto" else releases.sound_release(Path(folder)) for folder in folders]
+        sources = [releases.sound_release(Path(opened.enter_context(folder_of(r)))) for r in _listed(release)]
         picture = draw_picture(kind, sources, original, options, own if notes is None else notes, form=form)
     if output is not None:
         picture.save(output, overwrite=overwrite)

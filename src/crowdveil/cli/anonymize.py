@@ -40,7 +40,6 @@ FIRST = (
     "title",
     "purpose",
     "recipient",
-    "private_report",
     "ledger",
     "keep_unchanged",
     "independent",
@@ -105,13 +104,11 @@ def perform(
     with progress_bar() as (progress, stage):
         result = pipeline.run(request, progress, stage)
     show_notes(result.notes)
-    pairing, private_report = (request.options.get(name) for name in ("pairing", "private_report"))
+    pairing = request.options.get("pairing")
     if pairing is not None:
         # Not among the notes, which are in the manifest: the manifest must not show that such a file exists.
         click.echo(f"note: {pairing} links each published trajectory to its original: keep it secret.", err=True)
     click.echo(f"{result.folder}: verified and written")
-    if private_report is not None:
-        click.echo(f"{private_report}: confidential report with the original; do not publish it")
     for line in result.lines():
         click.echo(line)
 

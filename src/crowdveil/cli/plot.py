@@ -36,13 +36,13 @@ def command_of(name: str) -> click.Command:
 def _params(kind: PlotKind) -> list[click.Parameter]:
     params: list[click.Parameter] = []
     if kind.releases != "no":
-        metavar = "FOLDER" if kind.name == "pareto" else "RELEASE" if kind.most == 1 else "RELEASE..."
+        metavar = "RELEASE" if kind.most == 1 else "RELEASE..."
         metavar = f"[{metavar}]" if kind.releases == "optional" else metavar
         params.append(click.Argument(["release"], nargs=-1, metavar=metavar, required=kind.releases == "required"))
     params.append(click.Option(["-o", "--output"], required=True, metavar="FILE", help="The picture: .png or .svg."))
     if kind.original != "no":
         params.append(
-            click.Option(["--original"], metavar="FILE", required=kind.original == "required",
+            click.Option(["--original"], metavar="FILE",
                          help="The data before anonymization. The picture is then confidential, and FILE must say so.")
         )  # fmt: skip
     params.append(click.Option(["--overwrite"], is_flag=True, help="Replace the file."))

@@ -34,7 +34,6 @@ ONLY_HERE: dict[Option | Name, str] = {
     ): "a ledger of this machine is not used on a server, which has those of its sources; name a source with "
     f"{Option('source')}, or run it here.",
     Name("pairing"): _PRIVATE,
-    Name("private_report"): _PRIVATE,
 }
 """Options of a run that a server does not take, and why."""
 LARGEST = 1 << 50

@@ -1,23 +1,27 @@
 """First page of a report: all that a person needs who decides on the release, on one printed sheet.
 
-Everything is from the files of the release and its manifest; the source is named in the confidential report only.
+Everything is from the files of the release and its manifest.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from crowdveil.errors import ParameterError, counted
+from crowdveil.guarantees.base import Outcome, tally
+from crowdveil.io.manifest_reader import manifest_text
 from crowdveil.io.notes import MANY_DROPPED
 from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import sorted_distinct
 from crowdveil.registry import find_method
 from crowdveil.report.attack_table import AttackRow, percent
-from crowdveil.report.page_model import PrivateContext
+from crowdveil.report.cost_summary import over_budget
+from crowdveil.report.loss_summary import losses
 from crowdveil.report.questions import NOISY, guaranteed
 
 ADVERSARY = (
@@ -31,6 +35,43 @@ _CLASSES = {
     "day-type": " of working days, of Saturdays, and of Sundays",
 }
 """Which time steps have the same areas, by `stable_by`."""
+
+
+def content(written: WrittenRelease, manifest: Mapping[str, Any], attacks: list[AttackRow]) -> dict[str, Any]:
+    """Return what the template of the first page shows, by name."""
+    guarantees, given = manifest["guarantees"], manifest.get("decision") or {}
+    return {
+        "title": title_of(written, manifest),
+        "violated": [entry["name"] for entry in guarantees if entry["outcome"] == Outcome.VIOLATED],
+        "tally": tally([(entry["outcome"], entry["with_original"]) for entry in guarantees]),
+        "warnings": warnings(manifest),
+        "data_rows": data_rows(written, manifest),
+        "what_was_done": what_was_done(written, manifest),
+        "adversary": ADVERSARY,
+        "losses": losses(written, manifest),
+        "risks": risks(manifest, attacks),
+        "not_covered": not_covered(manifest),
+        "decision": [
+            ("Purpose", given.get("purpose")),
+            ("Recipients", given.get("recipient")),
+            ("Released by (name, signature)", ""),
+            ("Date", ""),
+        ],
+        "manifest_hash": hashlib.sha256(manifest_text(manifest).encode()).hexdigest(),
+    }
+
+
+def warnings(manifest: Mapping[str, Any]) -> list[str]:
+    """Return what a person who decides must see first: unchecked privacy, a budget exceeded, and no guarantee."""
+    lines = [
+        f"Not checked: {entry['name']}, a privacy guarantee; {entry['checked']}"
+        for entry in manifest["guarantees"]
+        if entry["outcome"] == Outcome.NOT_CHECKED and entry["kind"] == "privacy"
+    ]
+    lines += [line[0].upper() + line[1:] for line in over_budget(manifest)]
+    if manifest["method"]["status"] == "heuristic":
+        lines.append("No privacy guarantee: the method is a heuristic")
+    return lines
 
 
 def title_of(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
@@ -69,9 +110,7 @@ def _period(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def data_rows(
-    written: WrittenRelease, manifest: Mapping[str, Any], private: PrivateContext | None
-) -> list[tuple[str, str]]:
+def data_rows(written: WrittenRelease, manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return what the data is, as rows of name and value."""
     rows = [
         ("Period", _period(written, manifest) or "the data has no times"),
@@ -82,13 +121,7 @@ def data_rows(
     lost = manifest["input"].get("dropped_percent")
     if lost is not None and lost > 100 * MANY_DROPPED:
         rows.append(("Warning", f"{lost} % of the rows of the input were dropped"))
-    if private is not None and private.source:
-        return [*rows, *private.source]
-    rows += [("People", _people(manifest)), _amount(written, manifest)]
-    rows.append(
-        ("Source", "its name and SHA-256 are in the confidential report: published, they would confirm guesses")
-    )
-    return rows
+    return [*rows, ("People", _people(manifest)), _amount(written, manifest)]
 
 
 def _people(manifest: Mapping[str, Any]) -> str:

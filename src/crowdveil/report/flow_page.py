@@ -13,33 +13,27 @@ from crowdveil.report import flow_picture, layers, svg_figures
 from crowdveil.report.flow_picture import FlowPicture, TileValues
 from crowdveil.report.interval_charts import hours_shade, interval_charts, line_over_time, mean_hours
 from crowdveil.report.layers import Shade
-from crowdveil.report.page_model import Figure, PageModel, PrivateContext, Table
+from crowdveil.report.page_model import Figure, PageModel, Table
 from crowdveil.report.questions import destination_figures, smallest_group_size
 from crowdveil.report.shapes import PictureFrame
 
 ROWS_IN_TABLE = 20
 
 
-def build_page_model(written: WrittenRelease, manifest: dict[str, Any], private: PrivateContext | None) -> PageModel:
+def build_page_model(written: WrittenRelease, manifest: dict[str, Any]) -> PageModel:
     """Return the page model of a release of flows."""
     tz = time_zone(written, manifest)
     after, values = flow_picture.released(written, tz)
-    before = None if private is None else flow_picture.original(private.original)
     every = _shades(after, values)
     if written.has_intervals:
         every.append(hours_shade(written, after))
-    shades = [shade for shade in every if not shade.uniform]
-    shown = [("after", "The release", after, shades)]
-    if before is not None and private is not None:
-        shown.append(("before", "The original", before, _shades_before(before, private)))
     pictures: list[Figure] = []
     data: dict[str, Any] = {"kind": "flows", "frame": None, "layers": []}
-    located = [(name, title, p, s) for name, title, p, s in shown if p.located]
-    if located:
-        frame = map_frame([p for _, _, p, _ in located])
-        data |= {"frame": frame.as_json(), "layers": [layers.flow_layer(*each[:3], frame, each[3]) for each in located]}
-        for _, title, p, s in located:
-            pictures += _maps(title, p, frame, s)
+    if after.located:
+        shades = [shade for shade in every if not shade.uniform]
+        frame = map_frame(after)
+        data |= {"frame": frame.as_json(), "layers": [layers.flow_layer(after, frame, shades)]}
+        pictures += _maps(after, frame, shades)
     pictures += _charts(written, manifest, tz)
     tables = [_largest(after, "Largest published flows over all time steps"), _busiest(after)]
     shown_tables = [t for t in tables if t.rows]
@@ -57,10 +51,10 @@ def prepare(written: WrittenRelease, given: str | None) -> None:
     destination_figures(written)
 
 
-def map_frame(pictures: list[FlowPicture]) -> PictureFrame:
-    """Return the frame around all pictures."""
-    lon = np.concatenate([c for p in pictures for c in (p.lon[np.isfinite(p.lon)], p.rings.lon)])
-    lat = np.concatenate([c for p in pictures for c in (p.lat[np.isfinite(p.lat)], p.rings.lat)])
+def map_frame(picture: FlowPicture) -> PictureFrame:
+    """Return the frame around a picture."""
+    lon = np.concatenate([picture.lon[np.isfinite(picture.lon)], picture.rings.lon])
+    lat = np.concatenate([picture.lat[np.isfinite(picture.lat)], picture.rings.lat])
     return PictureFrame.around(lon, lat)
 
 
@@ -75,30 +69,21 @@ def _shades(after: FlowPicture, values: TileValues) -> list[Shade]:
     return shades
 
 
-def _shades_before(before: FlowPicture, private: PrivateContext) -> list[Shade]:
-    shades = [layers.by_rank("trips", "Trips that leave or reach a tile", before.trips.astype(np.float64))]
-    if private.lost is not None and len(private.lost) >= int(before.tiles.max(initial=-1)) + 1:
-        shades.insert(
-            0, layers.by_share("lost", "Share of a tile's trips that is suppressed", before.by_face(private.lost))
-        )
-    return shades
-
-
-def _maps(title: str, shown: FlowPicture, frame: PictureFrame, shades: list[Shade]) -> list[Figure]:
+def _maps(shown: FlowPicture, frame: PictureFrame, shades: list[Shade]) -> list[Figure]:
     """Return a map of the largest flows, and one map for each shade."""
     small, _ = svg_figures.still_frame(frame)
     paths = svg_figures.map_outlines(shown, small)
-    flows = svg_figures.still_map(shown, frame, paths, f"{title}: map of the largest flows", flows=True)
-    volume = svg_figures.top_flows(shown, svg_figures.MAX_LINES)[2]
+    flows = svg_figures.still_map(shown, frame, paths, "Map of the largest flows", flows=True)
+    volume = flow_picture.top_flows(shown, svg_figures.MAX_LINES)[2]
     text = (
         f"The {len(volume):,} largest flows between areas, by their trips over all time steps. Wider and darker lines are "
         "more trips. Lines bend to the right of their direction; circles are trips inside an area."
     )
-    made = [Figure(f"{title}: flows", flows, text, svg_figures.flow_legend(volume))]
+    made = [Figure("Flows", flows, text, svg_figures.flow_legend(volume))]
     for shade in shades:
-        svg = svg_figures.still_map(shown, frame, paths, f"{title}: {shade.title}", shade=shade)
+        svg = svg_figures.still_map(shown, frame, paths, shade.title, shade=shade)
         legend = [(f"q{i}", label) for i, label in enumerate(shade.labels) if np.any(shade.classes == i)]
-        made.append(Figure(f"{title}: {shade.title.lower()}", svg, _describe(shade), legend))
+        made.append(Figure(shade.title, svg, _describe(shade), legend))
     return made
 
 
@@ -152,7 +137,7 @@ def _with_gaps(t: Ints, volume: Floats) -> tuple[Ints, Floats]:
 
 
 def _largest(shown: FlowPicture, title: str) -> Table:
-    o, d, v = svg_figures.top_flows(shown, ROWS_IN_TABLE)
+    o, d, v = flow_picture.top_flows(shown, ROWS_IN_TABLE)
     rows = [
         [shown.names[a], shown.names[b], f"{n:,}"] for a, b, n in zip(o.tolist(), d.tolist(), v.tolist(), strict=True)
     ]

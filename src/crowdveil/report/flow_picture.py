@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +13,7 @@ from crowdveil.analysis.calendar import DAYS
 from crowdveil.io.release_reader import read_intervals, step_of_intervals
 from crowdveil.io.times import Clock, iso_times
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
-from crowdveil.model.area_labels import zone_labels
 from crowdveil.model.arrays import Floats, Ints, Mask, distinct, take_slices
-from crowdveil.model.flows import Flows
 from crowdveil.report.shapes import Rings
 
 MAX_STEPS, MAX_FLOWS, MAX_AREAS = 200, 100_000, 12_000
@@ -91,11 +90,11 @@ class FlowPicture:
         trips: Ints = np.rint(both).astype(np.int64)
         return trips
 
-    def by_tile(self) -> tuple[Floats, Floats]:
-        """Return for each tile the mean number of tiles that its trips are spread over, and its trips spread evenly."""
+    def by_tile(self, trips: Floats) -> tuple[Floats, Floats]:
+        """Return for each tile the mean number of tiles that the trips of its areas are spread over, and its share of them."""
         count = int(self.tiles.max(initial=-1)) + 1
         area = np.repeat(np.arange(len(self.names)), self.size)
-        weight = np.maximum(self.trips, 0).astype(np.float64)
+        weight = np.maximum(trips, 0).astype(np.float64)
         spread = np.bincount(self.tiles, (weight / np.maximum(self.size, 1))[area], count).astype(np.float64)
         whole = np.bincount(self.tiles, weight[area], count)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -136,7 +135,11 @@ def released(written: WrittenRelease, tz: str) -> tuple[FlowPicture, TileValues]
     return drawn
 
 
-def _released(written: WrittenRelease, tz: str) -> tuple[FlowPicture, TileValues]:
+def all_flows(written: WrittenRelease, tz: str) -> tuple[FlowPicture, Ints]:
+    """Return all flows of a written release without outlines, and its time steps.
+
+    Trips of intervals of time are spread evenly over their time steps.
+    """
     features = written.features
     properties = [feature["properties"] for feature in features]
     origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
@@ -154,12 +157,17 @@ def _released(written: WrittenRelease, tz: str) -> tuple[FlowPicture, TileValues
         *written.tiles_by_area, Rings.of_geometries([]),
         [], step, origin, destination, volume, ids=[str(p["area"]) for p in properties],
     )  # fmt: skip
-    values = TileValues(*picture.by_tile(), _occurrence(picture, len(t)))
+    return picture, t
+
+
+def _released(written: WrittenRelease, tz: str) -> tuple[FlowPicture, TileValues]:
+    picture, t = all_flows(written, tz)
+    values = TileValues(*picture.by_tile(picture.trips), _occurrence(picture, len(t)))
     small, kept = _fewer(picture, t, tz)
     if written.has_intervals:
         spread = "trips of intervals of time are spread evenly over their time steps"
         small = replace(small, aggregation=f"{spread}; {small.aggregation}" if small.aggregation else spread)
-    return replace(small, rings=Rings.of_geometries([features[i].get("geometry") for i in kept])), values
+    return replace(small, rings=Rings.of_geometries([written.features[i].get("geometry") for i in kept])), values
 
 
 def spread_intervals(written: WrittenRelease, tz: str) -> tuple[Ints, Ints, Ints, Ints]:
@@ -173,22 +181,6 @@ def spread_intervals(written: WrittenRelease, tz: str) -> tuple[Ints, Ints, Ints
     part: Ints = volume * (at + 1) // steps - volume * at // steps
     kept = part > 0
     return intervals.start, slot[kept], row[kept], part[kept]
-
-
-def original(flows: Flows) -> FlowPicture:
-    """Return the original flows as drawn, with exact numbers: for confidential reports only."""
-    zones, n = flows.zones, len(flows.zones)
-    unknown = np.full(n, np.nan)
-    picture = FlowPicture(
-        zone_labels(zones), zones.area_m2 / 1e6, zones.lon if zones.located else unknown,
-        zones.lat if zones.located else unknown, np.arange(n + 1), np.arange(n), Rings.of_geometries([]),
-        [], flows.step, flows.origin.astype(np.int64), flows.destination.astype(np.int64), flows.volume,
-        ids=zones.ids.tolist(),
-    )  # fmt: skip
-    t = flows.t if flows.step_s is not None else np.full(flows.steps, NO_TIME)
-    small, kept = _fewer(picture, t, flows.tz)
-    shapes = zones.outlines(kept.astype(np.int32)) if zones.located else [None] * len(kept)
-    return replace(small, rings=Rings.of_shapes(list(shapes)))
 
 
 def _occurrence(picture: FlowPicture, steps: int) -> Floats | None:
@@ -326,3 +318,18 @@ def minutes(text: str) -> str:
     """Shorten 2026-03-02T08:00:00+01:00 to 2026-03-02 08:00; keep seconds that are not 0."""
     clock = text[11:16] if text[17:19] == "00" else text[11:19]
     return f"{text[:10]} {clock}"
+
+
+def sum_by_pair(origin: Ints, destination: Ints, volume: Any, areas: int) -> tuple[Ints, Ints, Ints]:
+    """Return the pairs of areas and the sums of their trips, the largest first; ties by the numbers of the areas."""
+    n = max(areas, 1)
+    key, pair = np.unique(origin * n + destination, return_inverse=True)
+    sums = np.rint(np.bincount(pair, volume, len(key))).astype(np.int64)
+    order = np.argsort(-sums, kind="stable")
+    return key[order] // n, key[order] % n, sums[order]
+
+
+def top_flows(picture: FlowPicture, most: int) -> tuple[Ints, Ints, Ints]:
+    """Return the pairs of areas with most trips over all time steps, the largest first."""
+    o, d, v = sum_by_pair(picture.origin, picture.destination, picture.volume, len(picture.names))
+    return o[:most], d[:most], v[:most]

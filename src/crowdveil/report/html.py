@@ -1,7 +1,6 @@
 """The HTML report of a release: one self-contained file with scripts, styles and data.
 
 `public_report` has only the files of a release and its manifest as input, so that it cannot contain original data.
-`private_report` shows the original too, is confidential and is marked so.
 """
 
 from __future__ import annotations
@@ -14,20 +13,21 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from html import unescape
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from crowdveil.guarantees.base import Outcome
 from crowdveil.io.parallel import run_parallel
 from crowdveil.io.written_release import WrittenRelease
+from crowdveil.report import first_page
 from crowdveil.report.attack_table import attack_rows
-from crowdveil.report.first_page import title_of
-from crowdveil.report.first_page_html import first_page_html
-from crowdveil.report.markup import escape
-from crowdveil.report.page_html import page_html
-from crowdveil.report.page_model import MANY, PageModel, PrivateContext
+from crowdveil.report.page_model import MANY, PageModel
 from crowdveil.report.questions import answers
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 _PAGE = "crowdveil.report.page"
-_CONFIDENTIAL = "Confidential, do not publish: this report shows the original data"
+_COLORS = {Outcome.HOLDS: "good", Outcome.VIOLATED: "bad"}
 
 
 def public_report(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
@@ -35,56 +35,71 @@ def public_report(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
 
     It holds no time of its creation: equal releases give equal bytes.
     """
-    return _page(written, dict(manifest), None)
-
-
-def private_report(written: WrittenRelease, manifest: Mapping[str, Any], private: PrivateContext) -> str:
-    """Return the confidential report with the original data and exact numbers."""
-    return _page(written, dict(manifest), private)
-
-
-def _page_model(written: WrittenRelease, manifest: dict[str, Any], private: PrivateContext | None) -> PageModel:
-    """Return the page model; the modules of the other kind of release, and their analyses, are not loaded."""
-    if written.is_flows:
-        from crowdveil.report.flow_page import build_page_model as build_flows
-
-        return build_flows(written, manifest, private)
-    from crowdveil.report.trajectory_page import build_page_model as build_trajectories
-
-    return build_trajectories(written, manifest, private)
-
-
-def _page(written: WrittenRelease, manifest: dict[str, Any], private: PrivateContext | None) -> str:
-    script, style = asset("report.js"), asset("report.css")
-    attacks, name = attack_rows(written, manifest), title_of(written, manifest)
+    release = dict(manifest)
+    attacks = attack_rows(written, release)
     parts: tuple[Callable[[], Any], ...] = (
-        lambda: _page_model(written, manifest, private),
-        lambda: answers(written, manifest),
-        lambda: first_page_html(name, written, manifest, attacks, private),
+        lambda: _page_model(written, release),
+        lambda: answers(written, release),
+        lambda: first_page.content(written, release, attacks),
     )
     many = written.is_flows and len(written.data) > MANY
     page, found, first = run_parallel(*parts) if many else [part() for part in parts]
-    title = f"{'CONFIDENTIAL – ' if private else ''}{name}: report of a release"
-    mark = f'<p class="mark" role="note">{_CONFIDENTIAL}</p>\n' if private else ""
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{escape(_policy(script, style))}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="referrer" content="no-referrer">
-<title>{escape(title)}</title>
-<style>{style}</style>
-</head>
-<body class="{"private" if private else ""}">
-{mark}<a class="skip" href="#main">Skip to the report</a>
-{first}<main id="main">
-{page_html(page, manifest, attacks, found, private)}</main>
-<script type="application/json" id="data">{_data(page.data)}</script>
-<script>{script}</script>
-</body>
-</html>"""
+    script, style = asset("report.js"), asset("report.css")
+    facts = release["method"].get("facts", {})
+    return _environment().get_template("report.html").render(
+        **first,
+        page=page,
+        manifest=release,
+        answers=found,
+        attacks=attacks,
+        facts=facts,
+        diagnostics={name: value for name, value in facts.items() if not isinstance(value, dict)},
+        nothing_published=not len(written.data),
+        policy=_policy(script, style),
+        script=script,
+        style=style,
+        data=_data(page.data),
+    )  # fmt: skip
+
+
+@cache
+def _environment() -> Environment:
+    """Return the templates. They escape every value that is not marked as safe."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("crowdveil.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )  # fmt: skip
+    made.filters |= {
+        "shown": shown,
+        "outcome": lambda outcome: outcome.upper() if outcome == Outcome.VIOLATED else outcome,
+        "color": lambda outcome: _COLORS.get(outcome, "open"),
+    }
+    return made
+
+
+def shown(value: Any) -> str:
+    """Format a parameter for readers."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {shown(inner)}" for name, inner in value.items())
+    if isinstance(value, list):
+        return ", ".join(shown(inner) for inner in value)
+    return f"{value:,}" if isinstance(value, int) and abs(value) >= 1000 else str(value)
+
+
+def _page_model(written: WrittenRelease, manifest: dict[str, Any]) -> PageModel:
+    """Return the page model; the modules of the other kind of release are not loaded."""
+    if written.is_flows:
+        from crowdveil.report.flow_page import build_page_model as build_flows
+
+        return build_flows(written, manifest)
+    from crowdveil.report.trajectory_page import build_page_model as build_trajectories
+
+    return build_trajectories(written, manifest)
 
 
 def _policy(script: str, style: str) -> str:

@@ -111,9 +111,7 @@ def _round(value: float) -> float:
     return float(round(value / scale) * scale)
 
 
-def flow_layer(
-    name: str, title: str, picture: FlowPicture, frame: PictureFrame, shades: Sequence[Shade]
-) -> dict[str, Any]:
+def flow_layer(picture: FlowPicture, frame: PictureFrame, shades: Sequence[Shade]) -> dict[str, Any]:
     """Return areas and flows as data for the page."""
     snapped = picture.rings.fitted(frame)
     x, y = frame.to_cells(
@@ -121,8 +119,6 @@ def flow_layer(
     )
     per_step = np.bincount(picture.step, minlength=max(len(picture.labels), 1))
     layer = {
-        "name": name,
-        "title": title,
         "areas": picture.names,
         "sizes": packed(picture.size),
         "x": packed(x, rising=True),

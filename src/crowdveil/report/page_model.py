@@ -1,42 +1,12 @@
-"""Models of a report page: its figures and tables, and the confidential context of a private report."""
+"""Models of a report page: its figures and tables."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
 
-from crowdveil.model.arrays import Floats
-
 MANY = 1_000_000
 """Published flows from which parts of a report are made on several threads, and while the files are verified."""
-
-
-@dataclass(frozen=True, eq=False)
-class PrivateContext:
-    """Confidential content of a private report.
-
-    Attributes
-    ----------
-    original
-        Original `Flows` or `Trajectories`.
-    cost
-        Exact information loss, as lines of text.
-    measures
-        Rows of label, mean and pooled value.
-    displaced_m
-        Distances of published points from their original points, in meters.
-    lost
-        Share of each original tile's trips that are suppressed.
-    source
-        What the data is: rows of name and value, with exact numbers, and name and hash of the file.
-    """
-
-    original: Any
-    cost: list[str] = field(default_factory=list)
-    measures: list[tuple[str, str, str]] = field(default_factory=list)
-    displaced_m: Floats | None = None
-    lost: Floats | None = None
-    source: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)

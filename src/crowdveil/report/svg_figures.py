@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from crowdveil.model.arrays import Floats, Ints
+from crowdveil.report.flow_picture import FlowPicture, top_flows
 from crowdveil.report.page_model import Figure
 from crowdveil.report.shapes import PictureFrame
 
 if TYPE_CHECKING:
-    # A report of trajectories has no flows, and does not load their analyses.
-    from crowdveil.report.flow_picture import FlowPicture
     from crowdveil.report.layers import Shade
 
 FLOW_CLASSES = 5
@@ -112,21 +111,6 @@ def class_legend(prefix: str, classes: Ints, values: Ints) -> list[tuple[str, st
         least, most = int(values[classes == c].min()), int(values[classes == c].max())
         listed.append((f"{prefix}{c}", f"{least:,}" if least == most else f"{least:,}–{most:,}"))
     return listed
-
-
-def top_flows(picture: FlowPicture, most: int) -> tuple[Ints, Ints, Ints]:
-    """Return the pairs of areas with most trips over all time steps, the largest first."""
-    o, d, v = sum_by_pair(picture.origin, picture.destination, picture.volume, len(picture.names))
-    return o[:most], d[:most], v[:most]
-
-
-def sum_by_pair(origin: Ints, destination: Ints, volume: Any, areas: int) -> tuple[Ints, Ints, Ints]:
-    """Return the pairs of areas and the sums of their trips, the largest first; ties by the numbers of the areas."""
-    n = max(areas, 1)
-    key, pair = np.unique(origin * n + destination, return_inverse=True)
-    sums = np.rint(np.bincount(pair, volume, len(key))).astype(np.int64)
-    order = np.argsort(-sums, kind="stable")
-    return key[order] // n, key[order] % n, sums[order]
 
 
 def bars(values: Sequence[float], labels: Sequence[str], title: str, x_title: str, y_title: str) -> str:

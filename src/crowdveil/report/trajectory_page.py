@@ -7,30 +7,23 @@ from typing import Any
 import numpy as np
 
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.model.arrays import Floats
 from crowdveil.report import svg_figures, trajectory_picture
-from crowdveil.report.page_model import Figure, PageModel, PrivateContext, Table
+from crowdveil.report.page_model import Figure, PageModel, Table
 from crowdveil.report.shapes import PictureFrame
 
 
-def build_page_model(written: WrittenRelease, manifest: dict[str, Any], private: PrivateContext | None) -> PageModel:
+def build_page_model(written: WrittenRelease, manifest: dict[str, Any]) -> PageModel:
     """Return the page model of a release of trajectories."""
     after = trajectory_picture.released(written)
-    shown = [("after", "The release", after)]
-    if private is not None:
-        shown.append(("before", "The original", trajectory_picture.original(private.original)))
     equal = trajectory_picture.published_class_sizes(written)
     made: list[Figure] = []
     data: dict[str, Any] = {"kind": "trajectories", "frame": None, "layers": [], "bins": []}
-    if any(len(p.lon) for _, _, p in shown):
-        frame = PictureFrame.around(_joined([p.lon for _, _, p in shown]), _joined([p.lat for _, _, p in shown]))
-        t0, bin_s, labels = trajectory_picture.time_bins([p for _, _, p in shown])
-        drawn = [p.layer(name, title, frame, t0, bin_s) for name, title, p in shown]
-        data |= {"frame": frame.as_json(), "layers": drawn, "bins": labels}
-        made += [trajectory_picture.heat_figure(p, frame, f"{title}: heat map") for _, title, p in shown]
+    if len(after.lon):
+        frame = PictureFrame.around(after.lon, after.lat)
+        t0, bin_s, labels = trajectory_picture.time_bins(after.t)
+        data |= {"frame": frame.as_json(), "layers": [after.layer(frame, t0, bin_s)], "bins": labels}
+        made.append(trajectory_picture.heat_figure(after, frame, "Heat map"))
     made += _charts(equal, after)
-    if private is not None and private.displaced_m is not None and len(private.displaced_m):
-        made.append(_displaced(private.displaced_m))
     omissions = []
     if after.shown < len(after):
         omissions.append(
@@ -38,11 +31,6 @@ def build_page_model(written: WrittenRelease, manifest: dict[str, Any], private:
         )
     tables = _distortion(manifest)
     return PageModel(data, made, tables, _key_figures(manifest, equal), omissions)
-
-
-def _joined(columns: list[Floats]) -> Floats:
-    """Return columns as one, without a copy of a single one."""
-    return columns[0] if len(columns) == 1 else np.concatenate(columns)
 
 
 def _charts(equal: Any, after: trajectory_picture.TrajectoryPicture) -> list[Figure]:
@@ -99,13 +87,6 @@ def _distortion(manifest: dict[str, Any]) -> list[Table]:
 def _quantiles(quantiles: dict[str, Any] | None) -> list[str]:
     given = [(quantiles or {}).get(name) for name in ("low", "middle", "high")]
     return ["–" if value is None else f"{value:,.6g}" for value in given]
-
-
-def _displaced(meters: Floats) -> Figure:
-    half, far = np.quantile(meters, (0.5, 0.9))
-    text = f"Half of the points are moved by {half:,.0f} m or less; one in ten by {far:,.0f} m or more."
-    axes = "Distribution of displaced distances", "meters", "points"
-    return svg_figures.histogram("Displaced distance", np.rint(meters).astype(np.int64), axes, text, 0)
 
 
 def _key_figures(manifest: dict[str, Any], equal: Any) -> list[tuple[str, str]]:

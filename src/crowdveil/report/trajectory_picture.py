@@ -72,13 +72,11 @@ class TrajectoryPicture:
             yield TrajectoryPicture(self.lon[rows], self.lat[rows], self.t[rows], offsets)
             first = last
 
-    def layer(self, name: str, title: str, frame: PictureFrame, t0: int, bin_s: int) -> dict[str, Any]:
+    def layer(self, frame: PictureFrame, t0: int, bin_s: int) -> dict[str, Any]:
         """Return the shown trajectories as data for the page."""
         last = int(self.offsets[self.shown])
         x, y = frame.to_cells(self.lon[:last], self.lat[:last])
         return {
-            "name": name,
-            "title": title,
             "points": packed(np.diff(self.offsets[: self.shown + 1])),
             "x": packed(x, rising=True),
             "y": packed(y, rising=True),
@@ -94,19 +92,17 @@ def released(written: WrittenRelease) -> TrajectoryPicture:
 
 
 def original(data: Trajectories) -> TrajectoryPicture:
-    """Return the original trajectories: for confidential reports only."""
+    """Return the original trajectories: for confidential pictures only."""
     return TrajectoryPicture(data.lon, data.lat, data.t, data.offsets)
 
 
-def time_bins(pictures: list[TrajectoryPicture]) -> tuple[int, int, list[str]]:
+def time_bins(t: Ints) -> tuple[int, int, list[str]]:
     """Return start, length (seconds) and labels of the time bins of a page."""
-    ends = [end for picture in pictures if len(picture.t) for end in (int(picture.t.min()), int(picture.t.max()))]
-    if not ends:
-        return 0, 1, []
-    span = max(ends) - min(ends) + 1
+    first, last = int(t.min()), int(t.max())
+    span = last - first + 1
     bin_s = next((s for s in _BINS_S if span <= s * (MAX_BINS - 1)), -(-span // (MAX_BINS - 1)))
-    t0 = min(ends) // bin_s * bin_s
-    starts = np.arange(t0, max(ends) + 1, bin_s)
+    t0 = first // bin_s * bin_s
+    starts = np.arange(t0, last + 1, bin_s)
     return t0, bin_s, [f"{text[:10]} {text[11:16]} UTC" for text in iso_times(starts, "UTC").to_pylist()]
 
 
@@ -147,7 +143,7 @@ def _mix_bits(bits: Any) -> Any:
 def heat_figure(picture: TrajectoryPicture, frame: PictureFrame, title: str) -> Figure:
     """Return a map of square cells, row by row from the north-west, colored by the number of trajectories in each."""
     side = max(frame.width, frame.height) / HEAT_CELLS
-    trajectories = _count_by_cell(picture, frame, side)
+    trajectories = count_by_cell(picture, frame, HEAT_CELLS).ravel()
     cells = np.flatnonzero(trajectories)
     count = trajectories[cells]
     classes: Ints = np.minimum((7 * np.sqrt(count / count.max(initial=1))).astype(np.int64), 6)
@@ -163,13 +159,15 @@ def heat_figure(picture: TrajectoryPicture, frame: PictureFrame, title: str) -> 
     return Figure(title, svg, text, class_legend("q", classes, count))
 
 
-def _count_by_cell(picture: TrajectoryPicture, frame: PictureFrame, side: float) -> Ints:
-    """Return the number of trajectories with a point in each square cell of a frame."""
-    every = HEAT_CELLS * HEAT_CELLS
-    count = np.zeros(every, np.int64)
+def count_by_cell(picture: TrajectoryPicture, frame: PictureFrame, cells: int) -> Ints:
+    """Return the number of trajectories with a point in each square cell, rows from the north; `cells` on the longer side."""
+    side = max(frame.width, frame.height) / cells
+    count = np.zeros(cells * cells, np.int64)
     for chunk in picture.chunks():
-        x, y = (np.minimum(c / side, HEAT_CELLS - 1).astype(np.int64) for c in frame.to_cells(chunk.lon, chunk.lat))
-        trajectory = np.repeat(np.arange(len(chunk)), np.diff(chunk.offsets))
-        once = sorted_distinct((trajectory * HEAT_CELLS + y) * HEAT_CELLS + x)
-        count += np.bincount(once % every, minlength=every)
-    return count
+        x, y = frame.to_cells(chunk.lon, chunk.lat)
+        inside = (x >= 0) & (y >= 0) & (x <= frame.width) & (y <= frame.height)
+        column, row = (np.minimum(c[inside] / side, cells - 1).astype(np.int64) for c in (x, y))
+        trajectory = np.repeat(np.arange(len(chunk)), np.diff(chunk.offsets))[inside]
+        once = sorted_distinct((trajectory * cells + row) * cells + column)
+        count += np.bincount(once % (cells * cells), minlength=cells * cells)
+    return count.reshape(cells, cells)

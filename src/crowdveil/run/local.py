@@ -32,7 +32,7 @@ from crowdveil.report.page_model import MANY
 from crowdveil.run.backend import Backend
 from crowdveil.run.ledgers import Recorder, open_recorder
 from crowdveil.run.manifest import file_entry, write_manifest
-from crowdveil.run.releases import add_report, check_private, write_private
+from crowdveil.run.releases import add_report
 from crowdveil.run.seeds import ATTACKS, derive_seed, drawn_seed
 from crowdveil.run.stages import FileEntries, Findings, Guarantees, LedgerAudit, RunSpec, Solution
 from crowdveil.run.verification import check, check_k_feasible, what_k_counts
@@ -57,8 +57,6 @@ class LocalBackend(Backend):
         """Raise unless the release and the confidential files can be written; open the pairing."""
         options, output = self.spec.options, self.output
         check_target(output.absolute(), overwrite=options.overwrite, mark_file=MANIFEST_FILE)
-        if options.private_report is not None:
-            check_private(Path(options.private_report), output, overwrite=options.overwrite)
         self.recorder = open_recorder(self.spec, self.output)
         self.seed = drawn_seed(options.seed)
         pairing = None if options.pairing is None else Path(options.pairing)
@@ -182,14 +180,8 @@ class LocalBackend(Backend):
         return self.recorder.audit(self.spec, self.data, self.written, counts)
 
     def report(self, manifest: dict[str, Any], notes: ReadNotes) -> dict[str, Any]:
-        """Write the public report into the temporary folder, and the confidential one outside it."""
-        options, written = self.spec.options, self.written
-        if options.report:
-            add_report(self.folder, written, manifest)
-        if options.private_report is not None:
-            target = Path(options.private_report)
-            given, again = self.spec.data, options.overwrite
-            write_private(target, written, manifest, self.data, self.release, given=given, overwrite=again)
+        """Write the report into the temporary folder."""
+        add_report(self.folder, self.written, manifest)
         return manifest
 
     def publish(self, manifest: dict[str, Any]) -> Path:

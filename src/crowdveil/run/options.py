@@ -95,8 +95,6 @@ class RunOptions(AuditOptions, EngineOptions, ReleaseOptions):
 
     overwrite: bool = Field(False, strict=True)
     """Replace an earlier release in the folder."""
-    private_report: Location = _location_field("FILE")
-    """Also write a confidential report that shows the original, to this .html file outside the release."""
     pairing: Location = _location_field("FILE")
     """Write the original of each published trajectory to this confidential file outside the release (.csv or .parquet)."""
     ledger: Location = _location_field("FOLDER")

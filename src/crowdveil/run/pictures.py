@@ -12,13 +12,10 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from crowdveil.errors import InputError, Option, OutputError, ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.hierarchy import build_hierarchy
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.pairing import read_pairing
 from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease
 from crowdveil.io.zones import read_zones
 from crowdveil.model.flows import Flows
@@ -31,9 +28,8 @@ from crowdveil.run import releases
 from crowdveil.run.manifest import original_input_options
 
 if TYPE_CHECKING:
+    from crowdveil.report.plots.drawing import Drawing
     from crowdveil.report.plots.flow_panels import FlowPanel
-    from crowdveil.report.plots.layout import Layout
-    from crowdveil.report.plots.trajectory_maps import TrajectoryPanel
 
 Source = tuple[dict[str, Any], WrittenRelease]
 """A release: its manifest and its files."""
@@ -102,32 +98,27 @@ def check_name(file: str | Path, *, confidential: bool) -> None:
         )
 
 
-def shows_original(kind: PlotKind, original: Any) -> bool:
-    """Return whether a picture is confidential: it shows the original, or exact numbers from it."""
-    return original is not None or kind.name == "pareto"
-
-
 def draw_picture(
     name: str,
-    sources: Sequence[Source | Path],
+    sources: Sequence[Source],
     original: Any,
     options: Mapping[str, Any],
     notes: ReadNotes,
     *,
     form: Literal["png", "svg"] = "png",
 ) -> Picture:
-    """Draw a picture; `sources` are releases, or the folder of a comparison, and `options` of the kind and of the input."""
+    """Draw a picture of releases, of the original, or of both; `options` are those of the kind and of the input."""
     kind = find_kind(name)
     own = {key: value for key, value in options.items() if key in kind.params.model_fields}
     reading = {key: value for key, value in options.items() if key not in own}
     params = kind.params.checked(own)
     _check_sources(kind, sources, original, reading)
-    layout = _drawn(kind, params, sources, original, reading, notes)
-    if layout.confidential != shows_original(kind, original):
+    drawing = _drawn(kind, params, sources, original, reading, notes)
+    if drawing.confidential != (original is not None):
         raise RuntimeError("a picture and its mark differ")
     buffer = BytesIO()
-    layout.save(buffer, form)
-    return Picture(buffer.getvalue(), layout.heading, form, layout.confidential)
+    drawing.save(buffer, form)
+    return Picture(buffer.getvalue(), drawing.heading, form, drawing.confidential)
 
 
 def _check_sources(kind: PlotKind, sources: Sequence[Any], original: Any, reading: Mapping[str, Any]) -> None:
@@ -137,8 +128,6 @@ def _check_sources(kind: PlotKind, sources: Sequence[Any], original: Any, readin
         raise ParameterError(kind.name, "wanted a release, but got none; give its folder.")
     if kind.original == "no" and original is not None:
         raise ParameterError(Option("original"), f"{kind.name} does not show the original; leave it out.")
-    if kind.original == "required" and original is None:
-        raise ParameterError(Option("original"), f"{kind.name} is a picture of the original; give it.")
     if not sources and original is None and "optional" in (kind.releases, kind.original):
         raise ParameterError(kind.name, f"wanted a release, or the original with {Option('original')}; give one.")
     if len(sources) > kind.most > 0:
@@ -152,12 +141,8 @@ def _check_sources(kind: PlotKind, sources: Sequence[Any], original: Any, readin
 
 
 def _drawn(
-    kind: PlotKind, params: Any, sources: Sequence[Any], original: Any, reading: dict[str, Any], notes: ReadNotes
-) -> Layout:
-    if kind.name == "pareto":
-        from crowdveil.report.plots.pareto import draw_pareto
-
-        return draw_pareto(Path(sources[0]))
+    kind: PlotKind, params: Any, sources: Sequence[Source], original: Any, reading: dict[str, Any], notes: ReadNotes
+) -> Drawing:
     for _, written in sources:
         _check_content(kind, written)
     if kind.name == "loss":
@@ -169,8 +154,6 @@ def _drawn(
 
         manifest, written = sources[0]
         return draw_profiles(written, manifest, params.zone)
-    if kind.name == "multiplier":
-        return _multiplier(params, original, reading, notes)
     return _flows(kind.name, params, sources, original, reading, notes)
 
 
@@ -199,42 +182,35 @@ def _read_original(
 
 def _flows(
     name: str, params: Any, sources: Sequence[Source], original: Any, reading: dict[str, Any], notes: ReadNotes
-) -> Layout:
-    from crowdveil.report.plots import chord, flow_map, flow_panels, matrix, zone_maps
+) -> Drawing:
+    from crowdveil.report.plots import flow_maps, flow_panels, tree
 
     flows = None if original is None else _read_original(Flows, original, sources, reading, notes)
     zones = flows.zones if flows is not None else _zones(reading, notes)
-    if name == "tree":
-        return _tree_picture(zones, params, reading)
+    if zones is None and name in ("tree", "destinations"):
+        raise ParameterError(Option("zones"), "the picture needs the zones; give their file.")
+    if zones is not None and name == "tree":
+        return tree.draw_tree(_tree(zones, [], reading), zones, params.groups)
     at = params.at
     panels: list[FlowPanel] = [] if flows is None else [flow_panels.original_panel(flows, at)]
     panels += [flow_panels.released_panel(written, manifest, at) for manifest, written in sources]
+    if name == "matrix":
+        order = None if zones is None or not zones.located else _tree(zones, sources, reading)
+        names = [] if zones is None else [str(zone) for zone in zones.ids]
+        return flow_maps.draw_matrix(panels, flow_maps.tile_order(panels, order, names), order is not None)
     _check_located(name, panels, zones)
     if name == "flows":
-        return flow_map.draw_flow_map(panels, zones, params.top, params.zoom)
-    if name == "chord":
-        return chord.draw_chords(panels, params.top, zones)
-    if name == "matrix":
-        tree = None if zones is None or not zones.located else _tree(zones, sources, reading)
-        names = [] if zones is None else [str(zone) for zone in zones.ids]
-        return matrix.draw_matrix(panels, matrix.tile_order(panels, tree, names), tree is not None)
-    if name == "coarsening":
-        return zone_maps.draw_coarsening(panels, zones, params.zoom, params.end)
-    if name == "areas":
-        return zone_maps.draw_areas(panels[0], params.zoom)
-    if zones is None:
-        raise ParameterError(Option("zones"), "the picture needs the zones; give their file.")
-    return zone_maps.draw_zone(panels, zones, params.zone, _direction(name), params.zoom)
-
-
-def _direction(name: str) -> Literal["destinations", "origins"]:
-    return "destinations" if name == "destinations" else "origins"
+        return flow_maps.draw_flow_map(panels, zones, params.top, params.zoom)
+    if zones is not None and name == "destinations":
+        return flow_maps.draw_zone(panels, zones, params.zone, params.direction, params.zoom)
+    return flow_maps.draw_coarsening(panels, zones, params.zoom, params.end)
 
 
 def _check_located(name: str, panels: Sequence[FlowPanel], zones: Zones | None) -> None:
-    if name in ("chord", "matrix") or (zones is not None and zones.located):
+    if zones is not None and zones.located:
         return
-    if not any(panel.located for panel in panels if len(panel.volume)) and any(len(panel.volume) for panel in panels):
+    drawn = [panel.flows for panel in panels if len(panel.flows.volume)]
+    if drawn and not any(flows.located for flows in drawn):
         raise InputError(name, "the zones have no positions, so there is no map; choose another plot.")
 
 
@@ -254,67 +230,23 @@ def _tree(zones: Zones, sources: Sequence[Source], reading: Mapping[str, Any]) -
     return build_hierarchy(zones, kind or "ward")
 
 
-def _tree_picture(zones: Zones | None, params: Any, reading: Mapping[str, Any]) -> Layout:
-    from crowdveil.report.plots.teaching import draw_tree
-
-    if zones is None:
-        raise ParameterError(Option("zones"), "the picture needs the zones; give their file.")
-    return draw_tree(_tree(zones, [], reading), zones, params.groups)
-
-
-def _multiplier(params: Any, original: Any, reading: dict[str, Any], notes: ReadNotes) -> Layout:
-    from crowdveil.report.plots.flow_panels import steps_that_begin
-    from crowdveil.report.plots.multiplier import function_of
-    from crowdveil.report.plots.teaching import draw_multiplier, find_envelope
-
-    flows: Flows = read(Flows, original, READINGS[Flows].checked(reading), notes)
-    steps = np.flatnonzero(steps_that_begin(flows, params.at))
-    if len(steps) != 1:
-        raise ParameterError(
-            Option("at"),
-            f"wanted one time step, but {len(steps):,} begin so; name one, or read one matrix with step all.",
-        )
-    solve, total = function_of(flows, int(steps[0]), params)
-    return draw_multiplier(
-        find_envelope(solve), params.max_suppressed(total), total, f"{params.method}, k = {params.k}"
-    )
-
-
 def _trajectories(
     name: str, params: Any, sources: Sequence[Source], original: Any, reading: dict[str, Any], notes: ReadNotes
-) -> Layout:
+) -> Drawing:
     from crowdveil.report import trajectory_picture
-    from crowdveil.report.plots import trajectory_maps
     from crowdveil.report.plots.flow_panels import ORIGINAL, release_title
+    from crowdveil.report.plots.trajectory_maps import TrajectoryPanel, draw_heat_map, draw_paths
 
-    data: Trajectories | None = None
     panels: list[TrajectoryPanel] = []
     if original is not None:
         data = _read_original(Trajectories, original, sources, reading, notes)
-        panels.append(trajectory_maps.TrajectoryPanel(ORIGINAL, True, trajectory_picture.original(data)))
+        panels.append(TrajectoryPanel(ORIGINAL, True, trajectory_picture.original(data)))
     for manifest, written in sources:
-        title = release_title(manifest)
-        panels.append(trajectory_maps.TrajectoryPanel(title, False, trajectory_picture.released(written)))
-    if name == "example" and data is not None:
-        before, after = panels[0].picture, panels[1].picture
-        source = read_pairing(params.pairing, data, releases.published_ids(len(after)))
-        return trajectory_maps.draw_example(before, after, source, _number_of(data, params.id), panels[1].title)
-    draw = {
-        "heatmap": trajectory_maps.draw_heat_map, "points": trajectory_maps.draw_points, "paths": trajectory_maps.draw_paths,
-    }  # fmt: skip
-    return draw[name](panels, params.zoom)
+        panels.append(TrajectoryPanel(release_title(manifest), False, trajectory_picture.released(written)))
+    return (draw_heat_map if name == "heatmap" else draw_paths)(panels, params.zoom)
 
 
-def _number_of(data: Trajectories, name: str | None) -> int | None:
-    if name is None:
-        return None
-    found = [i for i, known in enumerate(data.ids.tolist()) if str(known) == str(name)]
-    if not found:
-        raise ParameterError(Option("id"), "there is no such trajectory in the original; name one of its ids.")
-    return found[0]
-
-
-def _loss(params: Any, sources: Sequence[Source], original: Any, reading: dict[str, Any], notes: ReadNotes) -> Layout:
+def _loss(params: Any, sources: Sequence[Source], original: Any, reading: dict[str, Any], notes: ReadNotes) -> Drawing:
     from crowdveil.report.plots.flow_panels import release_title
     from crowdveil.report.plots.loss import draw_loss, manifest_axes, measured_axes
 

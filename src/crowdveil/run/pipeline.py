@@ -173,7 +173,7 @@ def run_stages(spec: RunSpec, backend: Backend, progress: Progress, stage: Stage
     if method.row_semantics == "noisy":
         manifest = without_exact_figures(manifest)
 
-    if options.report or options.private_report is not None:
+    if options.report:
         stage("reporting")
         manifest = backend.report(manifest, notes)
 

@@ -10,15 +10,15 @@ from typing import Any
 from crowdveil import __version__
 from crowdveil.errors import GuaranteeViolatedError, InputError, Option, ParameterError, counted
 from crowdveil.guarantees import Finding, Guarantee, guarantee_from_manifest
-from crowdveil.io.atomic import check_file, new_file, recover
+from crowdveil.io.atomic import new_file, recover
 from crowdveil.io.derived_files import CROSSWALK_FILE, write_crosswalk
 from crowdveil.io.manifest_reader import read_manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import read_pairing
-from crowdveil.io.release_reader import load_flow_release, load_trajectory_release
+from crowdveil.io.release_reader import load_trajectory_release
 from crowdveil.io.written_release import MANIFEST_FILE, REPORT_FILE, WrittenRelease, file_hash, read_release
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import Release, TrajectoryRelease
+from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import READINGS, TrajectoryReading, read
 from crowdveil.run.manifest import original_input_options, refuse_other_counts
@@ -190,49 +190,6 @@ def report_again(folder: Path) -> Path:
     manifest, written = sound_release(folder)
     add_report(folder, written, manifest)
     return folder / REPORT_FILE
-
-
-def check_private(target: Path, folder: Path, *, overwrite: bool) -> None:
-    """Raise unless a confidential report can be written to `target`; never in the release, which is published as a whole."""
-    file = Path(target).resolve()
-    if file.is_relative_to(Path(folder).resolve()):
-        raise ParameterError(
-            Option("private_report"),
-            f"wanted a file outside the release, but got one in {folder}, which is to be published; name another.",
-        )
-    if file.suffix.lower() not in (".html", ".htm"):
-        raise ParameterError(
-            Option("private_report"), f"wanted a name that ends in .html, but got {Path(target).name}."
-        )
-    check_file(file, overwrite=overwrite)
-
-
-def write_private(
-    target: Path, written: WrittenRelease, manifest: dict[str, Any], data: Flows | Trajectories, release: Release | None,
-    *, given: Any, overwrite: bool,
-) -> None:  # fmt: skip
-    """Write the confidential report, which shows the original too; `given` is the original as it was given."""
-    from crowdveil.report.html import private_report
-    from crowdveil.report.private_context import build_private_context
-
-    with new_file(Path(target), overwrite=overwrite) as file:
-        file.touch(mode=0o600)
-        file.write_text(
-            private_report(written, manifest, build_private_context(data, release, given)),
-            encoding="utf-8",
-            newline="\n",
-        )
-
-
-def report_of_original(
-    folder: Path, target: Path, original: Any, reading: dict[str, Any], *, overwrite: bool = False
-) -> None:  # fmt: skip
-    """Write the confidential report of a written release, with the original read as its manifest says."""
-    check_private(target, folder, overwrite=overwrite)
-    manifest, written = sound_release(folder)
-    data = read_again(manifest, Flows if written.is_flows else Trajectories, original, reading)
-    release = load_flow_release(written, data) if isinstance(data, Flows) else None
-    write_private(target, written, manifest, data, release, given=original, overwrite=overwrite)
 
 
 def refuse_other_original(manifest: dict[str, Any], written: WrittenRelease, original: Flows) -> None:

@@ -170,14 +170,6 @@ class Result:
         """Pictures of the release, such as `.flows()`, `.matrix()` or `.heatmap()`."""
         return Plots(self)
 
-    def map(self) -> Any:
-        """Return an interactive map of the areas with lonboard or pydeck if one is installed, otherwise a still one."""
-        from crowdveil.report.notebook import departures, interactive_map
-
-        if not self.written.is_flows:
-            return self.plot.heatmap()
-        return interactive_map(self.areas, departures(self.written)) or self.plot.flows()
-
 
 @dataclass(frozen=True, repr=False)
 class Report:
@@ -214,25 +206,13 @@ class Plots:
         """Draw the OD matrix, with tiles in the order of the tree; options: `at`, `zones`, `hierarchy`."""
         return self._draw("matrix", original, options)
 
-    def chord(self, *, original: Any = None, **options: Any) -> Picture:
-        """Draw the trips among groups of near areas; options: `top`, `at`, `zones`."""
-        return self._draw("chord", original, options)
-
     def destinations(self, zone: str, *, original: Any = None, **options: Any) -> Picture:
-        """Draw where the trips of a zone go; options: `zones` (needed), `zoom`, `at`."""
+        """Draw where the trips of a zone go, or come from; options: `zones` (needed), `direction`, `zoom`, `at`."""
         return self._draw("destinations", original, {"zone": zone, **options})
-
-    def origins(self, zone: str, *, original: Any = None, **options: Any) -> Picture:
-        """Draw where the trips to a zone come from; options: `zones` (needed), `zoom`, `at`."""
-        return self._draw("origins", original, {"zone": zone, **options})
 
     def coarsening(self, **options: Any) -> Picture:
         """Draw how many zones each zone was merged with; options: `zones`, `zoom`, `at`."""
         return self._draw("coarsening", None, options)
-
-    def areas(self, **options: Any) -> Picture:
-        """Draw the areas, colored by the number of tiles that a trip's end is spread over."""
-        return self._draw("areas", None, options)
 
     def profiles(self, *zones: str) -> Picture:
         """Draw trips by time step of some areas, or of the busiest."""
@@ -246,17 +226,9 @@ class Plots:
         """Draw the number of trajectories in each square cell; option: `zoom`."""
         return self._draw("heatmap", original, options)
 
-    def points(self, *, original: Any = None, **options: Any) -> Picture:
-        """Draw the distinct locations of trajectories; option: `zoom`."""
-        return self._draw("points", original, options)
-
     def paths(self, *, original: Any = None, **options: Any) -> Picture:
-        """Draw the distinct paths of trajectories; option: `zoom`."""
+        """Draw the distinct paths of trajectories with their points; option: `zoom`."""
         return self._draw("paths", original, options)
-
-    def example(self, *, original: Any, pairing: Any, **options: Any) -> Picture:
-        """Draw one original trajectory and what became of it, which is confidential; option: `id`."""
-        return self._draw("example", original, {"pairing": pairing, **options})
 
     def __repr__(self) -> str:
         from crowdveil.report.plots.kinds import KINDS

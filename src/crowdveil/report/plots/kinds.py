@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator
 
 from crowdveil.errors import ParameterError
-from crowdveil.params import Budgeted, Params
+from crowdveil.params import Params
 
 Needs = Literal["no", "optional", "required"]
 Data = Literal["flows", "trajectories", "either", "none"]
@@ -54,18 +54,13 @@ class FlowMapParams(ZoomParams, TimeParams):
     """Draw about this many flows: all that are as large as the last of them, in every panel."""
 
 
-class ChordParams(TimeParams):
-    """Parameters of a chord diagram."""
-
-    top: int = Field(8, ge=2, le=12)
-    """Groups of near areas; without positions, the busiest areas and all others."""
-
-
 class ZoneMapParams(ZoomParams, TimeParams):
     """Parameters of a map of one zone."""
 
     zone: str = Field(json_schema_extra={"metavar": "ZONE"})
     """The zone whose trips are drawn."""
+    direction: Literal["from", "to"] = "from"
+    """Trips from the zone, by their destinations, or trips to it, by their origins."""
 
 
 class CoarseningParams(ZoomParams, TimeParams):
@@ -73,10 +68,6 @@ class CoarseningParams(ZoomParams, TimeParams):
 
     end: Literal["both", "origin", "destination"] = "both"
     """End of the trips: zones as origins, as destinations, or a map for each."""
-
-
-class AreaParams(ZoomParams, TimeParams):
-    """Parameters of a map of areas."""
 
 
 class ProfileParams(PlotParams):
@@ -100,29 +91,11 @@ class LossParams(PlotParams):
     """With original trajectories: what was kept with --pairing when they were anonymized."""
 
 
-class ExampleParams(PlotParams):
-    """Parameters of one trajectory and what became of it."""
-
-    pairing: Any = Field(json_schema_extra={"metavar": "FILE"})
-    """What was kept with --pairing when the trajectories were anonymized."""
-    id: str | None = None
-    """Id of the original trajectory. Default: one with a median number of points."""
-
-
 class TreeParams(PlotParams):
     """Parameters of a tree."""
 
     groups: int = Field(8, ge=2, le=12)
     """Groups of zones with a color of their own, at most."""
-
-
-class MultiplierParams(TimeParams, Budgeted):
-    """Parameters of the function of the multiplier."""
-
-    k: int = Field(10, ge=2)
-    """Smallest group size of a published flow."""
-    method: Literal["joint", "atg-dual"] = "joint"
-    """Method whose function is drawn."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +109,7 @@ class PlotKind:
     params
         Its parameters.
     data
-        What it shows; "none" for tables and trees.
+        What it shows; "none" for trees.
     releases, most
         Whether it needs a release, and how many it can show.
     original
@@ -183,24 +156,12 @@ KINDS: dict[str, PlotKind] = {
                       "plot matrix out/ --original trips.parquet --zones zones.geojson -o matrix-confidential.png"),
         ),
         PlotKind(
-            "chord", "Trips among groups of areas as a chord diagram.",
-            "Draw the trips among groups of near areas as ribbons between arcs of a circle, and the groups on a map. "
-            + _SEVERAL + _MAP,
-            ChordParams, "flows", "optional", "optional", 3,
-            examples=("plot chord out/ --top 10 -o chord.svg",),
-        ),
-        PlotKind(
-            "destinations", "Where the trips of a zone go.",
-            "Draw where the trips of a zone go. " + _ZONE + _SEVERAL + _MAP,
+            "destinations", "Where the trips of a zone go, or come from.",
+            "Draw where the trips of a zone go, or with --direction to where they come from. " + _ZONE + _SEVERAL + _MAP,
             ZoneMapParams, "flows", "optional", "optional", 3, "required",
             examples=("plot destinations out/ --zone r3c3 --zones zones.geojson -o to.png",
-                      "plot destinations out/ --zone r3c3 --zones zones.geojson --original trips.parquet -o to-confidential.png"),
-        ),
-        PlotKind(
-            "origins", "Where the trips to a zone come from.",
-            "Draw where the trips to a zone come from. " + _ZONE + _SEVERAL + _MAP,
-            ZoneMapParams, "flows", "optional", "optional", 3, "required",
-            examples=("plot origins out/ --zone r3c3 --zones zones.geojson -o from.png",),
+                      "plot destinations out/ --zone r3c3 --direction to --zones zones.geojson --original trips.parquet "
+                      "-o from-confidential.png"),
         ),
         PlotKind(
             "coarsening", "How many zones each zone was merged with.",
@@ -209,11 +170,6 @@ KINDS: dict[str, PlotKind] = {
             CoarseningParams, "flows", "required", "no", 3,
             examples=("plot coarsening out/ --zones zones.geojson -o coarsening.png",
                       "plot coarsening joint/ atg-dual/ --zones zones.geojson --at 2026-03-02 -o compared.png"),
-        ),
-        PlotKind(
-            "areas", "The areas of a release.",
-            "Draw the areas of a release, colored by the number of zones that a trip's end is spread over.",
-            AreaParams, "flows", "required", "no", zones="no", examples=("plot areas out/ -o areas.png",),
         ),
         PlotKind(
             "profiles", "Trips of areas by time step.",
@@ -236,41 +192,16 @@ KINDS: dict[str, PlotKind] = {
             examples=("plot heatmap cabs/ -o heat.png", "plot heatmap --original cabs.csv -o heat-confidential.png"),
         ),
         PlotKind(
-            "points", "Locations of trajectories.",
-            "Draw each distinct location of trajectories, colored by the number of points there. " + _MAP,
-            ZoomParams, "trajectories", "optional", "optional", 3, "no",
-            examples=("plot points cabs/ -o points.png", "plot points cabs/ --original cabs.csv -o points-confidential.png"),
-        ),
-        PlotKind(
-            "paths", "Paths of trajectories.",
-            "Draw each distinct path, colored by the number of trajectories that are published on it. " + _MAP,
+            "paths", "Paths of trajectories, with their points.",
+            "Draw each distinct path with its points, colored by the number of trajectories that are published on it. " + _MAP,
             ZoomParams, "trajectories", "optional", "optional", 3, "no",
             examples=("plot paths cabs/ -o paths.png", "plot paths cabs/ --original cabs.csv -o paths-confidential.png"),
-        ),
-        PlotKind(
-            "example", "One trajectory and what became of it.",
-            "Draw one original trajectory and the published one that was made from it. The picture is confidential.",
-            ExampleParams, "trajectories", "required", "required", 1, "no",
-            examples=("plot example cabs/ --original cabs.csv --pairing cabs-pairing.csv -o example-confidential.png",),
         ),
         PlotKind(
             "tree", "The tree over zones.",
             "Draw the tree over zones, and its groups on a map. --hierarchy names the tree; ward is the default.",
             TreeParams, "none", "no", "no", 0, "required",
             examples=("plot tree --zones zones.geojson --hierarchy ward -o tree.svg",),
-        ),
-        PlotKind(
-            "multiplier", "The concave function of the multiplier λ.",
-            "Draw the concave function of the multiplier λ of suppressed trips with its breakpoints, and the suppressed trips at "
-            "each λ, of one time step: where it is maximal, the budget is kept at the least cost. The picture is confidential.",
-            MultiplierParams, "flows", "no", "required", 0,
-            examples=("plot multiplier --original flows.csv --zones zones.csv -k 5 -o multiplier-confidential.png",),
-        ),
-        PlotKind(
-            "pareto", "Pareto curves of a comparison or sweep.",
-            "Draw generalization and reconstruction error against suppressed trips, of a folder that compare or sweep wrote. The "
-            "numbers are exact, so the picture is confidential.",
-            PlotParams, "none", "required", "no", 1, "no", examples=("plot pareto compared/ -o pareto-confidential.svg",),
         ),
     )
 }  # fmt: skip

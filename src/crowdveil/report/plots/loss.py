@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.io.matplotlib_figure import new_figure
+from crowdveil.errors import InputError
 from crowdveil.measures.base import Scores, shown
-from crowdveil.report.plots.layout import CONFIDENTIAL, CONFIDENTIAL_COLOR, INK, MUTED, Layout
+from crowdveil.report.plots.drawing import COLORS, INK, MUTED, Drawing, new_drawing
 
-COLORS = ("#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#444444")
 BEFORE = "#d55e00"
-_WIDE, _LEFT, _BAR = 2.9, 1.75, 0.19
 
 
 @dataclass(frozen=True)
@@ -35,11 +33,6 @@ class LossAxis:
     title: str
     unit: str
     bars: list[Bar]
-
-    @property
-    def height(self) -> float:
-        """Height in inches, with its title."""
-        return 0.26 + _BAR * len(self.bars) + 0.16 * len(textwrap.wrap(self.title, 52))
 
 
 def measured_axes(found: Sequence[tuple[str, Sequence[Scores]]]) -> list[LossAxis]:
@@ -110,71 +103,30 @@ def manifest_axes(found: Sequence[tuple[str, Mapping[str, Any]]]) -> list[LossAx
     return list(axes.values())
 
 
-def draw_loss(axes: Sequence[LossAxis], heading: str, notes: Sequence[str], *, confidential: bool) -> Layout:
+def draw_loss(axes: Sequence[LossAxis], heading: str, notes: Sequence[str], *, confidential: bool) -> Drawing:
     """Draw the measures below one another, in two columns where there are many."""
-    columns = 1 if sum(axis.height for axis in axes) < 5 else 2
-    filled: list[list[LossAxis]] = [[] for _ in range(columns)]
-    used = [0.0] * columns
-    half = sum(axis.height for axis in axes) / columns
-    for axis in axes:
-        column = 0 if columns == 1 or used[0] + axis.height / 2 <= half else 1
-        filled[column].append(axis)
-        used[column] += axis.height
-    width = 0.15 + columns * (_LEFT + _WIDE + 0.55)
-    lines = [line for note in notes for line in textwrap.wrap(note, int(18 * (width - 0.3)))]
-    top = 0.45 + 0.3 * confidential
-    height = top + max(used) + 0.15 + 0.15 * len(lines)
-    figure = new_figure(width, height, arranged=False)
-    if confidential:
-        figure.text(
-            0.15 / width,
-            1 - 0.2 / height,
-            CONFIDENTIAL,
-            fontsize=9,
-            color=CONFIDENTIAL_COLOR,
-            weight="bold",
-            va="center",
-        )
-    figure.text(0.15 / width, (height - top + 0.32) / height, heading, fontsize=11, color=INK, va="top")
-    for i, line in enumerate(reversed(lines)):
-        figure.text(0.15 / width, (0.08 + 0.15 * i) / height, line, fontsize=7.5, color=MUTED, va="bottom")
-    panels = []
-    for column, group in enumerate(filled):
-        y = height - top
-        for axis in group:
-            y -= axis.height
-            x = 0.15 + column * (_LEFT + _WIDE + 0.55) + _LEFT
-            inches = (x, y + 0.1, _WIDE, _BAR * len(axis.bars))
-            panels.append(figure.add_axes([v / s for v, s in zip(inches, (width, height) * 2, strict=True)]))
-            _draw_axis(panels[-1], axis)
-    return Layout(figure, panels, None, confidential, heading)
+    if not axes:
+        raise InputError("loss", "no measure is defined, so there is nothing to draw.")
+    columns = 1 if len(axes) < 6 else 2
+    bars = max(len(axis.bars) for axis in axes)
+    titles = [axis.title for axis in axes]
+    size = 4.6, 0.3 + 0.2 * bars
+    made = new_drawing(titles, heading, notes, confidential=confidential, size=size, columns=columns)
+    for panel, axis in zip(made.panels, axes, strict=True):
+        _draw_axis(panel, axis, bars)
+    return made
 
 
-def _draw_axis(panel: Any, axis: LossAxis) -> None:
+def _draw_axis(panel: Any, axis: LossAxis, bars: int) -> None:
     values = [bar.value if np.isfinite(bar.value) else 0.0 for bar in axis.bars]
-    panel.barh(range(len(values)), values, height=0.66, color=[bar.color for bar in axis.bars])
-    low, high = min(0.0, *values), max(0.0, *values)
-    span = (high - low) or 1.0
-    panel.set_xlim(low - (0.3 * span if low < 0 else 0), high + 0.3 * span)
-    for row, bar in enumerate(axis.bars):
-        text = bar.text or (shown(bar.value, axis.unit) if np.isfinite(bar.value) else "undefined")
-        side = -1 if values[row] < 0 else 1
-        panel.annotate(
-            text,
-            (values[row], row),
-            xytext=(3 * side, 0),
-            ha="left" if side > 0 else "right",
-            textcoords="offset points",
-            fontsize=7,
-            va="center",
-            color=INK,
-        )
+    drawn = panel.barh(range(len(values)), values, height=0.66, color=[bar.color for bar in axis.bars])
+    texts = [bar.text or (shown(bar.value, axis.unit) if np.isfinite(bar.value) else "undefined") for bar in axis.bars]
+    panel.bar_label(drawn, texts, padding=3, fontsize=7, color=INK)
+    panel.margins(x=0.3)
     labels = [textwrap.shorten(bar.label, 32, placeholder="…") for bar in axis.bars]
     panel.set_yticks(range(len(labels)), labels, fontsize=7)
-    panel.set_ylim(len(labels) - 0.5, -0.5)
+    panel.set_ylim(bars - 0.5, -0.5)
     panel.set_xticks([])
     panel.axvline(0, color=MUTED, linewidth=0.6)
-    title = "\n".join(textwrap.wrap(axis.title, 52))
-    panel.set_title(title, fontsize=8, loc="left", x=-_LEFT / _WIDE + 0.02, color=INK, pad=4)
     panel.spines[["top", "right", "bottom", "left"]].set_visible(False)
-    panel.tick_params(length=0, colors=MUTED)
+    panel.tick_params(length=0)

@@ -14,13 +14,13 @@ from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.report import flow_picture
 from crowdveil.report.flow_page import time_zone
+from crowdveil.report.plots.drawing import Drawing
 from crowdveil.report.plots.flow_panels import release_title
-from crowdveil.report.plots.layout import Layout
 
-MAX_PROFILES = 6
+MAX_PROFILES, MAX_TICKS = 6, 7
 
 
-def draw_profiles(written: WrittenRelease, manifest: Mapping[str, Any], zones: Sequence[str]) -> Layout:
+def draw_profiles(written: WrittenRelease, manifest: Mapping[str, Any], zones: Sequence[str]) -> Drawing:
     """Draw trips that leave and reach areas by time step, for the named areas or those with most trips."""
     shown, _ = flow_picture.released(written, time_zone(written, dict(manifest)))
     if not len(shown.volume):
@@ -52,14 +52,21 @@ def draw_profiles(written: WrittenRelease, manifest: Mapping[str, Any], zones: S
         axis.set_ylim(0, 1.08 * axis.get_ylim()[1])
         axis.yaxis.set_major_formatter("{x:,.0f}")
         axis.grid(alpha=0.3)
-    ticks = np.arange(0, steps, max(-(-steps // 5), 1))
-    axes[-1].set_xticks(ticks, [shown.labels[i] for i in ticks], fontsize=8)
+    ticks = time_ticks(shown.labels)
+    axes[-1].set_xticks(ticks, [shown.labels[i].removesuffix(" 00:00") for i in ticks], fontsize=8)
     figure.legend(*axes[0].get_legend_handles_labels(), ncols=2, fontsize=8, frameon=False, loc="outside upper right")
     figure.supylabel("trips", fontsize=9)
     figure.supxlabel(f"gaps: {GAPS}, or published as part of another area", fontsize=8)
     heading = f"{release_title(manifest)}: trips of areas by time step"
     figure.suptitle(heading, fontsize=11, x=0.01, ha="left")
-    return Layout(figure, list(axes), None, False, heading)
+    return Drawing(figure, list(axes), heading, False)
+
+
+def time_ticks(labels: Sequence[str]) -> list[int]:
+    """Return the time steps to label: midnights where there are two or more of them, else any."""
+    midnights = [i for i, label in enumerate(labels) if label.endswith(" 00:00")]
+    chosen = midnights if len(midnights) > 1 else list(range(len(labels)))
+    return chosen[:: -(-len(chosen) // MAX_TICKS)]
 
 
 def trips_by_step(step: Ints, volume: Ints, steps: int) -> Floats:

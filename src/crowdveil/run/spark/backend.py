@@ -45,9 +45,8 @@ def check_supported_on_spark(spec: RunSpec) -> None:
         raise ParameterError(
             f"{Option('engine', 'spark')} writes Parquet under its own names; leave {Option('format', 'csv')} and the name out."
         )
-    for name in ("private_report", "pairing"):
-        if getattr(options, name) is not None:
-            raise ParameterError(f"{Option(name)} shows the original, which does not leave the cluster; leave it out.")
+    if options.pairing is not None:
+        raise ParameterError(f"{Option('pairing')} shows the original, which does not leave the cluster; leave it out.")
     for name in ("keep_unchanged", "like"):
         if getattr(options, name, False) or getattr(spec.reading, name, None) is not None:
             raise ParameterError(
