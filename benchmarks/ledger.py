@@ -80,14 +80,14 @@ def attack_taxis() -> None:
     """Audit pairs of releases of real trips."""
     from plain_rivals import taxis
 
-    from crowdveil.io.flows import with_trees
+    from crowdveil.io.flows import with_tree
     from crowdveil.ledger.audit import Published, Records, audit
     from crowdveil.progress import no_progress
     from crowdveil.registry import find_method
 
     def made(tree: str, **parameters: Any) -> tuple[Any, Any]:
         method = find_method("joint")
-        data = with_trees(flows, tree)
+        data = with_tree(flows, tree)
         params = method.params.checked({"k": K, **parameters})
         release = method.run(data, params, np.random.default_rng(0), no_progress)
         return release, row_of(data, release)

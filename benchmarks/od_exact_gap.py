@@ -18,11 +18,11 @@ PROFILES = {"nyc": 6, "civ": 6, "senegal_crop": 3, "senegal": 3, "senegal_big": 
 
 
 def main() -> None:
-    from crowdveil.io.flows import with_trees
+    from crowdveil.io.flows import with_tree
     from crowdveil.synth.profiles import make_profile
 
     data: dict[str, Any] = {
-        name: with_trees(make_profile(name, np.random.default_rng(11), matrices), "ward")
+        name: with_tree(make_profile(name, np.random.default_rng(11), matrices), "ward")
         for name, matrices in PROFILES.items()
     }
     if TAXI.is_dir():

@@ -20,7 +20,7 @@ FLOWS = (10**3, 10**4, 10**5, 10**6)
 
 def matrix(flows: int) -> Any:
     """A matrix of a number of flows: gravity on scattered tiles, small volumes."""
-    from crowdveil.io.flows import with_trees
+    from crowdveil.io.flows import with_tree
     from crowdveil.model.flows import Flows
     from crowdveil.model.zones import Zones
 
@@ -35,7 +35,7 @@ def matrix(flows: int) -> Any:
     made = Flows.from_rows(
         zones, np.zeros(len(keys), np.int64), (keys // TILES).astype(np.int32), (keys % TILES).astype(np.int32), volume
     )
-    return with_trees(made, "ward")
+    return with_tree(made, "ward")
 
 
 def solve(method: str, flows: Any) -> None:
@@ -52,10 +52,10 @@ def solve(method: str, flows: Any) -> None:
 
 def split_job(method: str) -> None:
     """In a process of its own: a matrix like senegal_split."""
-    from crowdveil.io.flows import with_trees
+    from crowdveil.io.flows import with_tree
     from crowdveil.synth.profiles import make_profile
 
-    flows = with_trees(make_profile("senegal_split", np.random.default_rng(11), 1), "ward")
+    flows = with_tree(make_profile("senegal_split", np.random.default_rng(11), 1), "ward")
     answer(lambda: solve(method, flows))
 
 

@@ -49,14 +49,14 @@ def timed(job: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def main() -> None:
-    from crowdveil.io.flows import with_trees
+    from crowdveil.io.flows import with_tree
     from crowdveil.measures.od.comparison import OdComparison
     from crowdveil.model.flows import Flows
     from crowdveil.progress import no_progress
     from crowdveil.registry import all_measures, find_method
     from crowdveil.synth.profiles import make_profile
 
-    original = with_trees(make_profile("senegal_split", np.random.default_rng(11), 1), "ward")
+    original = with_tree(make_profile("senegal_split", np.random.default_rng(11), 1), "ward")
     method = find_method("atg-dual")
     release = method.run(original, method.params.checked({"k": 10}), np.random.default_rng(0), no_progress)
     say("flows", len(original))

@@ -69,7 +69,7 @@ def taxi() -> Any:
 
 
 def main() -> None:
-    from crowdveil.io.flows import with_trees
+    from crowdveil.io.flows import with_tree
     from crowdveil.synth.profiles import make_profile
 
     wanted = sys.argv[1:] or [*PROFILES, "taxi_by_hour"]
@@ -80,7 +80,7 @@ def main() -> None:
                 continue
             flows = taxi()
         else:
-            flows = with_trees(make_profile(name, np.random.default_rng(11), PROFILES[name]), "ward")
+            flows = with_tree(make_profile(name, np.random.default_rng(11), PROFILES[name]), "ward")
         found = {}
         for label, (method, parameters) in METHODS.items():
             if parameters.get("splits") == "dyadic" and len(flows.zones) >= DYADIC_TILES:

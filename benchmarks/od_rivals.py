@@ -143,15 +143,15 @@ def first_of(table: Any) -> Any:
 def main() -> None:
     from plain_rivals import taxis
 
-    from crowdveil.io.flows import with_trees
+    from crowdveil.io.flows import with_tree
     from crowdveil.synth.profiles import make_profile
 
     wanted = sys.argv[1:] or [*PROFILES, "taxi_by_hour"]
     made = [name for name in PROFILES if name in wanted]
-    data = {name: with_trees(make_profile(name, np.random.default_rng(11), MATRICES), "ward") for name in made}
+    data = {name: with_tree(make_profile(name, np.random.default_rng(11), MATRICES), "ward") for name in made}
     if "taxi_by_hour" in wanted and (DATA / "nyc_taxi").is_dir():
         data["taxi_by_hour"] = taxis(DATA, "ward")
-    warm = with_trees(make_profile("nyc", np.random.default_rng(1)), "ward")
+    warm = with_tree(make_profile("nyc", np.random.default_rng(1)), "ward")
     for method, parameters in {**OURS, **RIVALS}.values():
         solved(method, warm, parameters)
     ratios = [compare(name, flows) for name, flows in data.items()]

@@ -30,7 +30,7 @@ def main() -> None:
     from plain_atg import leaves, nodes
     from plain_atg import solve as plain_solve
 
-    from crowdveil.io.flows import with_trees
+    from crowdveil.io.flows import with_tree
     from crowdveil.solve.od.boxes import BoxSpace
     from crowdveil.solve.od.region_space import RegionSpace
     from crowdveil.solve.od.step_matrix import Matrix
@@ -39,7 +39,7 @@ def main() -> None:
 
     ratio = 0.0
     for name, count in MATRICES.items():
-        flows = with_trees(make_profile(name, np.random.default_rng(11), count), "ward")
+        flows = with_tree(make_profile(name, np.random.default_rng(11), count), "ward")
         system = RegionSpace.trees(flows)
         budgets = [
             int(flows.volume[a:b].sum()) // 10 for a, b in zip(flows.offsets[:-1], flows.offsets[1:], strict=True)

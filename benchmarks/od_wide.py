@@ -39,7 +39,7 @@ def compare_in_64_bits() -> None:
 
 def solve_profiles() -> None:
     """In a process of its own: CPU seconds of both solvers, and a checksum of what they found."""
-    from crowdveil.io.flows import with_trees
+    from crowdveil.io.flows import with_tree
     from crowdveil.solve.od.boxes import BoxSpace
     from crowdveil.solve.od.region_space import RegionSpace
     from crowdveil.solve.od.step_matrix import Matrix
@@ -48,7 +48,7 @@ def solve_profiles() -> None:
 
     prepared: list[tuple[BoxSpace, BoxSpace]] = []
     for name, count in PROFILES.items():
-        flows = with_trees(make_profile(name, np.random.default_rng(11), count), "ward")
+        flows = with_tree(make_profile(name, np.random.default_rng(11), count), "ward")
         system = RegionSpace.trees(flows)
         for step in range(count):
             matrix = Matrix.of(flows, step, system)
@@ -68,7 +68,7 @@ def solve_profiles() -> None:
 
 def large_matrix(size: str) -> Any:
     """Return a made-up matrix of a size: gravity on scattered tiles."""
-    from crowdveil.io.flows import with_trees
+    from crowdveil.io.flows import with_tree
     from crowdveil.model.flows import Flows
     from crowdveil.model.zones import Zones
 
@@ -83,7 +83,7 @@ def large_matrix(size: str) -> Any:
     weight = rng.pareto(1.2, len(keys)) + 0.01
     volume = np.maximum(np.rint(weight * (trips / weight.sum())).astype(np.int64), 1)
     origin, destination = ((part).astype(np.int32) for part in np.divmod(keys, tiles))
-    return with_trees(Flows.from_rows(zones, np.zeros(len(keys), np.int64), origin, destination, volume), "ward")
+    return with_tree(Flows.from_rows(zones, np.zeros(len(keys), np.int64), origin, destination, volume), "ward")
 
 
 def solve_large(size: str, method: str) -> None:

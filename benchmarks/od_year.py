@@ -95,7 +95,7 @@ def quadtree_hours(hours: int) -> Flows:
     """
     from synthetic import grid_frame
 
-    from crowdveil.io.flows import with_trees
+    from crowdveil.io.flows import with_tree
     from crowdveil.model.flows import Flows
     from crowdveil.model.tessellation import grid_zones
 
@@ -113,7 +113,7 @@ def quadtree_hours(hours: int) -> Flows:
         volume = np.bincount(which, weights=rng.choice(np.arange(1, 7), len(which), p=parties)).astype(np.int64)
         steps.append((np.full(len(pairs), 3600 * hour), pairs // 4096, pairs % 4096, volume))
     t, origin, destination, volume = (np.concatenate(c) for c in zip(*steps, strict=True))
-    return with_trees(
+    return with_tree(
         Flows.from_rows(zones, t, origin.astype(np.int32), destination.astype(np.int32), volume), "quadtree"
     )
 

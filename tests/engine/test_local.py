@@ -187,17 +187,9 @@ def test_progress_is_reported_now_and_then_and_not_for_every_task() -> None:
     assert max(np.diff(times)) < 0.5, "twice a second even on a busy machine"
 
 
-def test_short_tasks_do_not_drown() -> None:
-    """A future for each would take about ten times as long as what is allowed here."""
-    nothing = (np.zeros(0),)
-    began = time.perf_counter()
-    LocalEngine(2).map(lambda partition: nothing, 20_000)
-    assert time.perf_counter() - began < 2.0
-
-
 def test_the_engine_in_use_is_the_innermost() -> None:
     usual, outer, inner = engine.current(), LocalEngine(1), LocalEngine(2)
-    assert isinstance(usual, LocalEngine) and usual.finished is None
+    assert isinstance(usual, LocalEngine)
     with engine.use(outer):
         assert engine.current() is outer
         with engine.use(inner) as given:

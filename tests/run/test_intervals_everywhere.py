@@ -181,8 +181,8 @@ def check_plots(made: IntervalRelease) -> None:
             continue
         spanning = [r for r in made.rows if r["t"] <= hour < r["until"]]
         panel = released_panel(written, manifest, at)
-        assert abs(panel.volume.sum() - trips) <= len(spanning)
-    assert released_panel(written, manifest, None).volume.sum() == sum(r["volume"] for r in made.rows)
+        assert abs(panel.flows.volume.sum() - trips) <= len(spanning)
+    assert released_panel(written, manifest, None).flows.volume.sum() == sum(r["volume"] for r in made.rows)
     assert time_zone(written, manifest) == "UTC"
     pytest.importorskip("matplotlib")
     assert crowdveil.plot("areas", made.out) and crowdveil.plot("profiles", made.out)

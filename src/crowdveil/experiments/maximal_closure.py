@@ -25,7 +25,8 @@ def best_value(space: BoxSpace, multiplier: Fraction) -> Fraction:
     whole = [q * int(cost) for cost in space.cost]
     top = len(space) - 1
     forced = not space.allowed[top] & WHOLE
-    benefit, above = {}, {}
+    benefit: dict[int, int] = {}
+    above: dict[int, int] = {}
     for box in range(len(space)):
         for split in range(splits.offsets[box], splits.offsets[box + 1]):
             parts = splits.link[splits.link_offsets[split] : splits.link_offsets[split + 1]].tolist()

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -63,7 +63,7 @@ def read_zones(
     return sort_by_id(_with_names(_from_shapes(shapes, ids, name), table))
 
 
-def is_voronoi(zones: Any) -> bool:
+def is_voronoi(zones: Any) -> TypeGuard[str]:
     """Return whether zones are given as the Voronoi cells of the points in a file."""
     return isinstance(zones, str) and zones.startswith(VORONOI)
 

@@ -90,7 +90,7 @@ class FlowPicture:
         trips: Ints = np.rint(both).astype(np.int64)
         return trips
 
-    def by_tile(self, trips: Floats) -> tuple[Floats, Floats]:
+    def by_tile(self, trips: Ints | Floats) -> tuple[Floats, Floats]:
         """Return for each tile the mean number of tiles that the trips of its areas are spread over, and its share of them."""
         count = int(self.tiles.max(initial=-1)) + 1
         area = np.repeat(np.arange(len(self.names)), self.size)

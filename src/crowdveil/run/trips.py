@@ -107,4 +107,7 @@ def _between_tiles(found: TripEnds, options: TripOptions, notes: ReadNotes) -> T
         raise InputError(Option("zones"), "no step of a trajectory leaves its tile; choose smaller tiles.")
     rows = np.flatnonzero(leaves)
     t = None if found.t is None else found.t[rows]
-    return TripEnds(found.owner[rows], *(values[rows] for values in found[1:5]), t)
+    return TripEnds(
+        found.owner[rows], found.origin_lon[rows], found.origin_lat[rows],
+        found.destination_lon[rows], found.destination_lat[rows], t,
+    )  # fmt: skip

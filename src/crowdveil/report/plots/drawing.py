@@ -158,15 +158,15 @@ class VolumeScale:
 
         # The lightest colors are hard to see on white.
         shades = LinearSegmentedColormap.from_list("crowdveil", colormaps["viridis_r"](np.linspace(0.18, 1, 256)))
-        shades = shades.with_extremes(bad=NOTHING)
         low = self.low if self.high > self.low else self.high / 2
-        return ScalarMappable(LogNorm(low, self.high, clip=True), shades)
+        return ScalarMappable(LogNorm(low, self.high, clip=True), shades.with_extremes(bad=NOTHING))
 
     def share(self, volume: Any) -> Floats:
         """Return the position of volumes on the logarithmic scale, from 0 to 1."""
         if self.high <= self.low:
             return np.ones(np.shape(volume))
-        return np.clip(np.log(np.maximum(volume, self.low) / self.low) / np.log(self.high / self.low), 0, 1)
+        share: Floats = np.clip(np.log(np.maximum(volume, self.low) / self.low) / np.log(self.high / self.low), 0, 1)
+        return share
 
     def width(self, volume: Any) -> Floats:
         """Return widths in points, by a power of the volume: 1 where the range is narrow, less where it is wide."""
