@@ -12,7 +12,6 @@ from pydantic import BeforeValidator, Field
 from crowdveil.errors import Option, ParameterError
 from crowdveil.io.columns import has_positions
 from crowdveil.io.flows import read_flows, with_tree
-from crowdveil.io.folding import fold_steps
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.omx import is_omx
 from crowdveil.io.partition import read_earlier_rows, read_partition
@@ -22,6 +21,7 @@ from crowdveil.io.time_levels import read_time_levels
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.model.canonical import canonical
 from crowdveil.model.flows import Flows
+from crowdveil.model.folding import fold_steps
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.trips import Trips
 from crowdveil.params import Params
