@@ -165,6 +165,7 @@ def test_differencing_says_that_it_uses_one_release(command: Any) -> None:
         assert "one release only" in said
 
 
-def test_every_guarantee_is_in_the_threat_model() -> None:
-    text = (DOCS / "threat-model.md").read_text()
+@pytest.mark.parametrize("page", ["threat-model.md", "guarantees.md"])
+def test_every_guarantee_is_on_the_pages(page: str) -> None:
+    text = (DOCS / page).read_text()
     assert [kind.name for kind in GUARANTEES if f"`{kind.name}`" not in text] == []
