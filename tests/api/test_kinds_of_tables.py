@@ -19,7 +19,7 @@ pd = pytest.importorskip("pandas")
 gpd = pytest.importorskip("geopandas")
 shapely = pytest.importorskip("shapely")
 KINDS = ("arrow", "pandas", "polars", "path")
-COSTLY = {"plot", "write_report", "compare_inputs", "sweep_trajectories"}
+COSTLY = {"plot", "compare_inputs", "sweep_trajectories"}
 """Calls of a second and more for each kind, of which `make test` tries two."""
 TZ = {"step": "1d", "tz": "Europe/Paris"}
 
@@ -119,13 +119,13 @@ CALLS: dict[str, Callable[[Given], Any]] = {
     "ledger_check": lambda g: (
         crowdveil.ledger_check(_ledger(g), g.release.save(g.folder / "saved"), g.trips, zones=g.zones).passed
     ),
+    "trips": lambda g: crowdveil.trips(g.points).num_rows,
     "plot": lambda g: (
         crowdveil.plot("flows", g.release, g.folder / "confidential.png", original=g.trips, zones=g.zones)
         .save(g.folder / "again-confidential.png")
         .exists()
     ),
     "measure": lambda g: crowdveil.measure(g.trips, g.release, ["E"], zones=g.zones)["E"].pooled,
-    "trips": lambda g: len(crowdveil.trips(g.points)),
     "attack": lambda g: crowdveil.attack("location", g.points, g.cabs, seed=1).to_arrow().num_rows,
     "describe": _describe,
     "compare": lambda g: len(crowdveil.compare(g.trips, ["suppression"], k=5, zones=g.zones, **TZ).to_pandas()),
@@ -152,8 +152,8 @@ CALLS: dict[str, Callable[[Given], Any]] = {
 }
 """Functions that take data or zones, each with a call that gives a number or a list to compare."""
 WITHOUT_DATA = {
-    "methods", "write_report", "all_methods", "all_measures", "all_analyses", "all_attacks",
-    "ledger_init", "ledger_list", "ledger_explain", "ledger_verify", "ledger_retire",
+    "methods", "all_methods", "all_measures", "all_analyses", "all_attacks",
+    "ledger_init", "ledger_list", "write_report", "ledger_explain", "ledger_verify", "ledger_retire",
 }  # fmt: skip
 """Functions that take no data."""
 OF_MODELS = {
