@@ -9,7 +9,6 @@ from pydantic import Field
 
 from crowdveil.errors import Option, ParameterError
 from crowdveil.io.flows import read_flows, with_tree
-from crowdveil.io.folding import fold_steps
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.partition import read_earlier_rows, read_partition
 from crowdveil.io.points_of_interest import read_points_of_interest
@@ -17,6 +16,7 @@ from crowdveil.io.time_levels import read_time_levels
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.model.canonical import canonical
 from crowdveil.model.flows import Flows
+from crowdveil.model.folding import fold_steps
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 

@@ -22,8 +22,8 @@ from reporting import unpacked
 
 import crowdveil
 from crowdveil.errors import GuaranteeViolatedError, InputError, OutputError, ParameterError
-from crowdveil.io.times import Clock
 from crowdveil.io.written_release import WrittenRelease, file_hash
+from crowdveil.model.time_axis import Clock
 from crowdveil.report import flow_picture, html, questions, trajectory_picture
 from crowdveil.report.number_packing import packed
 from crowdveil.report.shapes import PictureFrame, Rings

@@ -47,12 +47,12 @@ from crowdveil.io.od_columns import find_od_columns
 from crowdveil.io.partition import read_partition
 from crowdveil.io.source import open_source
 from crowdveil.io.time_forms import TimeForm
-from crowdveil.io.time_steps import TimeSteps
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.io.zones import read_zones
 from crowdveil.methods.base import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
+from crowdveil.model.time_axis import TimeAxis
 from crowdveil.progress import no_progress
 from crowdveil.registry import METHODS, find_method
 from crowdveil.run.flow_partitions import PartitionSolver
@@ -122,7 +122,7 @@ def _read(city: Path) -> tuple[TripReader, pa.Table]:
     source = open_source(city / "trips.parquet")
     columns = find_od_columns(source, {}, False, ReadNotes())
     zones = read_zones(city / "zones.geojson", notes=ReadNotes())
-    reader = TripReader(source, columns, zones, "UTC", TimeForm(), TimeSteps(HOUR, "UTC"))
+    reader = TripReader(source, columns, zones, "UTC", TimeForm(), TimeAxis(HOUR, "UTC"))
     # Small pieces, so that rows of one step, and trips of one person, lie in several packs.
     pieces = (batch.slice(at, 700) for batch in source.batches(columns.used) for at in range(0, batch.num_rows, 700))
     packs = pa.concat_tables([pa.Table.from_batches(list(reader(iter([piece]))), PACKED_TRIPS) for piece in pieces])
