@@ -109,7 +109,7 @@ def _describe(given: Given) -> Any:
 
 CALLS: dict[str, Callable[[Given], Any]] = {
     "anonymize": lambda g: len(
-        crowdveil.anonymize("joint", g.trips, zones=g.zones, hierarchy=g.levels, k=5, report=False, **TZ).flows
+        crowdveil.anonymize(g.trips, method="joint", zones=g.zones, hierarchy=g.levels, k=5, report=False, **TZ).flows
     ),
     "verify": lambda g: [f.outcome for _, f in crowdveil.verify(g.release, g.trips, zones=g.zones)],
     "derive": lambda g: len(crowdveil.derive(g.release, g.folder / "derived", to_zones=g.groups, report=False).flows),
@@ -173,8 +173,8 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
     first = Given("path", folder, None, None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made = crowdveil.anonymize("suppression", first.trips, folder / "out", zones=first.zones, k=5, **TZ)
-        cabs = crowdveil.anonymize("microaggregation", first.points, folder / "cabs", k=2, report=False)
+        made = crowdveil.anonymize(first.trips, folder / "out", method="suppression", zones=first.zones, k=5, **TZ)
+        cabs = crowdveil.anonymize(first.points, folder / "cabs", method="microaggregation", k=2, report=False)
     return made, cabs
 
 

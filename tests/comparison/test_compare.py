@@ -51,7 +51,7 @@ def test_numbers_are_those_of_a_release(flows: Flows, tmp_path: Path) -> None:
     found = crowdveil.compare(flows, ["oigh", "joint:splits=dyadic"], k=5, suppress="20%", seed=1)
     for run, more in zip(found.runs, ({}, {"splits": "dyadic"}), strict=True):
         name = run.method.partition(":")[0]
-        release = crowdveil.anonymize(name, flows, tmp_path / name, k=5, suppress=0.2, seed=1, **more).folder
+        release = crowdveil.anonymize(flows, tmp_path / name, method=name, k=5, suppress=0.2, seed=1, **more).folder
         measured = crowdveil.measure(flows, release)
         for symbol in ("Ḡ", "E", "D", "S"):
             scores = measured[symbol]

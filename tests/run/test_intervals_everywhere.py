@@ -70,7 +70,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> IntervalRelease:
     write_trips(town, folder / "trips.parquet", 3000, 2, seed=1)
     crowdveil.ledger_init(folder / "ledger")
     crowdveil.anonymize(
-        "joint", folder / "trips.parquet", folder / "out", zones=folder / "zones.geojson", export="all",
+        folder / "trips.parquet", folder / "out", method="joint", zones=folder / "zones.geojson", export="all",
         ledger=folder / "ledger", **ASKED,
     )  # fmt: skip
     rows = pq.read_table(folder / "out" / "flows.parquet").to_pylist()
@@ -207,7 +207,7 @@ def check_partition(made: IntervalRelease) -> None:
     """An interval is no set of areas for every hour, so `fixed` refuses it; as rows of the same trips it is taken."""
     original, reading = made.trips
     with pytest.raises(InputError, match="intervals of time"):
-        crowdveil.anonymize("fixed", original, made.folder / "f", partition=made.out, step="1h", k=5, **reading)
+        crowdveil.anonymize(original, made.folder / "f", method="fixed", partition=made.out, step="1h", k=5, **reading)
 
 
 CHECKS: dict[str, Callable[[IntervalRelease], None]] = {

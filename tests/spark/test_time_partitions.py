@@ -141,7 +141,7 @@ def test_partitions_of_time_give_the_release_of_one_machine(
     packed_reader, packs = _packed(folder, people)
     given = {"user": "person"} if people else {}
     trips = pq.read_table(folder / "trips.parquet").drop_columns([] if people else ["person", "w"])
-    made = crowdveil.anonymize(name, trips, tmp_path / "out", zones=folder / "zones.geojson", step="1h",
+    made = crowdveil.anonymize(trips, tmp_path / "out", method=name, zones=folder / "zones.geojson", step="1h",
                                tz=TZ, seed=7, report=False, **given, **options)  # fmt: skip
     reader = _reader(packed_reader, people)
     windowed = find_method(name).windowed(find_method(name).params.checked(options))
