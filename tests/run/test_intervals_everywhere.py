@@ -29,8 +29,6 @@ from crowdveil.run.releases import open_release
 from crowdveil.synth.city import City
 from crowdveil.synth.trips import write_trips
 
-pytestmark = pytest.mark.usefixtures("grouped_in_place")
-
 HOUR = timedelta(hours=1)
 ASKED = {"k": 5, "step": "1h", "time_partition": "adaptive", "hour_weight": 1}
 

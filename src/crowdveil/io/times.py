@@ -74,15 +74,6 @@ def read_seconds(column: Any, what: str, time_format: TimeForm | str | None = No
     raise InputError(what, f"wanted times, but the column holds {kind}; give text, timestamps or seconds.")
 
 
-def run_lengths(column: Any) -> Ints | None:
-    """Return the run lengths of equal successive times if times repeat, as in flows; else None."""
-    if not pa.types.is_timestamp(column.type) or column.null_count or len(column) == 0:
-        return None
-    ticks = column.cast(pa.int64()).to_numpy()
-    ends = np.append(np.flatnonzero(ticks[1:] != ticks[:-1]) + 1, len(ticks))
-    return np.diff(ends, prepend=0) if 4 * len(ends) < len(ticks) else None
-
-
 def _from_ticks(array: Any, ticks: int, instants: bool) -> Seconds:
     bad = _nulls(array)
     values = array.cast(pa.int64())
@@ -208,15 +199,12 @@ def note_clock_changes(notes: ReadNotes, column: str | None, tz: str, missing: i
     )
 
 
-def odd_times(times: Seconds, clock: Clock, lengths: Ints | None = None) -> tuple[int, int]:
-    """Return how many local times did not exist, and how many existed twice; `lengths` are run lengths of the times."""
+def odd_times(times: Seconds, clock: Clock) -> tuple[int, int]:
+    """Return how many local times did not exist, and how many existed twice."""
     if times.instants:
         return 0, 0
-    counts = []
-    for mask in clock.odd_times(times.values):
-        mask &= ~times.bad
-        counts.append(int(np.count_nonzero(mask) if lengths is None else lengths[mask].sum()))
-    return counts[0], counts[1]
+    skipped, twice = (int(np.count_nonzero(mask & ~times.bad)) for mask in clock.odd_times(times.values))
+    return skipped, twice
 
 
 def far_years(times: Seconds, form: TimeForm) -> Mask | None:
