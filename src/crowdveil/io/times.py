@@ -26,6 +26,7 @@ from crowdveil.io.time_forms import (
 )
 from crowdveil.io.values import one_array
 from crowdveil.model.arrays import Ints, Mask
+from crowdveil.model.flows import Flows
 from crowdveil.model.time_axis import Clock, year_start
 
 _UNITS_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -228,3 +229,11 @@ def refuse_spread(first: int, last: int, form: TimeForm, what: str) -> None:
             f"times are more than {_SPREAD_YEARS} years apart, so some are probably misread; fix them, or name their form "
             f"with {Option('time_format')}.",
         )
+
+
+def step_times(flows: Flows, *, as_text: bool = True) -> list[Any]:
+    """Return the starts of the steps; None if the data has no times."""
+    if flows.step_s is None:
+        return [None] * flows.steps
+    times: list[Any] = time_column(flows.t, flows.tz, as_text=as_text).to_pylist()
+    return times
