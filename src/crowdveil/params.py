@@ -22,7 +22,7 @@ from pydantic.fields import FieldInfo
 from crowdveil.errors import Option, ParameterError
 from crowdveil.extensions import OpenNames
 from crowdveil.io.time_steps import step_seconds
-from crowdveil.io.time_windows import Window, WindowOptions
+from crowdveil.io.time_windows import DAY_S
 from crowdveil.model.flows import trips_within
 from crowdveil.model.partition import StepClass
 from crowdveil.solve.od.region_space import RegionExtent
@@ -244,11 +244,13 @@ _hour_weight = _word_or_number(
 
 
 def _longest(value: Any) -> Any:
-    """Reject what is no length of time."""
+    """Reject what is no length of time of at most a day."""
     try:
-        step_seconds(value)
+        seconds = step_seconds(value)
     except ParameterError:
-        raise ValueError("a length of time such as 4h, 24h or 7d, or all for any length") from None
+        seconds = None
+    if seconds is None or seconds > DAY_S:
+        raise ValueError("a length of time of at most a day, such as 4h or 24h")
     return value
 
 
@@ -261,21 +263,18 @@ class AdaptiveInTime(TimePartitioned):
     hour_weight: Annotated[float, BeforeValidator(_hour_weight)] = 5.0
     """With adaptive intervals: how many tiles an hour is worth. With a lower weight intervals are longer, and areas finer."""
     longest: Annotated[str, BeforeValidator(_longest)] = "24h"
-    """With adaptive intervals: the longest one that may be published, such as 4h, 24h or 7d; all for any length."""
-    window: Window = "1d"
-    """With adaptive intervals: days, weeks or all of the data are solved on their own; no interval crosses windows, and the
-    budget is kept in each."""
+    """With adaptive intervals: the longest one that may be published, such as 4h; at most a day."""
 
     @property
-    def window_options(self) -> WindowOptions:
-        """Return how time is cut into windows and intervals."""
-        return WindowOptions(self.window, step_seconds(self.longest))
+    def longest_s(self) -> int:
+        """Return the seconds of the longest interval."""
+        return step_seconds(self.longest) or DAY_S
 
     @model_validator(mode="after")
     def _needs_adaptive(self) -> Self:
         """Reject options of intervals where each row is of one time step."""
         fields = type(self).model_fields
-        given = [name for name in ("hour_weight", "longest", "window") if getattr(self, name) != fields[name].default]
+        given = [name for name in ("hour_weight", "longest") if getattr(self, name) != fields[name].default]
         if given and self.time_partition != "adaptive":
             raise ValueError(f"{Option('time_partition', 'adaptive')} with {Option(given[0])}; add it")
         return self

@@ -172,7 +172,7 @@ def test_a_run_from_files_to_report(tmp_path: Path) -> None:
     assert sum(table["volume"].to_pylist()) == pytest.approx(manifest["cost"]["published_volume"])
     assert set(np.array(table["upper"].to_pylist())[np.array(table["volume"].to_pylist()) == 2.0]) == {4}
     with pytest.raises(InputError, match="intervals of time"):
-        read_partition(out, data.zones, None)
+        read_partition(out, data.zones)
 
 
 def test_methods_are_compared_on_time_steps_that_follow_one_another() -> None:

@@ -7,32 +7,24 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_serializer, model_validator
+from pydantic import Field, model_validator
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
-from crowdveil.guarantees.intervals import (
-    WindowLength,
-    budget_windows,
-    local_seconds,
-    people_in,
-    rounded_over_windows,
-    window_keys,
-)
+from crowdveil.guarantees.intervals import days_that_count, local_seconds, people_in, rounded_over_windows
 from crowdveil.guarantees.original import step_volumes, volumes_by_step, volumes_in_rows, volumes_of_rows
 from crowdveil.guarantees.runs import add_by_group
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.flows import Flows
 
-BudgetPeriod = Literal["step", "all", "hour-of-day", "hour-of-week", "day-type", "window"]
+BudgetPeriod = Literal["step", "all", "hour-of-day", "hour-of-week", "day-type", "day"]
 """What a suppression budget is for: each time step; all of them together; those of each hour of the day or of the week, or of
-working days, Saturdays and Sundays; those of each window, where rows have intervals of time."""
-_WINDOWS = {"1d": "each day", "7d": "each week", "all": "the whole period"}
+working days, Saturdays and Sundays; those of each day, where rows have intervals of time."""
 _PERIODS: dict[BudgetPeriod, str] = {
     "step": "each time step", "all": "all time steps together", "hour-of-day": "the time steps of each hour of the day",
     "hour-of-week": "the time steps of each hour of the week",
-    "day-type": "the time steps of working days, of Saturdays and of Sundays each", "window": "each window",
+    "day-type": "the time steps of working days, of Saturdays and of Sundays each", "day": "each day",
 }  # fmt: skip
 
 
@@ -54,20 +46,8 @@ class SuppressionBudget(Guarantee):
     period: BudgetPeriod = "step"
     tz: str = "UTC"
     """Time zone of the hours and days of the period."""
-    window: WindowLength | None = None
-    """Length of a window, where the period is a window."""
-    interval_s: int | None = Field(None, ge=1)
-    """Seconds of the longest interval inside a window that can be published; None for the whole window."""
-
-    @model_serializer(mode="wrap")
-    def _without_windows(self, dump: Any) -> Any:
-        """Leave out what only windows have: a manifest without them is as it was before there were any."""
-        values = dump(self)
-        return (
-            values
-            if self.period == "window"
-            else {n: v for n, v in values.items() if n not in ("window", "interval_s")}
-        )
+    interval_s: int | None = Field(None, ge=1, le=86_400)
+    """Seconds of the longest interval that can be published, where the period is a day."""
 
     @model_validator(mode="before")
     @classmethod
@@ -84,9 +64,8 @@ class SuppressionBudget(Guarantee):
         )
         rounded = "; flows, or published sums of them, are rounded to whole trips for this" if self.weighted else ""
         of, without = _PERIODS[self.period], "unless its" if self.period == "step" else "without time steps whose"
-        if self.period == "window":
-            length = "windows" if self.interval_s is None else f"intervals of {self.interval_s / 3600:g} hours"
-            of, without = _WINDOWS[self.window or "all"], f"without {length} whose"
+        if self.interval_s is not None:
+            without = f"without intervals of {self.interval_s / 3600:g} hours whose"
         return f"Of {of} at most {limit} is suppressed, {without} group size is below {self.k:,} in all{rounded}."
 
     def check(self, written: WrittenRelease) -> Finding:
@@ -119,8 +98,8 @@ class SuppressionBudget(Guarantee):
 
     def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
         """Compare what is missing of each time step of the original, given or not, with its volume."""
-        if self.period == "window":
-            return self._check_windows_with_flows(written, original)
+        if self.period == "day":
+            return self._check_days_with_flows(written, original)
         published, strange = volumes_by_step(written, original)
         volume = step_volumes(original)
         if self.period != "step":
@@ -178,7 +157,7 @@ class SuppressionBudget(Guarantee):
 
     def merge_findings(self, findings: Sequence[Finding]) -> Finding:
         """Merge the findings of all partitions; time steps of one group may be in several of them."""
-        if self.period in ("step", "window") or not findings:
+        if self.period in ("step", "day") or not findings:
             return super().merge_findings(findings)
         sums: dict[str, list[int]] = {}
         for finding in findings:
@@ -204,20 +183,19 @@ class SuppressionBudget(Guarantee):
         return self._check_groups(*columns, strange=strange, with_original=True)
 
     def _groups(self, t: Ints) -> Ints:
-        """Return the group of each time step: by its local hour, hour of the week, type of day or window."""
+        """Return the group of each time step: by its local hour, hour of the week, type of day or day."""
         local = local_seconds(t, self.tz)
         day, hour = (local // 86_400 + 3) % 7, local // 3600 % 24  # 1970-01-01 was a Thursday
         groups = {"hour-of-day": hour, "hour-of-week": 24 * day + hour, "day-type": np.maximum(day - 4, 0)}
-        window = self.window if self.period == "window" else "all"
-        return groups.get(self.period, window_keys(local, window or "all"))
+        return (groups | {"day": local // 86_400}).get(self.period, np.zeros(len(local), np.int64))
 
-    def _check_windows_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
-        """Compare what is missing of each window of the original with its volume, without intervals of fewer than k people."""
-        window, counts = budget_windows(original, self.tz, self.window or "all", self.interval_s, self.k)
-        original = rounded_over_windows(original, window)
-        groups, number = np.unique(window[counts], return_inverse=True)
+    def _check_days_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
+        """Compare what is missing of each day of the original with its volume, without intervals of fewer than k people."""
+        day, counts = days_that_count(original, self.tz, self.interval_s or 86_400, self.k)
+        original = rounded_over_windows(original, day)
+        groups, number = np.unique(day[counts], return_inverse=True)
         volume = add_by_group(number, step_volumes(original)[counts], len(groups) + 1)
-        # Rows by the window of the first time step of the original that they span; the last place is for all others.
+        # Rows by the day of the first time step of the original that they span; the last place is for all others.
         of_step = np.full(original.steps + 1, len(groups))
         of_step[:-1][counts] = number
         start = written.row_intervals()[0] if written.has_intervals else written.column("t")
@@ -236,9 +214,9 @@ class SuppressionBudget(Guarantee):
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return in how many time steps more is suppressed, and in how many that is unknown."""
         # The number of time steps of the original, or of those suppressed whole, would distinguish empty from suppressed ones.
-        unit = "window" if self.period == "window" else "time step"  # a row of the list of time steps
+        unit = "day" if self.period == "day" else "time step"  # a row of the list of time steps
         steps = "every time step of the original" if with_original else counted(counts["steps"], unit)
-        groups = "" if self.period in ("step", "all") else " windows" if self.period == "window" else " groups of them"
+        groups = "" if self.period in ("step", "all") else " days" if self.period == "day" else " groups of them"
         said = [f"{steps} checked, more is suppressed in {counts['over']:,}{groups}"]
         if counts["open"]:
             said.append(f"not given in {counted(counts['open'], unit)}")

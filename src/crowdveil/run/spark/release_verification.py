@@ -161,13 +161,12 @@ class SparkRelease:
 
     @property
     def units(self) -> TimeUnits:
-        """Return what of time is in one partition: windows, where rows have intervals or the budget is that of a window."""
+        """Return what of time is in one partition: days, where rows have intervals or the budget is that of a day."""
         if self.steps is None:
             return TimeUnits()
-        method, tz = self.manifest["method"]["parameters"], self.manifest["input"]["options"].get("tz", "UTC")
-        of_budget = [g.window for g in stated_guarantees(self.manifest) if isinstance(g, SuppressionBudget)]
-        window = method.get("window", "all") if "until" in self.steps.column_names else next(iter(of_budget), None)
-        return TimeUnits(window, tz)
+        budgets = [g for g in stated_guarantees(self.manifest) if isinstance(g, SuppressionBudget)]
+        days = "until" in self.steps.column_names or any(budget.period == "day" for budget in budgets)
+        return TimeUnits(days, self.manifest["input"]["options"].get("tz", "UTC"))
 
 
 def open_spark_release(engine: SparkEngine, folder: str) -> SparkRelease:
