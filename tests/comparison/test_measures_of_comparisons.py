@@ -27,7 +27,7 @@ from crowdveil.synth.movers import make_movers
 from crowdveil.synth.network import street_grid
 from crowdveil.synth.profiles import make_profile
 
-MEASURES = "generalization-cost:delta=1,k-anonymous,generalization-boxes,volume-by-origin-size"
+MEASURES = "generalization-cost:delta=1,suppressed,generalization-boxes,t-closeness"
 
 
 @pytest.fixture(scope="module")

@@ -303,7 +303,7 @@ def run_candidate(
             by_step[column.key] = column.of(column.asked.measure.of(compared, column.asked.params))
     if candidate.method.row_semantics == "noisy":
         # Noise changes the number of trips, so missing trips do not measure suppression.
-        by_step |= {key: np.full(flows.steps, np.nan) for key in ("S", "k-anonymous") if key in by_step}
+        by_step |= {key: np.full(flows.steps, np.nan) for key in ("S",) if key in by_step}
     return MethodResult(
         candidate.label,
         by_step,
@@ -324,7 +324,7 @@ def shown(value: float, symbol: str) -> str:
     """Format a number for the table; "–" where undefined."""
     if not np.isfinite(value):
         return "–"
-    if symbol in ("S", "k-anonymous"):
+    if symbol == "S":
         return f"{100 * value:.1f} %"
     return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
 
