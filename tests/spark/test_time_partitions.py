@@ -130,7 +130,6 @@ CASES: list[tuple[str, dict[str, Any], bool]] = [
     ("atg-dual", {"time_partition": "stable"}, True),
     ("joint", {"time_partition": "stable", "splits": "free", "aggregate_small": True}, True),
     ("joint", {"time_partition": "stable", "splits": "free", "stable_by": "hour-of-day"}, False),
-    ("joint", {"time_partition": "adaptive", "window": "all", "hour_weight": 1}, True),
 ]
 
 
