@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -12,16 +12,16 @@ from crowdveil.errors import InputError, Option, counted
 from crowdveil.io.manifest_reader import read_manifest
 from crowdveil.io.release_reader import load_flow_release_alone
 from crowdveil.io.source import open_source
-from crowdveil.io.step_classes import step_classes
 from crowdveil.io.values import encode_ids
 from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, read_release
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Ints
-from crowdveil.model.partition import BoxPartition, Partition, StepClass, ZoneGroups
+from crowdveil.model.partition import BoxPartition, Partition, ZoneGroups
 from crowdveil.model.release import PUBLISHED, FlowRelease
+from crowdveil.model.time_axis import StepClass, step_classes
 from crowdveil.model.zones import Zones
 
-STEP_CLASSES: tuple[StepClass, ...] = ("all", "hour-of-day", "hour-of-week", "day-type")
+STEP_CLASSES: tuple[StepClass, ...] = get_args(StepClass)
 
 
 def read_partition(given: Any, zones: Zones) -> Partition:

@@ -8,13 +8,11 @@ from fractions import Fraction
 import numpy as np
 
 from crowdveil.errors import InputError, Option
-from crowdveil.io.time_steps import TimeSteps
-from crowdveil.io.times import Clock
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
+from crowdveil.model.time_axis import DAY_S, Clock, TimeAxis
 from crowdveil.solve.od.time_tree import TimeTree, TimeWindows
 
-DAY_S = 86_400
 _LENGTHS = (60, 300, 900, 1800, 3600, 7200, 14_400, 43_200, DAY_S)
 """Lengths of the intervals of the calendar, seconds; each level has those that are whole multiples of the level below."""
 
@@ -92,7 +90,7 @@ def interval_lengths(step_s: int, longest_s: int) -> list[int]:
 
 def _slots(data: Flows, step_s: int) -> tuple[Ints, Ints, Ints]:
     """Return start, end and local time of every time step of the calendar in the days of the data."""
-    steps = TimeSteps(step_s, data.tz)
+    steps = TimeAxis(step_s, data.tz)
     days = np.unique(Clock(data.tz).to_wall(data.t) // DAY_S)
     count = DAY_S // step_s
     begins = np.repeat(days * DAY_S, count) + np.tile(np.arange(count) * step_s, len(days))
