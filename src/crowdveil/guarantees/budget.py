@@ -13,9 +13,8 @@ from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
 from crowdveil.guarantees.intervals import days_that_count, local_seconds, people_in, rounded_over_windows
 from crowdveil.guarantees.original import step_volumes, volumes_by_step, volumes_in_rows, volumes_of_rows
-from crowdveil.guarantees.runs import add_by_group
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.model.arrays import Ints, Mask
+from crowdveil.model.arrays import Ints, Mask, group_sums
 from crowdveil.model.flows import Flows
 
 BudgetPeriod = Literal["step", "all", "hour-of-day", "hour-of-week", "day-type", "day"]
@@ -137,7 +136,7 @@ class SuppressionBudget(Guarantee):
     ) -> Finding:
         """Compare what is suppressed of each group of time steps with its volume; an unknown total leaves it open."""
         groups, number = np.unique(group, return_inverse=True)
-        of_group = [add_by_group(number, values, len(groups)).tolist() for values in (published, volume, unknown)]
+        of_group = [group_sums(number, values, len(groups)).tolist() for values in (published, volume, unknown)]
         sums = dict(zip(map(str, groups.tolist()), map(list, zip(*of_group, strict=True)), strict=True))
         return self._compare_sums(sums, len(group), strange, with_original)
 
@@ -194,19 +193,19 @@ class SuppressionBudget(Guarantee):
         day, counts = days_that_count(original, self.tz, self.interval_s or 86_400, self.k)
         original = rounded_over_windows(original, day)
         groups, number = np.unique(day[counts], return_inverse=True)
-        volume = add_by_group(number, step_volumes(original)[counts], len(groups) + 1)
+        volume = group_sums(number, step_volumes(original)[counts], len(groups) + 1)
         # Rows by the day of the first time step of the original that they span; the last place is for all others.
         of_step = np.full(original.steps + 1, len(groups))
         of_step[:-1][counts] = number
         start = written.row_intervals()[0] if written.has_intervals else written.column("t")
         of_row = of_step[np.searchsorted(original.t, start)]
-        published = add_by_group(of_row, written.column("volume"), len(groups) + 1)
+        published = group_sums(of_row, written.column("volume"), len(groups) + 1)
         strange, open_ = int((of_row == len(groups)).sum()), 0
         if self.weighted:
             sums = volumes_of_rows(written, original)
             open_ = len(groups) if sums is None else 0
             if sums is not None:
-                published = np.maximum(published, add_by_group(of_row, sums, len(groups) + 1))
+                published = np.maximum(published, group_sums(of_row, sums, len(groups) + 1))
         over = 0 if open_ else int((~self._within(volume - published, volume))[:-1].sum())
         counted_ = {"steps": original.steps, "over": over, "strange": strange, "open": open_}
         return self.make_finding(over + strange > 0, counted_, open_=open_ > 0, with_original=True)
@@ -239,10 +238,10 @@ class SuppressionBudget(Guarantee):
         """Return the sum of the rows' values for each listed time step: the listed total itself proves nothing."""
         if written.has_intervals:
             # Rows of no window are added behind the last.
-            return add_by_group(written.row_windows(), values, len(written.steps) + 1)[:-1]
+            return group_sums(written.row_windows(), values, len(written.steps) + 1)[:-1]
         times, number = written.row_steps()
         listed, step = written.listed_steps()
-        sums = add_by_group(number, values, len(times) + 1)
+        sums = group_sums(number, values, len(times) + 1)
         at = np.searchsorted(times, listed)
         at[~np.isin(listed, times)] = len(times)
         total: Ints = sums[at][step]

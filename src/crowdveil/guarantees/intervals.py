@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from crowdveil.guarantees.runs import distinct
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Ints, Mask, take_slices
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
@@ -31,7 +30,8 @@ def row_pieces(written: WrittenRelease) -> RowPieces:
     """
     if not written.has_intervals:
         step = written.row_steps()[1]
-        return RowPieces(step, np.arange(len(step)))
+        order = np.argsort(step, kind="stable")
+        return RowPieces(step[order], order)
     start, until = written.row_intervals()
     return _spread(np.unique(np.concatenate([start, until])), start, until)
 
@@ -129,4 +129,4 @@ def people_of(original: Flows, flows: Ints) -> int:
         return int(original.people[flows].sum())
     if original.person_ids is None or original.person_offsets is None:
         return int(original.people[flows].max(initial=0))
-    return len(distinct(original.person_ids[take_slices(original.person_offsets, flows)[0]]))
+    return len(np.unique(original.person_ids[take_slices(original.person_offsets, flows)[0]]))
