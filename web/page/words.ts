@@ -9,7 +9,7 @@ const LABELS: Record<string, string> = {
   include_empty: "Let areas include tiles without trips", count_trajectories: "Count trajectories instead of people", tile_size_m: "Side of a tile",
   zones: "Zones file", zone_id: "Column with the zones’ ids", tz: "Time zone", time_format: "Date and time format", drop_invalid: "Leave out rows that cannot be used",
   grid: "Make square zones", h3: "Make H3 cells (hexagons)", voronoi: "Make zones around points", matrix: "Matrix of the file", hierarchy: "Tree over the zones",
-  destination_hierarchy: "Tree over the destinations", partition: "Areas of an earlier release", bbox: "Only trips inside this box", extent: "Number of squares",
+  destination_hierarchy: "Tree over the destinations", partition: "Areas of an earlier release", partition_step: "Time step of these areas", bbox: "Only trips inside this box", extent: "Number of squares",
   time_window: "Only trips of this period", from_trajectories: "Find trips in trajectories by", stay_s: "Shortest stay", stay_radius_m: "Radius of a stay", any_years: "Allow years before 1970 and after 2100",
   user_case_sensitive: "Person ids: A and a are two people", user_ignore_case: "Person ids: A and a are one person",
   trips_per_person: "Trips that are kept of each person", min_volume: "Smallest published volume", unit: "What is protected", splits: "Shape of areas", objective: "What is kept small",
@@ -23,7 +23,7 @@ const LABELS: Record<string, string> = {
   min_radius_m: "Radius of a cluster at first", max_radius_m: "Largest radius of a cluster", min_time_s: "Duration of a cluster at first", max_time_s: "Longest duration of a cluster",
   min_pair_people: "Fewest people of a step between squares", time_threshold_s: "Largest time difference", space_threshold_m: "Largest distance", permutation: "How locations are permuted", max_distance_m: "Largest distance of a meeting",
   min_n_swaps: "Fewest swaps of a trajectory", overlapping_strategy: "Points in one tile", link_users: "Link the trajectories of a person",
-  hour_weight: "Tiles that an hour is worth", longest: "Longest interval", fold: "Period that time steps are added up over",
+  hour_weight: "Tiles that an hour is worth", longest: "Longest interval", window: "Windows of time", fold: "Period that time steps are added up over", time_tree: "Intervals of a day or week",
   names: "Also flows with names of areas", wide: "Also one column for each time step", export: "Also files for other tools", title: "Name of the data set", purpose: "Purpose of the release", recipient: "Recipients",
   data_name: "Name of the data file", attack: "Attack the release first", report: "Write the report",
 };
