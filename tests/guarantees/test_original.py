@@ -140,7 +140,7 @@ def _with_column(release: WrittenRelease, column: str, values: Any) -> WrittenRe
 @given(data=testing.flows(), cuts=st.lists(st.integers(1, 5)), k=st.integers(1, 12), share=st.sampled_from([0, 0.3, 4]))
 def test_the_budget_with_the_original_is_exact(data: Flows, cuts: list[int], k: int, share: float) -> None:
     release = honest(data, cuts, k)
-    budget = {"suppress_trips": 4} if share > 1 else {"suppress": share}
+    budget = {"suppress": "4trips"} if share > 1 else {"suppress": share}
     guarantee = SuppressionBudget(**budget, k=k)
     published = dict(zip(release.listed_steps()[0].tolist(), release.listed("published")[0].tolist(), strict=True))
     kept = True

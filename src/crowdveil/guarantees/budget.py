@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
@@ -35,10 +35,8 @@ class SuppressionBudget(Guarantee):
     tallies: ClassVar[Mapping[str, Merge]] = dict.fromkeys(("steps", "over", "open", "below_k", "strange"), "sum")
     from_data: ClassVar[tuple[str, ...]] = ("tz", "interval_s")
 
-    suppress: float | None = Field(None, ge=0, le=1)
-    """A share of the volume."""
-    suppress_trips: int | None = Field(None, ge=0)
-    """A number of trips instead of a share."""
+    suppress: Annotated[float, Field(ge=0, le=1)] | Annotated[str, Field(pattern=r"^[0-9]{1,15}trips$")]
+    """A share of the volume, or a number of trips as "500trips"."""
     k: int = Field(ge=1)
     weighted: bool = False
     """Whether trips have weights: a flow then counts as the whole trips that its weight is rounded to."""
@@ -48,19 +46,14 @@ class SuppressionBudget(Guarantee):
     interval_s: int | None = Field(None, ge=1, le=86_400)
     """Seconds of the longest interval that can be published, where the period is a day."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _one_budget(cls, values: Any) -> Any:
-        """Reject both and neither."""
-        if isinstance(values, dict) and (values.get("suppress") is None) == (values.get("suppress_trips") is None):
-            raise ValueError("either suppress or suppress_trips")
-        return values
+    @property
+    def trips(self) -> int | None:
+        """Return the number of trips that may be suppressed; None where a share may be."""
+        return int(self.suppress.removesuffix("trips")) if isinstance(self.suppress, str) else None
 
     def statement(self) -> str:
         """Return the guarantee in one sentence."""
-        limit = (
-            f"{self.suppress_trips:,} trips" if self.suppress is None else f"{100 * self.suppress:g} % of the volume"
-        )
+        limit = f"{100 * float(self.suppress):g} % of the volume" if self.trips is None else f"{self.trips:,} trips"
         rounded = "; flows, or published sums of them, are rounded to whole trips for this" if self.weighted else ""
         of, without = _PERIODS[self.period], "unless its" if self.period == "step" else "without time steps whose"
         if self.interval_s is not None:
@@ -225,9 +218,9 @@ class SuppressionBudget(Guarantee):
 
     def _within(self, suppressed: Ints, volume: Ints) -> Mask:
         """Return where at most the budget is suppressed, by the definition and not by the arithmetic of the methods."""
-        if self.suppress is None:
-            return suppressed <= (self.suppress_trips or 0)
-        share = self.suppress
+        if self.trips is not None:
+            return suppressed <= self.trips
+        share = float(self.suppress)
         within: Mask = np.array(
             [within_budget(w, v, share) for w, v in zip(suppressed.tolist(), volume.tolist(), strict=True)], bool
         )

@@ -24,7 +24,7 @@ def overlapping_flow_guarantees(data: Flows, params: FlowParams) -> tuple[Guaran
     elif isinstance(params, TimePartitioned) and params.time_partition == "stable":
         period = {"period": params.budget_period}
     budget = library.SuppressionBudget(
-        suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k, weighted=data.weight is not None,
+        suppress=params.suppress, k=params.k, weighted=data.weight is not None,
         **period, **({"tz": getattr(data, "tz", "UTC")} if period else {}),
     )  # fmt: skip
     return (anonymity, budget)

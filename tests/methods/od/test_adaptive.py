@@ -177,7 +177,7 @@ def test_small_flows_of_intervals_are_aggregated() -> None:
     )
     o, d, h = (np.array(c) for c in zip(*rows, strict=True))
     flows = trips_to_flows(Trips(zones, o, d, t=HOUR * h), step="1h", members=True)
-    params = JointParams(k=5, suppress_trips=7, time_partition="adaptive", aggregate_small=True, hour_weight=0.01)
+    params = JointParams(k=5, suppress="7trips", time_partition="adaptive", aggregate_small=True, hour_weight=0.01)
     release = run(flows, params, np.random.default_rng(0), no_progress)
     small = release.state == REPORTED
     assert small.any() and release.people[small].min() >= 5 and release.intervals is not None
