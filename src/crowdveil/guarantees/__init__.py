@@ -51,9 +51,43 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
 _OF_NAME = {guarantee.name: guarantee for guarantee in GUARANTEES}
 
 __all__ = [
-    *(guarantee.__name__ for guarantee in GUARANTEES),
-    "GUARANTEES", "Finding", "Guarantee", "Outcome", "SectorGuarantee", "guarantee_from_manifest",
-]  # fmt: skip
+    "GUARANTEES",
+    "BoundedVolumes",
+    "CombinationKAnonymity",
+    "DifferentialPrivacy",
+    "DisjointFlows",
+    "DisjointSectors",
+    "EveryLocationCounted",
+    "Finding",
+    "FlowKAnonymity",
+    "GeneralizationLimit",
+    "Guarantee",
+    "KDeltaAnonymity",
+    "LocationsOnTileCenters",
+    "MaxArea",
+    "MinInhabitedTiles",
+    "MinPoiCategories",
+    "MinPois",
+    "MinTiles",
+    "NoOwnPoints",
+    "OriginalPoints",
+    "Outcome",
+    "SectorGuarantee",
+    "SectorKAnonymity",
+    "SegmentKAnonymity",
+    "SharedTilePairs",
+    "SumsOfParent",
+    "SuppressedSegments",
+    "SuppressedTrajectories",
+    "SuppressionBudget",
+    "SwappedTrajectories",
+    "TrajectoryKAnonymity",
+    "TrueVolumes",
+    "WellFormedFlows",
+    "WellFormedSectors",
+    "WellFormedTrajectories",
+    "guarantee_from_manifest",
+]
 
 
 def guarantee_from_manifest(entry: dict[str, Any]) -> Guarantee:
