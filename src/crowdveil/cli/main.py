@@ -25,8 +25,7 @@ COMMANDS = {
     "measure": "Measure what a release lost of the original flows or trajectories.",
     "attack": "Estimate the re-identification risk of trajectories, before and after, or of flows.",
     "describe": "Describe OD matrices: size, density, and what of them is k-anonymous as it is.",
-    "compare": "Run methods side by side on the same matrices, and publish nothing.",
-    "sweep": "Run a method with several k and budgets, and publish nothing.",
+    "compare": "Run methods with several parameters side by side, and publish nothing.",
     "analyze": "Analyze a release, or draw a heat map of trajectories that can be published.",
     "reconstruct": "Estimate the flows of a release between any zones, with bounds.",
     "profiles": "Trips by hour of the week that leave and reach each zone.",
@@ -145,7 +144,7 @@ def cli() -> None:
 
     \b
     crowdveil demo
-    crowdveil anonymize joint trips.parquet --zones zones.geojson --k 10 -o out/
+    crowdveil anonymize trips.parquet --zones zones.geojson -k 10 -o out/
     crowdveil anonymize simple-generalization cabs.csv -o out/
     crowdveil verify out/
     """
