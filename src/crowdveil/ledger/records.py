@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.od_columns import OdColumns
@@ -85,6 +86,8 @@ def read_records(data: Any, reading: Reading, flows: Flows, known: Mapping[str, 
 
     reader = reader_over(flows, data, options, content)
     rows = pa.Table.from_batches(list(reader.batches()))
+    if "part" in rows.column_names and pc.max(rows["part"]).as_py():
+        raise InputError(reader.source.name, "Expected whole volumes for a ledger, got fractions. Round them.")
     cell = flow_of_rows(flows, rows, fold)
     found = cell >= 0
     person = rows["person_hash"].to_numpy() if "person_hash" in rows.column_names else None
