@@ -226,7 +226,7 @@ class FlowPartitionReader(Sent):
             return None
         return replace(
             flows, step_s=frame.step_s, origin_tree=frame.origin_tree, destination_tree=frame.destination_tree,
-            visited_tiles=frame.visited_tiles, partition=frame.partition, time_levels=frame.time_levels, pois=frame.pois,
+            visited_tiles=frame.visited_tiles, partition=frame.partition, pois=frame.pois,
         )  # fmt: skip
 
     def weight(self, partition: pa.Table) -> int:
