@@ -6,10 +6,10 @@ from typing import Any
 
 from crowdveil import guarantees as library
 from crowdveil.guarantees import Guarantee
-from crowdveil.io.time_windows import longest_interval
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import AdaptiveInTime, Budgeted, FlowParams, SizedAreas, TimePartitioned
+from crowdveil.solve.od.time_tree import longest_interval
 
 
 def overlapping_flow_guarantees(data: Flows, params: FlowParams) -> tuple[Guarantee, ...]:
