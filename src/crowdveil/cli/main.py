@@ -156,7 +156,7 @@ def main() -> None:
         try:
             _main()
         except StoppedError as error:
-            leave_kernels(signals.code, str(error))
+            leave_kernels(signals.number, str(error))
             _stop(str(error), signals.code)
 
 
