@@ -1,12 +1,10 @@
 """The database of the service: SQLite for one machine, PostgreSQL for several. SQLAlchemy handles the differences.
 
-Statements are SQLAlchemy Core expressions over the tables in `schema`. Connections are pooled; before a fork the pool is closed
-(`close`), and a forked process begins with an empty one.
+Statements are SQLAlchemy Core expressions over the tables in `schema`.
 """
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import weakref
 from collections.abc import Callable, Iterator
@@ -40,7 +38,6 @@ class Database:
 
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
-        _OPEN.add(self)
         weakref.finalize(self, engine.dispose)
 
     @property
@@ -72,18 +69,6 @@ class Database:
     def close(self) -> None:
         """Close all connections that are not in use; the next statement opens another."""
         self.engine.dispose()
-
-
-_OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
-
-
-def _forget_connections() -> None:
-    """Drop the connections of the parent after a fork, since two processes must not share one."""
-    for database in list(_OPEN):
-        database.engine.dispose(close=False)
-
-
-os.register_at_fork(after_in_child=_forget_connections)
 
 
 @contextmanager
