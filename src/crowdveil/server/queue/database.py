@@ -91,7 +91,7 @@ def open_database(url: str) -> Database:
         return Database(_postgres(url))
     if url.startswith("sqlite:///"):
         return Database(_sqlite(Path(url.removeprefix("sqlite:///"))))
-    raise ParameterError(Option("database_url"), "wanted postgresql://… or sqlite:///path, but it begins otherwise.")
+    raise ParameterError(Option("database_url"), "Expected postgresql://… or sqlite:///path, got another address.")
 
 
 def _sqlite(path: Path) -> sa.Engine:
@@ -138,7 +138,9 @@ def _postgres(url: str) -> sa.Engine:
     try:
         made = sa.make_url(url).set(drivername="postgresql+psycopg")
     except (sa.exc.ArgumentError, ValueError):
-        raise ParameterError(Option("database_url"), "wanted postgresql://USER@HOST/NAME; fix the address.") from None
+        raise ParameterError(
+            Option("database_url"), "Expected postgresql://USER@HOST/NAME, got another address."
+        ) from None
     # A server that was started again is found out before a statement is lost to it.
     return sa.create_engine(
         made, connect_args={"connect_timeout": 10}, pool_size=8, max_overflow=-1, pool_pre_ping=True
