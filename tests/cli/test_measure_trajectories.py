@@ -67,7 +67,7 @@ def test_a_line_for_each_measure_and_part(command: Any, made: Path) -> None:
     ran = command("measure", "cabs.csv", "out", "--pairing", "kept.csv", "-m", "all")
     assert ran.code == 0 and "left out" not in ran.err and "individuals are trajectories" in ran.err
     lines = ran.out.splitlines()
-    assert lines[0].split() == ["measure", "value"] and len(lines) == 1 + 7 + 5 * 4 + 4 * 5
+    assert lines[0].split() == ["measure", "value"] and len(lines) == 1 + 7 + 5 * 4 + 2 * 5
     assert "the weight of time" in ran.err
 
 
@@ -245,9 +245,9 @@ def test_what_is_wrong_is_reported_in_one_sentence(command: Any, made: Path) -> 
 def test_progress_is_reported(made: Path) -> None:
     done, stages = [], []
     crowdveil.measure(
-        "cabs.csv", "out", pairing="kept.csv", progress=lambda a, b: done.append((a, b)), stage=stages.append
+        "cabs.csv", "out", "all", pairing="kept.csv", progress=lambda a, b: done.append((a, b)), stage=stages.append
     )
-    assert stages[0] == "reading" and {"sid", "rmse", "locations-removed"} <= set(stages)
+    assert stages[0] == "reading" and {"sid", "rmse", "record-linkage"} <= set(stages)
     assert all(0 <= a <= b for a, b in done) and len(done) > 5
 
 

@@ -91,13 +91,9 @@ def _fitting_method(args: list[str]) -> str:
 
 def _unread(method: Method) -> tuple[str, ...]:
     """Return the input options that only other methods read."""
-    own = method.params.model_fields
     read_by = {
         "partition": method.name == "fixed",
-        "partition_step": method.name == "fixed",
-        "like": method.name == "fixed",
-        "time_tree": "longest" in own,
-        "pois": "min_pois" in own,
+        "pois": "min_pois" in method.params.model_fields,
         "hierarchy": method.name not in ("suppression", "laplace", "fixed"),
     }
     return tuple(name for name, read in read_by.items() if not read)
