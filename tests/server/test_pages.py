@@ -242,7 +242,7 @@ def test_problems_are_counted_and_the_sentence_is_the_readers(near: Within) -> N
         ("trips.csv", b"a,b\n", 422, "a header but no rows"),
         ("trips.parquet", b"PAR1 and no more", 422, "trips.parquet"),
         ("trips.csv", "größe,b\n1,2\n".encode("latin-1"), 422, "not UTF-8"),
-        ("trips.exe", b"MZ", 415, "wanted a file whose name ends in"),
+        ("trips.exe", b"MZ", 415, "a file whose name ends in"),
     ],
 )
 def test_a_bad_file_is_refused_in_a_sentence(
