@@ -179,7 +179,7 @@ def killing(service: Running, jobs: int, every_s: float, seed: int) -> dict[str,
 
     def start_worker() -> subprocess.Popen[bytes]:
         code = "from crowdveil.cli.main import main; main()"
-        return subprocess.Popen([sys.executable, "-c", code, "worker", *service.arguments, "--lease", "2"])
+        return subprocess.Popen([sys.executable, "-c", code, "server", "worker", *service.arguments])
 
     def kill() -> None:
         seen, worker = -1, start_worker()
@@ -235,7 +235,7 @@ def rate(service: Running, seconds: float) -> dict[str, float]:
 
 def upload(service: Running, file: Path) -> dict[str, float]:
     """One large upload: by how much the server's memory grew, and at its height."""
-    from crowdveil.remote import Remote
+    from crowdveil.server.client import Remote
 
     assert service.process is not None
     process, stop, seen = service.process.pid, threading.Event(), [0.0]

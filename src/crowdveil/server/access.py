@@ -1,15 +1,14 @@
-"""The caller of a request: a token, or this machine where there are no tokens."""
+"""The caller of a request: a token, or this machine with --no-auth."""
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
 
-from crowdveil.server.answers import ApiError
-from crowdveil.server.settings import Service
+from crowdveil.server.responses import ApiError
+from crowdveil.server.service import Service
 from crowdveil.server.tokens import Caller, ExpiredError
 
 HEADERS = {
@@ -20,19 +19,10 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 _HERE = ("localhost", "127.0.0.1", "::1", "[::1]")
-_FORWARDING = (
-    "forwarded",
-    "via",
-    "x-real-ip",
-    "x-client-ip",
-    "x-original-host",
-    "x-envoy-external-address",
-    "cf-connecting-ip",
-)
 
 
 def caller(request: Request) -> Caller:
-    """Return the caller; raises where access is denied."""
+    """Return the caller, or raise if access is denied."""
     service: Service = request.app.state.service
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     if token:
@@ -44,10 +34,10 @@ def caller(request: Request) -> Caller:
             raise _who("the token is not known, or it was revoked; ask the operator of the server for one.")
         request.scope["crowdveil.caller"] = found.who
         return found
-    if service.settings.is_local and not service.needs_tokens():
-        check_local(request)
+    if service.settings.no_auth:
+        _check_local(request)
         return service.tokens.local()
-    raise _who("wanted a token; send it as Authorization: Bearer TOKEN, or set CROWDVEIL_TOKEN.")
+    raise _who("Expected a token. Send it as Authorization: Bearer TOKEN, or set CROWDVEIL_TOKEN.")
 
 
 async def _service(request: Request) -> Service:  # not in a thread of its own: it waits for nothing
@@ -55,16 +45,16 @@ async def _service(request: Request) -> Service:  # not in a thread of its own: 
     return found
 
 
-TheService = Annotated[Service, Depends(_service)]
-"""The service that is asked, as a dependency of routes."""
-Who = Annotated[Caller, Depends(caller)]
+OpenService = Annotated[Service, Depends(_service)]
+"""The service, as a dependency of routes."""
+CurrentUser = Annotated[Caller, Depends(caller)]
 """The caller, as a dependency of routes."""
 
 
 def _scoped(*scopes: str) -> Any:
-    """Return the caller, if the token has one of some scopes."""
+    """Return a dependency that admits tokens with one of the scopes."""
 
-    async def scoped(who: Who) -> Caller:  # not in a thread of its own: it waits for nothing
+    async def scoped(who: CurrentUser) -> Caller:  # not in a thread of its own: it waits for nothing
         if not who.scopes.intersection(scopes):
             wanted = " or ".join(scopes)
             raise ApiError(
@@ -78,41 +68,27 @@ def _scoped(*scopes: str) -> Any:
 
 
 Sender = Annotated[Caller, _scoped("submit")]
-"""Who sends jobs, looks at files, and ends jobs."""
+"""A caller who may submit jobs, preview files and cancel jobs."""
 Follower = Annotated[Caller, _scoped("submit", "read")]
-"""Who follows jobs."""
+"""A caller who may follow jobs."""
 Reader = Annotated[Caller, _scoped("read")]
-"""Who fetches results."""
+"""A caller who may fetch results."""
 Reviewer = Annotated[Caller, _scoped("review")]
-"""Who decides on results of others."""
+"""A caller who may review the results of others."""
 Admin = Annotated[Caller, _scoped("admin")]
-"""Who lists and revokes tokens."""
+"""A caller who may list and revoke tokens."""
+Collector = Annotated[Caller, _scoped("metrics")]
+"""A caller who may read metrics."""
 
 
-def check_local(request: Request) -> None:
-    """Refuse a request that does not come straight from this machine, and from no page of another site.
-
-    A page in the browser of a user of this machine must not act for them, by whatever name it calls us (DNS rebinding), and a
-    proxy must not open the service to others: one that forwards requests says so in headers, or speaks HTTP/1.0.
-    """
+def _check_local(request: Request) -> None:
+    """Reject requests from pages of other sites, including those that rebind a DNS name to this machine."""
     headers = request.headers
     host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
     origin = headers.get("origin")
     foreign = origin is not None and urlsplit(origin).netloc != headers.get("host")
-    foreign = foreign or any(name in _FORWARDING or name.startswith("x-forwarded") for name in headers)
-    foreign = foreign or request.scope.get("http_version") == "1.0" or not _is_loopback(request)
     if host not in _HERE or foreign or headers.get("sec-fetch-site") in ("cross-site", "same-site"):
-        raise ApiError(403, "foreign", "the request comes from another site or machine; make a token to allow that.")
-
-
-def _is_loopback(request: Request) -> bool:
-    """Return whether the connection comes from this machine; one on a Unix socket has no address."""
-    if request.client is None or not request.client.host:
-        return True
-    try:
-        return ipaddress.ip_address(request.client.host.split("%")[0]).is_loopback
-    except ValueError:
-        return False
+        raise ApiError(403, "foreign", "The request comes from another site. Send it with a token.")
 
 
 def _who(sentence: str) -> ApiError:

@@ -1,4 +1,4 @@
-"""Who may use the service: tokens, of which only a hash is kept, and what each may do."""
+"""Tokens: their secrets (only hashes are stored), scopes, limits and sources."""
 
 from __future__ import annotations
 
@@ -12,47 +12,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
-from pydantic import Field
 
 from crowdveil.errors import Option, ParameterError
-from crowdveil.params import Params
 from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.queue.schema import now, tokens
 from crowdveil.server.queue.store import Store
+from crowdveil.server.settings import SCOPES, USUAL, Limits
 
 PREFIX = "cv_"
 LOCAL = "local"
-"""The owner of all jobs of this machine where there are no tokens."""
-SCOPES = {
-    "submit": "send jobs, look at files, follow and end its jobs",
-    "read": "follow its jobs, and fetch their results and reports",
-    "review": "see reports of others' jobs, and approve or reject their results",
-    "admin": "list and revoke tokens",
-}
-USUAL = ("submit", "read")
-"""Scopes of a token that is made without saying which."""
+"""The owner of all jobs of this machine with --no-auth."""
 SEEN_EVERY_S = 60.0
 """How often the last use of a token is written down."""
 _UNITS = {"min": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _LONGEST_S = 100 * 366 * 86_400
-
-
-class Limits(Params):
-    """What one token may do."""
-
-    max_upload_mib: int = Field(2048, ge=1)
-    """Size of all files of one request together, and of what is unpacked of them, in MiB."""
-    max_running: int = Field(4, ge=1)
-    """Jobs that run at once; more wait."""
-    max_waiting: int = Field(1000, ge=1)
-    """Jobs that run or wait; more are refused."""
-    max_seconds: int = Field(3600, ge=1)
-    """Time that a job may run, in seconds."""
-
-    @property
-    def upload_bytes(self) -> int:
-        """The size in bytes."""
-        return self.max_upload_mib << 20
 
 
 @dataclass(frozen=True)
@@ -80,12 +53,12 @@ class Caller:
 
     @property
     def who(self) -> str:
-        """Who did it, for the log."""
+        """Return the id for the log."""
         return self.token or self.id
 
 
 class ExpiredError(ParameterError):
-    """The token was good until a while ago."""
+    """The token has expired."""
 
 
 class Tokens:
@@ -105,7 +78,7 @@ class Tokens:
         sources: tuple[str, ...] = (),
         **limits: Any,
     ) -> str:
-        """Make a token; it is returned once, and only its hash is kept. With `jobs_of`, it works on the jobs of another token.
+        """Create a token and return it once; only its hash is stored. With `jobs_of`, it shares the jobs of another token.
 
         Releases of flows and heat maps of a token with `sources` are audited against the ledger of one of them.
         """
@@ -123,7 +96,7 @@ class Tokens:
         other = next((row for row in rows if row["name"] == jobs_of), None)
         if jobs_of is not None and other is None:
             raise ParameterError(
-                Option("jobs_of"), "there is no such token, or it was revoked; see crowdveil token list."
+                Option("jobs_of"), "there is no such token, or it was revoked; see crowdveil server token list."
             )
         secret = _secret()
         row = sa.insert(tokens).values(
@@ -137,32 +110,32 @@ class Tokens:
         return secret
 
     def revoke(self, name: str, by: str = "operator") -> None:
-        """Take a token's rights away; its jobs stay its own, and no other token can see them."""
+        """Revoke a token. No other token can see its jobs."""
         mine = (tokens.c.name == name, tokens.c.revoked.is_(None))
         with self.store.db.transaction() as do:
             rows = do(sa.update(tokens).where(*mine).values(revoked=now()).returning(tokens.c.id))
             if not rows:
                 raise ParameterError(
-                    Option("name"), "there is no such token, or it was revoked before; see crowdveil token list."
+                    Option("name"), "there is no such token, or it was revoked before; see crowdveil server token list."
                 )
             self.store.record(do, by, f"revoked the token {name}")
 
     def all(self) -> list[dict[str, Any]]:
-        """Tokens without their hashes, oldest first."""
+        """Return all tokens without their hashes, oldest first."""
         shown = [c for c in tokens.c if c.name != "hash"]
         return self.store.db.do(sa.select(*shown).order_by(tokens.c.created))
 
     def any(self) -> bool:
-        """Return whether there ever was a token: from then on every request needs one."""
+        """Return whether there ever was a token."""
         return bool(self.store.db.do(sa.select(tokens.c.id).limit(1)))
 
     def name_of(self, owner: str | None) -> str | None:
-        """What a token is called."""
+        """Return the name of a token."""
         rows = [] if owner is None else self.store.db.do(sa.select(tokens.c.name).where(tokens.c.id == owner))
         return rows[0]["name"] if rows else owner
 
     def caller(self, token: str) -> Caller | None:
-        """Return the caller of a token, None for an unknown one; raises where it has expired."""
+        """Return the caller of a token, or None if the token is unknown; raise if it has expired."""
         # Looked up by hash: the time that takes does not depend on the token.
         digest = hashed(token)
         over = sa.func.coalesce(tokens.c.expires < now(), sa.false()).label("over")
@@ -181,7 +154,7 @@ class Tokens:
         return Caller(row["owner"] or row["id"], row["name"], limits, scopes, row["id"], sources)
 
     def _note_use(self, token: str) -> None:
-        """Write down that a token was used, but not at every request."""
+        """Record that a token was used, at most once a minute."""
         at, before = time.monotonic(), self._seen.get(token)
         if before is not None and at - before < SEEN_EVERY_S:
             return
@@ -191,12 +164,12 @@ class Tokens:
             self.store.db.do(sa.update(tokens).where(tokens.c.id == token, late).values(last_used=now()))
 
     def local(self) -> Caller:
-        """Return the caller of this machine, who may do all that needs no second person."""
-        return Caller(LOCAL, LOCAL, self.default)
+        """Return the caller of this machine, who may do everything that needs no second person."""
+        return Caller(LOCAL, LOCAL, self.default, frozenset({*USUAL, "metrics"}))
 
 
 def length_s(text: str, name: str) -> float:
-    """Seconds of a length of time such as 90d, 12h, 4w or 30min."""
+    """Return the seconds of a duration such as 90d, 12h, 4w or 30min."""
     match = re.fullmatch(r"(\d{1,6})\s*(min|h|d|w)", text.strip())
     seconds = int(match[1]) * _UNITS[match[2]] if match else -1
     if not 0 <= seconds <= _LONGEST_S:
@@ -205,7 +178,7 @@ def length_s(text: str, name: str) -> float:
 
 
 def hashed(token: str) -> str:
-    """What is kept of a token. It has 256 random bits, so that a plain hash cannot be turned round."""
+    """Return the stored hash of a token. With 256 random bits, a plain hash cannot be inverted."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
