@@ -398,11 +398,11 @@ def test_of_a_large_table_only_the_beginning_is_looked_at(browser: Any, busy: Ru
 @pytest.mark.slow
 def test_what_takes_too_long_to_be_looked_at_can_be_run(browser: Any, busy: Running, tmp_path: Path) -> None:
     (tmp_path / "few.csv").write_text("origin,destination\n" + "a,b\n" * 12)
-    late = json.dumps({"error": as_json("too_long", "looking at the file takes too long; run it without.")})
+    late = json.dumps({"error": as_json("too_long", "The preview takes too long.")})
     with inside(browser, busy) as visit:
         visit.page.route("**/preview", lambda route: route.fulfill(status=422, body=late))
         visit.choose(tmp_path / "few.csv", "[role=alert]")
-        assert visit.message() == "Looking at the file takes too long; run it without."
+        assert visit.message() == "The preview takes too long."
         visit.page.select_option("#method", "suppression")
         visit.page.fill("#f-k", "13")
         visit.page.click("button[type=submit]")
@@ -479,7 +479,7 @@ def test_who_may_not_come_in_sees_nothing(browser: Any, busy: Running) -> None:
     with Visit(browser, busy.url) as visit:
         visit.sign_in("cv_guess")
         visit.page.wait_for_selector("[role=alert]")
-        assert visit.message() == "The token is not known, or it was revoked; ask the operator of the server for one."
+        assert visit.message() == "The token is unknown or revoked. Ask the operator of the server for one."
         assert visit.page.evaluate("sessionStorage.length") == 0 and visit.page.locator("nav").count() == 0
         assert {w for w in visit.wrong if "401" not in w} == set()
     with inside(browser, busy, "bert") as visit:
