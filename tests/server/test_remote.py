@@ -117,13 +117,7 @@ COMMANDS = [
     (["filter", "cabs.csv", "--max-speed", "40", "--min-locations", "2"], ".csv"),
     (["measure", "trips.csv", "flows", "--zones", "zones.geojson"], ".csv"),
     (["measure", "cabs.csv", "tracks", "--pairing", "kept.csv", "-m", "rmse:distance=dtw,RL"], ".json"),
-<<<<<<< HEAD
-    (["profiles", "flows", "--zones", "zones.geojson"], ".json"),
-=======
-    (["measure", "cabs.csv", "tracks", "-m", "trajectories-removed"], ".csv"),
-    (["measure", "cabs.csv", "theirs.csv", "-m", "rmse,record-linkage:time_weight=0.005", "--paired-by-id"], ".json"),
     (["analyze", "profiles", "flows", "--zones", "zones.geojson"], ".json"),
->>>>>>> main
     (["analyze", "reconstruct", "flows", "--zones", "zones.geojson", "--over", "day"], ".csv"),
     (["analyze", "quadtree-heatmap", "cabs.csv", "--min-k", "3"], ""),
     (["attack", "home-work", "cabs.csv", "--release", "tracks", "--pairing", "kept.csv", "--tile-m", "500"], ".csv"),
