@@ -70,7 +70,7 @@ def best(runs: list[dict[str, float]], what: str = "wall") -> float:
 
 def oldenburg() -> Any:
     """The road network of Oldenburg, or a synthetic town where it is not there."""
-    from crowdveil.synth.network import read_network, street_grid
+    from crowdveil.experiments.network import read_network, street_grid
 
     folder = Path(__file__).resolve().parents[2] / "shared" / "data" / "oldenburg"
     files = folder / "vertices.txt", folder / "edges.txt"

@@ -27,7 +27,7 @@ PAIRS = 40
 def movers(trajectories: int) -> Any:
     """Paths of movers on the roads of a town, 98 points in the mean."""
     from crowdveil.solve.trajectory.distances import Paths
-    from crowdveil.synth.movers import make_movers
+    from crowdveil.experiments.movers import make_movers
 
     return Paths.of(make_movers(oldenburg(), trajectories, seed=0))
 

@@ -150,7 +150,7 @@ def main() -> None:
         print("needs CuPy and an NVIDIA card: pip install cupy-cuda13x")
         return
     from crowdveil.solve.trajectory.distances import FrechetManhattan, Paths
-    from crowdveil.synth.movers import make_movers
+    from crowdveil.experiments.movers import make_movers
 
     ratio = 0.0
     for n in (SIZES[0], *SIZES):

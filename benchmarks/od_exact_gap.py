@@ -19,7 +19,7 @@ PROFILES = {"nyc": 6, "civ": 6, "senegal_crop": 3, "senegal": 3, "senegal_big": 
 
 def main() -> None:
     from crowdveil.io.flows import with_tree
-    from crowdveil.synth.profiles import make_profile
+    from crowdveil.experiments.profiles import make_profile
 
     data: dict[str, Any] = {
         name: with_tree(make_profile(name, np.random.default_rng(11), matrices), "ward")

@@ -53,7 +53,7 @@ def solve(method: str, flows: Any) -> None:
 def split_job(method: str) -> None:
     """In a process of its own: a matrix like senegal_split."""
     from crowdveil.io.flows import with_tree
-    from crowdveil.synth.profiles import make_profile
+    from crowdveil.experiments.profiles import make_profile
 
     flows = with_tree(make_profile("senegal_split", np.random.default_rng(11), 1), "ward")
     answer(lambda: solve(method, flows))

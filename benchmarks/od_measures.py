@@ -54,7 +54,7 @@ def main() -> None:
     from crowdveil.model.flows import Flows
     from crowdveil.progress import no_progress
     from crowdveil.registry import all_measures, find_method
-    from crowdveil.synth.profiles import make_profile
+    from crowdveil.experiments.profiles import make_profile
 
     original = with_tree(make_profile("senegal_split", np.random.default_rng(11), 1), "ward")
     method = find_method("atg-dual")

@@ -70,7 +70,7 @@ def taxi() -> Any:
 
 def main() -> None:
     from crowdveil.io.flows import with_tree
-    from crowdveil.synth.profiles import make_profile
+    from crowdveil.experiments.profiles import make_profile
 
     wanted = sys.argv[1:] or [*PROFILES, "taxi_by_hour"]
     ratios = []

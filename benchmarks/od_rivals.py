@@ -144,7 +144,7 @@ def main() -> None:
     from plain_rivals import taxis
 
     from crowdveil.io.flows import with_tree
-    from crowdveil.synth.profiles import make_profile
+    from crowdveil.experiments.profiles import make_profile
 
     wanted = sys.argv[1:] or [*PROFILES, "taxi_by_hour"]
     made = [name for name in PROFILES if name in wanted]

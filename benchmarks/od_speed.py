@@ -35,7 +35,7 @@ def main() -> None:
     from crowdveil.solve.od.region_space import RegionSpace
     from crowdveil.solve.od.step_matrix import Matrix
     from crowdveil.solve.od.targets import origins_near
-    from crowdveil.synth.profiles import make_profile
+    from crowdveil.experiments.profiles import make_profile
 
     ratio = 0.0
     for name, count in MATRICES.items():

@@ -44,7 +44,7 @@ def solve_profiles() -> None:
     from crowdveil.solve.od.region_space import RegionSpace
     from crowdveil.solve.od.step_matrix import Matrix
     from crowdveil.solve.od.targets import origins_near
-    from crowdveil.synth.profiles import make_profile
+    from crowdveil.experiments.profiles import make_profile
 
     prepared: list[tuple[BoxSpace, BoxSpace]] = []
     for name, count in PROFILES.items():

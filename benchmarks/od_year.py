@@ -38,7 +38,7 @@ def write_year(path: Path, matrices: int) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from crowdveil.synth.profiles import make_profile
+    from crowdveil.experiments.profiles import make_profile
 
     flows = make_profile("nyc", np.random.default_rng(17), min(DISTINCT, matrices))
     names = pa.array([str(name) for name in flows.zones.ids])
@@ -61,7 +61,7 @@ def write_year(path: Path, matrices: int) -> None:
 
 def write_zones_of_year(path: Path) -> None:
     """The zones of the map: centroids."""
-    from crowdveil.synth.profiles import make_profile
+    from crowdveil.experiments.profiles import make_profile
 
     zones = make_profile("nyc", np.random.default_rng(17), DISTINCT).zones
     lines = [f"{name},{lon},{lat}" for name, lon, lat in zip(zones.ids, zones.lon, zones.lat, strict=True)]

@@ -22,7 +22,7 @@ from crowdveil.progress import no_progress
 from crowdveil.registry import find_measure, find_method
 from crowdveil.solve.trajectory.distances import Paths
 from crowdveil.solve.trajectory.path_tree import PathTree, RangeQueries
-from crowdveil.synth.movers import make_movers
+from crowdveil.experiments.movers import make_movers
 
 MOVERS, SCANNED = 5000, 20
 KS, QUERIES = (2, 8), 10_000

@@ -226,7 +226,7 @@ def first_paper() -> float:
     from plain_rivals import taxis
 
     from crowdveil.io.flows import with_tree
-    from crowdveil.synth.profiles import make_profile
+    from crowdveil.experiments.profiles import make_profile
 
     data = {name: with_tree(make_profile(name, np.random.default_rng(11), m), "ward") for name, m in MATRICES.items()}
     if YELLOW.exists():

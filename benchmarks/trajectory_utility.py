@@ -66,7 +66,7 @@ def data_set(name: str) -> Trajectories:
 
 def make_movers() -> Trajectories:
     """Return movers on the roads of Oldenburg."""
-    from crowdveil.synth.movers import make_movers as make
+    from crowdveil.experiments.movers import make_movers as make
 
     return make(oldenburg(), MOVERS, seed=1)
 

@@ -33,7 +33,6 @@ _MODULES = {
     "crowdveil.io.tables": ("write_flows", "write_trajectories"),
     "crowdveil.io.geojson": ("write_zones",),
     "crowdveil.api.range_queries": ("measure_queries",),
-    "crowdveil.io.zone_edits": ("keep_zones", "keep_trips", "split_zones", "split_trips"),
     "crowdveil.io.hierarchy": ("build_hierarchy",),
     "crowdveil.run.filters": ("filter_trajectories",),
     "crowdveil.registry": ("all_methods", "all_measures", "all_analyses", "all_attacks"),

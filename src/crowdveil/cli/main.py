@@ -37,7 +37,6 @@ COMMANDS = {
     "flows": "Turn trips to OD flows, or flows from one format to another.",
     "trips": "Find trips in trajectories or records of calls.",
     "filter": "Leave out trajectories: too short, too fast, outside a box or a time window.",
-    "zones": "Crop zones to a part of the map, or split each, with the trips between them.",
     "hierarchy": "Make a tree over zones.",
     "serve": "Run jobs for others: an API over HTTP, a queue and workers.",
     "worker": "Run jobs of a service, on this machine or another.",
@@ -45,7 +44,8 @@ COMMANDS = {
     "review": "Approve or reject results of others on a server.",
     "token": "Make and revoke the tokens that people use a service with.",
     "audit": "Export the audit log of a service.",
-    "synth": "Make a synthetic city: trips, trajectories, OD matrices.",
+    "synth": "Make a synthetic city: trips or trajectories.",
+    "experiment": "Make the data and figures of experiments in papers.",
 }
 """What each command does. Its module has its name, but for those of analyses."""
 ANALYSES = ("analyze", "reconstruct", "profiles", "land-use", "topics", "topic-number")
