@@ -26,7 +26,7 @@ _MODULES = {
     "crowdveil.api.attack": ("attack",),
     "crowdveil.api.describe": ("describe",),
     "crowdveil.api.compare": ("compare",),
-    "crowdveil.api.analyze": ("reconstruct", "profiles", "land_use", "topics", "topic_number", "quadtree_heatmap"),
+    "crowdveil.api.analyze": ("reconstruct", "profiles", "land_use", "topics", "quadtree_heatmap"),
     "crowdveil.io.flows": ("read_flows", "read_trips", "trips_to_flows"),
     "crowdveil.io.trajectories": ("read_trajectories",),
     "crowdveil.io.zones": ("read_zones", "read_voronoi"),

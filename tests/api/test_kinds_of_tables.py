@@ -133,7 +133,6 @@ CALLS: dict[str, Callable[[Given], Any]] = {
     "profiles": lambda g: crowdveil.profiles(g.release, to_zones=g.zones).to_arrow().num_rows,
     "land_use": lambda g: crowdveil.land_use(g.release, to_zones=g.zones, clusters=2).to_arrow().num_rows,
     "topics": lambda g: crowdveil.topics(g.release, to_zones=g.zones, topics=2).to_arrow().num_rows,
-    "topic_number": lambda g: crowdveil.topic_number(g.release, to_zones=g.zones, numbers="2", folds=2).suggested,
     "measure_queries": lambda g: crowdveil.measure_queries(g.points, g.cabs, g.queries).sometime.tolist(),
     "quadtree_heatmap": lambda g: len(crowdveil.quadtree_heatmap(g.points, min_k=2).to_pandas()),
     "read_flows": lambda g: crowdveil.read_flows(g.trips, zones=g.zones, hierarchy=g.levels, **TZ).total,

@@ -31,7 +31,6 @@ COMMANDS = {
     "profiles": "Trips by hour of the week that leave and reach each zone.",
     "land-use": "Group zones by the shape of their profiles.",
     "topics": "Find flows that come up together at the same hours.",
-    "topic-number": "Compare numbers of topics, and suggest one.",
     "warmup": "Compile the kernels ahead, so that the first run need not.",
     "methods": "List the methods, or describe one.",
     "flows": "Turn trips to OD flows, or flows from one format to another.",
@@ -43,7 +42,7 @@ COMMANDS = {
     "experiment": "Make the data and figures of experiments in papers.",
 }
 """What each command does. Its module has its name, but for those of analyses."""
-ANALYSES = ("analyze", "reconstruct", "profiles", "land-use", "topics", "topic-number")
+ANALYSES = ("analyze", "reconstruct", "profiles", "land-use", "topics")
 """Commands of `cli/analyses.py`, which makes all but the first from the record of an analysis."""
 
 ALIASES = {"measures": "measure", "analysis": "analyze", "anonymise": "anonymize", "analyse": "analyze"}
