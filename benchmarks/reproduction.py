@@ -170,7 +170,7 @@ def impossible() -> None:
             if cell[1] > 2:
                 say(f"impossible_table_6_{name}_{method}", f"E {cell[1]} is above 2")
     for method in TABLE_6["senegal_big"]:
-        low, high = sorted(TABLE_6[name][method][0] for name in LARGE)
+        low, high = sorted(TABLE_6[name][method][0] for name in LARGE_SETS)
         if not low <= TABLE_4[method][0] <= high:
             say(f"impossible_table_4_{method}_G", f"{TABLE_4[method][0]} is no mean of {low} and {high} in Table 6")
 
@@ -240,7 +240,7 @@ def first_paper() -> float:
     head = ("data", "matrices", "tiles", "flows", "trips", "flows ≥ 10", "trips in them")
     table("The data, means of a matrix", head, [shape(*item) for item in data.items()])
     found = {
-        name: {m: scores(m, flows) for m in METHODS if m != "glove-sk" or name not in LARGE}
+        name: {m: scores(m, flows) for m in METHODS if m != "glove-sk" or name not in LARGE_SETS}
         for name, flows in data.items()
     }
     rows = [target_lines(name, flows, found[name]["atg-dual"]) for name, flows in data.items()]

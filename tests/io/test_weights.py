@@ -23,6 +23,7 @@ from crowdveil.guarantees import SuppressionBudget, TrueVolumes
 from crowdveil.io.flows import read_flows, trips_to_flows
 from crowdveil.io.release_writer import write_release
 from crowdveil.io.written_release import read_release
+from crowdveil.methods.base import Facts
 from crowdveil.model.areas import Areas
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 from crowdveil.model.release import NOT_GIVEN
@@ -176,7 +177,7 @@ def test_every_method_copes_with_flows_of_no_trips(
     folder = tmp_path_factory.mktemp("out")
     release = release.with_rounded_people(k, least=False)
     written = read_release(folder, write_release(release, folder, "parquet", None))
-    guarantees = (*method.guarantees(data, params), *structural_guarantees(method, params))
+    guarantees = (*method.guarantees(params, Facts.of(data)), *structural_guarantees(method, params))
     broken = [(p.name, f.detail) for p, f in check(written, guarantees, data) if f.violated]
     assert broken == []
 
@@ -200,7 +201,7 @@ def test_people_of_a_tile_without_a_whole_trip_are_counted_in_the_reported_row()
 
 
 @pytest.mark.parametrize("name", [n for n, m in all_methods().items() if m.takes is Flows and n != "laplace"])
-@pytest.mark.parametrize("zero", [[0, 1, 3, 4], [0, 2, 4], [1, 2, 3], [0, 5], [5]])
+@pytest.mark.parametrize("zero", [[0, 1, 3, 4], [5]])
 def test_trips_of_a_flow_rounded_to_0_are_counted_for_no_other_origin(name: str, zero: list[int]) -> None:
     """Of five trips each from six zones to one, some weigh nothing: the crowd of a row is that of its own origins."""
     n = len(IDS)
