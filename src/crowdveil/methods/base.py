@@ -10,13 +10,12 @@ from typing import Any, Literal
 import numpy as np
 
 from crowdveil.guarantees.base import Guarantee
-from crowdveil.io.time_windows import TimeUnits
 from crowdveil.model.arrays import Ints
 from crowdveil.model.canonical import digest
 from crowdveil.model.flows import Flows
 from crowdveil.model.flows import trips_within as trips_within
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
-from crowdveil.model.time_axis import StepClass
+from crowdveil.model.time_axis import StepClass, TimeUnits
 from crowdveil.model.trajectories import Outline, Trajectories
 from crowdveil.params import Described, Params
 from crowdveil.progress import Progress

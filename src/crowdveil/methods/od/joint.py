@@ -89,7 +89,6 @@ from pydantic import Field
 from crowdveil import guarantees as library
 from crowdveil.errors import Option
 from crowdveil.guarantees import Guarantee
-from crowdveil.io.time_windows import checked_step, time_windows
 from crowdveil.methods.base import INDEPENDENT, Facts, Method, SharedPartition, WindowedRun
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints
@@ -107,6 +106,7 @@ from crowdveil.solve.od.stable import StableProblem, StableRelease, StepSums, re
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import as_figure, summarize_gaps
 from crowdveil.solve.od.time_boxes import AdaptiveProblem
+from crowdveil.solve.od.time_tree import checked_step, time_windows
 from crowdveil.solve.od.weights import rounded_in_windows
 
 
