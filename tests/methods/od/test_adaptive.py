@@ -290,11 +290,9 @@ def test_the_ends_of_a_period_have_k_people() -> None:
 
 
 def test_partitions_hold_whole_windows() -> None:
-    assert METHOD.windowed(JointParams()) is None
-    weeks = METHOD.windowed(JointParams(time_partition="adaptive", window="7d"))
-    assert weeks is not None and weeks.window == "7d"
-    everything = METHOD.windowed(JointParams(time_partition="adaptive", window="all"))
-    assert everything is not None and everything.window == "all"
+    t = np.arange(48) * HOUR
+    days = METHOD.time_groups(JointParams(time_partition="adaptive"), t, "UTC")
+    assert np.unique(days, return_counts=True)[1].tolist() == [24, 24]
 
 
 @pytest.mark.parametrize("splits", ["dyadic", "free"])
