@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from datetime import timedelta
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from crowdveil.errors import Option, ParameterError
+from crowdveil.io.columns import has_positions
 from crowdveil.io.flows import read_flows, with_tree
-from crowdveil.io.folding import fold_steps
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.partition import read_earlier_rows, read_partition
+from crowdveil.io.omx import is_omx
+from crowdveil.io.partition import read_partition
 from crowdveil.io.points_of_interest import read_points_of_interest
-from crowdveil.io.time_levels import read_time_levels
+from crowdveil.io.source import open_source
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.model.canonical import canonical
 from crowdveil.model.flows import Flows
+from crowdveil.model.folding import fold_steps
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.model.trips import Trips
 from crowdveil.params import Params
+
+
+def _as_text(step: Any) -> Any:
+    """Return the length of a time step as text, from a length of the standard library or of pandas too."""
+    if not isinstance(step, timedelta):
+        return step
+    return f"{step // timedelta(seconds=1)}s" if step % timedelta(seconds=1) == timedelta(0) else str(step)
 
 
 class Reading(Params):
@@ -64,16 +75,10 @@ class FlowReading(Reading):
     """Tree over the zones, for methods that generalize: ward, kd, quadtree, h3, or a table of levels, parents or nodes."""
     partition: Any = None
     """Areas that were made before, for the method fixed: the folder of a release, or a table of zones and their groups."""
-    partition_step: str | None = None
-    """Time step of that release whose areas are taken, such as 2020-03-02T08:00, if its areas differ from step to step."""
-    like: Any = None
-    """Earlier release of the same trips, for the method fixed: it takes its rows, so that both reveal no small group."""
-    time_tree: Any = None
-    """Intervals of a day or a week, for adaptive intervals of time: calendar (the default), or a table of starts and names."""
     pois: Any = None
     """Points of interest that areas must contain (min_pois): a table with lon, lat and optionally category, or of tiles and
     their counts."""
-    step: str | int | None = None
+    step: Annotated[str | int | None, BeforeValidator(_as_text)] = None
     """Length of a time step, such as 15min, 1h, 1d; all for one matrix. Default with times: 1h."""
     fold: str | None = None
     """Add up time steps that are whole periods apart, such as 1w or 2w; people in several periods count once."""
@@ -97,6 +102,18 @@ class EitherReading(FlowReading, TrajectoryReading):
 READINGS: dict[type, type[Reading]] = {Flows: FlowReading, Trajectories: TrajectoryReading}
 
 
+def looks_like_trajectories(data: Any, options: Mapping[str, Any]) -> bool:
+    """Return whether data are points of trajectories, not trips or flows; nothing but the header is read."""
+    if isinstance(data, Flows | Trips | Trajectories):
+        return isinstance(data, Trajectories)
+    of_points, of_flows = (
+        set(model.model_fields) - set(Reading.model_fields) for model in (TrajectoryReading, FlowReading)
+    )
+    if of_points & options.keys() or of_flows & options.keys():
+        return bool(of_points & options.keys())
+    return not is_omx(data) and has_positions(open_source(data))
+
+
 def read(takes: type, data: Any, options: Reading, notes: ReadNotes, *, person_ids: bool = False) -> Any:
     """Read data as the model that a method takes; use a model unchanged. `person_ids`: keep the people of each flow.
 
@@ -105,10 +122,8 @@ def read(takes: type, data: Any, options: Reading, notes: ReadNotes, *, person_i
     given = {name: getattr(options, name) for name in type(options).model_fields}
     if takes is not Flows:
         return canonical(data if isinstance(data, Trajectories) else read_trajectories(data, notes=notes, **given))
-    partition, partition_step, time_tree = given.pop("partition"), given.pop("partition_step"), given.pop("time_tree")
-    like, pois = given.pop("like"), given.pop("pois")
-    flows = with_partition(_read_flows(data, given, notes, person_ids), partition, partition_step, like)
-    return with_pois(with_time_levels(flows, time_tree), pois, notes)
+    partition, pois = given.pop("partition"), given.pop("pois")
+    return with_pois(with_partition(_read_flows(data, given, notes, person_ids), partition), pois, notes)
 
 
 def _read_flows(data: Any, given: dict[str, Any], notes: ReadNotes, person_ids: bool) -> Flows:
@@ -125,22 +140,11 @@ def _read_flows(data: Any, given: dict[str, Any], notes: ReadNotes, person_ids: 
     return flows if hierarchy is None else with_tree(flows, hierarchy)
 
 
-def with_time_levels(flows: Flows, time_tree: Any) -> Flows:
-    """Return flows with intervals of the day from a table; without one, unchanged."""
-    return flows if time_tree is None else replace(flows, time_levels=read_time_levels(time_tree))
-
-
 def with_pois(flows: Flows, pois: Any, notes: ReadNotes) -> Flows:
     """Return flows with points of interest in their tiles; without a table of them, unchanged."""
     return flows if pois is None else replace(flows, pois=read_points_of_interest(pois, flows.zones, notes))
 
 
-def with_partition(flows: Flows, partition: Any, step: str | None, like: Any = None) -> Flows:
-    """Return flows with a partition of their zones, or rows, that were made before; without them, unchanged."""
-    if like is not None:
-        if partition is not None or step is not None:
-            raise ParameterError(Option("like"), f"its rows are the areas; leave out {Option('partition')}.")
-        return replace(flows, partition=read_earlier_rows(like, flows))
-    if partition is None and step is not None:
-        raise ParameterError(Option("partition_step"), f"it is for a release; name that with {Option('partition')}.")
-    return flows if partition is None else replace(flows, partition=read_partition(partition, flows.zones, step))
+def with_partition(flows: Flows, partition: Any) -> Flows:
+    """Return flows with a partition of their zones that was made before; without one, unchanged."""
+    return flows if partition is None else replace(flows, partition=read_partition(partition, flows.zones))

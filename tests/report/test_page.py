@@ -41,10 +41,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     crowdveil.write_zones(town.zones, zones)
     write_trips(town, trips, 4000, 1, seed=1)
     write_trajectories(town, drives, 60, 1, seed=1)
-    crowdveil.anonymize("suppression", trips, folder / "flows", zones=zones, k=5)
-    crowdveil.anonymize("simple-generalization", drives, folder / "tracks")
+    crowdveil.anonymize(trips, folder / "flows", method="suppression", zones=zones, k=5)
+    crowdveil.anonymize(drives, folder / "tracks", method="simple-generalization")
     few = pa.table({"origin": ["a"] * 5 + ["b"] * 4, "destination": ["b"] * 5 + ["a"] * 4})
-    crowdveil.anonymize("suppression", few, folder / "nothing", k=6)
+    crowdveil.anonymize(few, folder / "nothing", method="suppression", k=6)
     return {k: folder / k / "report.html" for k in KINDS}
 
 
@@ -165,7 +165,7 @@ def test_the_time_slider_works_for_every_color_or_says_why_not(browser: Any, pag
         assert page.eval_on_selector_all("#shade option", "all => all.map((o) => o.value)") == [
             "",
             "trips",
-            "occurs",
+            "unpublished",
         ], "every area is one tile, so that a map of sizes would have one color"
         page.select_option("#shade", "trips")
         opened.changed(seen, "colored by trips")
@@ -175,9 +175,9 @@ def test_the_time_slider_works_for_every_color_or_says_why_not(browser: Any, pag
         )
         opened.changed(seen, "trips of one time step")
         assert page.inner_text("#legend") != before and page.is_enabled("#step")
-        page.select_option("#shade", "occurs")
+        page.select_option("#shade", "unpublished")
         opened.changed(seen, "colored by share of time steps")
-        assert page.is_disabled("#step") and "share of time steps" in page.inner_text("#step-out")
+        assert page.is_disabled("#step") and "share is of all" in page.inner_text("#step-out")
         page.select_option("#shade", "")
         assert page.is_enabled("#step") and "share" not in page.inner_text("#step-out")
 

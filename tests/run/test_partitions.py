@@ -143,7 +143,7 @@ def test_partitions_give_the_release_of_a_whole_run(
     monkeypatch.setattr(flow_partitions, "PARTITION_ROWS", 150)
     trips, zones = folder / "trips.parquet", folder / "zones.geojson"
     options = {"k": 5, "zones": str(zones), "step": "1h", "tz": TZ, **options}
-    whole = crowdveil.anonymize(method, trips, tmp_path / "whole", seed=7, **options)
+    whole = crowdveil.anonymize(trips, tmp_path / "whole", method=method, seed=7, **options)
     local = in_partitions(LocalPartitions(spec_of(method, trips, tmp_path / "local", options)))
     cluster: Any = DuckdbCluster()
     spark = in_partitions(SparkFlows(spec_of(method, trips, str(tmp_path / "spark"), options), cluster))
@@ -167,7 +167,7 @@ def test_intervals_stay_where_other_partitions_may_have_longer_ones(folder: Path
     """A whole run has no column `until` where all intervals are time steps; a partition cannot know that of the others."""
     options = {"k": 5, "zones": str(folder / "zones.geojson"), "step": "1h", "tz": TZ, "user": "person",
                "time_partition": "adaptive", "hour_weight": 100_000, "suppress": "90%"}  # fmt: skip
-    crowdveil.anonymize("joint", folder / "trips.parquet", tmp_path / "whole", seed=7, **options)
+    crowdveil.anonymize(folder / "trips.parquet", tmp_path / "whole", method="joint", seed=7, **options)
     in_partitions(LocalPartitions(spec_of("joint", folder / "trips.parquet", tmp_path / "out", options)))
     whole, rows = (pq.read_table(tmp_path / place / "flows.parquet") for place in ("whole", "out"))
     assert "until" not in whole.column_names and "until" in rows.column_names
@@ -183,7 +183,7 @@ def test_zones_of_the_data_and_unusable_rows(tmp_path: Path) -> None:
     data = tmp_path / "flows.csv"
     data.write_text("origin,destination,time,volume\n" + "\n".join(rows) + "\n")
     options = {"k": 5, "step": "1h", "tz": TZ, "drop_invalid": True}
-    whole = crowdveil.anonymize("suppression", data, tmp_path / "whole", seed=7, format="parquet", **options)
+    whole = crowdveil.anonymize(data, tmp_path / "whole", method="suppression", seed=7, format="parquet", **options)
     cluster: Any = DuckdbCluster()
     made = in_partitions(SparkFlows(spec_of("suppression", data, str(tmp_path / "out"), options), cluster))
     assert same_rows(*(pq.read_table(tmp_path / place / "flows.parquet") for place in ("whole", "out")))
@@ -206,7 +206,7 @@ def test_a_partition_without_a_trip_is_no_error(tmp_path: Path, monkeypatch: pyt
         "w": [1.0 if i % 2 else 1e-6 for i in range(n)],
     })  # fmt: skip
     options = {"k": 5, "step": "1d", "weight": "w"}
-    whole = crowdveil.anonymize("suppression", table, tmp_path / "whole", seed=7, **options)
+    whole = crowdveil.anonymize(table, tmp_path / "whole", method="suppression", seed=7, **options)
     cluster: Any = DuckdbCluster()
     monkeypatch.setattr(flows, "PARTITIONS_A_SLOT", 1000)
     made = in_partitions(SparkFlows(spec_of("suppression", Frame(table), str(tmp_path / "out"), options), cluster))
@@ -222,7 +222,7 @@ def test_tiles_are_found_in_all_rows(zones: str, tmp_path: Path) -> None:
     times = pa.array(1_700_000_000 + rng.integers(0, 86_400, 2000), pa.timestamp("s", tz="UTC"))
     table = pa.table({**places, "departure": times, "user": rng.integers(0, 300, 2000)})
     options = {"k": 3, "step": "6h", "zones": zones}
-    crowdveil.anonymize("suppression", table, tmp_path / "whole", seed=7, **options)
+    crowdveil.anonymize(table, tmp_path / "whole", method="suppression", seed=7, **options)
     cluster: Any = DuckdbCluster()
     in_partitions(SparkFlows(spec_of("suppression", Frame(table), str(tmp_path / "out"), options), cluster))
     assert same_rows(*(pq.read_table(tmp_path / place / "flows.parquet") for place in ("whole", "out")))
@@ -260,7 +260,7 @@ def test_a_failing_time_step_is_named_among_all(folder: Path, tmp_path: Path, mo
                "v_target": 5}  # fmt: skip
     said = []
     for run in (
-        lambda: crowdveil.anonymize("atg-dual", folder / "trips.parquet", tmp_path / "out", **options),
+        lambda: crowdveil.anonymize(folder / "trips.parquet", tmp_path / "out", method="atg-dual", **options),
         lambda: in_partitions(
             LocalPartitions(spec_of("atg-dual", folder / "trips.parquet", tmp_path / "out", options))
         ),

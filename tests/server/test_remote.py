@@ -67,7 +67,7 @@ def test_the_same_bytes_by_every_door(
 ) -> None:
     method, data, values, maps = CASES[case]
     zones = {name: str(there / f"{name}.geojson") for name in maps}
-    crowdveil.anonymize(method, there / data, tmp_path / "python", format=form, **values, **zones)  # type: ignore[arg-type]
+    crowdveil.anonymize(there / data, tmp_path / "python", method=method, format=form, **values, **zones)  # type: ignore[arg-type]
     options = [w for n, v in {**values, **zones}.items() for w in (f"--{n}", str(v))]
     line = ["anonymize", method, there / data, "--format", form, *options]
     here = command(*line, "-o", tmp_path / "here")
@@ -89,9 +89,14 @@ def test_the_same_bytes_by_every_door(
 def releases(there: Path) -> Path:
     """A release of trips, one of trajectories with its pairing, and a plain table that others published."""
     zones = str(there / "zones.geojson")
-    crowdveil.anonymize("joint", there / "trips.csv", there / "flows", zones=zones, k=3)
+    crowdveil.anonymize(there / "trips.csv", there / "flows", method="joint", zones=zones, k=3)
     crowdveil.anonymize(
-        "microaggregation", there / "cabs.csv", there / "tracks", k=3, time_weight=0.5, pairing=there / "kept.csv"
+        there / "cabs.csv",
+        there / "tracks",
+        method="microaggregation",
+        k=3,
+        time_weight=0.5,
+        pairing=there / "kept.csv",
     )
     first, *rest = (there / "cabs.csv").read_text().splitlines(keepends=True)
     (there / "theirs.csv").write_text(first + "".join(line for line in rest if int(line.split(",")[3]) % 3))
@@ -268,14 +273,16 @@ def test_detached_and_fetched_later(there: Path, tmp_path: Path, on_server: Runn
     job = left.out.strip()
     assert left.code == 0 and len(job) == 32 and not (tmp_path / "x").exists()
     assert "crowdveil task" in left.err
-    got = command("task", job, "-o", tmp_path / "out", *at)
+    got = command("server", "jobs", job, "-o", tmp_path / "out", *at)
     assert got.code == 0 and got.out.startswith(f"{tmp_path / 'out'}: verified and written"), got.err
     assert command("verify", tmp_path / "out").code == 0
-    assert command("task", job, *at).out.startswith(f"{job}: done (anonymize swapmob)")
-    assert command("task", job, "--cancel", *at).out == f"{job}: expired\n"
-    assert command("task", job, "-o", tmp_path / "again", *at).sentence.endswith("is expired; there is no result.")
-    assert command("task", "0" * 32, *at).sentence == "crowdveil: there is no such job."
-    assert command("task", "../jobs", *at).sentence.startswith("crowdveil: task: wanted the id of a job")
+    assert command("server", "jobs", job, *at).out.startswith(f"{job}: done (anonymize swapmob)")
+    assert command("server", "jobs", job, "--cancel", *at).out == f"{job}: expired\n"
+    assert command("server", "jobs", job, "-o", tmp_path / "again", *at).sentence.endswith(
+        "is expired; there is no result."
+    )
+    assert command("server", "jobs", "0" * 32, *at).sentence == "crowdveil: there is no such job."
+    assert command("server", "jobs", "../jobs", *at).sentence.startswith("crowdveil: task: wanted the id of a job")
 
 
 def test_the_documents_commands(

@@ -42,8 +42,10 @@ def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _both(spark: Any, tmp_path: Path, method: str, data: Any, **options: Any) -> tuple[Any, Any]:
     """Run on one machine and on the cluster, and hold the rows and the manifests against each other."""
     in_parquet = {"format": "parquet", **options}
-    here = crowdveil.anonymize(method, data, tmp_path / "here", seed=4, report=False, **in_parquet)
-    there = crowdveil.anonymize(method, str(data), tmp_path / "there", seed=4, report=False, spark=spark, **options)
+    here = crowdveil.anonymize(data, tmp_path / "here", method=method, seed=4, report=False, **in_parquet)
+    there = crowdveil.anonymize(
+        str(data), tmp_path / "there", method=method, seed=4, report=False, spark=spark, **options
+    )
     rows = [pq.read_table(tmp_path / place / "flows.parquet") for place in ("here", "there")]
     assert same_rows(*rows)
     assert rows[0].schema.equals(rows[1].schema), "times have the same zone"
@@ -89,8 +91,8 @@ def test_text_is_read_as_on_one_machine(spark: Any, tmp_path: Path) -> None:
 def test_a_data_frame_and_the_users_settings(spark: Any, city: Path, tmp_path: Path) -> None:
     frame = spark.read.parquet(str(city / "trips.parquet"))
     options = {"zones": str(city / "zones.geojson"), "step": "3h", "k": 5}
-    crowdveil.anonymize("joint", city / "trips.parquet", tmp_path / "here", **options)
-    crowdveil.anonymize("joint", frame, (tmp_path / "there").as_uri(), spark=spark, **options)
+    crowdveil.anonymize(city / "trips.parquet", tmp_path / "here", method="joint", **options)
+    crowdveil.anonymize(frame, (tmp_path / "there").as_uri(), method="joint", spark=spark, **options)
     assert same_rows(*(pq.read_table(tmp_path / place / "flows.parquet") for place in ("here", "there")))
     assert spark.conf.get("spark.sql.session.timeZone") == "America/New_York"
     assert spark.conf.get("spark.sql.shuffle.partitions") == "7"
@@ -101,7 +103,7 @@ def test_a_data_frame_and_the_users_settings(spark: Any, city: Path, tmp_path: P
 
 def test_an_executor_is_killed_in_the_middle(spark: Any, city: Path, tmp_path: Path) -> None:
     options = {"zones": str(city / "zones.geojson"), "step": "1h", "k": 5}
-    crowdveil.anonymize("atg-dual", city / "trips.parquet", tmp_path / "here", **options)
+    crowdveil.anonymize(city / "trips.parquet", tmp_path / "here", method="atg-dual", **options)
     stages: list[str] = []
     killed: list[int] = []
 
@@ -124,7 +126,9 @@ def test_a_failing_time_step_is_named_and_nothing_is_left(spark: Any, city: Path
     said = []
     for there in (None, spark):
         with pytest.raises(InputError) as stopped:
-            crowdveil.anonymize("atg-dual", str(city / "trips.parquet"), tmp_path / "a/out", spark=there, **options)
+            crowdveil.anonymize(
+                str(city / "trips.parquet"), tmp_path / "a/out", method="atg-dual", spark=there, **options
+            )
         said.append(str(stopped.value))
     assert said[0].startswith("time step ") and said[1].startswith("time step ")
     assert said[0].partition(": ")[2][:40] == said[1].partition(": ")[2][:40]
@@ -133,17 +137,17 @@ def test_a_failing_time_step_is_named_and_nothing_is_left(spark: Any, city: Path
 
 def test_tables_are_read_by_name_and_by_path(spark: Any, city: Path, tmp_path: Path) -> None:
     options = {"zones": str(city / "zones.geojson"), "step": "3h", "k": 5, "seed": 4, "report": False}
-    crowdveil.anonymize("suppression", city / "trips.parquet", tmp_path / "here", **options)
+    crowdveil.anonymize(city / "trips.parquet", tmp_path / "here", method="suppression", **options)
     spark.read.parquet(str(city / "trips.parquet")).write.mode("overwrite").option("path", str(tmp_path / "table")).saveAsTable(
         "city_trips"
     )  # fmt: skip
     for place, data, table in (("name", "default.city_trips", "catalog"), ("path", str(tmp_path / "table"), "parquet")):
-        crowdveil.anonymize("suppression", data, tmp_path / place, spark=spark, table=table, **options)
+        crowdveil.anonymize(data, tmp_path / place, method="suppression", spark=spark, table=table, **options)
         assert same_rows(*(pq.read_table(tmp_path / p / "flows.parquet") for p in ("here", place)))
     spark.sql("DROP TABLE city_trips")
     for table in ("catalog", "delta"):
         with pytest.raises(InputError, match=r"^no_such: wanted a (table|path) .* but Spark cannot read it"):
-            crowdveil.anonymize("suppression", "no_such", tmp_path / "bad", spark=spark, table=table, **options)
+            crowdveil.anonymize("no_such", tmp_path / "bad", method="suppression", spark=spark, table=table, **options)
     assert not (tmp_path / "bad").exists()
 
 

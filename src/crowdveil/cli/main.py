@@ -25,8 +25,7 @@ COMMANDS = {
     "measure": "Measure what a release lost of the original flows or trajectories.",
     "attack": "Estimate the re-identification risk of trajectories, before and after, or of flows.",
     "describe": "Describe OD matrices: size, density, and what of them is k-anonymous as it is.",
-    "compare": "Run methods side by side on the same matrices, and publish nothing.",
-    "sweep": "Run a method with several k and budgets, and publish nothing.",
+    "compare": "Run methods with several parameters side by side, and publish nothing.",
     "analyze": "Analyze a release, or draw a heat map of trajectories that can be published.",
     "reconstruct": "Estimate the flows of a release between any zones, with bounds.",
     "profiles": "Trips by hour of the week that leave and reach each zone.",
@@ -40,12 +39,7 @@ COMMANDS = {
     "filter": "Leave out trajectories: too short, too fast, outside a box or a time window.",
     "zones": "Crop zones to a part of the map, or split each, with the trips between them.",
     "hierarchy": "Make a tree over zones.",
-    "serve": "Run jobs for others: an API over HTTP, a queue and workers.",
-    "worker": "Run jobs of a service, on this machine or another.",
-    "task": "Show, fetch or cancel a job on a server.",
-    "review": "Approve or reject results of others on a server.",
-    "token": "Make and revoke the tokens that people use a service with.",
-    "audit": "Export the audit log of a service.",
+    "server": "Run jobs for others over HTTP, and work with a server: tokens, jobs, reviews, audit log.",
     "synth": "Make a synthetic city: trips, trajectories, OD matrices.",
 }
 """What each command does. Its module has its name, but for those of analyses."""
@@ -150,7 +144,7 @@ def cli() -> None:
 
     \b
     crowdveil demo
-    crowdveil anonymize joint trips.parquet --zones zones.geojson --k 10 -o out/
+    crowdveil anonymize trips.parquet --zones zones.geojson -k 10 -o out/
     crowdveil anonymize simple-generalization cabs.csv -o out/
     crowdveil verify out/
     """
@@ -162,7 +156,7 @@ def main() -> None:
         try:
             _main()
         except StoppedError as error:
-            leave_kernels(signals.code, str(error))
+            leave_kernels(signals.number, str(error))
             _stop(str(error), signals.code)
 
 

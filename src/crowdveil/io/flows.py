@@ -11,23 +11,22 @@ import pyarrow as pa
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.axes import check_axes
 from crowdveil.io.cropping import crop_zones, parse_crop
-from crowdveil.io.duckdb_reader import can_read_in_duckdb, read_in_duckdb
 from crowdveil.io.hierarchy import build_hierarchy, named_by_levels
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import ENDS, OdColumns, by_role, find_od_columns, refuse_unread_volumes
-from crowdveil.io.od_grouping import read_in_chunks, regroup, to_flows
+from crowdveil.io.od_grouping import read_grouped, regroup, to_flows
 from crowdveil.io.od_rows import OdReader, ZoneNames
 from crowdveil.io.omx import is_omx, read_omx
 from crowdveil.io.source import open_source
 from crowdveil.io.stations import station_zones
 from crowdveil.io.tiling import Tiling, by_coordinates, usable_coordinates, zones_for
 from crowdveil.io.time_forms import TimeForm
-from crowdveil.io.time_steps import DEFAULT_STEP, TimeSteps, step_seconds
-from crowdveil.io.times import Clock, refuse_spread
+from crowdveil.io.times import refuse_spread
 from crowdveil.io.values import encode_ids
 from crowdveil.io.weights import find_unusable_weights, to_weight_units
 from crowdveil.io.zones import read_zones
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
+from crowdveil.model.time_axis import DEFAULT_STEP, Clock, TimeAxis, step_seconds
 from crowdveil.model.trips import Trips
 
 
@@ -110,11 +109,8 @@ def read_flows(
         reader.learn_form()
         if not each_row_is_a_trip:
             refuse_unread_volumes(next(source.batches(source.columns)), found, columns, reader.form, source.name)
-        if given is None or crop.active or not can_read_in_duckdb(source, found, given):
-            flows = read_in_chunks(reader, seconds, step is None, drop_invalid, members)
-            flows = flows if crop.box is None or tiling is not None else crop_zones(flows, crop.box)
-        else:
-            flows = read_in_duckdb(reader, given, seconds, drop_invalid, members)
+        flows = read_grouped(reader, seconds, step is None, drop_invalid, members)
+        flows = flows if crop.box is None or tiling is not None else crop_zones(flows, crop.box)
         refuse_spread(int(flows.t[0]), int(flows.t[-1]), form, f"{source.name}, column {found.time}")
     return flows if hierarchy is None else with_tree(flows, hierarchy)
 
@@ -167,10 +163,10 @@ def read_trips(
 def trips_to_flows(trips: Trips, *, step: str | int | None = None, tz: str = "UTC", members: bool = False) -> Flows:
     """Group trips in memory to flows by time step; with `members`, keep the person ids of each flow."""
     seconds = None if trips.t is None else step_seconds(DEFAULT_STEP if step is None else step)
-    steps = TimeSteps(seconds, tz) if seconds else None
+    steps = TimeAxis(seconds, tz) if seconds else None
     number = np.zeros(len(trips.origin), np.int64)
     if steps is not None and trips.t is not None:
-        number = steps.number(Clock(tz).to_wall(trips.t))
+        number = steps.number_at(trips.t)
     columns: dict[str, Any] = {"step": number, "o": trips.origin, "d": trips.destination}
     if trips.person is not None:
         columns["person"] = trips.person

@@ -23,7 +23,6 @@ from crowdveil.model.arrays import (
     slice_sums,
     take_slices,
 )
-from crowdveil.model.intervals import TimeLevels
 from crowdveil.model.tabular import Tabular
 from crowdveil.model.zones import Zones
 
@@ -72,8 +71,6 @@ class Flows(Tabular):
         Trees over the zones given by the user, or None.
     partition
         A partition of the map that was made before, or None.
-    time_levels
-        Intervals of a day or of a week given by the user; None for those of the calendar.
     visited_tiles
         For some time steps of a larger data set: whether any trip of that data set starts or ends in each tile.
     pois
@@ -105,7 +102,6 @@ class Flows(Tabular):
     dropped_weight: int = 0
     distinct_people: int | None = None
     partition: Partition | None = None
-    time_levels: TimeLevels | None = None
     pois: PointsOfInterest | None = None
 
     def __post_init__(self) -> None:
@@ -334,3 +330,17 @@ def _as_written(share: float) -> tuple[int, int]:
 
 _BLOCK = 1 << 17
 """Rows checked at once: few enough for the processor's cache."""
+
+
+def rounded(whole: Ints, rest: Ints, offsets: Ints) -> Ints:
+    """Return whole trips of rows that weigh `whole` trips and `rest` units; rows of time step i are offsets[i] to offsets[i + 1].
+
+    The volumes up to any row, in the order of the step, are those of their weights, rounded: no row is off by a whole trip.
+    """
+    so_far = np.concatenate([np.zeros(1, np.int64), np.cumsum(rest)])
+    before = np.repeat(so_far[offsets[:-1]], np.diff(offsets))
+    # What is carried over to the next row is the part of a trip so far in the step, and half a trip.
+    carried = (so_far[1:] - before + WEIGHT_UNITS // 2) // WEIGHT_UNITS
+    carried_before = (so_far[:-1] - before + WEIGHT_UNITS // 2) // WEIGHT_UNITS
+    trips: Ints = whole + carried - carried_before
+    return trips

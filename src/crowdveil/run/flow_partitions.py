@@ -364,7 +364,7 @@ def runs_in_partitions(spec: RunSpec) -> bool:
     options = spec.options
     if spec.method.takes is not Flows or spec.method.partitioning(spec.params) is not None:
         return False
-    if getattr(spec.params, "min_inhabited_tiles", 0) or getattr(spec.reading, "like", None) is not None:
+    if getattr(spec.params, "min_inhabited_tiles", 0):
         return False
     if options.ledger is not None or spec.data_name is not None or options.table_format(spec.data, None) == "csv":
         return False

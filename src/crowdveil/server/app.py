@@ -14,7 +14,6 @@ from crowdveil import __version__
 from crowdveil.server import openapi
 from crowdveil.server.access import Sender, Who
 from crowdveil.server.answers import add_error_answers
-from crowdveil.server.edge import CheckAddress
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.base import Kind
 from crowdveil.server.metrics import Metrics
@@ -25,9 +24,9 @@ from crowdveil.server.routes.operations import add_operations
 from crowdveil.server.routes.pages import add_pages
 from crowdveil.server.routes.preview import add_preview
 from crowdveil.server.routes.result_files import add_parts
-from crowdveil.server.routes.resumable import add_uploads
 from crowdveil.server.routes.review import add_review
-from crowdveil.server.settings import Service
+from crowdveil.server.routes.uploads import add_uploads
+from crowdveil.server.service import Service
 from crowdveil.server.views import JobView
 
 Name = Annotated[str, Path(max_length=100)]
@@ -45,7 +44,6 @@ def make_app(service: Service, extra: Sequence[AddRoutes] = ()) -> FastAPI:
     app.state.service = service
     add_error_answers(app)
     metrics = app.state.metrics = Metrics(service)
-    app.add_middleware(CheckAddress)
     app.add_middleware(Observe, service=service, metrics=metrics)
     app.router.routes.extend(_job_routes(tuple(extra)))
     add_operations(app, metrics)

@@ -12,50 +12,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
-from pydantic import Field
 
 from crowdveil.errors import Option, ParameterError
-from crowdveil.params import Params
 from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.queue.schema import now, tokens
 from crowdveil.server.queue.store import Store
+from crowdveil.server.settings import SCOPES, USUAL, Limits
 
 PREFIX = "cv_"
 LOCAL = "local"
-"""The owner of all jobs of this machine where there are no tokens."""
-SCOPES = {
-    "submit": "send jobs, look at files, follow and end its jobs",
-    "read": "follow its jobs, and fetch their results and reports",
-    "review": "see reports of others' jobs, and approve or reject their results",
-    "admin": "list and revoke tokens",
-}
-USUAL = ("submit", "read")
-"""Scopes of a token that is made without saying which."""
+"""The owner of all jobs of this machine with --no-auth."""
 SEEN_EVERY_S = 60.0
 """How often the last use of a token is written down."""
-GRACE_S = 86_400.0
 _UNITS = {"min": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _LONGEST_S = 100 * 366 * 86_400
-
-
-class Limits(Params):
-    """What one token may do."""
-
-    max_upload_mib: int = Field(2048, ge=1)
-    """Size of all files of one request together, and of what is unpacked of them, in MiB."""
-    max_rows: int = Field(100_000_000, ge=1)
-    """Rows of a file."""
-    max_running: int = Field(4, ge=1)
-    """Jobs that run at once; more wait."""
-    max_waiting: int = Field(1000, ge=1)
-    """Jobs that run or wait; more are refused."""
-    max_seconds: int = Field(3600, ge=1)
-    """Time that a job may run, in seconds."""
-
-    @property
-    def upload_bytes(self) -> int:
-        """The size in bytes."""
-        return self.max_upload_mib << 20
 
 
 @dataclass(frozen=True)
@@ -126,7 +96,7 @@ class Tokens:
         other = next((row for row in rows if row["name"] == jobs_of), None)
         if jobs_of is not None and other is None:
             raise ParameterError(
-                Option("jobs_of"), "there is no such token, or it was revoked; see crowdveil token list."
+                Option("jobs_of"), "there is no such token, or it was revoked; see crowdveil server token list."
             )
         secret = _secret()
         row = sa.insert(tokens).values(
@@ -139,44 +109,24 @@ class Tokens:
             self.store.record(do, "operator", f"made the token {name}")
         return secret
 
-    def rotate(self, name: str, grace_s: float = GRACE_S, expires_s: float | None = None) -> str:
-        """Give a token a new secret, which is returned once; the old one works for `grace_s` more seconds."""
-        secret = _secret()
-        mine = (tokens.c.name == name, tokens.c.revoked.is_(None))
-        values: dict[str, Any] = {"old_hash": tokens.c.hash, "old_until": now() + grace_s, "hash": hashed(secret)}
-        good = () if expires_s is not None else (sa.or_(tokens.c.expires.is_(None), tokens.c.expires > now()),)
-        if expires_s is not None:
-            values["expires"] = _after(expires_s)
-        with self.store.db.transaction() as do:
-            if not do(sa.select(tokens.c.id).where(*mine)):
-                raise ParameterError(
-                    Option("name"), "there is no such token, or it was revoked; see crowdveil token list."
-                )
-            if not do(sa.update(tokens).where(*mine, *good).values(**values).returning(tokens.c.id)):
-                raise ParameterError(
-                    Option("expires"), "the token has expired; say until when it is to be good, such as 90d."
-                )
-            self.store.record(do, "operator", f"rotated the token {name}")
-        return secret
-
     def revoke(self, name: str, by: str = "operator") -> None:
         """Take a token's rights away; its jobs stay its own, and no other token can see them."""
         mine = (tokens.c.name == name, tokens.c.revoked.is_(None))
         with self.store.db.transaction() as do:
-            rows = do(sa.update(tokens).where(*mine).values(revoked=now(), old_hash=None).returning(tokens.c.id))
+            rows = do(sa.update(tokens).where(*mine).values(revoked=now()).returning(tokens.c.id))
             if not rows:
                 raise ParameterError(
-                    Option("name"), "there is no such token, or it was revoked before; see crowdveil token list."
+                    Option("name"), "there is no such token, or it was revoked before; see crowdveil server token list."
                 )
             self.store.record(do, by, f"revoked the token {name}")
 
     def all(self) -> list[dict[str, Any]]:
         """Tokens without their hashes, oldest first."""
-        shown = [c for c in tokens.c if c.name not in ("hash", "old_hash")]
+        shown = [c for c in tokens.c if c.name != "hash"]
         return self.store.db.do(sa.select(*shown).order_by(tokens.c.created))
 
     def any(self) -> bool:
-        """Return whether there ever was a token: from then on every request needs one."""
+        """Return whether there ever was a token."""
         return bool(self.store.db.do(sa.select(tokens.c.id).limit(1)))
 
     def name_of(self, owner: str | None) -> str | None:
@@ -192,9 +142,6 @@ class Tokens:
         shown = (tokens.c.id, tokens.c.name, tokens.c.limits, tokens.c.scopes, tokens.c.owner, tokens.c.sources, over)
         good = tokens.c.revoked.is_(None)
         rows = self.store.db.do(sa.select(*shown).where(tokens.c.hash == digest, good))
-        if not rows:
-            old = (tokens.c.old_hash == digest, tokens.c.old_until > now())
-            rows = self.store.db.do(sa.select(*shown).where(*old, good))
         if not rows:
             return None
         row = rows[0]
@@ -218,7 +165,7 @@ class Tokens:
 
     def local(self) -> Caller:
         """Return the caller of this machine, who may do all that needs no second person."""
-        return Caller(LOCAL, LOCAL, self.default)
+        return Caller(LOCAL, LOCAL, self.default, frozenset({*USUAL, "metrics"}))
 
 
 def length_s(text: str, name: str) -> float:

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 import crowdveil
 from crowdveil import testing
-from crowdveil.errors import CrowdveilError, InputError, ParameterError
+from crowdveil.errors import CrowdveilError, InputError
 from crowdveil.io.partition import read_partition
-from crowdveil.io.step_classes import step_classes
 from crowdveil.methods.od.fixed import FixedParams, run
 from crowdveil.model.flows import Flows
 from crowdveil.model.partition import BoxPartition
@@ -122,7 +121,7 @@ def test_districts_of_a_table(tmp_path: Path, town: dict[str, Any]) -> None:
     assert rows == [("east", "east", 20)] * 2 + [("west", "west", 20)] * 2
 
 
-def test_areas_that_differ_need_a_step(tmp_path: Path, town: dict[str, Any]) -> None:
+def test_areas_that_differ_are_no_partition(tmp_path: Path, town: dict[str, Any]) -> None:
     mixed = tmp_path / "mixed.csv"
     lines = [f"a,b,2024-03-01T07:10:00,u{i}" for i in range(9)] + [
         f"{'ab'[i % 2]},b,2024-03-01T17:10:00,u{i}" for i in range(9)
@@ -132,9 +131,6 @@ def test_areas_that_differ_need_a_step(tmp_path: Path, town: dict[str, Any]) -> 
     zones = crowdveil.read_flows(mixed, **town).zones
     with pytest.raises(InputError, match="differ from one time step to another"):
         read_partition(tmp_path / "hours", zones)
-    assert len(read_partition(tmp_path / "hours", zones, "2024-03-01T07:00").areas) == 2
-    with pytest.raises(ParameterError, match="wanted the start of a time step"):
-        read_partition(tmp_path / "hours", zones, "2024-03-01T09:00")
 
 
 TABLES = [
@@ -156,15 +152,6 @@ def test_it_needs_a_partition() -> None:
     data = Flows(testing.Zones.from_ids(["a"]), 0 * one, np.array([0, 1]), 0 * one, 0 * one, 30 * one, 30 * one)
     with pytest.raises(CrowdveilError, match="made before"):
         run(data, FixedParams(), np.random.default_rng(0), no_progress)
-
-
-def test_classes_of_time_steps() -> None:
-    """Friday 23:00 and Saturday 00:00 in Paris; the clock, not UTC, decides."""
-    t = np.array([1_709_330_400, 1_709_334_000])  # 2024-03-01 22:00 and 23:00 UTC
-    assert step_classes(t, "Europe/Paris", "hour-of-day").tolist() == [23, 0]
-    assert step_classes(t, "Europe/Paris", "hour-of-week").tolist() == [4 * 24 + 23, 5 * 24]
-    assert step_classes(t, "Europe/Paris", "day-type").tolist() == [0, 1]
-    assert step_classes(t, "UTC", "all").tolist() == [0, 0]
 
 
 def test_small_flows_are_not_aggregated_outside_of_the_partition(command: Any, tmp_path: Path) -> None:

@@ -32,15 +32,15 @@ from crowdveil.io.tiling import (
     zones_covering,
 )
 from crowdveil.io.time_forms import TimeForm, learned_form
-from crowdveil.io.time_steps import TimeSteps
-from crowdveil.io.times import Clock, note_assumed_zone, note_clock_changes, read_seconds, refuse_spread
+from crowdveil.io.times import note_assumed_zone, note_clock_changes, read_seconds, refuse_spread
 from crowdveil.io.values import encode_ids
 from crowdveil.model.arrays import Sent
 from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.globe import Reach
+from crowdveil.model.time_axis import Clock, TimeAxis
 from crowdveil.model.zones import Zones
 from crowdveil.progress import Progress
-from crowdveil.reading import FlowReading, read, with_partition, with_pois, with_time_levels
+from crowdveil.reading import FlowReading, read, with_partition, with_pois
 from crowdveil.run.flow_partitions import PARTITION_ROWS, FlowPartition, PartitionedFlows, SolvedPartition
 from crowdveil.run.stages import RunSpec
 
@@ -52,7 +52,6 @@ REFUSED: dict[str, str] = {
     "bbox": "trips are cropped on one machine; prepare them with crowdveil flows",
     "time_window": "trips are cropped on one machine; prepare them with crowdveil flows",
     "fold": "periods are added up on one machine; prepare the flows with crowdveil flows",
-    "like": "rows of all time steps decide together; run it on one machine",
     "ledger": "an audit compares all trips with those of earlier releases; run it on one machine, or add the release afterwards",
     "pairing": "the original does not leave the cluster; leave it out",
     "min_inhabited_tiles": "visited tiles are found in all trips; run it on one machine",
@@ -99,7 +98,7 @@ class StepReader(Sent):
 
     schema: pa.Schema
     time: str | None
-    steps: TimeSteps | None
+    steps: TimeAxis | None
     form: TimeForm
     text: bool
 
@@ -181,7 +180,7 @@ class PartitionRunner(Sent):
         else:
             flows = replace(
                 flows, step_s=frame.step_s, origin_tree=frame.origin_tree, destination_tree=frame.destination_tree,
-                partition=frame.partition, time_levels=frame.time_levels, pois=frame.pois,
+                partition=frame.partition, pois=frame.pois,
             )  # fmt: skip
             solved = self.function(flows, number)
             summary, areas, steps = solved.summary, as_bytes(solved.areas), as_bytes(solved.steps)
@@ -231,10 +230,10 @@ class SparkFlows(PartitionedFlows):
                 check_axes(lon, lat, columns.coordinates(end), source.name, of_file, notes)
         seconds = resolve_step_seconds(reading.step, columns, notes)
         own_steps = reading.step is None and columns.is_flows and columns.time is not None
-        steps = TimeSteps(1 if own_steps else seconds, reading.tz) if seconds else None
+        steps = TimeAxis(1 if own_steps else seconds, reading.tz) if seconds else None
         self.columns = columns
         self._place_rows(data, source, columns, steps, form, is_text, progress)
-        step_s = None if steps is None else steps.seconds
+        step_s = None if steps is None else steps.step_s
         if own_steps:
             step_s = int(np.diff(self.starts).min()) if len(self.starts) > 1 else 3600
         self.frame = empty_flows(zones, reading, columns, step_s, notes)
@@ -274,7 +273,7 @@ class SparkFlows(PartitionedFlows):
         return zones_named(sorted({name for of_chunk in names for name in of_chunk}))
 
     def _place_rows(
-        self, data: Frame, source: Source, columns: OdColumns, steps: TimeSteps | None, form: TimeForm, is_text: bool,
+        self, data: Frame, source: Source, columns: OdColumns, steps: TimeAxis | None, form: TimeForm, is_text: bool,
         progress: Progress,
     ) -> None:  # fmt: skip
         """Give each row its time step, keep the rows on the executors' disks, and count those of each step."""
@@ -397,8 +396,8 @@ def empty_flows(zones: Zones, reading: FlowReading, columns: OdColumns, step_s: 
         step_s=step_s,
     )
     flows = flows if reading.hierarchy is None else with_tree(flows, reading.hierarchy)
-    flows = with_pois(with_time_levels(flows, reading.time_tree), reading.pois, notes)
-    return with_partition(flows, reading.partition, reading.partition_step)
+    flows = with_pois(flows, reading.pois, notes)
+    return with_partition(flows, reading.partition)
 
 
 def readable(data: Any) -> Any:

@@ -59,19 +59,15 @@ tokens = Table(
     Column("id", Text, primary_key=True), _text("name"), _text("hash"), _text("limits"),
     Column("created", DOUBLE_PRECISION, nullable=False), Column("revoked", DOUBLE_PRECISION),
     _text("scopes", server_default=text("'submit read'")), Column("owner", Text), Column("expires", DOUBLE_PRECISION),
-    Column("last_used", DOUBLE_PRECISION), Column("old_hash", Text), Column("old_until", DOUBLE_PRECISION),
+    Column("last_used", DOUBLE_PRECISION),
     _text("sources", server_default=text("''")),
     UniqueConstraint("hash", name="tokens_hash_key"),
-    Index("tokens_by_old_hash", "old_hash"),
 )  # fmt: skip
 
 log = Table(
     "log", metadata,
     _serial("id"), Column("at", DOUBLE_PRECISION, nullable=False), _text("who"), _text("what"), Column("job", Text),
 )  # fmt: skip
-
-about = Table("about", metadata, Column("name", Text, primary_key=True), _text("value"))
-"""What the database belongs to: the id of its data directory."""
 
 
 class now(GenericFunction[float]):  # noqa: N801  (used as a function of SQL)

@@ -23,6 +23,7 @@ from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.anonymize import FlowAuditOptions, JobOptions
 from crowdveil.server.kinds.base import file_options
 from crowdveil.server.presets import PRESETS
+from crowdveil.server.queue.upload_files import KEEP_S
 
 _PAGE = "crowdveil.server.page"
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
@@ -43,7 +44,7 @@ def add_pages(app: FastAPI) -> None:
     @app.get("/auth", include_in_schema=False)
     def auth(service: TheService) -> dict[str, Any]:
         return {
-            "token_needed": not service.settings.is_local or service.needs_tokens(),
+            "token_needed": not service.settings.no_auth,
             "version": __version__,
         }
 
@@ -51,8 +52,8 @@ def add_pages(app: FastAPI) -> None:
              responses=openapi.errors())  # fmt: skip
     def session(service: TheService, who: Who) -> dict[str, Any]:
         return {
-            "name": who.name, "limits": who.limits.model_dump(), "keep_hours": service.settings.keep_s / 3600,
-            "upload_hours": service.settings.upload_s / 3600,
+            "name": who.name, "limits": who.limits.model_dump(), "keep_hours": service.settings.keep_hours,
+            "upload_hours": KEEP_S / 3600,
             "scopes": sorted(who.scopes), "four_eyes": service.settings.four_eyes,
         }  # fmt: skip
 

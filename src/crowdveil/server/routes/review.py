@@ -17,13 +17,15 @@ from crowdveil.server.answers import ApiError
 from crowdveil.server.queue.job import QueuedJob
 from crowdveil.server.routes.jobs import JobId, awaits, no_job, report_of, shown
 from crowdveil.server.routes.uploads import parsed
-from crowdveil.server.settings import Service
+from crowdveil.server.service import Service
 from crowdveil.server.tokens import Caller
 from crowdveil.server.views import iso_time
 
 BODY_MOST = 1 << 15
 """Bytes of a decision."""
-TokenName = Annotated[str, Path(max_length=100, description="The name of a token.", examples=["anna"])]
+TokenName = Annotated[
+    str, Path(max_length=100, pattern=r"^[^\x00]*$", description="The name of a token.", examples=["anna"])
+]
 
 
 class Decision(Params):
