@@ -42,7 +42,7 @@ class TimeUnits:
 
 def time_windows(data: Flows, longest_s: int, weight: Fraction) -> TimeWindows:
     """Cut the time of the data into days, each with a tree of intervals; an hour costs a trip `weight` tiles."""
-    step_s = checked_step(data)
+    step_s = checked_step(data.step_s)
     starts, ends, wall = _slots(data, step_s)
     day = wall // DAY_S
     offsets = np.concatenate([[0], np.flatnonzero(np.diff(day)) + 1, [len(day)]]) if len(day) else np.zeros(1, int)
@@ -57,15 +57,14 @@ def time_windows(data: Flows, longest_s: int, weight: Fraction) -> TimeWindows:
     return TimeWindows(starts, ends, np.where(known, place, -1), offsets, tuple(trees), per_step)
 
 
-def longest_interval(data: Flows, longest_s: int) -> int:
+def longest_interval(step_s: int | None, longest_s: int) -> int:
     """Return the seconds of the longest interval that can be published."""
-    step_s = checked_step(data)
+    step_s = checked_step(step_s)
     return [step_s, *interval_lengths(step_s, longest_s)][-1]
 
 
-def checked_step(data: Flows) -> int:
+def checked_step(step_s: int | None) -> int:
     """Return the seconds of a time step; raise where intervals cannot be made of it."""
-    step_s = data.step_s
     if step_s is None:
         raise InputError(
             f"intervals of time need time steps, but the data have none; give a column of times and {Option('step', '1h')}."
