@@ -89,13 +89,12 @@ from pydantic import Field
 from crowdveil import guarantees as library
 from crowdveil.errors import Option
 from crowdveil.guarantees import Guarantee
-from crowdveil.io.time_windows import TimeUnits, checked_step, time_windows
 from crowdveil.methods.base import INDEPENDENT, Facts, Method, Run
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.model.time_axis import step_classes
+from crowdveil.model.time_axis import TimeUnits, step_classes
 from crowdveil.params import AdaptiveInTime, Budgeted, SizedAreas
 from crowdveil.progress import Progress
 from crowdveil.solve.od.adaptive import AdaptiveRelease, as_steps, solve_adaptive
@@ -107,6 +106,7 @@ from crowdveil.solve.od.stable import StableProblem, StableRelease, solve_stable
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import as_figure, summarize_gaps
 from crowdveil.solve.od.time_boxes import AdaptiveProblem
+from crowdveil.solve.od.time_tree import checked_step, time_windows
 from crowdveil.solve.od.weights import rounded_in_windows
 
 

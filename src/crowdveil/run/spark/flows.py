@@ -15,12 +15,11 @@ from crowdveil.engine.spark import Frame, SparkEngine, SparkTable
 from crowdveil.errors import EmptyInputError, InputError, Option, ParameterError
 from crowdveil.io.axes import check_axes
 from crowdveil.io.flows import resolve_step_seconds, with_tree
-from crowdveil.io.headers import refuse_wide
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import ENDS, NAMED, OdColumns, by_role, find_od_columns, refuse_unread_volumes
 from crowdveil.io.od_rows import zones_named
 from crowdveil.io.omx import is_omx
-from crowdveil.io.source import CSV_SUFFIXES, MISSING, Source
+from crowdveil.io.source import CSV_SUFFIXES, MISSING, Source, refuse_wide
 from crowdveil.io.stations import MAX_POSITIONS, positions, station_columns, zones_of_positions
 from crowdveil.io.tiling import (
     PointCover,
