@@ -225,7 +225,7 @@ def test_commands_on_spark(folder: Folder, tmp_path: Path) -> None:
     elsewhere = ("spark-submit", "--table")
     consoles = [b for kind, b in blocks(ROOT / "docs" / "spark.md") if kind == "console"]
     commands = [b for b in consoles if not any(word in b for word in elsewhere)]
-    assert len(commands) == len(consoles) - 2 >= 5
+    assert len(commands) == len(consoles) - 2 >= 4
     for block in commands:
         folder.run(block)
     assert (tmp_path / "out" / "report.html").is_file() and (tmp_path / "clean.parquet").is_dir()
