@@ -28,7 +28,6 @@ from crowdveil.registry import METHODS, find_method
 SERVICE = ("serve", "worker", "task", "review", "token", "audit")
 NOT_RUN = {
     "warmup": "compiles every kernel",
-    "verify hdfs:///releases/january --engine spark --master yarn": "needs a cluster",
     "demo -o demo/": "run by make demo, with a million trips",
     "synth trips 1000000 --zones-out zones.geojson -o trips.parquet": "a smaller one is made here",
 }
@@ -51,7 +50,7 @@ anonymize microaggregation cabs.csv --k 3 --pairing pairing.parquet -o out-cabs
 analyze quadtree-heatmap cabs.csv --min-k 3 -o map
 compare flows.csv --zones zones.geojson --methods joint,oigh --k 5,10 --sample 1 -o compared
 ledger init ledger
-derive hours --min-volume 20 -o large
+derive hours --step all -o large
 ledger add ledger hours --original trips.parquet --zones zones.geojson
 ledger add ledger days --original trips.parquet --zones zones.geojson
 ledger add ledger large --original trips.parquet --zones zones.geojson
@@ -105,10 +104,8 @@ def _zones(folder: Path) -> None:
     pacsv.write_csv(trips, folder / "trips.csv")
     volumes = trips.group_by(["origin", "destination"]).aggregate([([], "count_all")])
     pacsv.write_csv(volumes.rename_columns(["origin", "destination", "volume"]), folder / "flows.csv")
-    coarse = [{**feature, "properties": {"zone_id": f"d{i}"}} for i, feature in enumerate(zones["features"][::4])]
-    (folder / "districts.geojson").write_text(json.dumps({**zones, "features": coarse}))
     levels = [f"{zone},d{zone // 4},r{zone // 20}" for zone in range(len(number))]
-    (folder / "districts.csv").write_text("\n".join(["zone,district,region", *levels]) + "\n")
+    (folder / "districts.csv").write_text("\n".join(["zone,group,region", *levels]) + "\n")
     centers = [(i % 10 / 100, 40 + i // 10 / 100) for i in range(len(number))]
     rows = [f"{i},{lon},{lat}" for i, (lon, lat) in enumerate(centers)]
     for name, head in (("zones", "zone_id,lon,lat"), ("antennas", "antenna,lon,lat")):

@@ -112,7 +112,8 @@ def _no_sum(folder: Path) -> Finding:
     """A derived release of which a row was left out."""
     table = pa.table({"origin": ["a", "b"], "destination": ["b", "a"], "volume": [12, 30]})
     crowdveil.anonymize("suppression", table, folder / "parent", attack=False, report=False)
-    derived = crowdveil.derive(folder / "parent", folder / "derived", min_volume=20, report=False)
+    groups = pa.table({"zone": ["a", "b"], "group": ["a", "b"]})
+    derived = crowdveil.derive(folder / "parent", folder / "derived", to_zones=groups, report=False)
     sums = next(g for g, _ in derived.verify() if isinstance(g, SumsOfParent))
     assert sums.check(derived.written).holds
     return sums.check(replace(derived.written, data=derived.written.data.slice(1)))

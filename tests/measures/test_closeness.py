@@ -195,7 +195,6 @@ def test_classes_that_cannot_be_measured(classed: Path) -> None:
         ({"traveler_class": "age", "class_order": ["young", "adult"]}, "30 rows is not in it"),
         ({"traveler_class": "age", "class_order": ["old", "old"]}, "listed twice"),
         ({"class_order": ["old"]}, "name the column of classes"),
-        ({"traveler_class": "age", "engine": "spark"}, "without Spark"),
     ):
         with pytest.raises(CrowdveilError, match=words):
             crowdveil.measure(trips, out, ["E"], **given)

@@ -17,17 +17,12 @@ import pytest
 from spark_runs import executors
 
 import crowdveil
-from crowdveil.engine.spark import SparkEngine
-from crowdveil.errors import GuaranteeViolatedError, InputError, OutputError, ParameterError
-from crowdveil.io.notes import ReadNotes
+from crowdveil.errors import GuaranteeViolatedError, InputError, ParameterError
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.reading import TrajectoryReading
 from crowdveil.registry import METHODS, find_method
 from crowdveil.run import pipeline, releases
-from crowdveil.run.filters import Filter, filter_file
 from crowdveil.run.spark import trajectory_backend
 from crowdveil.run.spark.trajectory_backend import NO_ATTACK
-from crowdveil.run.spark.trajectory_filters import filter_on_spark
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import write_trajectories
 
@@ -92,8 +87,6 @@ def _both(spark: Any, tmp_path: Path, method: str, data: Any, **options: Any) ->
 def test_a_city_gives_the_same_rows(method: str, spark: Any, city: Path, tmp_path: Path) -> None:
     _, there = _both(spark, tmp_path, method, city / "drives.parquet")
     assert not any(finding.violated for _, finding in releases.verify(tmp_path / "there"))
-    assert not any(finding.violated for _, finding in crowdveil.verify(tmp_path / "there", spark=spark))
-    assert not any(finding.violated for _, finding in crowdveil.verify(tmp_path / "here", spark=spark))
     assert there.cost[-1].startswith("distance to originals")
 
 
@@ -140,7 +133,7 @@ def test_numbers_close_up_where_trajectories_go(side: float, spark: Any, city: P
     )
     published = here.manifest["cost"]["published_trajectories"]
     assert 0 < published < 1_200 if side > 0.001 else published == 0
-    assert not any(finding.violated for _, finding in crowdveil.verify(tmp_path / "there", spark=spark))
+    assert not any(finding.violated for _, finding in crowdveil.verify(tmp_path / "there"))
 
 
 def test_an_executor_is_killed_in_the_middle(spark: Any, city: Path, tmp_path: Path) -> None:
@@ -211,7 +204,7 @@ def test_what_is_wrong_is_one_sentence_and_leaves_nothing(spark: Any, city: Path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_changed_file_is_seen_there(spark: Any, city: Path, tmp_path: Path) -> None:
+def test_a_changed_file_is_seen(spark: Any, city: Path, tmp_path: Path) -> None:
     crowdveil.anonymize(
         "time-partitioned-microaggregation", str(city / "drives.parquet"), tmp_path / "out", spark=spark
     )
@@ -221,42 +214,17 @@ def test_a_changed_file_is_seen_there(spark: Any, city: Path, tmp_path: Path) ->
     moved = rows.set_column(0, "lat", pa.array(np.append(rows["lat"].to_numpy()[:-1], 37.0)))
     pq.write_table(moved, part)
     with pytest.raises(GuaranteeViolatedError, match=f"{DATA} changed since the release was made"):
-        crowdveil.verify(tmp_path / "out", spark=spark)
+        crowdveil.verify(tmp_path / "out")
     # An edited manifest is found by the guarantee itself.
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     from crowdveil.run.manifest import file_entry
 
     manifest["files"]["data"] = file_entry(tmp_path / "out" / DATA)
     (tmp_path / "out" / "manifest.json").write_text(json.dumps(manifest))
-    broken = [
-        guarantee.name for guarantee, finding in crowdveil.verify(tmp_path / "out", spark=spark) if finding.violated
-    ]
+    broken = [guarantee.name for guarantee, finding in crowdveil.verify(tmp_path / "out") if finding.violated]
     assert broken == ["trajectory-k-anonymity"]
     (tmp_path / "out" / DATA / part.name).unlink()
     manifest["files"]["data"] = file_entry(tmp_path / "out" / DATA)
     (tmp_path / "out" / "manifest.json").write_text(json.dumps(manifest))
-    found = {guarantee.name: finding.holds for guarantee, finding in crowdveil.verify(tmp_path / "out", spark=spark)}
+    found = {guarantee.name: finding.holds for guarantee, finding in crowdveil.verify(tmp_path / "out")}
     assert not found["well-formed-trajectories"]
-
-
-@pytest.mark.parametrize("form", ["parquet", "csv"])
-def test_filters_keep_the_same_rows(form: str, spark: Any, city: Path, tmp_path: Path) -> None:
-    data = _awkward(city, tmp_path) if form == "csv" else city / "drives.parquet"
-    options: dict[str, Any] = {"drop_invalid": form == "csv"}
-    filters = [Filter("min_locations", ("12",)), Filter("max_speed", ("70",))] if form == "parquet" else [
-        Filter("min_locations", ("3",)), Filter("time_window", ("2026-03-02T06:00", "2026-03-02T20:00"))]  # fmt: skip
-    notes, there_notes = ReadNotes(), ReadNotes()
-    here = filter_file(data, tmp_path / "here.parquet", filters, notes=notes, **options)
-    engine, reading = SparkEngine(spark), TrajectoryReading.checked(options)
-    target = str(tmp_path / "there.parquet")
-    there = filter_on_spark(engine, str(data), target, filters, reading, notes=there_notes)
-    assert there == here
-    assert 0 < here.trajectories[1] < here.trajectories[0]
-    assert there_notes.dropped == notes.dropped
-    rows = [pq.read_table(tmp_path / name) for name in ("here.parquet", "there.parquet")]
-    assert rows[1].cast(rows[0].schema).equals(rows[0])
-    with pytest.raises(OutputError, match="the folder exists"):
-        filter_on_spark(engine, str(data), target, filters, reading)
-    with pytest.raises(ParameterError, match=r"give a name that ends in \.parquet"):
-        filter_on_spark(engine, str(data), str(tmp_path / "there.csv"), filters, reading)
-    assert filter_on_spark(engine, str(data), target, filters, reading, overwrite=True) == here

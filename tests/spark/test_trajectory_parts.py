@@ -32,12 +32,10 @@ from crowdveil.model.trajectories import Extent, Outline, Trajectories
 from crowdveil.progress import no_progress
 from crowdveil.reading import READINGS
 from crowdveil.registry import METHODS, find_method
-from crowdveil.run.filters import Filter, filter_trajectories
 from crowdveil.run.options import RunOptions
 from crowdveil.run.spark.backend import check_supported_on_spark
 from crowdveil.run.spark.point_rows import AT, BLOCK, FILE, KEY, ORDER, PointReader
 from crowdveil.run.spark.trajectory_backend import TrajectoryTotals, new_numbers
-from crowdveil.run.spark.trajectory_filters import PartitionFilter
 from crowdveil.run.spark.trajectory_partitions import (
     PLANNED,
     PUBLISHED,
@@ -245,14 +243,6 @@ def test_bad_rows_are_counted_as_on_one_machine(tmp_path: Path) -> None:
     # People that are left are numbered in canonical order.
     owner = dict(zip(plan["number"].to_pylist(), plan["owner"].to_pylist(), strict=True))
     assert [owner[i] for i in range(len(here))] == here.person.tolist()
-    filters = (Filter("min_locations", ("2",)),)
-    function = PartitionFilter(
-        filters, "UTC", tuple(reader.ids), TrajectoryPartitionReader(here.where(np.zeros(len(here), bool)))
-    )
-    made = function(rows.filter(pc.is_null(rows["note"])))
-    after, removed = filter_trajectories(here, filters)
-    summary = json.loads(made["summary"].drop_null()[0].as_py())
-    assert (summary["removed"], summary["trajectories"]) == ([removed[0][1]], [len(here), len(after)])
 
 
 def test_ids_that_are_fractions_are_text_as_on_one_machine() -> None:
@@ -260,26 +250,6 @@ def test_ids_that_are_fractions_are_text_as_on_one_machine() -> None:
     table = pa.table({"lat": [1.0] * 3, "lon": [1.0] * 3, "timestamp": [1.6e9] * 3, "trajectory_id": ids})
     rows = _read(_reader(table), table, 1)
     assert set(rows["trajectory"].drop_null().to_pylist()) == set(read_trajectories(table).ids.tolist()) == {"1.5", "2"}
-
-
-@settings(max_examples=tries(40), deadline=None)
-@given(data=testing.trajectories(max_trajectories=10), cut=st.integers(1, 4), least=st.integers(1, 5))
-def test_filters_in_parts_keep_what_they_keep_in_one(data: Trajectories, cut: int, least: int) -> None:
-    table = _points(data, np.random.default_rng(cut).permutation(data.points))
-    whole, reader = read_trajectories(table), _reader(table)
-    filters = (Filter("min_locations", (str(least),)), Filter("max_speed", ("300",)))
-    rows = _read(reader, table, cut)
-    rows = rows.filter(pc.is_null(rows["note"]))
-    after, removed = filter_trajectories(whole, filters)
-    part = np.array([hash(x) % cut for x in rows[reader.ids[0]].to_pylist()])
-    function = PartitionFilter(
-        filters, "UTC", tuple(reader.ids), TrajectoryPartitionReader(replace(whole.where(np.zeros(len(whole), bool))))
-    )
-    made = pa.concat_tables([function(rows.filter(pa.array(part == i))) for i in range(cut) if (part == i).any()])
-    summaries = [json.loads(line) for line in made["summary"].drop_null().to_pylist()]
-    assert [sum(t["removed"][i] for t in summaries) for i in range(2)] == [n for _, n in removed]
-    assert [sum(t["points"][i] for t in summaries) for i in range(2)] == [whole.points, after.points]
-    assert sorted(made.filter(pc.is_null(made["summary"]))["trajectory"].to_pylist()) == sorted(after.ids.tolist())
 
 
 def test_findings_of_parts_add_up_and_bounds_stay() -> None:

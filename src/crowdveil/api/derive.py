@@ -22,8 +22,8 @@ def derive(
 ) -> Result:
     """Derive a coarser release from a published one by adding up its rows, and write it to the folder `output`.
 
-    `options` are `step` ("1d", or "all"), `to_zones` (a table with the columns zone and group, or polygons, with `zone_id`) and
-    `min_volume`. Nothing can be learned from it that is not in the published release; a `ledger` that has that accepts it.
+    `options` are `step` ("1d", or "all") and `to_zones` (a table with the columns zone and group, a row for each tile).
+    Nothing can be learned from it that is not in the published release; a `ledger` that has that accepts it.
 
     >>> crowdveil.derive("hours", "days", step="1d")  # doctest: +SKIP
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from crowdveil.api.opened import visible
 from crowdveil.comparison.requested_measures import named_measures, parsed
@@ -39,9 +39,6 @@ def measure(
     *,
     pairing: str | Path | None = None,
     paired_by_id: bool = False,
-    spark: Any = None,
-    engine: Literal["local", "spark"] = "local",
-    master: str | None = None,
     notes: ReadNotes | None = None,
     progress: Progress = no_progress,
     stage: Stage = lambda name: None,
@@ -56,9 +53,7 @@ def measure(
     release of trajectories was made, or `paired_by_id=True` if others published it under the original ids. The option
     `traveler_class` is a column of the trips with classes of travelers, such as an age group: their t-closeness is measured too
     (class-closeness); `class_order` lists all classes if neighbors are alike. Input `options`
-    are those of the release unless given; files, such as zones, must be given. With a session of Spark in `spark`, or with
-    `engine="spark"`, which starts one on `master`, flows and their release are read and measured there: the original is then
-    a path as Spark takes it, or a data frame of it.
+    are those of the release unless given; files, such as zones, must be given.
 
     >>> crowdveil.measure("trips.parquet", "out", ["E", "D"], zones="zones.geojson")["E"].mean  # doctest: +SKIP
     >>> crowdveil.measure("cabs.csv", "out", ["rmse", "RL"], pairing="cabs-pairing.csv")["RL"].pooled  # doctest: +SKIP
@@ -74,11 +69,6 @@ def measure(
     traveler_class, class_order = (options.pop(name, None) for name in ("traveler_class", "class_order"))
     if class_order is not None and traveler_class is None:
         raise ParameterError(Option("class_order"), f"name the column of classes with {Option('traveler_class')}.")
-    if spark is not None or engine == "spark":
-        refuse_pairing_on_spark(pairing, paired_by_id)
-        if traveler_class is not None:
-            raise ParameterError(Option("traveler_class"), "classes are measured without Spark; leave one of them out.")
-        return _measure_on_spark(original, release, wanted, spark, master, said, progress, stage, options)
     stage("reading")
     data, made, how = _read_both(original, release, pairing, paired_by_id, options, said)
     takes: type = Flows if isinstance(data, Flows) else Trajectories
@@ -112,32 +102,6 @@ def _class_request(
     reading = READINGS[Flows].checked(options)
     given = {name: getattr(reading, name) for name in type(reading).model_fields}
     return request_for(read_classes(original, given, data, column, order))
-
-
-def refuse_pairing_on_spark(pairing: str | Path | None, by_id: bool) -> None:
-    """Raise if a pairing of trajectories is given to a measurement on Spark, which measures flows."""
-    if pairing is not None or by_id:
-        raise ParameterError(
-            Option("pairing" if pairing is not None else "paired_by_id"),
-            f"trajectories are measured without Spark; leave it, or {Option('engine')}, out.",
-        )
-
-
-def _measure_on_spark(
-    original: Any, release: Any, measures: Sequence[MeasureRequest] | None, spark: Any, master: str | None,
-    notes: ReadNotes, progress: Progress, stage: Stage, options: dict[str, Any],
-) -> Measurement:  # fmt: skip
-    from crowdveil.engine.spark import spark_engine
-    from crowdveil.run.spark.release_measures import measure_on_spark
-
-    if not isinstance(release, str | Path):
-        raise ParameterError(
-            "release", f"wanted the folder of one, but got {type(release).__name__}; give it, or measure without Spark."
-        )
-    stage("starting Spark")
-    with spark_engine(spark, master) as engine:
-        stage("measuring")
-        return measure_on_spark(engine, original, str(release), measures, options, notes, progress)
 
 
 def _read_both(

@@ -91,7 +91,7 @@ anonymize.__doc__ = (anonymize.__doc__ or "") + _parameters()
 
 
 def verify(
-    folder: str | Path | Result, original: Any = None, *, pairing: Any = None, spark: Any = None, **options: Any
+    folder: str | Path | Result, original: Any = None, *, pairing: Any = None, **options: Any
 ) -> list[tuple[Guarantee, Finding]]:
     """Check a release or a heat map from its files; returns each guarantee with its finding.
 
@@ -100,14 +100,9 @@ def verify(
     `VIOLATED` or `NOT_CHECKED`, where files alone are not enough. `original` is what the release was made
     from: `Flows`, `Trajectories`, or a path, a table or a data frame, which is read as the manifest says (for a heat map
     as `options` say). `pairing`, the file that was kept, says which published trajectory is whose: without it the people of
-    trajectories are not counted. Files that were needed for it, such as zones, are given as `options`. With a session of Spark in
-    `spark` the files, and the original of flows, are read and checked there.
+    trajectories are not counted. Files that were needed for it, such as zones, are given as `options`.
 
     >>> crowdveil.verify("out", "trips.parquet", zones="zones.geojson")  # doctest: +SKIP
     """
     with folder_of(folder) as opened:
-        if spark is None:
-            return releases.verify(Path(opened), original, options, pairing)
-        from crowdveil.run.spark.aligned_partitions import verify_on_spark
-
-        return verify_on_spark(str(opened), original, options, spark=spark)[0]
+        return releases.verify(Path(opened), original, options, pairing)

@@ -31,7 +31,7 @@ from crowdveil.run.options import RunOptions
 def command(
     release: Path, output: Path, ledger: str | None, report: bool | None, overwrite: bool | None, **values: Any
 ) -> None:
-    """Derive a coarser release from a published one: longer time steps, larger zones, or no small volumes.
+    """Derive a coarser release from a published one: longer time steps, or larger zones.
 
     Rows are added up, so nothing can be learned that is not in the published release. The manifest names that release, and
     crowdveil verify compares the sums with it if it is in the same folder. Rows of areas that no zone holds are left out. The
@@ -40,8 +40,7 @@ def command(
     \b
     Examples:
       crowdveil derive hours/ --step 1d -o days/
-      crowdveil derive hours/ --step 1d --to-zones districts.geojson -o districts/ --ledger ledger/
-      crowdveil derive hours/ --min-volume 50 -o large-flows/
+      crowdveil derive hours/ --step 1d --to-zones districts.csv -o districts/ --ledger ledger/
     """
     result = derive(
         release, output, DeriveOptions.checked(given(DeriveOptions, values)), overwrite=bool(overwrite),

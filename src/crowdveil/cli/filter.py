@@ -11,21 +11,18 @@ from crowdveil.cli.console import show_notes
 from crowdveil.cli.options import given, options_of
 from crowdveil.cli.remote_jobs import RemoteTarget, remote_target, server_options
 from crowdveil.compat.mobidatalab import runfiles
-from crowdveil.errors import Option, ParameterError
+from crowdveil.errors import ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending
-from crowdveil.progress import progress_bar
 from crowdveil.reading import TrajectoryReading
 from crowdveil.run.filters import (
     Filter,
-    FilterResult,
     check_filters,
     filter_file,
     filter_names,
     filters_of,
     find_filter,
 )
-from crowdveil.run.options import EngineOptions, refuse_table_without_spark
 from crowdveil.runfiles.common import load
 
 
@@ -44,8 +41,8 @@ def _filter_options() -> list[click.Option]:
 
 
 def _call(
-    data: str | None, output: str | None, run_file: str | None, overwrite: bool, engine: str, master: str | None,
-    table: str | None, split_by: str | None, **values: Any,
+    data: str | None, output: str | None, run_file: str | None, overwrite: bool,
+    split_by: str | None, **values: Any,
 ) -> None:  # fmt: skip
     filters: list[Filter] = click.get_current_context().ensure_object(list)
     server = remote_target(values)
@@ -59,42 +56,11 @@ def _call(
         _run_remotely(server, data, output, filters, overwrite, given(TrajectoryReading, values) | split)
         return
     notes, reading = ReadNotes(), given(TrajectoryReading, values)
-    if engine == "spark" and split_by is not None:
-        raise ParameterError(Option("split_by"), "Spark does not split trajectories; split them first, without Spark.")
-    if engine == "spark":
-        found = _on_spark(data, table, output, filters, overwrite, notes, master, reading)
-    else:
-        refuse_table_without_spark(table)
-        found = filter_file(data, output, filters, split_by=split_by, overwrite=overwrite, notes=notes, **reading)
+    found = filter_file(data, output, filters, split_by=split_by, overwrite=overwrite, notes=notes, **reading)
     show_notes(notes)
     for line in found.lines():
         click.echo(line)
     click.echo(f"{output}: {found.rest()}")
-
-
-def _on_spark(
-    data: str, table: str | None, output: str, filters: list[Filter], overwrite: bool, notes: ReadNotes, master: str | None,
-    reading: dict[str, Any],
-) -> FilterResult:  # fmt: skip
-    from crowdveil.engine.spark import SparkTable, spark_engine
-    from crowdveil.run.spark.trajectory_filters import filter_on_spark
-
-    check_filters(filters)
-    options = TrajectoryReading.checked(reading)
-    with progress_bar() as (progress, stage):
-        stage("starting Spark")
-        with spark_engine(None, master) as cluster:
-            stage("filtering")
-            return filter_on_spark(
-                cluster,
-                SparkTable.of(data, table),
-                output,
-                filters,
-                options,
-                overwrite=overwrite,
-                notes=notes,
-                progress=progress,
-            )
 
 
 def _run_remotely(
@@ -124,7 +90,6 @@ command = click.Command(
         ),
         click.Option(["-f", "--file", "run_file"], metavar="FILE", help="A run file, as mdl-anonymizer has it."),
         click.Option(["--overwrite"], is_flag=True, help="Replace the file if it exists."),
-        *options_of(EngineOptions),
         *server_options(),
         *[o for o in options_of(TrajectoryReading) if o.name not in ("zones", "zone_id")],
     ],

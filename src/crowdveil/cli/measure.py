@@ -24,7 +24,6 @@ from crowdveil.progress import progress_bar
 from crowdveil.reading import EitherReading, FlowReading
 from crowdveil.registry import MEASURES
 from crowdveil.run.manifest import NOT_OF_FLOWS, ONLY_CHECKED
-from crowdveil.run.options import EngineOptions, refuse_table_without_spark
 from crowdveil.runfiles.common import load
 
 
@@ -46,7 +45,6 @@ def _call(
             )
         _ask(str(original), str(release), query_table, output, overwrite, given(EitherReading, values))
         return
-    engine, master, spark_table = (values.pop(name) for name in ("engine", "master", "table"))
     names: Any = None if measures is None else listed(measures)
     if run_file is not None:
         if original is not None or release is not None or measures is not None:
@@ -60,28 +58,17 @@ def _call(
     check_outputs(output, plot)
     server, notes = remote_target(values), ReadNotes()
     options = given(EitherReading, values)
-    if server is not None and engine == "spark":
-        raise ParameterError(
-            f"wanted a server or an engine, but got both; give {Option('server')} or {Option('engine')}."
-        )
     if server is not None:
         uploads = {"original": original, "release": release, **({} if pairing is None else {"pairing": pairing})}
         _run_remotely(
             server, uploads, names, as_json, output, plot, overwrite, options | {"paired_by_id": paired_by_id} | classes
         )
         return
-    data: Any = original
-    if engine == "spark":
-        from crowdveil.engine.spark import SparkTable
-
-        data = SparkTable.of(original, spark_table)
-    else:
-        refuse_table_without_spark(spark_table)
     with new_files(output, plot, overwrite=overwrite) as (table, picture):
         with progress_bar() as (progress, stage):
             found = api.measure(
-                data, release, names, pairing=pairing, paired_by_id=paired_by_id, engine=engine, master=master, notes=notes,
-                progress=progress, stage=stage, **classes, **options,
+                original, release, names, pairing=pairing, paired_by_id=paired_by_id, notes=notes, progress=progress,
+                stage=stage, **classes, **options,
             )  # fmt: skip
         if table is not None:
             found.write(table)
@@ -159,7 +146,6 @@ command = click.Command(
         ),
         click.Option(["--plot"], metavar="FILE", help="Also draw it, .png."),
         click.Option(["--overwrite"], is_flag=True, help="Replace files that exist."),
-        *options_of(EngineOptions),
         *server_options(),
         *options_of(EitherReading, without=(*NOT_OF_FLOWS, *ONLY_CHECKED)),
     ],

@@ -14,10 +14,9 @@ from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.guarantees.base import FROM_FILES, tally
 from crowdveil.reading import EitherReading
 from crowdveil.run import releases
-from crowdveil.run.options import EngineOptions, refuse_table_without_spark
 
 
-@click.command(params=[*options_of(EngineOptions), *options_of(EitherReading)])
+@click.command(params=options_of(EitherReading))
 @click.argument("folder")
 @click.option("--original", metavar="FILE", help="The trips, flows or trajectories that the release was made from.")
 @click.option("--pairing", metavar="FILE", help="Table that says which published trajectory is whose, to count people.")
@@ -27,9 +26,6 @@ def command(
     original: str | None,
     pairing: str | None,
     as_json: bool,
-    engine: str,
-    master: str | None,
-    table: str | None,
     **values: Any,
 ) -> None:
     """Check a release or a heat map from its files alone, or with the original data too.
@@ -45,23 +41,13 @@ def command(
       crowdveil verify out/ --original trips.parquet --zones zones.geojson
       crowdveil verify tracks/ --original cabs.csv --pairing pairing.parquet
       crowdveil verify map/ --original cabs.csv
-      crowdveil verify hdfs:///releases/january --engine spark --master yarn
     """
     reading = given(EitherReading, values)
     if reading and original is None:
         raise click.UsageError("options of reading are for the original data; give it with --original.")
-    if pairing is not None and (original is None or engine == "spark"):
-        raise click.UsageError(
-            "a pairing is for the original data on this machine; give it with --original, without Spark."
-        )
-    if engine == "spark":
-        from crowdveil.run.spark.aligned_partitions import verify_on_spark
-
-        checked, manifest = verify_on_spark(folder, original, reading, master=master, table=table)
-        counts = manifest["k_unit"]
-    else:
-        refuse_table_without_spark(table)
-        checked, counts = releases.verified(Path(folder), original, reading, pairing)
+    if pairing is not None and original is None:
+        raise click.UsageError("a pairing is for the original data; give it with --original.")
+    checked, counts = releases.verified(Path(folder), original, reading, pairing)
     if as_json:
         findings = [
             {

@@ -42,8 +42,6 @@ class SumsOfParent(Guarantee):
     """Whether all time steps were added up to one."""
     zones: bool = False
     """Whether areas were added up to zones."""
-    min_volume: int = Field(1, ge=1)
-    """Rows of a smaller volume were left out."""
 
     def statement(self) -> str:
         """Return the guarantee in one sentence."""
@@ -64,7 +62,7 @@ class SumsOfParent(Guarantee):
         found, own_groups = _added_up(_own_keys(written), written)
         del wanted[NO_ROW]
         wrong = sum((wanted.get(key), groups[key]) != (volume, own_groups[key]) for key, volume in found.items())
-        wrong += sum(key not in found for key, volume in wanted.items() if volume >= self.min_volume)
+        wrong += sum(key not in found for key in wanted)
         wrong += int(written.listed("suppressed")[1].sum())  # totals are not added up
         return self.make_finding(wrong > 0, {"rows": len(written.data), "wrong": wrong})
 

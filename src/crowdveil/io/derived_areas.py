@@ -9,21 +9,19 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.errors import InputError, Option
-from crowdveil.io.notes import ReadNotes
-from crowdveil.io.source import CSV_SUFFIXES, open_source
-from crowdveil.io.zones import read_zones
+from crowdveil.io.source import open_source
 from crowdveil.model.arrays import Ints
 
 Feature = tuple[dict[str, Any], Any]
 
 
-def derived_areas(features: list[dict[str, Any]], zones: Any, zone_id: str | None) -> tuple[Ints, list[Feature]]:
-    """Return the derived area of each area, -1 where no zone holds all of it; and the derived areas, with outlines."""
+def derived_areas(features: list[dict[str, Any]], zones: Any) -> tuple[Ints, list[Feature]]:
+    """Return the derived area of each area, -1 where its tiles are not of one zone; and the derived areas, with outlines."""
     shapes = [_shape(feature) for feature in features]
     if zones is None:
         return np.arange(len(features)), list(zip([dict(f["properties"]) for f in features], shapes, strict=True))
     tiles = [feature["properties"]["tiles"] for feature in features]
-    of_area = _by_table(zones, tiles) if _is_table(zones) else _by_polygons(zones, zone_id, shapes)
+    of_area = _by_table(zones, tiles)
     names = sorted({name for name in of_area if name is not None})
     if not names:
         raise InputError(Option("to_zones"), "no zone holds a whole area of the release; give larger zones.")
@@ -38,43 +36,16 @@ def _shape(feature: dict[str, Any]) -> Any:
     return None if feature.get("geometry") is None else shapely.geometry.shape(feature["geometry"])
 
 
-def _is_table(zones: Any) -> bool:
-    return (
-        isinstance(zones, pa.Table)
-        or str(zones).lower().endswith((*CSV_SUFFIXES, ".parquet"))
-        or hasattr(zones, "columns")
-    )
-
-
 def _by_table(zones: Any, tiles: Iterable[list[str]]) -> list[str | None]:
-    """Return the group of each area from a table of tiles and their groups."""
+    """Return the group of each area from a table of tiles and their groups; none where its tiles have several groups."""
     source = open_source(zones)
     table = source.read()
     if not {"zone", "group"} <= set(table.column_names):
-        raise InputError(source.name, "wanted the columns zone and group; name them so.")
+        raise InputError(source.name, "Expected a table with the columns zone and group, a row for each tile.")
     pairs = zip(table["zone"].cast(pa.string()).to_pylist(), table["group"].cast(pa.string()).to_pylist(), strict=True)
     group = {zone: name for zone, name in pairs if zone is not None and name is not None}
     found = [{group.get(tile) for tile in of_area} for of_area in tiles]
     return [next(iter(names)) if len(names) == 1 else None for names in found]
-
-
-def _by_polygons(zones: Any, zone_id: str | None, shapes: list[Any]) -> list[str | None]:
-    """Return the polygon that holds each area, up to its border; none for an area without an outline."""
-    import shapely
-
-    known = read_zones(zones, zone_id=zone_id, numbered=True, notes=ReadNotes())
-    outlines = known.outlines(np.arange(len(known), dtype=np.int32))
-    tree = shapely.STRtree(outlines)
-    found: list[str | None] = []
-    for shape in shapes:
-        if shape is None:
-            found.append(None)
-            continue
-        inner = shape.buffer(-1e-5) if shape.area > 0 else shape  # borders of two files differ by a meter
-        inner = shape.representative_point() if inner.is_empty else inner
-        holding = tree.query(inner, predicate="within")
-        found.append(str(known.ids[holding[0]]) if len(holding) == 1 else None)
-    return found
 
 
 def _joined(name: str, areas: list[int], features: list[dict[str, Any]], shapes: list[Any]) -> Feature:

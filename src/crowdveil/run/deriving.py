@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pydantic import Field
 
 from crowdveil import __version__
 from crowdveil.errors import InputError, Option, ParameterError
@@ -42,11 +41,7 @@ class DeriveOptions(Params):
     step: str | None = None
     """Add time steps up to steps of this length, such as 1d; all for one matrix."""
     to_zones: Any = None
-    """Add areas up to these zones: a table with the columns zone and group for the tiles, or polygons."""
-    zone_id: str | None = None
-    """Column of the ids of polygons."""
-    min_volume: int = Field(1, ge=1)
-    """Leave out rows of a smaller volume."""
+    """Add areas up to these zones: a table with the columns zone and group, a row for each tile."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +64,8 @@ def derive(
     ledger: Ledger | None = None,
 ) -> Result:
     """Write a coarser release of the rows of a published one."""
-    if options.step is None and options.to_zones is None and options.min_volume == 1:
-        changes = [str(Option(name)) for name in ("step", "to_zones", "min_volume")]
-        raise ParameterError(f"nothing would change; give {changes[0]}, {changes[1]} or {changes[2]}.")
+    if options.step is None and options.to_zones is None:
+        raise ParameterError(f"nothing would change; give {Option('step')} or {Option('to_zones')}.")
     check_target(Path(output).absolute(), overwrite=overwrite, mark_file=MANIFEST_FILE)
     parent, written = releases.sound_release(Path(folder))
     k = _check_parent(folder, parent, written)
@@ -125,9 +119,9 @@ def _tz(manifest: dict[str, Any]) -> str:
 
 
 def derived_tables(written: WrittenRelease, options: DeriveOptions, tz: str) -> DerivedTables:
-    """Add up the rows of a release: by time step, by areas, and without rows of small volumes."""
+    """Add up the rows of a release: by time step and by areas."""
     seconds = None if options.step in (None, "all") else step_seconds(options.step)
-    area, features = derived_areas(written.features, options.to_zones, options.zone_id)
+    area, features = derived_areas(written.features, options.to_zones)
     ends = [np.append(area, -1)[written.area_numbers(name)] for name in ("origin_area", "destination_area")]
     times, step = written.row_steps()
     start, until = _periods(written, times[step], seconds, options.step == "all", tz)
@@ -136,25 +130,23 @@ def derived_tables(written: WrittenRelease, options: DeriveOptions, tz: str) -> 
     rows, of_row = np.unique(keys, axis=0, return_inverse=True)
     unit = "people" if "people" in written.data.column_names else "trips"
     volume, people = _sums(written, unit, inside, of_row.reshape(-1), len(rows))
-    keep = volume >= options.min_volume
-    number = np.where(keep, np.cumsum(keep) - 1, -1)
     row = np.full(len(written.data), -1, np.int64)
-    row[inside] = number[of_row.reshape(-1)]
-    used = np.unique(rows[keep][:, 2:])
+    row[inside] = of_row.reshape(-1)
+    used = np.unique(rows[:, 2:])
     names = np.array([properties["area"] for properties, _ in features], dtype=object)
     spans = written.has_intervals and options.step is None
     flows = pa.table(
         {
-            "t": _time_column(rows[keep, 0], tz, written),
-            **({"until": _time_column(rows[keep, 1], tz, written)} if spans else {}),
-            "origin_area": pa.array(names[rows[keep, 2]], pa.string()),
-            "destination_area": pa.array(names[rows[keep, 3]], pa.string()),
-            "volume": volume[keep],
-            unit: people[keep],
-            "state": pa.array(["published"] * int(keep.sum()), pa.string()),
+            "t": _time_column(rows[:, 0], tz, written),
+            **({"until": _time_column(rows[:, 1], tz, written)} if spans else {}),
+            "origin_area": pa.array(names[rows[:, 2]], pa.string()),
+            "destination_area": pa.array(names[rows[:, 3]], pa.string()),
+            "volume": volume,
+            unit: people,
+            "state": pa.array(["published"] * len(rows), pa.string()),
         }
     )
-    steps = _steps_table(written, options, rows[keep], volume[keep], seconds, tz)
+    steps = _steps_table(written, options, rows, volume, seconds, tz)
     return DerivedTables(flows, steps, [features[i] for i in used.tolist()], row)
 
 
@@ -229,7 +221,7 @@ def _checked(
     sums = SumsOfParent(
         parent=Path(folder).absolute().name, sha256=parent["files"]["data"]["sha256"],
         step_s=seconds, tz=_tz(parent), one_step=options.step == "all",
-        zones=options.to_zones is not None, min_volume=options.min_volume,
+        zones=options.to_zones is not None,
     )  # fmt: skip
     every = (FlowKAnonymity(k=k, k_unit=parent["k_unit"]), WellFormedFlows(), DisjointFlows())
     groups, form, disjoint = check(written, every)
@@ -245,7 +237,7 @@ def _manifest(
     published, before = int(tables.flows["volume"].to_numpy().sum()), int(parent["cost"]["published_volume"])
     kept = 100 - float(parent["cost"].get("suppressed_volume_percent", 0))
     suppressed = 100 - kept * published / before if before else 100.0
-    given = {"step": options.step, "to_zones": options.to_zones is not None, "min_volume": options.min_volume, "k": k}
+    given = {"step": options.step, "to_zones": options.to_zones is not None, "k": k}
     return {
         **{name: parent[name] for name in ("format", "python", "packages", "k_unit", "original_ids_published")},
         "created": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -20,23 +20,6 @@ T = TypeVar("T")
 _Values = TypeVar("_Values", Floats, Ints)
 
 
-@dataclass(frozen=True)
-class PartitionContext:
-    """Sums of all partitions, for a comparison of one of them.
-
-    Attributes
-    ----------
-    volume, published
-        Trips of the original and in rows, of all partitions.
-    add
-        (sum over this partition) → sum over all partitions.
-    """
-
-    volume: Floats
-    published: Floats
-    add: Callable[[Floats], Floats]
-
-
 class Baseline:
     """What measures need of the original alone, by time step: made once for all releases that are compared with it."""
 
@@ -78,16 +61,12 @@ class OdComparison:
         Whether all time steps are one group; otherwise each is one.
     listed
         The time steps of the original as it was given, where steps without trips were added since rows span them; else None.
-    parts
-        The sums of all partitions, where the data is in several; None where it is all here. A measure that adds up with
-        `of_flows`, `of_rows` and `of_steps` alone needs no other handling of partitions.
     """
 
     original: Flows
     release: FlowRelease
     row: Ints | None
     pooled: bool = False
-    parts: PartitionContext | None = None
     listed: Ints | None = None
     _baseline: Baseline | None = None
     _made: dict[str, Any] = field(default_factory=dict, repr=False)
@@ -148,7 +127,7 @@ class OdComparison:
 
     def of_flows(self, values: Ints | Floats) -> Floats:
         """Return the sum of a value of each flow over each group."""
-        return self._added(np.bincount(self.flow_group, values, self.groups))
+        return np.asarray(np.bincount(self.flow_group, values, self.groups), np.float64)
 
     def of_differences(self, of_flow: Ints | Floats, of_row: Floats) -> Floats:
         """Return the sum over each group of |x − y|, x of each flow and y of its row, or 0."""
@@ -161,15 +140,11 @@ class OdComparison:
         group, row = self.row_groups
         if not self.pooled and self.release.intervals is not None:
             values = values / self.release.steps_spanned
-        return self._added(np.bincount(group, values[row], self.groups))
+        return np.asarray(np.bincount(group, values[row], self.groups), np.float64)
 
     def of_steps(self, values: Floats) -> Floats:
         """Return the sum of values of each time step over each group."""
-        return self._added(values.sum(axis=0, keepdims=True)) if self.pooled else values
-
-    def _added(self, sums: Any) -> Floats:
-        sums = np.asarray(sums, np.float64)
-        return sums if self.parts is None else self.parts.add(sums)
+        return values.sum(axis=0, keepdims=True) if self.pooled else values
 
     def rows_of(self, step: int) -> slice | Ints:
         """Return the rows that a time step of the original is in."""
@@ -187,21 +162,19 @@ class OdComparison:
     @cached_property
     def volume(self) -> Floats:
         """Return the original trips of each group."""
-        if self.parts is not None:
-            return self.parts.volume
         return self.of_flows(self.original.volume) if self.pooled else self.baseline.volume
 
     @cached_property
     def volume_share(self) -> Floats:
         """Return the share of each original flow in the trips of its group."""
-        if self.parts is None and not self.pooled:
+        if not self.pooled:
             return self.baseline.share
         return self.original.volume / self.volume[self.flow_group]
 
     @cached_property
     def published(self) -> Floats:
         """Return the trips in rows, published or reported, of each group."""
-        return self.of_rows(self.release.volume) if self.parts is None else self.parts.published
+        return self.of_rows(self.release.volume)
 
     @cached_property
     def origin_size(self) -> Ints:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,16 +13,11 @@ import pyarrow as pa
 
 from crowdveil.engine.packing import in_runs, packed, unpacked
 from crowdveil.engine.spark import Frame, SparkEngine
-from crowdveil.errors import InputError, Option
-from crowdveil.guarantees import SuppressionBudget
-from crowdveil.io.atomic import scratch_folder
-from crowdveil.io.manifest_reader import read_manifest
 from crowdveil.io.time_windows import TimeUnits
-from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, file_hash, read_features, read_release
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints, group_sums
 from crowdveil.model.flows import Flows
 from crowdveil.progress import Progress, no_progress
-from crowdveil.run.manifest import folder_entry
 from crowdveil.run.merge_partitions import split_by_size
 from crowdveil.run.release_partitions import (
     ReleasePartition,
@@ -32,11 +26,9 @@ from crowdveil.run.release_partitions import (
     units_of,
     without_outlines,
 )
-from crowdveil.run.releases import refuse_changed_files, refuse_missing_files
-from crowdveil.run.spark.trajectory_verification import check_trajectories
 from crowdveil.run.spark.trip_rows import record_batch
 from crowdveil.run.stages import Findings, Guarantees
-from crowdveil.run.verification import check, stated_guarantees
+from crowdveil.run.verification import check
 
 PARTITION_ROWS = 1_000_000
 """Rows of a release that are checked together, in whole time steps."""
@@ -135,80 +127,3 @@ def file_hashes(engine: SparkEngine, folder: str) -> dict[str, str]:
     files = engine.session.read.format("binaryFile").option("recursiveFileLookup", "true").load(folder)
     hashes = engine.gather(files.selectExpr("path", "sha2(content, 256) AS hash"))
     return {path.rsplit("/", 1)[-1]: digest for path, digest in zip(*hashes.to_pydict().values(), strict=True)}
-
-
-@dataclass(frozen=True)
-class SparkRelease:
-    """A release whose rows are on a cluster, and its small files.
-
-    Attributes
-    ----------
-    folder, data
-        Addresses of the release and of its rows.
-    manifest
-        Its manifest.
-    steps
-        The table of time steps; None where it holds trajectories.
-    features
-        The areas.
-    """
-
-    folder: str
-    data: str
-    manifest: dict[str, Any]
-    steps: pa.Table | None
-    features: list[dict[str, Any]]
-
-    @property
-    def units(self) -> TimeUnits:
-        """Return what of time is in one partition: windows, where rows have intervals or the budget is that of a window."""
-        if self.steps is None:
-            return TimeUnits()
-        method, tz = self.manifest["method"]["parameters"], self.manifest["input"]["options"].get("tz", "UTC")
-        of_budget = [g.window for g in stated_guarantees(self.manifest) if isinstance(g, SuppressionBudget)]
-        window = method.get("window", "all") if "until" in self.steps.column_names else next(iter(of_budget), None)
-        return TimeUnits(window, tz)
-
-
-def open_spark_release(engine: SparkEngine, folder: str) -> SparkRelease:
-    """Fetch the small files of a release; raise if a file is not the one that was written."""
-    with scratch_folder() as made:
-        here, address = Path(made), folder.rstrip("/")
-        if not engine.files.exists(f"{address}/{MANIFEST_FILE}"):
-            raise InputError(folder, f"wanted a folder with a release, but there is no {MANIFEST_FILE} in it.")
-        engine.files.fetch(f"{address}/{MANIFEST_FILE}", here / MANIFEST_FILE)
-        manifest = read_manifest(here)
-        entries = manifest["files"]
-        gone = [e["name"] for e in entries.values() if not engine.files.exists(f"{address}/{e['name']}")]
-        refuse_missing_files(folder, gone)
-        changed = []
-        for role, entry in entries.items():
-            file = f"{address}/{entry['name']}"
-            if role == "data" and engine.files.is_folder(file):
-                same = folder_entry(entry["name"], file_hashes(engine, file))["sha256"] == entry["sha256"]
-            else:
-                engine.files.fetch(file, here / entry["name"])
-                same = file_hash(here / entry["name"]) == entry["sha256"]
-            changed += [] if same else [entry["name"]]
-        refuse_changed_files(folder, changed)
-        data = f"{address}/{entries['data']['name']}"
-        if data.endswith(".csv"):
-            raise InputError(folder, f"its tables are CSV, which is read without Spark; leave {Option('engine')} out.")
-        if "steps" not in entries:
-            features = read_features(here / entries["areas"]["name"]) if "areas" in entries else []
-            return SparkRelease(folder, data, manifest, None, features)
-        small = read_release(
-            here, {"data": entries["steps"]["name"], **{r: e["name"] for r, e in entries.items() if r != "data"}}
-        )
-        return SparkRelease(folder, data, manifest, small.steps, small.features)
-
-
-def verify(engine: SparkEngine, folder: str, progress: Progress = no_progress) -> tuple[Findings, dict[str, Any]]:
-    """Check on the cluster that files are those that were written, and every guarantee; return findings and manifest."""
-    release = open_spark_release(engine, folder)
-    guarantees = stated_guarantees(release.manifest)
-    if release.steps is None:
-        return check_trajectories(engine, release.data, release.features, guarantees, progress), release.manifest
-    rows = engine.read(release.data)
-    steps, features = release.steps, release.features
-    return check_flows(engine, rows, steps, features, release.units, guarantees, progress), release.manifest
