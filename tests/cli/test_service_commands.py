@@ -39,22 +39,17 @@ def test_tokens_are_made_listed_and_revoked(command: Command, tmp_path: Path, da
     ]
 
 
-def test_tokens_have_scopes_an_end_and_new_secrets(command: Command, tmp_path: Path) -> None:
+def test_tokens_have_scopes_and_an_end(command: Command, tmp_path: Path) -> None:
     at = ["--data-dir", tmp_path / "data"]
-    first = command("token", "create", "anna", "--expires", "90d", *at).out
+    assert command("token", "create", "anna", "--expires", "90d", *at).code == 0
     assert command("token", "create", "rita", "--scope", "review", *at).code == 0
     assert command("token", "create", "board", "--scope", "read", "--jobs-of", "anna", *at).code == 0
     anna, rita, board = command("token", "list", *at).out.splitlines()
     assert ", expires 20" in anna and rita.startswith("rita: may review, ") and board.endswith(", jobs of anna")
-    second = command("token", "rotate", "anna", "--grace", "12h", *at)
-    assert second.code == 0 and second.out.startswith("cv_") and second.out != first and "not shown again" in second.err
-    assert "operator: rotated the token anna" in command("token", "log", *at).out
     for wrong in ("soon", "-1d", "5", "999999w"):
         ran = command("token", "create", "dora", f"--expires={wrong}", *at)
         assert ran.code == 2 and "expires: wanted a length of time such as 90d" in ran.sentence
     assert "jobs-of: there is no such token" in command("token", "create", "x", "--jobs-of", "nobody", *at).sentence
-    assert "no such token" in command("token", "rotate", "nobody", *at).sentence
-    assert "rotate" in command("token", "--help").out and "--grace" in command("token", "rotate", "--help").out
 
 
 def test_four_eyes_need_tokens(command: Command, tmp_path: Path) -> None:

@@ -6,10 +6,11 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
+import shapely
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crowdveil.model.area_labels import MAX_LENGTH, area_labels, zone_labels
+from crowdveil.model.area_labels import MAX_LENGTH, WHOLE_MAP, area_labels, explained, zone_labels
 from crowdveil.model.areas import Areas
 from crowdveil.model.tree_tables import named_units
 from crowdveil.model.zones import Zones
@@ -35,10 +36,26 @@ def test_names_come_from_zones_and_regions() -> None:
     assert area_labels(_areas(_zones(None, n=3), (0,), (1, 2))) == ["z0", "z1 + 1"]
 
 
-def test_many_tiles_have_their_region_and_direction() -> None:
-    zones = _zones([f"Z{i}" for i in range(20)], ["Queens"] * 14 + ["Bronx"] * 6)
-    west, east, mixed = area_labels(_areas(zones, tuple(range(6)), tuple(range(8, 14)), tuple(range(10, 18))))
-    assert west == "Queens / west (Z0 + 5)" and east == "Queens / east (Z8 + 5)" and mixed == "Queens, Bronx (Z10 + 7)"
+def test_an_area_is_named_after_the_zone_in_its_middle() -> None:
+    """Not after a large zone at its edge; near ties fall to the first zone, whatever the last digits of coordinates are."""
+    zones = _zones([f"Z{i}" for i in range(9)])
+    areas = _areas(zones, tuple(range(5)), (0, 1, 2, 8), (3, 4, 5, 6), tuple(range(9)))
+    assert area_labels(areas) == ["Z2 + 4", "Z2 + 3", "Z4 + 3", WHOLE_MAP]
+    shapes = [
+        f"POLYGON (({x} 48, {x + w} 48, {x + w} 48.1, {x} 48.1, {x} 48))"
+        for x, w in ((2, 1), (3, 0.1), (3.1, 1), (9, 1))
+    ]
+    uneven = Zones(["west", "bridge", "east", "far"], [2.5, 3.05, 3.6, 9.5], [48.05] * 4, kind="polygons",
+                   polygons=shapely.from_wkt(shapes))  # fmt: skip
+    assert area_labels(_areas(uneven, (0, 1, 2))) == ["bridge + 2"]
+    for shift in np.random.default_rng(3).uniform(-2e-6, 2e-6, (20, 9)):
+        moved = replace(zones, lon=zones.lon + shift)
+        assert area_labels(_areas(moved, (3, 4, 5, 6))) == ["Z4 + 3"]
+
+
+def test_the_notation_is_explained() -> None:
+    assert explained(["Astoria", "Elmhurst + 3", "Soho + 1"]) == "Elmhurst + 3 is an area of 4 zones around Elmhurst."
+    assert explained(["Astoria", WHOLE_MAP]) == ""
 
 
 @given(st.lists(st.text(max_size=90), min_size=1, max_size=12), st.data())
@@ -72,9 +89,9 @@ def test_units_of_the_users_levels_are_named() -> None:
     zones = _zones([f"Z{i}" for i in range(8)])
     zones = replace(zones, units=named_units(zones, LEVELS))
     labels = area_labels(_areas(zones, (0, 1), (4, 5), (0, 1, 2, 3), tuple(range(8)), (0, 1, 2), (1,)))
-    assert labels == ["a", "c", "North", "North, South (Z0 + 7)", "Z0 + 2", "Z1"]
+    assert labels == ["a", "c", "North", WHOLE_MAP, "Z1 + 2", "Z1"]
     large = area_labels(_areas(zones, tuple(range(6))))
-    assert large == ["North, South (Z0 + 5)"]
+    assert large == ["Z2 + 5"]
     edges = {
         "node": [*(f"z{i}" for i in range(8)), "a", "b"],
         "parent": [*("a" if i < 3 else "b" for i in range(8)), "b", None],

@@ -163,16 +163,9 @@ def test_differencing_says_that_it_uses_one_release(command: Any) -> None:
     for rows in ("exact", "overlapping"):
         said = differencing.run(Published(flow_release(ROWS), row_semantics=rows), FlowAttackParams()).explanation  # type: ignore[arg-type]
         assert "one release only" in said
-    for page in ("attacks.md", "threat-model.md", "guarantees/README.md", "attack-list.md"):
-        assert "ledger" in (DOCS / page).read_text()
 
 
-@pytest.mark.parametrize("page", ["threat-model.md", "guarantees/README.md"])
+@pytest.mark.parametrize("page", ["threat-model.md", "guarantees.md"])
 def test_every_guarantee_is_on_the_pages(page: str) -> None:
     text = (DOCS / page).read_text()
     assert [kind.name for kind in GUARANTEES if f"`{kind.name}`" not in text] == []
-
-
-def test_the_threat_model_is_linked() -> None:
-    for page in (DOCS.parent / "README.md", DOCS / "guarantees" / "README.md"):
-        assert "threat-model.md" in page.read_text()

@@ -151,7 +151,7 @@ def test_many_workers_at_once_take_each_job_once(store: Store, database_url: str
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(taken) == sorted(ids) and store.counts() == {"done": 40}
+    assert sorted(taken) == sorted(ids) and store.counts() == {("filter", "done"): 40}
 
 
 def test_a_database_that_is_unavailable_is_reported_and_used_again(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""Tokens end, are rotated, and their use is noted now and then; on both databases."""
+"""Tokens end, and their use is noted now and then; on both databases."""
 
 from __future__ import annotations
 
@@ -32,28 +32,6 @@ def test_a_token_ends(store: Store) -> None:
     with pytest.raises(ExpiredError, match="the token has expired"):
         known.caller(secret)
     assert known.any()  # nobody comes in without one, all the same
-    with pytest.raises(ParameterError, match="expires: the token has expired"):
-        known.rotate("anna")
-    assert known.caller(known.rotate("anna", expires_s=60.0)) is not None
-
-
-def test_a_rotated_token_has_a_new_secret_and_the_old_one_for_a_while(store: Store) -> None:
-    known = Tokens(store)
-    first = known.create("anna", max_running=2, scopes=("read",))
-    second = known.rotate("anna", 3600.0)
-    old, new = known.caller(first), known.caller(second)
-    assert old == new and new is not None and new.limits.max_running == 2 and new.scopes == {"read"}
-    third = known.rotate("anna", 3600.0)
-    assert known.caller(first) is None and known.caller(second) is not None  # the last but one alone
-    later(store, old_until=3601)
-    assert known.caller(second) is None and known.caller(third) is not None
-    fourth = known.rotate("anna", 0.0)
-    later(store, old_until=0.01)
-    assert known.caller(third) is None
-    known.rotate("anna", 3600.0)
-    known.revoke("anna")
-    assert known.caller(fourth) is None  # revoked with all its secrets
-    assert all(first not in str(found) for found in (known.all(), store.log()))
 
 
 def test_the_last_use_is_noted_at_most_once_a_minute(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

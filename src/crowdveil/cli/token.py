@@ -22,7 +22,7 @@ _EXPIRES = click.option(
 
 @click.group()
 def command() -> None:
-    """Make, rotate and revoke the tokens that people use the service with.
+    """Make and revoke the tokens that people use the service with.
 
     \b
     Examples:
@@ -31,7 +31,6 @@ def command() -> None:
       crowdveil token create rita --scope review
       crowdveil token create nightly --scope submit --jobs-of anna
       crowdveil token list
-      crowdveil token rotate anna --grace 12h
       crowdveil token revoke anna
     """
 
@@ -70,25 +69,6 @@ def create(
             name, scopes=scopes or USUAL, expires_s=lasts, jobs_of=jobs_of, sources=sources, **given(Limits, values)
         )
         service.needs_tokens()  # the data directory records that it has tokens
-    click.echo(made)
-    click.echo(ONCE, err=True)
-
-
-@command.command("rotate", params=place_options())
-@click.option("--grace", default="24h", metavar="TIME", help="How long the old secret still works, such as 12h. [24h]")
-@_EXPIRES
-@click.argument("name")
-def rotate(name: str, grace: str, expires: str | None, **where: Any) -> None:
-    """Give a token a new secret, and show it this once; its jobs, scopes and limits stay.
-
-    \b
-    Examples:
-      crowdveil token rotate anna
-      crowdveil token rotate anna --grace 0h --expires 90d
-    """
-    lasts = None if expires is None else length_s(expires, "expires")
-    with place(where).open() as service:
-        made = service.tokens.rotate(name, length_s(grace, "grace"), lasts)
     click.echo(made)
     click.echo(ONCE, err=True)
 

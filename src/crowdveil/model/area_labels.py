@@ -1,6 +1,7 @@
-"""Readable names of areas, from the names of their zones: "Astoria + 3", "Queens / northwest (Astoria + 27)", "Queens".
+"""Readable names of areas, from the names of their zones: "Astoria + 3", "Queens", "Whole map".
 
-Units of the user's own levels (`--hierarchy` with a table) come first: an area that is such a unit has its name.
+"Astoria + 3" is an area of four zones, and Astoria is the one nearest to its geometric middle. Units of the user's own levels
+(`--hierarchy` with a table) come first: an area that is such a unit has its name.
 
 A name depends on the tiles of its area, on its id and on the public zones, never on trips: it reveals nothing that the list of
 tiles does not show, and an area has one name in all releases over the same zones. Only where areas overlap in a way that no tree
@@ -11,36 +12,42 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from crowdveil.model.areas import Areas
-from crowdveil.model.arrays import Indices, Labels
+from crowdveil.model.arrays import Floats, Indices, Labels
 from crowdveil.model.zones import Zones
 
 MAX_LENGTH = 60
+WHOLE_MAP = "Whole map"
 _ZONE_LENGTH, _REGION_LENGTH, _UNIT_LENGTH = 30, 14, 32
-_MANY = 5
-"""Tiles from which on a name has the region too."""
-_WINDS = ("east", "northeast", "north", "northwest", "west", "southwest", "south", "southeast")
+_TIE_M = 1.0
+"""Zones whose distances from a middle differ by less are equally near: the first of them gives the name."""
 
 
 def area_labels(areas: Areas) -> list[str]:
     """Return the readable name of each area, all different and of at most 60 characters."""
     zones, of_tile, alone = areas.zones, zone_labels(areas.zones, _ZONE_LENGTH), zone_labels(areas.zones)
-    weight = _weights(zones)
-    regions, units = _Regions(zones, of_tile), _unit_labels(zones, (*of_tile, *alone))
+    weight, named = _weights(zones), _named_sets(zones, of_tile, alone)
     labels = []
     for i, name in enumerate(areas.names):
-        tiles = areas.tiles[areas.offsets[i] : areas.offsets[i + 1]]
+        tiles = np.sort(areas.tiles[areas.offsets[i] : areas.offsets[i + 1]])
         if len(tiles) == 1:
             labels.append(alone[tiles[0]])
-        elif (unit := units.get(np.sort(tiles).astype(np.int64).tobytes())) is not None:
-            labels.append(f"{unit}{_suffix(str(name))}")
-        else:
-            labels.append(_label(str(name), tiles, of_tile, weight, regions))
+            continue
+        label = named.get(_key(tiles)) or f"{of_tile[_middle_tile(zones, tiles, weight)]} + {len(tiles) - 1}"
+        labels.append(f"{label}{_suffix(str(name))}")
     return _without_repeats(labels, areas.names)
+
+
+def explained(names: Iterable[str]) -> str:
+    """Return a sentence that explains the notation of names by one of them; empty if none has several zones."""
+    for name in names:
+        if found := re.fullmatch(r"(.+) \+ (\d+)", name):
+            return f"{name} is an area of {int(found[2]) + 1:,} zones around {found[1]}."
+    return ""
 
 
 def zone_labels(zones: Zones, length: int = MAX_LENGTH) -> list[str]:
@@ -57,6 +64,20 @@ def zone_labels(zones: Zones, length: int = MAX_LENGTH) -> list[str]:
     return [f"{_cut(text, 20)} #{i + 1}" if often[text] > 1 else text for i, text in enumerate(labels)]
 
 
+def _named_sets(zones: Zones, of_tile: Sequence[str], alone: Sequence[str]) -> dict[bytes, str]:
+    """Return the labels of units, of regions and of the whole map, by their sorted tiles; units come first."""
+    regions = np.full(len(zones), None, dtype=object) if zones.regions is None else zones.regions
+    by_region: dict[str, list[int]] = {}
+    for tile, region in enumerate(regions):
+        if region is not None:
+            by_region.setdefault(str(region), []).append(tile)
+    text = {name: _cut(name, _REGION_LENGTH) for name in by_region}
+    often = Counter([*text.values(), *set(of_tile)])
+    found = {_key(np.array(tiles, np.int32)): text[name] for name, tiles in by_region.items() if often[text[name]] == 1}
+    found[_key(np.arange(len(zones), dtype=np.int32))] = WHOLE_MAP
+    return found | _unit_labels(zones, (*of_tile, *alone))
+
+
 def _unit_labels(zones: Zones, taken: Sequence[str]) -> dict[bytes, str]:
     """Return the label of each named unit by its sorted tiles: different from each other and from those of zones.
 
@@ -70,79 +91,31 @@ def _unit_labels(zones: Zones, taken: Sequence[str]) -> dict[bytes, str]:
     ]
     often = Counter([*sized, *set(taken)])
     labels = [f"{_cut(label, 20)} #{i + 1}" if often[label] > 1 else label for i, label in enumerate(sized)]
-    keys = (np.sort(tiles).astype(np.int64).tobytes() for _, tiles in zones.units)
     found: dict[bytes, str] = {}
-    for key, label in zip(keys, labels, strict=True):
-        found.setdefault(key, label)
+    for label, (_, tiles) in zip(labels, zones.units, strict=True):
+        found.setdefault(_key(np.sort(tiles).astype(np.int32)), label)
     return found
 
 
-def _weights(zones: Zones) -> Sequence[float]:
+def _key(tiles: Indices) -> bytes:
+    """Return sorted tiles as a key."""
+    return tiles.astype(np.int32).tobytes()
+
+
+def _weights(zones: Zones) -> Floats:
     """Return the size of each zone; equal sizes where there are no outlines."""
+    size = zones.area_m2 if zones.located else np.ones(len(zones))
+    weights: Floats = np.where(np.isfinite(size) & (size > 0), size, 1.0)
+    return weights
+
+
+def _middle_tile(zones: Zones, tiles: Indices, weight: Floats) -> int:
+    """Return the tile nearest to the geometric middle of some sorted tiles; the first where positions are unknown."""
     if not zones.located:
-        return [1.0] * len(zones)
-    size = zones.area_m2
-    sizes: list[float] = np.where(np.isfinite(size), size, 1.0).round(3).tolist()
-    return sizes
-
-
-def _coarsest_units(zones: Zones) -> Labels | None:
-    """Return the largest named unit that each tile is in, apart from units of all tiles; None where there are none."""
-    found = np.full(len(zones), None, dtype=object)
-    for name, tiles in sorted(zones.units, key=lambda unit: len(unit[1])):
-        if len(tiles) < len(zones):
-            found[tiles] = name
-    return found if any(name is not None for name in found) else zones.regions
-
-
-class _Regions:
-    """The regions of zones, such as boroughs or the user's coarsest units: their tiles, and names that no zone has."""
-
-    def __init__(self, zones: Zones, of_tile: Sequence[str]) -> None:
-        self.zones, self.of = zones, _coarsest_units(zones) if zones.units else zones.regions
-        held = Counter() if self.of is None else Counter(str(region) for region in self.of if region is not None)
-        taken = set(of_tile)
-        self.size = held
-        self.box: dict[str, list[tuple[float, float]]] = {}
-        self.text = {
-            name: _cut(name, _REGION_LENGTH) if _cut(name, _REGION_LENGTH) not in taken else f"{_cut(name, 8)} (all)"
-            for name in held
-        }
-
-    def named(self, tiles: Indices, core: str) -> str:
-        """Return the name of an area of several tiles: of its region where it has one, and `core`."""
-        if self.of is None:
-            return core
-        found = Counter(str(r) for r in self.of[tiles].tolist() if r is not None)
-        (first, most), *others = found.most_common(2) or [("", 0)]
-        if most == len(tiles) and most == self.size[first] and Counter(self.text.values())[self.text[first]] == 1:
-            return self.text[first]
-        if not most or len(tiles) < _MANY:
-            return core
-        if most == len(tiles):
-            return f"{self.text[first]}{self._direction(tiles, first)} ({core})"
-        return f"{self.text[first]}, {self.text[others[0][0]]} ({core})" if others else core
-
-    def _direction(self, tiles: Indices, region: str) -> str:
-        if not self.zones.located:
-            return ""
-        x, y = self.zones.xy
-        if region not in self.box:
-            inside = np.array([r == region for r in (() if self.of is None else self.of)], bool)
-            self.box[region] = [(float(c[inside].mean()), float(np.ptp(c[inside]))) for c in (x, y)]
-        (middle_x, wide), (middle_y, high) = self.box[region]
-        east, north = float(x[tiles].mean()) - middle_x, float(y[tiles].mean()) - middle_y
-        if np.hypot(east, north) < 0.05 * max(wide, high, 1.0):
-            return " / center"
-        return f" / {_WINDS[round(float(np.arctan2(north, east)) / (np.pi / 4)) % 8]}"
-
-
-def _label(name: str, tiles: Indices, of_tile: Sequence[str], weight: Sequence[float], regions: _Regions) -> str:
-    main = min(tiles.tolist(), key=lambda tile: (-weight[tile], tile))
-    core = f"{of_tile[main]} + {len(tiles) - 1}"
-    end = _suffix(name)
-    text = regions.named(tiles, core)
-    return f"{text if len(text) + len(end) <= MAX_LENGTH else core}{end}"
+        return int(tiles[0])
+    x, y = (values[tiles] - np.average(values[tiles], weights=weight[tiles]) for values in zones.xy)
+    away = np.hypot(x, y)
+    return int(tiles[np.argmax(away < away.min() + _TIE_M)])
 
 
 def _suffix(name: str) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from crowdveil.errors import counted
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
+from crowdveil.model.area_labels import explained
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.report import flow_picture, layers, svg_figures
 from crowdveil.report.flow_picture import FlowPicture, TileValues
@@ -170,7 +171,8 @@ def _key_figures(written: WrittenRelease, manifest: dict[str, Any]) -> list[tupl
 
 
 def _omissions(after: FlowPicture, shades: list[Shade]) -> list[str]:
-    notes = [
+    notes = [text for text in [explained(after.names)] if text]
+    notes += [
         f"There is no map of one color: {s.title[0].lower()}{s.title[1:]}: {s.uniform} everywhere."
         for s in shades
         if s.uniform

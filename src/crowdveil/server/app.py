@@ -14,7 +14,6 @@ from crowdveil import __version__
 from crowdveil.server import openapi
 from crowdveil.server.access import Sender, Who
 from crowdveil.server.answers import add_error_answers
-from crowdveil.server.edge import CheckAddress
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.base import Kind
 from crowdveil.server.metrics import Metrics
@@ -45,7 +44,6 @@ def make_app(service: Service, extra: Sequence[AddRoutes] = ()) -> FastAPI:
     app.state.service = service
     add_error_answers(app)
     metrics = app.state.metrics = Metrics(service)
-    app.add_middleware(CheckAddress)
     app.add_middleware(Observe, service=service, metrics=metrics)
     app.router.routes.extend(_job_routes(tuple(extra)))
     add_operations(app, metrics)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import threading
 from collections.abc import Iterable
-from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -17,10 +15,7 @@ from crowdveil.server.settings import Service
 from crowdveil.server.workers.heartbeat import live_workers
 
 disable_created_metrics()  # type: ignore[no-untyped-call]
-_SECONDS = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14_400)
 _REQUEST_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30)
-_OVERLAP_S = 60.0
-"""Jobs that ended this long before the last look are looked at again: a row may be seen later than others that ended after it."""
 
 
 class Metrics:
@@ -42,47 +37,15 @@ class Metrics:
             ["status", "code"],
             registry=self.registry,
         )
-        self.job_seconds = Histogram(
-            "crowdveil_job_seconds", "Time from the start of a job to its end, of jobs that ended since this server started.",
-            ["kind", "state"], buckets=_SECONDS, registry=self.registry,
-        )  # fmt: skip
         self.registry.register(_Now(service))
-        self._lock = threading.Lock()
-        self._ended_at: float | None = None
-        self._seen: dict[str, float] = {}
-        self.observe_jobs()
 
     def text(self) -> bytes:
         """Return all figures as Prometheus text."""
-        self.observe_jobs()
         return generate_latest(self.registry)
 
     def refuse(self, status: int, code: str) -> None:
         """Count a refused request."""
         self.refused.labels(str(status), code).inc()
-
-    def observe_jobs(self) -> None:
-        """Take in the jobs that ended since the last look; at the first one, only when the last of them ended."""
-        with self._lock:
-            try:
-                if self._ended_at is None:
-                    self._ended_at = self.service.store.last_end()
-                    self._seen = {job["id"]: job["ended"] for job in self._ended_jobs()}
-                    return
-                for job in self._ended_jobs():
-                    if job["id"] not in self._seen:
-                        self._seen[job["id"]] = job["ended"]
-                        self.job_seconds.labels(job["kind"], job["state"]).observe(
-                            max(0.0, job["ended"] - job["started"])
-                        )
-                        self._ended_at = max(self._ended_at, job["ended"])
-            except DatabaseUnavailableError:
-                return  # crowdveil_database_up reports it
-            since = self._ended_at - _OVERLAP_S
-            self._seen = {name: ended for name, ended in self._seen.items() if ended >= since}
-
-    def _ended_jobs(self) -> list[dict[str, Any]]:
-        return self.service.store.ended_since((self._ended_at or 0.0) - _OVERLAP_S)
 
 
 class _Now:
@@ -101,7 +64,7 @@ class _Now:
         )
         oldest = GaugeMetricFamily("crowdveil_queue_age_seconds", "How long the job that waits longest has waited.")
         try:
-            counts, age = self.service.store.counts_by_kind(), self.service.store.queue_age()
+            counts, age = self.service.store.counts(), self.service.store.queue_age()
             for kind in KINDS:
                 for state in STATES:
                     jobs.add_metric([kind, state], counts.get((kind, state), 0))

@@ -23,7 +23,6 @@ _MEANING = {
     409: "The job is not done yet, or the upload is not complete.",
     410: "The result was removed.",
     413: "Too large.",
-    416: "The range begins after the end of the file.",
     415: "No form, or a kind of file that is not taken.",
     422: "A parameter or a file is wrong; the sentence is the command line's.",
     429: "Too many jobs, previews or requests at a time, or too much on the disk; try again later.",

@@ -33,7 +33,6 @@ USUAL = ("submit", "read")
 """Scopes of a token that is made without saying which."""
 SEEN_EVERY_S = 60.0
 """How often the last use of a token is written down."""
-GRACE_S = 86_400.0
 _UNITS = {"min": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _LONGEST_S = 100 * 366 * 86_400
 
@@ -139,31 +138,11 @@ class Tokens:
             self.store.record(do, "operator", f"made the token {name}")
         return secret
 
-    def rotate(self, name: str, grace_s: float = GRACE_S, expires_s: float | None = None) -> str:
-        """Give a token a new secret, which is returned once; the old one works for `grace_s` more seconds."""
-        secret = _secret()
-        mine = (tokens.c.name == name, tokens.c.revoked.is_(None))
-        values: dict[str, Any] = {"old_hash": tokens.c.hash, "old_until": now() + grace_s, "hash": hashed(secret)}
-        good = () if expires_s is not None else (sa.or_(tokens.c.expires.is_(None), tokens.c.expires > now()),)
-        if expires_s is not None:
-            values["expires"] = _after(expires_s)
-        with self.store.db.transaction() as do:
-            if not do(sa.select(tokens.c.id).where(*mine)):
-                raise ParameterError(
-                    Option("name"), "there is no such token, or it was revoked; see crowdveil token list."
-                )
-            if not do(sa.update(tokens).where(*mine, *good).values(**values).returning(tokens.c.id)):
-                raise ParameterError(
-                    Option("expires"), "the token has expired; say until when it is to be good, such as 90d."
-                )
-            self.store.record(do, "operator", f"rotated the token {name}")
-        return secret
-
     def revoke(self, name: str, by: str = "operator") -> None:
         """Take a token's rights away; its jobs stay its own, and no other token can see them."""
         mine = (tokens.c.name == name, tokens.c.revoked.is_(None))
         with self.store.db.transaction() as do:
-            rows = do(sa.update(tokens).where(*mine).values(revoked=now(), old_hash=None).returning(tokens.c.id))
+            rows = do(sa.update(tokens).where(*mine).values(revoked=now()).returning(tokens.c.id))
             if not rows:
                 raise ParameterError(
                     Option("name"), "there is no such token, or it was revoked before; see crowdveil token list."
@@ -172,7 +151,7 @@ class Tokens:
 
     def all(self) -> list[dict[str, Any]]:
         """Tokens without their hashes, oldest first."""
-        shown = [c for c in tokens.c if c.name not in ("hash", "old_hash")]
+        shown = [c for c in tokens.c if c.name != "hash"]
         return self.store.db.do(sa.select(*shown).order_by(tokens.c.created))
 
     def any(self) -> bool:
@@ -192,9 +171,6 @@ class Tokens:
         shown = (tokens.c.id, tokens.c.name, tokens.c.limits, tokens.c.scopes, tokens.c.owner, tokens.c.sources, over)
         good = tokens.c.revoked.is_(None)
         rows = self.store.db.do(sa.select(*shown).where(tokens.c.hash == digest, good))
-        if not rows:
-            old = (tokens.c.old_hash == digest, tokens.c.old_until > now())
-            rows = self.store.db.do(sa.select(*shown).where(*old, good))
         if not rows:
             return None
         row = rows[0]

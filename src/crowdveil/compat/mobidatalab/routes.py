@@ -6,13 +6,12 @@ They make the same jobs as the other routes. Only the form differs, and `GET /ta
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Callable, Container
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from fastapi import FastAPI, Query, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import FileResponse, JSONResponse
 
 from crowdveil.analysis.study import Study
 from crowdveil.compat.mobidatalab.runfiles import (
@@ -37,7 +36,8 @@ from crowdveil.server.kinds.filter import TRAJECTORIES
 from crowdveil.server.kinds.measure import ALL, IF_POSSIBLE
 from crowdveil.server.queue.files import ID
 from crowdveil.server.routes.accept import Fields, accept
-from crowdveil.server.routes.jobs import awaits, result_of, sent
+from crowdveil.server.routes.jobs import awaits, open_result, result_of
+from crowdveil.server.routes.result_files import part_of
 from crowdveil.server.routes.uploads import TEXT_MOST, Form, parsed
 
 PROCESSING = "Your task is being processed. Use the 'GET /task/' endpoint to obtain the results later"
@@ -149,20 +149,14 @@ def add_routes(app: FastAPI) -> None:
             waits = {"status": "NOT_AVAILABLE", "message": f"task {shown} not available or still processing"}
             return JSONResponse(waits)
         try:
-            found, about = result_of(service, job, who)
+            found, about = result_of(service, job)
         except ApiError as error:
             return _error(error.code, error.text, 200)
+        service.store.say(who.who, "fetched a result", job.id)
         if about["media_type"] != "application/zip" or job.kind != "anonymize":
-            return sent(found, about["name"], about["media_type"], {"Content-Length": str(about["bytes"])})
-        return _main_file(found)
-
-
-def _main_file(file: BinaryIO) -> Response:
-    """Send the data file of a release, out of its zip file."""
-    archive = zipfile.ZipFile(file)
-    name = json.loads(archive.read("manifest.json"))["files"]["data"]["name"]
-    kind = "text/csv" if name.endswith(".csv") else "application/octet-stream"
-    return sent(archive.open(name), name, kind, {}, inside=file)
+            return FileResponse(found, media_type=about["media_type"], filename=about["name"])
+        archive = open_result(found)  # its main file alone
+        return part_of(archive, json.loads(archive.read("manifest.json"))["files"]["data"]["name"])
 
 
 def _error(code: str, text: str, status: int) -> JSONResponse:

@@ -68,8 +68,8 @@ def new_drawing(
         f"{CONFIDENTIAL}\n{heading}" if confidential else heading, x=0.01, ha="left", fontsize=11, wrap=True,
         color=CONFIDENTIAL_COLOR if confidential else INK, weight="bold" if confidential else "normal",
     )  # fmt: skip
-    if notes:
-        figure.supxlabel("\n".join(notes), x=0.01, ha="left", fontsize=7.5, color=MUTED, wrap=True)
+    if any(notes):
+        figure.supxlabel("\n".join(filter(None, notes)), x=0.01, ha="left", fontsize=7.5, color=MUTED, wrap=True)
     panels = list(figure.subplots(rows, columns, squeeze=False).flat)
     for unused in panels[len(titles) :]:
         unused.set_axis_off()
@@ -284,12 +284,10 @@ def place_labels(axis: Any, x: Sequence[float], y: Sequence[float], texts: Seque
 
 
 def shorten(name: str, most: int = 22) -> str:
-    """Return a name that fits on a map: without the region, which the map shows, and with the number of further zones."""
+    """Return a name that fits on a map, with the number of further zones."""
     if len(name) <= most:
         return name
-    _, found, inner = name.partition(" (")
-    core = inner.rstrip(")") if found and inner.endswith(")") else name
-    zone, plus, others = core.rpartition(" + ")
-    if not plus or len(core) <= most:
-        return core if len(core) <= most else f"{core[: most - 1]}…"
+    zone, plus, others = name.rpartition(" + ")
+    if not plus:
+        return f"{name[: most - 1]}…"
     return f"{zone[: most - len(others) - 4].rstrip()}…{plus}{others}"

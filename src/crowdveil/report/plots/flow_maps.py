@@ -9,6 +9,7 @@ import numpy as np
 
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.guarantees.runs import Runs
+from crowdveil.model.area_labels import explained
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.globe import Box
 from crowdveil.model.hierarchy import Hierarchy
@@ -41,7 +42,12 @@ BEND = 0.18
 """Curvature of flows, to their right: both directions of a pair are visible."""
 MAX_CELLS = 1200
 """Rows and columns of a drawn matrix; of more tiles, neighbors in the order share one."""
-NOT_DRAWN = "Not drawn: smaller flows, and suppressed ones (fewer than k people, possibly none; suppressed is not 0)."
+
+
+def not_drawn(panels: Sequence[FlowPanel]) -> str:
+    """Return what a flow map leaves out; `k_unit` of the releases is what k counts."""
+    units = " or ".join(sorted({panel.k_unit for panel in panels if panel.k_unit}))
+    return f"Not drawn: smaller flows, and suppressed ones (fewer than k {units}, possibly none; suppressed is not 0)."
 
 
 def draw_flow_map(panels: Sequence[FlowPanel], base: Zones | None, top: int, zoom: tuple[float, ...] | None) -> Drawing:
@@ -55,7 +61,8 @@ def draw_flow_map(panels: Sequence[FlowPanel], base: Zones | None, top: int, zoo
     scale = VolumeScale.of(*(panel.flows.volume[:n] for panel, n in zip(panels, drawn, strict=True)))
     frame = common_frame(panels, base, zoom or _around_flows(panels, drawn))
     notes = ["Arrows bend to the right of their direction; circles are trips inside an area."]
-    notes.append("Smaller flows are not drawn." if all(p.confidential for p in panels) else NOT_DRAWN)
+    notes.append("Smaller flows are not drawn." if all(p.confidential for p in panels) else not_drawn(panels))
+    notes.append(explained(name for panel in panels for name in panel.flows.names))
     titles = [_title(panel, n) for panel, n in zip(panels, drawn, strict=True)]
     heading = f"Flows of at least {least:,} trips" if least > 1 else "Flows"
     made = new_map(frame, titles, heading, notes, confidential=any(panel.confidential for panel in panels))

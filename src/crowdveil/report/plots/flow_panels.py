@@ -36,15 +36,20 @@ class FlowPanel:
         The areas and the rows.
     tile_names
         The tiles of the areas.
+    k_unit
+        What k counts in a release; empty for the original.
     """
 
     title: str
     confidential: bool
     flows: FlowPicture
     tile_names: list[str]
+    k_unit: str = ""
 
     @classmethod
-    def of(cls, title: str, confidential: bool, flows: FlowPicture, tile_names: list[str], chosen: Mask) -> FlowPanel:
+    def of(
+        cls, title: str, confidential: bool, flows: FlowPicture, tile_names: list[str], chosen: Mask, k_unit: str = ""
+    ) -> FlowPanel:
         """Return the panel of the rows of the chosen time steps."""
         rows = chosen[flows.step]
         pairs = sum_by_pair(flows.origin[rows], flows.destination[rows], flows.volume[rows], len(flows.names))
@@ -52,7 +57,7 @@ class FlowPanel:
         origin, destination, volume = (column[some] for column in pairs)
         step = np.zeros(len(volume), np.int64)
         summed = replace(flows, step=step, origin=origin, destination=destination, volume=volume)
-        return cls(title, confidential, summed, tile_names)
+        return cls(title, confidential, summed, tile_names, k_unit)
 
     def tiles_of(self, area: int) -> Ints:
         """Return the numbers of the tiles of an area."""
@@ -68,7 +73,9 @@ def released_panel(written: WrittenRelease, manifest: Mapping[str, Any], at: str
     tz = time_zone(written, dict(manifest))
     flows, t = all_flows(written, tz)
     flows = replace(flows, rings=Rings.of_geometries([feature.get("geometry") for feature in written.features]))
-    panel = FlowPanel.of(release_title(manifest), False, flows, written.tile_names, _chosen(t, tz, at))
+    panel = FlowPanel.of(
+        release_title(manifest), False, flows, written.tile_names, _chosen(t, tz, at), manifest["k_unit"]
+    )
     if at is not None and not len(panel.flows.volume):
         raise InputError(Option("at"), "the release has no flow in such a time step; name one of its time steps.")
     return panel

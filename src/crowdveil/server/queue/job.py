@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from dataclasses import dataclass, field
 from typing import Any
 
 from crowdveil.server.queue.database import Row
-from crowdveil.server.texts import plain
 
 STATES = ("queued", "running", "done", "failed", "cancelled", "expired")
 OPEN = ("queued", "running")
+_UNSENDABLE = re.compile(r"[\x00\ud800-\udfff]")
+"""NUL, and half of a surrogate pair."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class QueuedJob:
         known = {name: row[name] for name in QueuedJob.__dataclass_fields__}
         for name in ("parameters", "files", "limits"):
             known[name] = json_object(known[name]) or {}
-        return QueuedJob(**known | {"result": json_object(known["result"]), "error": plain(known["error"]),
+        return QueuedJob(**known | {"result": json_object(known["result"]), "error": sendable(known["error"]),
                               "done": row["done"] or 0, "total": row["total"] or 0})  # fmt: skip
 
 
@@ -83,4 +85,15 @@ def json_object(text: str | None) -> dict[str, Any] | None:
         found = json.loads(text or "null")
     except ValueError:
         return None
-    return plain(found) if isinstance(found, dict) else None
+    return sendable(found) if isinstance(found, dict) else None
+
+
+def sendable(value: Any) -> Any:
+    """Return a JSON value with a replacement character for all that neither PostgreSQL nor an answer can hold."""
+    if isinstance(value, str):
+        return _UNSENDABLE.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {sendable(name): sendable(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [sendable(inner) for inner in value]
+    return value

@@ -1,4 +1,9 @@
-"""Leases: a worker claims a job, renews its lease while it works, and writes only while it holds it."""
+"""Leases: a worker claims a job, renews its lease while it works, and writes only while it holds it.
+
+Owners of queued jobs take turns, so that one with many jobs does not hold up the others. Next is the oldest job of the owner with
+the fewest jobs running; among equals, of the one whose last turn is longest ago. So each owner gets an equal share of the
+workers, an owner without a running job waits at most for one turn of every other, and none waits forever.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +13,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from crowdveil.server.queue.job import QueuedJob
-from crowdveil.server.queue.log_store import LogStore
-from crowdveil.server.queue.schedule import next_job
-from crowdveil.server.queue.schema import jobs, now
-from crowdveil.server.texts import plain
+from crowdveil.server.queue.database import Database, Do, Row
+from crowdveil.server.queue.job import QueuedJob, sendable
+from crowdveil.server.queue.schema import jobs, log, now
 
 CRASHES_MOST = 2
 """Times that a job may end the process that runs it, or break its worker."""
@@ -26,8 +29,23 @@ CRASHED = "the job ended the process that ran it twice{why}; give it less data, 
 LOST = f"the job's worker vanished {LOST_MOST} times; ask the operator of the server."
 
 
-class LeaseStore(LogStore):
-    """The table of jobs as workers change it."""
+class LeaseStore:
+    """The table of jobs as workers change it, and the audit log, a table that is only appended to."""
+
+    def __init__(self, database: Database) -> None:
+        self.db = database
+
+    def say(self, who: str, what: str, job: str | None = None) -> None:
+        """Write a line of the log: who did what, and never anything of the data."""
+        self.record(self.db.do, who, what, job)
+
+    def log(self) -> list[Row]:
+        """Return the log, oldest first."""
+        return self.db.do(sa.select(log).order_by(log.c.id))
+
+    def record(self, do: Do, who: str, what: str, job: str | None = None) -> None:
+        """Write a line of the log in a transaction."""
+        do(sa.insert(log).values(at=now(), who=who, what=what, job=job))
 
     def claim(self, worker: str, lease_s: float) -> QueuedJob | None:
         """Take the job whose turn it is."""
@@ -63,7 +81,7 @@ class LeaseStore(LogStore):
         """End a job with a sentence; False if the lease was lost."""
         return self._held(
             job, f"failed a job ({code})", state="failed", lease=None, ended=now(), parameters="{}", error_code=code,
-            error=plain(message),
+            error=sendable(message),
         )  # fmt: skip
 
     def crash(self, job: QueuedJob, why: str) -> bool:
@@ -103,8 +121,26 @@ class LeaseStore(LogStore):
         return len(self.db.do(sa.update(jobs).where(*late).values(lost=jobs.c.lost + 1, **values).returning(jobs.c.id)))
 
 
+def next_job() -> sa.Select[Any]:
+    """The id of the job that is to be claimed now; owners with as many running jobs as they may have are passed over."""
+    first = (
+        sa.select(sa.func.min(jobs.c.place).label("place"), jobs.c.owner)
+        .where(jobs.c.state == "queued").group_by(jobs.c.owner).subquery("first")
+    )  # fmt: skip
+    at, other = jobs.alias("j"), jobs.alias("r")
+    running = (
+        sa.select(sa.func.count()).select_from(other)
+        .where(other.c.state == "running", other.c.owner == at.c.owner).correlate(at).scalar_subquery()
+    )  # fmt: skip
+    last = sa.select(sa.func.max(other.c.claimed)).where(other.c.owner == at.c.owner).correlate(at).scalar_subquery()
+    return (
+        sa.select(at.c.id).join(first, first.c.place == at.c.place).where(running < at.c.max_running)
+        .order_by(running, sa.func.coalesce(last, 0.0), at.c.place).limit(1).with_for_update(of=at, skip_locked=True)
+    )  # fmt: skip
+
+
 def _crashed(why: str) -> dict[str, Any]:
-    values = _again_unless(jobs.c.crashes + 1 >= CRASHES_MOST, "crashed", CRASHED.format(why=plain(why)))
+    values = _again_unless(jobs.c.crashes + 1 >= CRASHES_MOST, "crashed", CRASHED.format(why=sendable(why)))
     return {"crashes": jobs.c.crashes + 1, **values}
 
 

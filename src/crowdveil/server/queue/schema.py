@@ -59,10 +59,9 @@ tokens = Table(
     Column("id", Text, primary_key=True), _text("name"), _text("hash"), _text("limits"),
     Column("created", DOUBLE_PRECISION, nullable=False), Column("revoked", DOUBLE_PRECISION),
     _text("scopes", server_default=text("'submit read'")), Column("owner", Text), Column("expires", DOUBLE_PRECISION),
-    Column("last_used", DOUBLE_PRECISION), Column("old_hash", Text), Column("old_until", DOUBLE_PRECISION),
+    Column("last_used", DOUBLE_PRECISION),
     _text("sources", server_default=text("''")),
     UniqueConstraint("hash", name="tokens_hash_key"),
-    Index("tokens_by_old_hash", "old_hash"),
 )  # fmt: skip
 
 log = Table(

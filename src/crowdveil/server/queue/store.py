@@ -16,17 +16,15 @@ from typing import Any
 import sqlalchemy as sa
 
 from crowdveil.server.queue.database import Database
-from crowdveil.server.queue.figures import FigureStore
-from crowdveil.server.queue.job import OPEN, NewJob, QueuedJob, json_object
+from crowdveil.server.queue.job import OPEN, NewJob, QueuedJob, json_object, sendable
 from crowdveil.server.queue.leases import LeaseStore
 from crowdveil.server.queue.migrate import prepare
 from crowdveil.server.queue.schema import about, jobs, log, now
-from crowdveil.server.texts import plain
 
 REMOVED = "the message was removed with the files of the job."
 
 
-class Store(LeaseStore, FigureStore):
+class Store(LeaseStore):
     """The table of jobs. An older database is upgraded first; without `create`, an empty one stays empty."""
 
     def __init__(self, database: Database, *, create: bool = True) -> None:
@@ -110,13 +108,25 @@ class Store(LeaseStore, FigureStore):
         open_ = sa.or_(jobs.c.review == "awaiting", jobs.c.review.is_(None))
         change = (
             sa.update(jobs).where(jobs.c.id == job, jobs.c.state == "done", jobs.c.owner != owner, open_)
-            .values(review=decision, reviewer=reviewer, reviewed=now(), comment=plain(comment)).returning(jobs.c.id)
+            .values(review=decision, reviewer=reviewer, reviewed=now(), comment=sendable(comment)).returning(jobs.c.id)
         )  # fmt: skip
         with self.db.transaction() as do:
             rows = do(change)
             if rows:
                 self.record(do, reviewer, f"{decision} a result", job)
             return bool(rows)
+
+    # Figures
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        """Return how many jobs there are of each kind and state."""
+        found = sa.select(jobs.c.kind, jobs.c.state, sa.func.count().label("n")).group_by(jobs.c.kind, jobs.c.state)
+        return {(row["kind"], row["state"]): row["n"] for row in self.db.do(found)}
+
+    def queue_age(self) -> float:
+        """Return how many seconds the job that waits longest has waited; 0 where none waits."""
+        rows = self.db.do(sa.select((now() - sa.func.min(jobs.c.created)).label("age")).where(jobs.c.state == "queued"))
+        return max(0.0, rows[0]["age"] or 0.0)
 
     # Maintenance
 

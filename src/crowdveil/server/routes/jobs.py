@@ -1,19 +1,17 @@
-"""What can be asked about jobs: their state, their end, their results. Another's job is as unknown as one that never was."""
+"""Routes of jobs: their state, their end, their results. Jobs of other users answer 404."""
 
 from __future__ import annotations
 
 import base64
 import json
-import re
 import zipfile
-from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import replace
-from typing import IO, Annotated, Any, BinaryIO
+from pathlib import Path as FilePath
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Header, Path, Query, Response
+from fastapi import FastAPI, Path, Query, Response
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import StreamingResponse
+from fastapi.responses import FileResponse
 
 from crowdveil.errors import as_json
 from crowdveil.report.html import policy_in
@@ -22,9 +20,8 @@ from crowdveil.server.access import Follower, Reader, Sender, TheService
 from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.queue.files import ID
-from crowdveil.server.queue.job import QueuedJob
+from crowdveil.server.queue.job import QueuedJob, sendable
 from crowdveil.server.settings import Service
-from crowdveil.server.texts import plain
 from crowdveil.server.tokens import Caller
 from crowdveil.server.views import JOB_ID, ErrorView, JobList, JobView, ResultView, SummaryView, iso_time
 from crowdveil.server.workers.job import SUMMARY
@@ -65,27 +62,14 @@ def add_job_routes(app: FastAPI) -> None:
         return shown(service, ended)
 
     @app.get("/jobs/{job_id}/result", tags=["jobs"], summary="The result: a zip file, or one file", operation_id="get_result",
-             response_class=StreamingResponse,
-             responses=openapi.errors(404, 409, 410, 416) | openapi.file_answer())  # fmt: skip
-    def result(
-        service: TheService,
-        who: Reader,
-        job_id: JobId,
-        range_: Annotated[str | None, Header(alias="Range", description="bytes=N- for what is left.")] = None,
-    ) -> Response:
-        file, about = result_of(service, theirs(service, who, job_id), who)
-        headers = {"Content-Length": str(about["bytes"]), "Accept-Ranges": "bytes"}
-        headers["Repr-Digest"] = f"sha-256=:{base64.b64encode(bytes.fromhex(about['sha256'])).decode()}:"
-        first = _first_byte(range_)
-        if first == 0:
-            return sent(file, about["name"], about["media_type"], headers)
-        if first >= about["bytes"]:
-            file.close()
-            raise ApiError(416, "bad_range", f"Range: wanted a byte before {about['bytes']:,}, the size of the result.")
-        file.seek(first)
-        last = about["bytes"] - 1
-        headers |= {"Content-Length": str(last - first + 1), "Content-Range": f"bytes {first}-{last}/{about['bytes']}"}
-        return sent(file, about["name"], about["media_type"], headers, status=206)
+             response_class=FileResponse, responses=openapi.errors(404, 409, 410) | openapi.file_answer())  # fmt: skip
+    def result(service: TheService, who: Reader, job_id: JobId) -> Response:
+        job = theirs(service, who, job_id)
+        file, about = result_of(service, job)
+        service.store.say(who.who, "fetched a result", job.id)
+        digest = base64.b64encode(bytes.fromhex(about["sha256"])).decode()
+        headers = {"Repr-Digest": f"sha-256=:{digest}:"}
+        return FileResponse(file, media_type=about["media_type"], filename=about["name"], headers=headers)
 
     @app.get("/jobs/{job_id}/report", tags=["jobs"], summary="What a job says about its result", operation_id="get_report",
              responses=openapi.errors(404, 409, 410) | openapi.file_answer())  # fmt: skip
@@ -94,15 +78,15 @@ def add_job_routes(app: FastAPI) -> None:
 
 
 def report_of(service: Service, job: QueuedJob, who: Caller) -> Response:
-    """What a job says about its result; it can be seen before the result is approved, since it is what a review is about."""
-    file, about = result_of(service, job, who, review=False, what="saw a report")
-    with file:
-        if about["media_type"] != "application/zip":
-            raise ApiError(404, "no_report", "this kind of job has no report; its result says all of it.")
-        with zipfile.ZipFile(file) as archive:
-            for name in REPORTS:
-                if name in archive.namelist():
-                    return as_report(name, archive.read(name))
+    """Return what a job says about its result, even before the result is approved: a review is about it."""
+    file, about = result_of(service, job, review=False)
+    service.store.say(who.who, "saw a report", job.id)
+    if about["media_type"] != "application/zip":
+        raise ApiError(404, "no_report", "this kind of job has no report; its result says all of it.")
+    with open_result(file) as archive:
+        for name in REPORTS:
+            if name in archive.namelist():
+                return as_report(name, archive.read(name))
     raise ApiError(404, "no_report", "this result has no report.")
 
 
@@ -115,7 +99,7 @@ def as_report(name: str, content: bytes) -> Response:
 
 
 def theirs(service: Service, who: Caller, job: str) -> QueuedJob:
-    """Return a job of the caller; another's is as unknown as one that never was."""
+    """Return a job of the caller."""
     found = service.store.get(job, who.id) if ID.fullmatch(job) else None
     if found is None:
         raise no_job()
@@ -125,27 +109,6 @@ def theirs(service: Service, who: Caller, job: str) -> QueuedJob:
 def no_job() -> ApiError:
     """The answer where there is no such job, or it is not theirs."""
     return ApiError(404, "no_job", "there is no such job.")
-
-
-def _first_byte(wanted: str | None) -> int:
-    """Return where a transfer goes on. Any other range than `bytes=N-` is passed over, as HTTP allows: all of it is sent."""
-    found = re.fullmatch(r"bytes=(\d{1,18})-", wanted or "")
-    return int(found[1]) if found else 0
-
-
-def sent(
-    file: IO[bytes], name: str, kind: str, headers: dict[str, str], inside: IO[bytes] | None = None, status: int = 200
-) -> Response:
-    """A file that is open already: it is whole, even if it is removed now. `inside` is what it is a part of."""
-
-    def pieces() -> Iterator[bytes]:
-        with inside or nullcontext(), file:
-            while piece := file.read(1 << 18):
-                yield piece
-
-    return StreamingResponse(
-        pieces(), status, media_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"', **headers}
-    )
 
 
 def review_of(service: Service, job: QueuedJob) -> str | None:
@@ -158,28 +121,35 @@ def awaits(service: Service, job: QueuedJob) -> bool:
     return job.state == "done" and review_of(service, job) == "awaiting"
 
 
-def result_of(
-    service: Service, job: QueuedJob, who: Caller, *, review: bool = True, what: str = "fetched a result"
-) -> tuple[BinaryIO, dict[str, Any]]:
-    """A job's result, opened, and what is known of it; with `review`, only once it was approved where that is asked for."""
+def result_of(service: Service, job: QueuedJob, *, review: bool = True) -> tuple[FilePath, dict[str, Any]]:
+    """Return the file of a job's result and its description; with `review`, only once it was approved where that is needed."""
     if job.state in ("queued", "running"):
         raise ApiError(409, "not_done", f"the job is {job.state}; ask again later.", Retry_After="1")
     if job.state == "failed":
         raise ApiError(422, job.error_code or "failed", job.error or "the job failed.")
-    gone = ApiError(410, "gone", f"the job is {job.state}; its result was removed.")
     if job.state != "done" or job.result is None:
-        raise gone
+        raise _gone(job.state)
     if review and awaits(service, job):
         raise ApiError(403, "awaiting_review", "the result awaits review; another token must approve its report first.")
     if review and review_of(service, job) == "rejected":
         raise ApiError(403, "rejected", "the result was rejected in its review; see the comment on the job.")
-    try:
-        file = (service.files.run(job.id, job.result["lease"]) / job.result["name"]).open("rb")
-    except OSError:
-        raise gone from None
-    service.store.say(who.who, what, job.id)
+    file = service.files.run(job.id, job.result["lease"]) / job.result["name"]
+    if not file.is_file():
+        raise _gone("expired")
     asked = None if job.result["media_type"] == "application/zip" else job.parameters.get("result_name")
     return file, job.result | {"name": asked or job.result["name"]}
+
+
+def open_result(file: FilePath) -> zipfile.ZipFile:
+    """Open a result that is a zip file; it may have just been removed."""
+    try:
+        return zipfile.ZipFile(file)
+    except OSError:
+        raise _gone("expired") from None
+
+
+def _gone(state: str) -> ApiError:
+    return ApiError(410, "gone", f"the job is {state}; its result was removed.")
 
 
 def listed(service: Service, job: QueuedJob) -> JobView:
@@ -197,7 +167,7 @@ def _review(service: Service, job: QueuedJob) -> dict[str, Any] | None:
     if state is None or job.state not in ("done", "expired"):
         return None
     by = service.tokens.name_of(job.reviewer)
-    return {"state": state, "by": by, "at": iso_time(job.reviewed), "comment": plain(job.comment)}
+    return {"state": state, "by": by, "at": iso_time(job.reviewed), "comment": sendable(job.comment)}
 
 
 def shown(service: Service, job: QueuedJob) -> JobView:
@@ -225,6 +195,6 @@ def _summary(service: Service, job: QueuedJob) -> SummaryView | None:
     """Read the summary next to a job's result; it may have just been removed."""
     try:
         text = (service.files.run(job.id, (job.result or {})["lease"]) / SUMMARY).read_text(encoding="utf-8")
-        return SummaryView.model_validate(plain(json.loads(text)))
+        return SummaryView.model_validate(sendable(json.loads(text)))
     except (OSError, ValueError, KeyError):
         return None

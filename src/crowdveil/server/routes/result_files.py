@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import mimetypes
 import zipfile
-from typing import Annotated, Any, BinaryIO
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Response
-from fastapi.responses import StreamingResponse
+from fastapi.responses import FileResponse, StreamingResponse
 
 from crowdveil.server import openapi
 from crowdveil.server.access import Reader, TheService
 from crowdveil.server.answers import ApiError
-from crowdveil.server.routes.jobs import REPORTS, JobId, result_of, sent, theirs
+from crowdveil.server.routes.jobs import REPORTS, JobId, open_result, result_of, theirs
 from crowdveil.server.views import FileList
 
 FileName = Annotated[
@@ -21,43 +22,54 @@ FileName = Annotated[
 
 
 def add_parts(app: FastAPI) -> None:
-    """The routes."""
+    """Add the routes."""
     wrong = openapi.errors(404, 409, 410)
 
     @app.get("/jobs/{job_id}/files", tags=["jobs"], summary="The files of a result", operation_id="list_files",
              response_model=FileList, responses=wrong)  # fmt: skip
     def files(service: TheService, who: Reader, job_id: JobId) -> Any:
-        file, about = result_of(service, theirs(service, who, job_id), who, review=False)
-        with file:
-            if about["media_type"] != "application/zip":
-                return {"files": [{"name": about["name"], "bytes": about["bytes"]}]}
-            with zipfile.ZipFile(file) as archive:
-                return {"files": [{"name": e.filename, "bytes": e.file_size} for e in archive.infolist()]}
+        file, about = result_of(service, theirs(service, who, job_id), review=False)
+        if about["media_type"] != "application/zip":
+            return {"files": [{"name": about["name"], "bytes": about["bytes"]}]}
+        with open_result(file) as archive:
+            return {"files": [{"name": e.filename, "bytes": e.file_size} for e in archive.infolist()]}
 
     @app.get("/jobs/{job_id}/files/{name}", tags=["jobs"], summary="One file of a result", operation_id="get_file",
              response_class=StreamingResponse, responses=wrong | openapi.file_answer())  # fmt: skip
     def one(service: TheService, who: Reader, job_id: JobId, name: FileName) -> Response:
+        job = theirs(service, who, job_id)
         # What a review is about can be seen before it.
-        file, about = result_of(service, theirs(service, who, job_id), who, review=name not in REPORTS)
-        try:
-            if about["media_type"] != "application/zip":
-                if name != about["name"]:
-                    raise _no_file()
-                return _sent(file, file, name, about["bytes"])
-            archive = zipfile.ZipFile(file)
-            if name not in archive.namelist():
+        file, about = result_of(service, job, review=name not in REPORTS)
+        if about["media_type"] != "application/zip":
+            if name != about["name"]:
                 raise _no_file()
-            return _sent(archive.open(name), file, name, archive.getinfo(name).file_size)
-        except ApiError:
-            file.close()
-            raise
+            service.store.say(who.who, "fetched a result", job.id)
+            return FileResponse(file, media_type=_kind(name), filename=name)
+        archive = open_result(file)
+        if name not in archive.namelist():
+            archive.close()
+            raise _no_file()
+        service.store.say(who.who, "fetched a file of a result", job.id)
+        return part_of(archive, name)
+
+
+def part_of(archive: zipfile.ZipFile, name: str) -> Response:
+    """Send a file of an open archive as a download, so that nothing of a result runs as a page of ours."""
+    size = archive.getinfo(name).file_size
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Length": str(size)}
+    return StreamingResponse(_content(archive, name), media_type=_kind(name), headers=headers)
+
+
+def _content(archive: zipfile.ZipFile, name: str) -> Iterator[bytes]:
+    """Yield a file of an archive in pieces, and close the archive."""
+    with archive, archive.open(name) as file:
+        while piece := file.read(1 << 18):
+            yield piece
+
+
+def _kind(name: str) -> str:
+    return mimetypes.guess_type(name)[0] or "application/octet-stream"
 
 
 def _no_file() -> ApiError:
     return ApiError(404, "not_found", "the result has no file of that name.")
-
-
-def _sent(part: Any, whole: BinaryIO, name: str, size: int) -> Response:
-    """A file out of an open archive. A page among the files is a download: nothing of a result runs as a page of ours."""
-    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-    return sent(part, name, kind, {"Content-Length": str(size)}, inside=whole)

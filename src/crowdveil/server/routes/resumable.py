@@ -14,7 +14,6 @@ from crowdveil.params import Params
 from crowdveil.server import openapi
 from crowdveil.server.access import Sender, TheService
 from crowdveil.server.answers import ApiError
-from crowdveil.server.edge import check_text
 from crowdveil.server.queue.files import FLOWS, MAPS, RELEASE
 from crowdveil.server.queue.upload_files import BusyError, UploadState
 from crowdveil.server.routes.table_limits import count_rows
@@ -55,7 +54,6 @@ def add_uploads(app: FastAPI) -> None:
               status_code=201, response_model=UploadView,
               responses=openapi.errors(413, 415))  # fmt: skip
     def begin(service: TheService, who: Sender, new: NewUpload) -> Any:
-        check_text("name", new.name)
         return _shown(_begin(service, who, new))
 
     @app.get("/uploads/{upload_id}", tags=["uploads"], summary="The bytes of an upload that were received",

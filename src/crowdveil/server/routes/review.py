@@ -23,7 +23,9 @@ from crowdveil.server.views import iso_time
 
 BODY_MOST = 1 << 15
 """Bytes of a decision."""
-TokenName = Annotated[str, Path(max_length=100, description="The name of a token.", examples=["anna"])]
+TokenName = Annotated[
+    str, Path(max_length=100, pattern=r"^[^\x00]*$", description="The name of a token.", examples=["anna"])
+]
 
 
 class Decision(Params):

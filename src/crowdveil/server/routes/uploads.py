@@ -16,8 +16,8 @@ from starlette.requests import ClientDisconnect, Request
 from crowdveil.errors import CrowdveilError, InputError, Option
 from crowdveil.io.archive import check_archive
 from crowdveil.server.answers import ApiError
-from crowdveil.server.edge import check_text, filename_of
 from crowdveil.server.queue.files import safe_name, sync_file
+from crowdveil.server.queue.job import sendable
 from crowdveil.server.routes.table_limits import count_rows
 from crowdveil.server.settings import Service
 from crowdveil.server.tokens import Caller
@@ -105,7 +105,7 @@ class _Receiver:
             raise ApiError(
                 422, "bad_form", Option(name), "wanted a file in this field of the form; add it with its name."
             )
-        given = filename_of(options[b"filename"], name)
+        given = options[b"filename"].decode("utf-8", "replace")
         self.part.filename = checked_name(given, name, self.fields[name], self.form.files.values())
         self.part.file = (self.folder / self.part.filename).open("xb")
 
@@ -127,7 +127,6 @@ class _Receiver:
                 text = part.text.decode("utf-8-sig")
             except UnicodeDecodeError:
                 raise ApiError(422, "bad_form", Option(part.name), "wanted text in UTF-8.") from None
-            check_text(part.name, text)
             self.form.texts[part.name] = text
             return
         part.file.close()
@@ -242,7 +241,10 @@ def parsed(text: str, name: str) -> dict[str, Any]:
         raise ApiError(422, "bad_form", Option(name), "wanted valid JSON; fix it.") from None
     if not isinstance(values, dict) or _depth(values) > DEPTH_MOST:
         raise ApiError(422, "bad_form", Option(name), "wanted an object of names and values.")
-    check_text(name, values)
+    if sendable(values) != values:
+        raise ApiError(
+            422, "bad_text", Option(name), "the text has a NUL character or half of a surrogate pair; remove it."
+        )
     return values
 
 

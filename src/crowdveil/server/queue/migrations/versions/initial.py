@@ -44,11 +44,9 @@ def upgrade() -> None:
         sa.Column("created", time, nullable=False), sa.Column("revoked", time),
         sa.Column("scopes", sa.Text, nullable=False, server_default=sa.text("'submit read'")),
         sa.Column("owner", sa.Text), sa.Column("expires", time), sa.Column("last_used", time),
-        sa.Column("old_hash", sa.Text), sa.Column("old_until", time),
         sa.Column("sources", sa.Text, nullable=False, server_default=sa.text("''")),
         sa.UniqueConstraint("hash", name="tokens_hash_key"),
     )  # fmt: skip
-    op.create_index("tokens_by_old_hash", "tokens", ["old_hash"])
     op.create_table(
         "log", _serial("id"), sa.Column("at", time, nullable=False), *_texts("who", "what"), sa.Column("job", sa.Text)
     )

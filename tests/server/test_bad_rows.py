@@ -1,4 +1,4 @@
-"""NUL and half of a surrogate pair are refused wherever text comes in, and one bad row spoils nothing."""
+"""Text that cannot be stored is refused, and one bad row spoils nothing."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 import sqlalchemy as sa
 from serving import Within, cabs, put
 
 from crowdveil.compat.mobidatalab.routes import add_routes
-from crowdveil.server.answers import ApiError
 from crowdveil.server.app import make_app
-from crowdveil.server.edge import _check_scope
 from crowdveil.server.queue.files import Files
 from crowdveil.server.queue.job import NewJob, QueuedJob, new_id
 from crowdveil.server.queue.leases import CRASHES_MOST
@@ -26,8 +23,6 @@ from crowdveil.server.workers.worker import Worker
 
 GENERALIZE = "/methods/simple-generalization/jobs"
 CABS = ("a.csv", cabs())
-BAD = ["a\\u0000b", "\\ud800", "x\\udfffy"]
-WRONG = "the text has a NUL character or half of a surrogate pair; remove it."
 
 
 @pytest.fixture
@@ -42,59 +37,29 @@ def anna(service: Service) -> Within:
     return Within(make_app(service, [add_routes]), Authorization=f"Bearer {token}")
 
 
-def sentence(answer: httpx.Response) -> str:
-    assert answer.status_code == 422, answer.text
-    return str(answer.json()["error"]["message"])
-
-
-@pytest.mark.parametrize("bad", BAD)
-def test_parameters(service: Service, anna: Within, bad: str) -> None:
-    for path, field, text, named in (
-        (GENERALIZE, "parameters", f'{{"user": "{bad}"}}', "user"),
-        (GENERALIZE, "parameters", f'{{"user": {{"inner": ["{bad}"]}}}}', "inner"),
-        (GENERALIZE, "parameters", f'{{"{bad}": 1}}', "a name in parameters"),
-        ("/preview", "parameters", f'{{"time_format": "{bad}"}}', "time_format"),
+@pytest.mark.parametrize("bad", ["a\\u0000b", "\\ud800"])
+def test_text_that_cannot_be_stored_is_refused(service: Service, anna: Within, bad: str) -> None:
+    files = {
+        "input_dataset": CABS,
+        "config_file": ("p.json", f'{{"method": "SimpleGeneralization", "input_file": "{bad}"}}'),
+    }
+    decision = f'{{"decision": "approve", "comment": "{bad}"}}'
+    for answer in (
+        anna.post(GENERALIZE, files={"data": CABS}, data={"parameters": f'{{"user": {{"inner": ["{bad}"]}}}}'}),
+        anna.post(GENERALIZE, files={"data": CABS}, data={"parameters": f'{{"{bad}": 1}}'}),
+        anna.post("/preview", files={"data": CABS}, data={"parameters": f'{{"time_format": "{bad}"}}'}),
+        anna.post("/anonymize/", files=files),
+        anna.post(f"/reviews/{new_id()}", content=decision, headers={"Content-Type": "application/json"}),
     ):
-        assert sentence(anna.post(path, files={"data": CABS}, data={field: text})) == f"{named}: {WRONG}"
-    config = f'{{"method": "SimpleGeneralization", "input_file": "{bad}"}}'
-    files = {"input_dataset": CABS, "config_file": ("p.json", config)}
-    assert sentence(anna.post("/anonymize/", files=files)) == f"input_file: {WRONG}"
+        assert answer.status_code == 422 and "NUL character" in answer.json()["error"]["message"], answer.text
     assert anna.get("/jobs").json() == {"jobs": []} and list(service.files.incoming.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", [b"a\0.csv", b"\xed\xa0\x80.csv"])
-def test_names_of_files(anna: Within, name: bytes) -> None:
-    for path in (GENERALIZE, "/preview"):
-        body = b'--x\r\nContent-Disposition: form-data; name="data"; filename="' + name + b'"\r\n\r\na\r\n--x--\r\n'
-        answer = anna.post(path, content=body, headers={"Content-Type": "multipart/form-data; boundary=x"})
-        if answer.status_code == 400:  # the parser of forms takes no NUL in a header
-            continue
-        assert sentence(answer) == f"data (the name of its file): {WRONG}"
-
-
-def test_texts_of_a_form(anna: Within) -> None:
-    assert sentence(anna.post("/preview", files={"data": CABS}, data={"takes": "\0"})) == f"takes: {WRONG}"
-
-
-def test_addresses_and_headers_of_every_route(anna: Within) -> None:
-    paths = [(m.upper(), path) for path, there in anna.app.openapi()["paths"].items() for m in there]
-    for method, path in paths:
-        for query in ("before=%00", "limit=%ED%A0%80"):
-            name = query.partition("=")[0]
-            assert sentence(anna.request(method, f"{path}?{query}")) == f"{name}: {WRONG}", path
-        if "{" in path:
-            for odd in ("%00", "%ED%A0%80"):
-                assert sentence(anna.request(method, re.sub(r"\{\w+\}", odd, path))) == f"path: {WRONG}"
-    scope = {"type": "http", "path": "/jobs", "query_string": b"", "headers": [(b"x-odd", b"a\0b")]}
-    with pytest.raises(ApiError, match="x-odd: "):
-        _check_scope(scope)
-
-
-@pytest.mark.parametrize("bad", BAD)
-def test_comments_of_reviews(anna: Within, bad: str) -> None:
-    body = f'{{"decision": "approve", "comment": "{bad}"}}'
-    answer = anna.post(f"/reviews/{new_id()}", content=body, headers={"Content-Type": "application/json"})
-    assert answer.status_code == 422 and answer.json()["error"]["message"].startswith("comment: ")
+def test_odd_addresses_are_no_faults(anna: Within) -> None:
+    for method, path in [(m, path) for path, operations in anna.app.openapi()["paths"].items() for m in operations]:
+        for odd in ("%00", "%ED%A0%80"):
+            answer = anna.request(method.upper(), f"{re.sub(r'{[a-z_]+}', odd, path)}?before={odd}&limit={odd}")
+            assert answer.status_code < 500, (path, answer.text)
 
 
 def test_one_bad_row_does_not_break_the_list(service: Service, anna: Within) -> None:
