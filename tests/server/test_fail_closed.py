@@ -211,8 +211,3 @@ def test_the_other_proxy_of_the_docs(socketed: Running, tmp_path: Path) -> None:
 def _accepts(port: int) -> bool:
     with socket.socket() as asked:
         return asked.connect_ex(("127.0.0.1", port)) == 0
-
-
-def test_the_docs_show_the_proxy_that_is_tested() -> None:
-    shown = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
-    assert (DEPLOY / "nginx.conf").read_text(encoding="utf-8").strip() in shown

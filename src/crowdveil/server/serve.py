@@ -36,7 +36,7 @@ NO_REVIEWERS = (
     "with --scope review."
 )
 TLS = (
-    "note: put a proxy with TLS in front of this address, for what is sent is not encrypted here (see docs/service.md)."
+    "note: put a proxy with TLS in front of this address, for what is sent is not encrypted here (see docs/operate-the-service.md)."
 )
 
 
