@@ -89,7 +89,7 @@ def release_of_year() -> Path:
     if not folder.exists():
         data = data_file(f"od_year_{MATRICES}.parquet", lambda path: write_year(path, MATRICES))
         zones = data_file("od_year_zones.csv", write_zones_of_year)
-        crowdveil.anonymize("joint", data, folder, zones=zones, step="1h", k=10, hierarchy="ward")
+        crowdveil.anonymize(data, folder, method="joint", zones=zones, step="1h", k=10, hierarchy="ward")
     return folder
 
 

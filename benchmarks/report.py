@@ -62,7 +62,7 @@ def main() -> None:
         for turn in range(ROUNDS + 1):
             for report in (True, False):
                 begin = time.process_time()
-                crowdveil.anonymize("joint", folder / "trips.parquet", folder / "out", zones=folder / "zones.geojson",
+                crowdveil.anonymize(folder / "trips.parquet", folder / "out", method="joint", zones=folder / "zones.geojson",
                                     step="1h", k=10, report=report, overwrite=True)  # fmt: skip
                 if turn:  # the first compiles
                     seconds[report].append(time.process_time() - begin)

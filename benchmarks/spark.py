@@ -49,7 +49,15 @@ def run(path: str, zones: str, method: str, spark: Any = None, step: str = "1h")
 
     with tempfile.TemporaryDirectory() as folder:
         result = crowdveil.anonymize(
-            method, path, f"{folder}/out", zones=zones, step=step, tz="Europe/Paris", spark=spark, report=False, k=K
+            path,
+            f"{folder}/out",
+            method=method,
+            zones=zones,
+            step=step,
+            tz="Europe/Paris",
+            spark=spark,
+            report=False,
+            k=K,
         )
         volume: int = result.manifest["cost"]["published_volume"]
         return volume

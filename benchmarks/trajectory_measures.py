@@ -50,7 +50,7 @@ def anonymized(size: str, folder: Path) -> None:
     kind = "microaggregation" if size != "L" else "time-partitioned-microaggregation"
     weight = {"time_weight": LAMBDA} if size != "L" else {}
     anonymize(
-        kind, DATA / FILES[size], folder / size, k=3, format="csv" if size == "S" else "parquet",
+        DATA / FILES[size], folder / size, method=kind, k=3, format="csv" if size == "S" else "parquet",
         pairing=folder / f"{size}.parquet", **weight,
     )  # fmt: skip
 

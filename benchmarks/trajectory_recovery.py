@@ -66,7 +66,7 @@ def recover_cabs() -> float:
                 out = Path(folder) / f"{step}-{k}"
                 try:
                     moves = crowdveil.trips(CABS, by="transitions", zones="grid:1000m")
-                    crowdveil.anonymize("joint", moves, out, zones="grid:1000m", step=step, k=k,
+                    crowdveil.anonymize(moves, out, method="joint", zones="grid:1000m", step=step, k=k,
                                         tz="America/Los_Angeles", report=False)  # fmt: skip
                 except crowdveil.errors.CrowdveilError as error:
                     say(f"cabs_{step}_flows_k_{k}", f"nothing published ({type(error).__name__})")

@@ -113,11 +113,9 @@ def test_odd_types_of_trips_never_are_our_fault(
 
 
 def test_a_million_columns_are_refused_before_they_are_read(here: Path) -> None:
-    """In a process of its own, whose memory is looked at. Only the Parquet file says how many columns it has."""
+    """In a process of its own, whose memory is looked at."""
     (here / "points.csv").write_text(",".join(f"c{i}" for i in range(500_000)) + "\n" + "1," * 499_999 + "1\n")
     (here / "longer.csv").write_text(",".join(f"column {i}" for i in range(1_000_000)) + "\n")
-    footer = b"\x15\x02\x19\xfc\xc1\x84\x3d" + bytes(100)
-    (here / "points.parquet").write_bytes(b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1")
     script = (
         "import resource, sys\n"
         "from crowdveil.errors import InputError\n"
@@ -128,10 +126,10 @@ def test_a_million_columns_are_refused_before_they_are_read(here: Path) -> None:
         "    except InputError as error:\n        print(error)\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
     )
-    names = ["points.csv", "longer.csv", "points.parquet"]
+    names = ["points.csv", "longer.csv"]
     ran = subprocess.run([sys.executable, "-c", script, *names], capture_output=True, text=True, check=True, cwd=here)
-    wide, long, parquet, kilobytes = ran.stdout.splitlines()
-    assert "10,000 columns" in wide and "first line" in long and "10,000 columns" in parquet
+    wide, long, kilobytes = ran.stdout.splitlines()
+    assert "10,000 columns" in wide and "first line" in long
     assert int(kilobytes) < 64 << 10
 
 

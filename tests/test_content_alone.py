@@ -167,7 +167,7 @@ def _write_zones(folder: Path, variant: int) -> Path:
 
 
 def _columns(snap_to_grid: bool) -> dict[str, Any]:
-    places = {f"{end}_{axis}": f"{end}_{axis}" for end in ("origin", "destination") for axis in ("lon", "lat")}
+    places = {end: f"{end}_lon,{end}_lat" for end in ("origin", "destination")}
     named: dict[str, Any] = places if snap_to_grid else {"origin": "origin", "destination": "destination"}
     return {**named, "time": "time", "user": "user"}
 

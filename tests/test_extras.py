@@ -15,11 +15,11 @@ TRIPS = ("trips.parquet", "--zones", "zones.geojson")
 FRAMES = """
 import geopandas, pandas, crowdveil
 zones = geopandas.read_file("zones.geojson")
-crowdveil.anonymize("suppression", pandas.read_parquet("trips.parquet"), "of-frames", zones=zones, k=2, report=False)
+crowdveil.anonymize(pandas.read_parquet("trips.parquet"), "of-frames", method="suppression", zones=zones, k=2, report=False)
 """
 POLARS = """
 import crowdveil
-flows = crowdveil.anonymize("suppression", "trips.parquet", zones="zones.geojson", k=2, report=False).flows.to_polars()
+flows = crowdveil.anonymize("trips.parquet", method="suppression", zones="zones.geojson", k=2, report=False).flows.to_polars()
 """
 SERVE = """
 import subprocess, sys

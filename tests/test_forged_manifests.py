@@ -37,7 +37,7 @@ def trips(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def release(trips: Path) -> Path:
     """A release of them."""
     folder = trips.parent / "out"
-    crowdveil.anonymize("suppression", trips, folder, k=5)
+    crowdveil.anonymize(trips, folder, method="suppression", k=5)
     return folder
 
 
@@ -100,7 +100,7 @@ def test_a_violated_budget_cannot_be_passed_off_as_rounding(tmp_path: Path) -> N
     pairs = [(0, 1)] * 40 + others * 3
     ends = {name: [f"z{pair[i]}" for pair in pairs] for i, name in enumerate(("origin", "destination"))}
     table = pa.table(ends | {"user_id": range(len(pairs))})
-    crowdveil.anonymize("joint", table, folder, zones=zones, k=5, suppress=0.5, report=False)
+    crowdveil.anonymize(table, folder, method="joint", zones=zones, k=5, suppress=0.5, report=False)
     manifest = json.loads((folder / "manifest.json").read_text())
     stated = next(entry for entry in manifest["guarantees"] if entry["name"] == "suppression-budget")
 
@@ -126,7 +126,7 @@ def test_lists_of_areas_of_any_form_end_in_a_sentence(trips: Path, tmp_path: Pat
     """The same for the areas, with a manifest that fits."""
     zones, folder = tmp_path / "zones.csv", tmp_path / "out"
     zones.write_text("zone_id,lon,lat\nn,2.3,48.8\ns,2.4,48.9\n")
-    crowdveil.anonymize("suppression", trips, folder, zones=zones, k=5, report=False)
+    crowdveil.anonymize(trips, folder, method="suppression", zones=zones, k=5, report=False)
     areas, manifest = (json.loads((folder / name).read_text()) for name in ("areas.geojson", "manifest.json"))
     faults = []
     for path, instead in changes(areas):

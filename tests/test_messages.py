@@ -67,12 +67,6 @@ MESSAGES: dict[str, tuple[str, str, tuple[str, ...], str]] = {
         "Expected signs of strptime such as %d/%m/%Y %H:%M, or one of seconds, milliseconds, microseconds, nanoseconds, excel, "
         "got YYYY-MM-DD HH:mm. Write %Y for the year",
     ),
-    "no method": (
-        "trips.csv",
-        TRIPS,
-        ("anonymize",),
-        "Expected a name before the input, got trips.csv. Write",
-    ),
     "method misspelled": ("trips.csv", TRIPS, ("anonymize", "jiont"), "did you mean joint?"),
     "a second file": (
         "trips.csv",

@@ -91,7 +91,7 @@ def test_a_removed_person_moves_and_no_byte_changes(name: str, tmp_path: Path) -
     for i, shift in enumerate(SHIFTS):
         folder = tmp_path / str(i)
         crowdveil.anonymize(
-            "protected-generalization", _points(shift), folder, k=3, **ON_TILES[name], seed=3, format="csv"
+            _points(shift), folder, method="protected-generalization", k=3, **ON_TILES[name], seed=3, format="csv"
         )
         made.append(_content(folder))
     assert len(made[0]["trajectories.csv"].splitlines()) > 50 and "[2.7" not in made[0]["areas.geojson"]

@@ -54,7 +54,7 @@ def test_noise_is_fresh_unless_a_seed_is_given(
 
 def test_python_draws_fresh_noise_too(trips: Path, zones: Path, tmp_path: Path) -> None:
     for name in "ab":
-        crowdveil.anonymize("laplace", trips, tmp_path / name, zones=zones, format="csv", report=False)
+        crowdveil.anonymize(trips, tmp_path / name, method="laplace", zones=zones, format="csv", report=False)
     assert _flows(tmp_path / "a") != _flows(tmp_path / "b")
 
 

@@ -23,20 +23,20 @@ movers = make_movers(street_grid(1, side=8), 30, seed=2)
 crowdveil.write_trajectories(movers, "movers.csv")
 assert "end-points" in all_distances() and "first-member" in all_aggregations()
 assert "mean-shift" in all_measures() and "busiest-areas" in all_analyses()
-made = crowdveil.anonymize("microaggregation", "movers.csv", "out", k=3, distance="end-points", aggregation="first-member",
+made = crowdveil.anonymize("movers.csv", "out", method="microaggregation", k=3, distance="end-points", aggregation="first-member",
                            clustering="by-start", pairing="pairing.csv")
 assert all(finding.outcome.value != "violated" for _, finding in crowdveil.verify("out"))
 lost = crowdveil.measure("movers.csv", "out", ["mean-shift", "rmse:distance=end-points"], pairing="pairing.csv")
 assert lost["mean-shift"].pooled >= 0
 try:
-    crowdveil.anonymize("microaggregation", "movers.csv", "no", clustering="magic")
+    crowdveil.anonymize("movers.csv", "no", method="microaggregation", clustering="magic")
 except ParameterError as error:
     assert "'mdav', 'pivots' or 'by-start'" in str(error), error
 else:
     raise AssertionError
 cli(["filter", "movers.csv", "--max-points", "40", "-o", "short.csv"], standalone_mode=False)
 open("flows.csv", "w").write("origin,destination,volume\\na,b,30\\nb,a,20\\n")
-crowdveil.anonymize("suppression", "flows.csv", "flows", k=5)
+crowdveil.anonymize("flows.csv", "flows", method="suppression", k=5)
 cli(["analyze", "busiest-areas", "flows", "--most", "1", "-o", "busiest.csv"], standalone_mode=False)
 assert open("busiest.csv").read().splitlines() == ["area,trips", "a,30"]
 """

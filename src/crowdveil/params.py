@@ -21,10 +21,9 @@ from pydantic.fields import FieldInfo
 
 from crowdveil.errors import Option, ParameterError
 from crowdveil.extensions import OpenNames
-from crowdveil.io.time_steps import step_seconds
 from crowdveil.io.time_windows import Window, WindowOptions
 from crowdveil.model.flows import trips_within
-from crowdveil.model.partition import StepClass
+from crowdveil.model.time_axis import StepClass, step_seconds
 from crowdveil.solve.od.region_space import RegionExtent
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.trajectory.distances import DISTANCES, DistanceName

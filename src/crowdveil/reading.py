@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from datetime import timedelta
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from crowdveil.errors import Option, ParameterError
+from crowdveil.io.columns import has_positions
 from crowdveil.io.flows import read_flows, with_tree
-from crowdveil.io.folding import fold_steps
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.omx import is_omx
 from crowdveil.io.partition import read_earlier_rows, read_partition
 from crowdveil.io.points_of_interest import read_points_of_interest
+from crowdveil.io.source import open_source
 from crowdveil.io.time_levels import read_time_levels
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.model.canonical import canonical
 from crowdveil.model.flows import Flows
+from crowdveil.model.folding import fold_steps
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.model.trips import Trips
 from crowdveil.params import Params
+
+
+def _as_text(step: Any) -> Any:
+    """Return the length of a time step as text, from a length of the standard library or of pandas too."""
+    if not isinstance(step, timedelta):
+        return step
+    return f"{step // timedelta(seconds=1)}s" if step % timedelta(seconds=1) == timedelta(0) else str(step)
 
 
 class Reading(Params):
@@ -73,7 +86,7 @@ class FlowReading(Reading):
     pois: Any = None
     """Points of interest that areas must contain (min_pois): a table with lon, lat and optionally category, or of tiles and
     their counts."""
-    step: str | int | None = None
+    step: Annotated[str | int | None, BeforeValidator(_as_text)] = None
     """Length of a time step, such as 15min, 1h, 1d; all for one matrix. Default with times: 1h."""
     fold: str | None = None
     """Add up time steps that are whole periods apart, such as 1w or 2w; people in several periods count once."""
@@ -95,6 +108,18 @@ class EitherReading(FlowReading, TrajectoryReading):
 
 
 READINGS: dict[type, type[Reading]] = {Flows: FlowReading, Trajectories: TrajectoryReading}
+
+
+def looks_like_trajectories(data: Any, options: Mapping[str, Any]) -> bool:
+    """Return whether data are points of trajectories, not trips or flows; nothing but the header is read."""
+    if isinstance(data, Flows | Trips | Trajectories):
+        return isinstance(data, Trajectories)
+    of_points, of_flows = (
+        set(model.model_fields) - set(Reading.model_fields) for model in (TrajectoryReading, FlowReading)
+    )
+    if of_points & options.keys() or of_flows & options.keys():
+        return bool(of_points & options.keys())
+    return not is_omx(data) and has_positions(open_source(data))
 
 
 def read(takes: type, data: Any, options: Reading, notes: ReadNotes, *, person_ids: bool = False) -> Any:

@@ -7,16 +7,17 @@ the options of a command import one method alone. Methods of other packages are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from crowdveil import extensions
 from crowdveil.errors import ParameterError
 from crowdveil.measures.base import Measure
 from crowdveil.methods.base import Method
+from crowdveil.reading import looks_like_trajectories
 
 if TYPE_CHECKING:
     from crowdveil.analysis.base import Analysis
@@ -148,6 +149,11 @@ def find_method(name: str) -> Method:
         if name == method.name or name in method.aliases:
             return method
     raise _unknown("method", name, all_methods())
+
+
+def default_method(data: Any, options: Mapping[str, Any]) -> Method:
+    """Return the method for data where none is named; `options` name columns of points where they have unusual names."""
+    return find_method("microaggregation" if looks_like_trajectories(data, options) else "joint")
 
 
 @lru_cache(maxsize=1)

@@ -37,7 +37,7 @@ def _city(topics: int, hours: int = 24) -> Flows:
 
 
 def _released(flows: Flows) -> Any:
-    return crowdveil.anonymize("suppression", flows, k=2, attack=False, report=False).release
+    return crowdveil.anonymize(flows, method="suppression", k=2, attack=False, report=False).release
 
 
 def test_the_number_of_made_topics_is_suggested(tmp_path: Path) -> None:

@@ -42,7 +42,9 @@ def make_zones() -> Any:
 @pytest.fixture(scope="module")
 def result() -> Any:
     """Return a release in memory."""
-    return crowdveil.anonymize("suppression", make_trips(), zones=make_zones(), k=5, step="1d", tz="Europe/Paris")
+    return crowdveil.anonymize(
+        make_trips(), method="suppression", zones=make_zones(), k=5, step="1d", tz="Europe/Paris"
+    )
 
 
 def as_kind(kind: str, table: pa.Table, folder: Path) -> Any:
@@ -65,7 +67,7 @@ KINDS = ("arrow", "pandas", "polars", "path")
 def test_any_frame_of_trips_gives_the_same_release(kind: str, result: Any, tmp_path: Path) -> None:
     data = as_kind(kind, make_trips(), tmp_path)
     options: dict[str, Any] = {"zones": make_zones(), "k": 5, "step": "1d", "tz": "Europe/Paris"}
-    made = crowdveil.anonymize("suppression", data, tmp_path / "out", format="parquet", **options)
+    made = crowdveil.anonymize(data, tmp_path / "out", method="suppression", format="parquet", **options)
     assert made.flows.to_arrow().equals(result.flows.to_arrow())
     assert all(finding.holds for _, finding in crowdveil.verify(made, data, zones=make_zones()))
     assert len(crowdveil.read_flows(data, **{n: v for n, v in options.items() if n != "k"})) > 0
@@ -79,7 +81,7 @@ def test_zones_are_a_geodataframe_or_a_file(kind: str, result: Any, tmp_path: Pa
     if kind == "path":
         zones.to_file(tmp_path / "zones.geojson", driver="GeoJSON")
     given = zones if kind == "geopandas" else tmp_path / "zones.geojson"
-    made = crowdveil.anonymize("joint", make_trips(), zones=given, k=5, step="1d")
+    made = crowdveil.anonymize(make_trips(), method="joint", zones=given, k=5, step="1d")
     assert len(made.areas.to_geopandas()) == len(made.areas)
     assert len(crowdveil.read_zones(given)) == 4
     written = result.save(tmp_path / "out")
@@ -91,7 +93,9 @@ def test_a_tree_is_a_frame_or_a_file_and_names_the_areas(kind: str, tmp_path: Pa
     ids = sorted(str(zone) for zone in crowdveil.read_zones(make_zones()).ids)
     levels = pa.table({"tile": ids, "district": ["north", "north", "south", "south"]})
     tree = as_kind(kind, levels, tmp_path)
-    made = crowdveil.anonymize("joint", make_trips(), zones=make_zones(), hierarchy=tree, k=30, step="1d", report=False)
+    made = crowdveil.anonymize(
+        make_trips(), method="joint", zones=make_zones(), hierarchy=tree, k=30, step="1d", report=False
+    )
     assert {"origin_name", "destination_name"} <= set(made.flows.columns)
     areas = made.areas.to_pandas()
     assert set(areas[areas["size"] == 2]["name"]) <= {"north", "south"}
@@ -136,7 +140,7 @@ def test_a_release_in_memory_is_saved_with_the_same_bytes(result: Any, tmp_path:
 def test_notes_are_warnings_that_name_arguments() -> None:
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always", CrowdveilWarning)
-        crowdveil.anonymize("suppression", make_trips(), zones=make_zones(), k=5, step="1d")
+        crowdveil.anonymize(make_trips(), method="suppression", zones=make_zones(), k=5, step="1d")
     texts = [str(w.message) for w in seen if w.category is CrowdveilWarning]
     assert any("tz=" in text for text in texts) and not any("--" in text for text in texts)
     assert {Path(w.filename).name for w in seen if w.category is CrowdveilWarning} == {Path(__file__).name}
@@ -164,7 +168,7 @@ def test_trajectories_are_short_and_give_points() -> None:
         }
     )
     data = crowdveil.read_trajectories(points)
-    made = crowdveil.anonymize("microaggregation", points, k=2)
+    made = crowdveil.anonymize(points, method="microaggregation", k=2)
     for shown in (data, made.trajectories, made.release):
         assert len(repr(shown)) < 200 and len(shown.to_geopandas()) == 4
 
@@ -178,8 +182,8 @@ def test_methods_are_a_table_even_after_their_package_is_imported() -> None:
 
 
 def test_a_release_on_spark_needs_a_folder() -> None:
-    with pytest.raises(ParameterError, match="give a folder"):
-        crowdveil.anonymize("suppression", "trips.parquet", k=5, engine="spark")
+    with pytest.raises(ParameterError, match="Expected a folder on Spark"):
+        crowdveil.anonymize("trips.parquet", method="suppression", k=5, engine="spark")
 
 
 def test_trips_pipe_into_a_release(tmp_path: Path) -> None:

@@ -76,7 +76,9 @@ def _rides(folder: Path) -> Path:
 
 def test_it_is_stated_in_the_manifest_and_on_the_first_page(tmp_path: Path) -> None:
     rides = _rides(tmp_path)
-    crowdveil.anonymize("microaggregation", rides, tmp_path / "out", k=3, pairing=tmp_path / "pairing.csv", seed=1)
+    crowdveil.anonymize(
+        rides, tmp_path / "out", method="microaggregation", k=3, pairing=tmp_path / "pairing.csv", seed=1
+    )
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     (stated,) = (trial for trial in manifest["risk"] if trial["attack"] == "dominance")
     assert stated["risk_percent"] == 67 and stated["guarantee"] is None
@@ -93,7 +95,7 @@ def test_of_flows_it_is_bounded(tmp_path: Path) -> None:
     """Ten people make a trip each, and one of them ten more: 11 of 20 trips."""
     users = [*range(10), *([0] * 10)]
     trips = pa.table({"origin": ["a"] * 20, "destination": ["b"] * 20, "user": users, "time": [1_700_006_400] * 20})
-    result = crowdveil.anonymize("suppression", trips, tmp_path / "out", k=10, step="1h", user="user")
+    result = crowdveil.anonymize(trips, tmp_path / "out", method="suppression", k=10, step="1h", user="user")
     (stated,) = (trial for trial in result.manifest["risk"] if trial["attack"] == "dominance")
     assert stated["risk_percent"] == 55 and stated["knowledge"] == "the row of a trip"
     assert "one person made at most 55 %" in (tmp_path / "out" / "report.html").read_text()
@@ -103,7 +105,7 @@ def test_of_flows_it_is_bounded(tmp_path: Path) -> None:
 
 def test_rows_without_people_have_no_bound(tmp_path: Path) -> None:
     trips = pa.table({"origin": ["a"] * 20, "destination": ["b"] * 20, "time": [1_700_006_400] * 20})
-    result = crowdveil.anonymize("suppression", trips, tmp_path / "out", k=10, step="1h")
+    result = crowdveil.anonymize(trips, tmp_path / "out", method="suppression", k=10, step="1h")
     assert "dominance" not in {trial["attack"] for trial in result.manifest["risk"]}
     with pytest.raises(InputError, match="numbers of people"):
         crowdveil.attack("dominance", tmp_path / "out")

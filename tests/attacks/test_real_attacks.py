@@ -57,7 +57,7 @@ def test_the_average_is_below_the_worst_and_in_its_interval(
 def test_copies_of_three_people_are_never_found_with_more_than_a_third(
     cabs: crowdveil.Trajectories, tmp_path: Path
 ) -> None:
-    crowdveil.anonymize("microaggregation", cabs, tmp_path / "out", k=3, attack=False, report=False)
+    crowdveil.anonymize(cabs, tmp_path / "out", method="microaggregation", k=3, attack=False, report=False)
     found = crowdveil.attack("all", cabs, tmp_path / "out", tile_m=500, knowledge=3)
     assert isinstance(found, AttackResults) and found.k == 3
     for name, (_, after) in found.risks.items():

@@ -156,7 +156,7 @@ def two(tmp_path: Path) -> tuple[Path, Path, Path]:
     zones = tmp_path / "zones.csv"
     zones.write_text("zone_id,lon,lat\na,2.0,48.0\nb,2.1,48.0\nc,2.2,48.1\n", encoding="utf-8")
     for name, step in (("hours", "1h"), ("day", "1d")):
-        crowdveil.anonymize("suppression", trips, tmp_path / name, zones=zones, step=step, k=5, report=False)
+        crowdveil.anonymize(trips, tmp_path / name, method="suppression", zones=zones, step=step, k=5, report=False)
     pq.write_table(trips, tmp_path / "trips.parquet")
     return tmp_path / "hours", tmp_path / "day", tmp_path
 

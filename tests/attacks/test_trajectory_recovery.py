@@ -106,7 +106,7 @@ def test_command_and_release_of_flows(tmp_path: Path, command: Any) -> None:
 
     pq.write_table(pa.table({**columns, "user_id": columns["trajectory_id"]}), cabs)
     trips = crowdveil.trips(cabs, by="transitions", zones="grid:1000m")
-    crowdveil.anonymize("joint", trips, tmp_path / "flows", zones="grid:1000m", k=3, report=False)
+    crowdveil.anonymize(trips, tmp_path / "flows", method="joint", zones="grid:1000m", k=3, report=False)
     found = crowdveil.attack("trajectory-recovery", cabs, tmp_path / "flows", tile_m=1000)["trajectory-recovery"]
     assert found.values["people"] == 30 and found.values["recovered_trajectories_after"] > 0
     done = command("attack", "trajectory-recovery", cabs, "--tile-m", 1000, "--k", 5)

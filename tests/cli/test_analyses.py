@@ -60,7 +60,7 @@ def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, method in (("out", "mondrian"), ("noisy", "laplace"), ("bare", "suppression")):
         k = {} if method == "laplace" else {"k": 5}
         zones = {} if name == "bare" else {"zones": folder / "zones.geojson"}
-        crowdveil.anonymize(method, folder / "trips.parquet", folder / name, tz="Europe/Paris", **zones, **k)
+        crowdveil.anonymize(folder / "trips.parquet", folder / name, method=method, tz="Europe/Paris", **zones, **k)
     return folder
 
 
@@ -141,7 +141,7 @@ def test_cells_of_points_are_given_again_as_such(city: Path, tmp_path: Path) -> 
                for end in ("origin", "destination") for j, c in enumerate(("lon", "lat"))}  # fmt: skip
     pq.write_table(pa.table({**columns, "time": trips["time"]}), tmp_path / "points.parquet")
     points = {"zones": f"voronoi:{tmp_path / 'antennas.csv'}"}
-    crowdveil.anonymize("suppression", tmp_path / "points.parquet", tmp_path / "cells", k=5, **points)
+    crowdveil.anonymize(tmp_path / "points.parquet", tmp_path / "cells", method="suppression", k=5, **points)
     found = crowdveil.profiles(tmp_path / "cells", original=tmp_path / "points.parquet", **points)
     assert found.zones.kind == "voronoi" and found.original is not None
     whole = crowdveil.reconstruct(tmp_path / "cells", to_zones=city / "quarters.geojson", over="all", **points)
@@ -153,7 +153,9 @@ def test_cells_of_points_are_given_again_as_such(city: Path, tmp_path: Path) -> 
 def test_the_column_of_ids_is_that_of_the_release(city: Path, tmp_path: Path) -> None:
     (tmp_path / "zones.geojson").write_text(_zones(0.01, SIDE, lambda i: {"id": f"other{i}", "code": f"t{i}"}))
     zones = tmp_path / "zones.geojson"
-    crowdveil.anonymize("suppression", city / "trips.parquet", tmp_path / "out", zones=zones, zone_id="code", k=5)
+    crowdveil.anonymize(
+        city / "trips.parquet", tmp_path / "out", method="suppression", zones=zones, zone_id="code", k=5
+    )
     found = crowdveil.reconstruct(tmp_path / "out", zones=zones, to_zones=city / "quarters.geojson", over="all")
     assert found.tally().volume == pytest.approx(_published(tmp_path / "out"))
 
@@ -162,7 +164,7 @@ def test_steps_far_apart_are_still_hours(city: Path, tmp_path: Path) -> None:
     trips = pq.read_table(city / "trips.parquet")
     at_eight = trips.filter(pc.equal(pc.hour(trips["time"]), 8))
     pq.write_table(at_eight, tmp_path / "eight.parquet")
-    crowdveil.anonymize("suppression", tmp_path / "eight.parquet", tmp_path / "eight", k=5)
+    crowdveil.anonymize(tmp_path / "eight.parquet", tmp_path / "eight", method="suppression", k=5)
     found = crowdveil.profiles(tmp_path / "eight")
     assert found.slots.slot_s == 3600 and found.slots.name(int(np.nanargmax(found.volume[0]))).endswith("08:00")
 
@@ -260,7 +262,7 @@ def test_existing_files_are_replaced_only_if_asked(command: Any, city: Path, tmp
 def test_trajectories_are_refused(command: Any, tmp_path: Path) -> None:
     points = "lat,lon,timestamp,trajectory_id\n48,2,2026-03-02T08:00:00Z,1\n48.1,2.1,2026-03-02T08:10:00Z,1\n"
     (tmp_path / "points.csv").write_text(points)
-    crowdveil.anonymize("simple-generalization", tmp_path / "points.csv", tmp_path / "moved")
+    crowdveil.anonymize(tmp_path / "points.csv", tmp_path / "moved", method="simple-generalization")
     assert "trajectories" in command("profiles", tmp_path / "moved").sentence
 
 

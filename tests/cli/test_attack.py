@@ -31,7 +31,7 @@ def toy(tmp_path: Path) -> Path:
 def flows(tmp_path: Path) -> Path:
     """A release of thirty trips from a to b, and nine from b to a that are suppressed."""
     table = pa.table({"origin": ["a"] * 30 + ["b"] * 9, "destination": ["b"] * 30 + ["a"] * 9})
-    crowdveil.anonymize("suppression", table, tmp_path / "flows", k=10)
+    crowdveil.anonymize(table, tmp_path / "flows", method="suppression", k=10)
     return tmp_path / "flows"
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import pyarrow as pa
 import pytest
 
+import crowdveil
 from crowdveil.cli import console
 from crowdveil.cli.main import COMMANDS
 from crowdveil.errors import InputError, ParameterError
@@ -25,6 +29,34 @@ def test_k_has_a_short_option(command: Callable[..., Any], tmp_path: Path) -> No
     ran = command("anonymize", "suppression", tmp_path / "flows.csv", "-k", 20, "-o", tmp_path / "out", "--no-report")
     assert ran.code == 0, ran.err
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["method"]["parameters"]["k"] == 20
+
+
+def test_without_a_method_the_data_decide(command: Callable[..., Any], tmp_path: Path) -> None:
+    trips = "origin,destination,volume\n" + "".join(f"a,b{i},30\n" for i in range(3))
+    points = "x,y,timestamp,trajectory_id\n" + "".join(f"2.3,48.8,{60 * i},{i // 3}\n" for i in range(12))
+    zones = tmp_path / "zones.csv"
+    zones.write_text("zone_id,lon,lat\na,2,48\n" + "".join(f"b{i},2.{i},49\n" for i in range(3)))
+    for name, content, method in (("trips.csv", trips, "joint"), ("points.csv", points, "microaggregation")):
+        (tmp_path / name).write_text(content)
+        for arguments in ((tmp_path / name, "-k", 2), ("--no-attack", "-k", 2, tmp_path / name)):
+            given = (*arguments, *(("--zones", zones) if method == "joint" else ()))
+            ran = command("anonymize", *given, "-o", tmp_path / "out", "--overwrite", "--no-report")
+            assert ran.code == 0 and f"note: the method is {method}, " in ran.err
+            assert json.loads((tmp_path / "out" / "manifest.json").read_text())["method"]["name"] == method
+        made = crowdveil.anonymize(tmp_path / name, k=2, report=False, zones=zones if method == "joint" else None)
+        assert made.manifest["method"]["name"] == method
+    assert f"crowdveil anonymize {method} " in command("anonymize", tmp_path / name, "--help").out
+
+
+def test_a_step_is_text_or_a_length_of_time(tmp_path: Path) -> None:
+    trips = pa.table(
+        {"origin": ["a"] * 6, "destination": ["b"] * 6, "time": [f"2020-01-01T08:{i}0:00" for i in range(6)]}
+    )
+    for step in ("2h", timedelta(hours=2), pd.Timedelta("2h")):
+        made = crowdveil.anonymize(trips, method="suppression", k=3, step=step, report=False, attack=False)
+        assert made.manifest["step_seconds"] == 7200
+    with pytest.raises(ParameterError, match="step: wanted a length of time"):
+        crowdveil.anonymize(trips, step=timedelta(microseconds=5))
 
 
 @pytest.mark.parametrize("spelled", ["anonymise", "analyse"])

@@ -30,9 +30,9 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "trips.csv").write_text("origin,destination,time,user\n" + "\n".join(lines) + "\n")
     (folder / "zones.csv").write_text(ZONES)
     crowdveil.anonymize(
-        "suppression",
         folder / "trips.csv",
         folder / "out",
+        method="suppression",
         zones=folder / "zones.csv",
         tz="Europe/Paris",
         k=10,
@@ -62,7 +62,7 @@ def test_rows_that_overlap_are_measured_and_it_is_said(command: Any, made: Path)
     (made / "more.csv").write_text("origin,destination\n" + "\n".join(lines) + "\n")
     diagonal = made / "diagonal.csv"
     diagonal.write_text("id,lon,lat\n1,2.0,48.0\n2,2.1,48.05\n3,2.2,48.1\n")
-    crowdveil.anonymize("glove", made / "more.csv", made / "glove", zones=diagonal, k=10, suppress=0)
+    crowdveil.anonymize(made / "more.csv", made / "glove", method="glove", zones=diagonal, k=10, suppress=0)
     ran = command("measure", made / "more.csv", made / "glove", "--zones", diagonal, "--json")
     assert ran.code == 0 and "overlap" in ran.err
     reported = {name: found["mean"] for name, found in json.loads(ran.out)["measures"].items()}
@@ -111,7 +111,9 @@ def test_python_gives_the_same(made: Path) -> None:
 @pytest.mark.parametrize("step", ["1h", "all"])
 def test_a_release_read_back_is_the_one_that_was_written(made: Path, table_format: Any, step: str) -> None:
     options = {"zones": made / "zones.csv", "step": step}
-    result = crowdveil.anonymize("suppression", made / "trips.csv", made / "b", format=table_format, **options, k=4)
+    result = crowdveil.anonymize(
+        made / "trips.csv", made / "b", method="suppression", format=table_format, **options, k=4
+    )
     flows = crowdveil.read_flows(made / "trips.csv", **options)
     files = {role: f["name"] for role, f in result.manifest["files"].items()}
     back = load_flow_release(read_release(made / "b", files), flows)

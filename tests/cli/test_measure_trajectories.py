@@ -51,7 +51,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     kept = [line for line in lines if line == lines[0] or int(line.split(",")[3]) % 3]
     (folder / "anonymized.csv").write_text("\n".join(kept) + "\n")
     options = {"time_weight": 0.5, "pairing": folder / "kept.csv", "attack": False, "report": False}
-    crowdveil.anonymize("microaggregation", folder / "cabs.csv", folder / "out", k=3, **options)
+    crowdveil.anonymize(folder / "cabs.csv", folder / "out", method="microaggregation", k=3, **options)
     return folder
 
 
@@ -92,7 +92,7 @@ def test_json_table_picture_and_python_say_the_same(command: Any, made: Path) ->
 
 
 def test_in_memory_it_is_the_same_and_needs_no_pairing(made: Path) -> None:
-    result = crowdveil.anonymize("microaggregation", "cabs.csv", "again", k=3, time_weight=0.5)
+    result = crowdveil.anonymize("cabs.csv", "again", method="microaggregation", k=3, time_weight=0.5)
     data = crowdveil.read_trajectories("cabs.csv")
     here = crowdveil.measure(data, result.release, ["rmse", "RL", "U"])
     there = crowdveil.measure("cabs.csv", "out", ["rmse", "RL", "U"], pairing="kept.csv")
@@ -174,7 +174,7 @@ def test_run_files_from_anonymizing_to_measuring_give_the_numbers_of_the_kept_pa
     command: Any, small_ids: None
 ) -> None:
     assert command("anonymize", "-f", "run.json").code == 0
-    result = crowdveil.anonymize("simple-generalization", "cabs.csv", "again", tile_size_m=200)
+    result = crowdveil.anonymize("cabs.csv", "again", method="simple-generalization", tile_size_m=200)
     true = crowdveil.measure(crowdveil.read_trajectories("cabs.csv"), result.release, ["rmse", "RL"])
     Path("m.json").write_text(json.dumps(MEASURES))
     refused = command("measure", "-f", "m.json")
@@ -208,7 +208,7 @@ def test_ids_of_a_release_are_never_taken_for_original_ids(command: Any, small_i
 def _measure_flows(**options: Any) -> None:
     Path("flows.csv").write_text("origin,destination,volume\na,b,30\n")
     Path("zones.csv").write_text("id,lon,lat\na,2.0,48.0\nb,2.1,48.0\n")
-    crowdveil.anonymize("suppression", "flows.csv", "of-flows", zones="zones.csv", overwrite=True)
+    crowdveil.anonymize("flows.csv", "of-flows", method="suppression", zones="zones.csv", overwrite=True)
     crowdveil.measure("flows.csv", "of-flows", zones="zones.csv", **options)
 
 
@@ -256,7 +256,7 @@ def test_flows_are_drawn_too(command: Any, made: Path) -> None:
     pytest.importorskip("matplotlib")
     Path("flows.csv").write_text("origin,destination,volume\na,b,30\na,a,3\n")
     Path("zones.csv").write_text("id,lon,lat\na,2.0,48.0\nb,2.1,48.0\n")
-    crowdveil.anonymize("suppression", "flows.csv", "of-flows", zones="zones.csv")
+    crowdveil.anonymize("flows.csv", "of-flows", method="suppression", zones="zones.csv")
     assert command("measure", "flows.csv", "of-flows", "--zones", "zones.csv", "--plot", "flows.png").code == 0
     assert Path("flows.png").read_bytes().startswith(b"\x89PNG")
 

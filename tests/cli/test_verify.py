@@ -25,7 +25,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "trips.csv").write_text("origin,destination,time,user\n" + "\n".join(lines) + "\n")
     (folder / "zones.csv").write_text(ZONES)
     options = {"zones": folder / "zones.csv", "k": 4, "tz": "Europe/Paris", "format": "csv"}
-    crowdveil.anonymize("suppression", folder / "trips.csv", folder / "out", **options)
+    crowdveil.anonymize(folder / "trips.csv", folder / "out", method="suppression", **options)
     return folder
 
 

@@ -36,7 +36,7 @@ def test_numbers_are_those_of_a_release(flows: Flows, tmp_path: Path) -> None:
     found = crowdveil.compare(flows, ["oigh", "joint:splits=dyadic"], k=5, suppress="20%", seed=1)
     rows = {row["method"]: row for row in found.table.to_pylist()}
     for label, name, more in (("oigh", "oigh", {}), ("joint:splits=dyadic", "joint", {"splits": "dyadic"})):
-        release = crowdveil.anonymize(name, flows, tmp_path / name, k=5, suppress=0.2, seed=1, **more).folder
+        release = crowdveil.anonymize(flows, tmp_path / name, method=name, k=5, suppress=0.2, seed=1, **more).folder
         measured = crowdveil.measure(flows, release)
         for symbol in ("Ḡ", "E", "D", "S"):
             scores = measured[symbol]

@@ -204,7 +204,14 @@ def make(case: Case, data: Path, output: Path) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         crowdveil.anonymize(
-            method, str(data / table), output, **(options | files), seed=7, attack=False, report=False, format="csv"
+            str(data / table),
+            output,
+            method=method,
+            **(options | files),
+            seed=7,
+            attack=False,
+            report=False,
+            format="csv",
         )
     if (output / "flows.csv").exists():
         return _flows(_read(output / "flows.csv"), _read(output / "crosswalk.csv"))

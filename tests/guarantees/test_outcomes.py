@@ -111,7 +111,7 @@ def _broken_map(guarantee: Any, change: Callable[[dict[str, Any]], object]) -> C
 def _no_sum(folder: Path) -> Finding:
     """A derived release of which a row was left out."""
     table = pa.table({"origin": ["a", "b"], "destination": ["b", "a"], "volume": [12, 30]})
-    crowdveil.anonymize("suppression", table, folder / "parent", attack=False, report=False)
+    crowdveil.anonymize(table, folder / "parent", method="suppression", attack=False, report=False)
     groups = pa.table({"zone": ["a", "b"], "group": ["a", "b"]})
     derived = crowdveil.derive(folder / "parent", folder / "derived", to_zones=groups, report=False)
     sums = next(g for g, _ in derived.verify() if isinstance(g, SumsOfParent))
@@ -299,12 +299,12 @@ def test_a_method_that_reckons_its_budget_wrong_publishes_nothing(
     (tmp_path / "flows.csv").write_text("origin,destination,volume\n" + "\n".join(rows) + "\n")
     (tmp_path / "zones.csv").write_text("zone_id,lon,lat\na,2.0,48.0\nb,2.1,48.0\nc,2.2,48.1\n")
     options = {"zones": tmp_path / "zones.csv", "k": 5, "suppress": 0.05, "report": False, "attack": False}
-    crowdveil.anonymize("atg-coupled", tmp_path / "flows.csv", tmp_path / "right", **options)
+    crowdveil.anonymize(tmp_path / "flows.csv", tmp_path / "right", method="atg-coupled", **options)
     for name, module in list(sys.modules.items()):
         if name.startswith("crowdveil.") and hasattr(module, "trips_within"):
             monkeypatch.setattr(module, "trips_within", lambda budget, volume: volume)
     with pytest.raises(GuaranteeViolatedError, match="suppression-budget is violated"):
-        crowdveil.anonymize("atg-coupled", tmp_path / "flows.csv", tmp_path / "wrong", **options)
+        crowdveil.anonymize(tmp_path / "flows.csv", tmp_path / "wrong", method="atg-coupled", **options)
     assert not (tmp_path / "wrong").exists()
 
 

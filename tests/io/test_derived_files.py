@@ -28,7 +28,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     crowdveil.write_zones(town.zones, folder / "zones.geojson")
     write_trips(town, folder / "trips.parquet", 3000, 1, seed=1)
     crowdveil.anonymize(
-        "joint", folder / "trips.parquet", folder / "out", zones=folder / "zones.geojson", k=5, step="6h", export="all",
+        folder / "trips.parquet", folder / "out", method="joint", zones=folder / "zones.geojson", k=5, step="6h", export="all",
     )  # fmt: skip
     return folder
 
@@ -106,20 +106,20 @@ def test_a_forged_crosswalk_is_found(made: Path, tmp_path: Path) -> None:
 
 def test_the_format_is_that_of_the_input(tmp_path: Path) -> None:
     (tmp_path / "trips.csv").write_text("origin,destination\n" + "a,b\n" * 9)
-    crowdveil.anonymize("suppression", tmp_path / "trips.csv", tmp_path / "out", k=5)
+    crowdveil.anonymize(tmp_path / "trips.csv", tmp_path / "out", method="suppression", k=5)
     assert (tmp_path / "out" / "flows.csv").exists()
-    crowdveil.anonymize("suppression", tmp_path / "trips.csv", tmp_path / "other", k=5, format="parquet")
+    crowdveil.anonymize(tmp_path / "trips.csv", tmp_path / "other", method="suppression", k=5, format="parquet")
     assert (tmp_path / "other" / "flows.parquet").exists()
 
 
 def test_what_cannot_be_exported_is_refused(tmp_path: Path) -> None:
     table = pa.table({"origin": ["a"] * 9, "destination": ["b"] * 9})
     with pytest.raises(OutputError, match="needs the positions"):
-        crowdveil.anonymize("suppression", table, tmp_path / "out", k=5, export="flowmap")
+        crowdveil.anonymize(table, tmp_path / "out", method="suppression", k=5, export="flowmap")
     assert not (tmp_path / "out").exists()
     points = pa.table({"lat": [1.0, 1.0], "lon": [2.0, 2.0], "timestamp": [0, 9], "trajectory_id": [1, 1]})
     with pytest.raises(ParameterError, match="is for trajectories"):
-        crowdveil.anonymize("swapmob", points, tmp_path / "out", export="omx")
+        crowdveil.anonymize(points, tmp_path / "out", method="swapmob", export="omx")
 
 
 def test_named_flows_are_the_flows_with_the_names_of_their_areas(made: Path, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_named_flows_are_the_flows_with_the_names_of_their_areas(made: Path, tmp
     pairs = [f"{tile},district {i // 4},city\n" for i, tile in enumerate(zones.ids)]
     levels.write_text("tile,district,city\n" + "".join(pairs))
     result = crowdveil.anonymize(
-        "joint", made / "trips.parquet", tmp_path / "out", zones=made / "zones.geojson", hierarchy=levels, k=30, step="6h",
+        made / "trips.parquet", tmp_path / "out", method="joint", zones=made / "zones.geojson", hierarchy=levels, k=30, step="6h",
         attack=False, report=False,
     )  # fmt: skip
     plain, named = pq.read_table(tmp_path / "out" / "flows.parquet"), result.flows.arrow

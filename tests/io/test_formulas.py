@@ -69,7 +69,7 @@ def test_a_release_with_such_names_is_verified(tmp_path: Path) -> None:
     rows = [f"{a},{b},u{i}\n" for a in names for b in names for i in range(12)]
     (tmp_path / "t.csv").write_text("origin,destination,user\n" + "".join(rows))
     out = tmp_path / "out"
-    crowdveil.anonymize("joint", tmp_path / "t.csv", out, zones=tmp_path / "z.geojson", k=5, format="csv")
+    crowdveil.anonymize(tmp_path / "t.csv", out, method="joint", zones=tmp_path / "z.geojson", k=5, format="csv")
     with (out / "flows.csv").open(newline="", encoding="utf-8") as file:
         listed = {row["origin_area"] for row in csv.DictReader(file)}
     assert listed and not any(is_formula(name) for name in listed) and any(name.startswith("'=") for name in listed)

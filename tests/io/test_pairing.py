@@ -38,7 +38,7 @@ def _points(folder: Path, ids: str = "t{}", users: str = "u{}", n: int = 6) -> P
 @pytest.mark.parametrize("ids", ["t{}", "{}", '"one, and {}"', "007{}"])
 def test_what_is_kept_is_what_came_of_what(tmp_path: Path, ending: str, ids: str) -> None:
     points, kept = _points(tmp_path, ids), tmp_path / f"private/kept.{ending}"
-    result = crowdveil.anonymize("microaggregation", points, tmp_path / "out", k=2, pairing=kept)
+    result = crowdveil.anonymize(points, tmp_path / "out", method="microaggregation", k=2, pairing=kept)
     data = canonical(read_trajectories(points))
     assert isinstance(result.release, TrajectoryRelease) and result.release.source is not None
     published = [str(i + 1) for i in range(len(result.release))]
@@ -53,7 +53,7 @@ def test_what_is_kept_is_what_came_of_what(tmp_path: Path, ending: str, ids: str
 def test_the_release_is_the_same_with_and_without(tmp_path: Path) -> None:
     points = _points(tmp_path)
     for name, more in (("a", {}), ("b", {"pairing": tmp_path / "kept.csv"})):
-        crowdveil.anonymize("microaggregation", points, tmp_path / name, k=2, seed=1, **more)
+        crowdveil.anonymize(points, tmp_path / name, method="microaggregation", k=2, seed=1, **more)
     for file in (tmp_path / "a").iterdir():
         if file.name not in ("manifest.json", "report.html"):  # they have the time of the run
             assert file.read_bytes() == (tmp_path / "b" / file.name).read_bytes()
@@ -61,7 +61,7 @@ def test_the_release_is_the_same_with_and_without(tmp_path: Path) -> None:
 
 def test_ids_that_start_again_for_each_user_are_given_with_the_user(tmp_path: Path) -> None:
     points, kept = _points(tmp_path, ids="1"), tmp_path / "kept.csv"
-    result = crowdveil.anonymize("microaggregation", points, tmp_path / "out", k=2, pairing=kept)
+    result = crowdveil.anonymize(points, tmp_path / "out", method="microaggregation", k=2, pairing=kept)
     data = canonical(read_trajectories(points))
     assert len(data) == 6 and pacsv.read_csv(kept).column_names == ["published_id", "trajectory_id", "user_id"]
     assert isinstance(result.release, TrajectoryRelease) and result.release.source is not None
@@ -80,11 +80,13 @@ def test_it_does_not_lie_in_the_release(tmp_path: Path) -> None:
         ("out", "door.csv"), ("out", "real/../out/kept.csv"),
     ):  # fmt: skip
         with pytest.raises(OutputError, match="must not be in the folder of a release"):
-            crowdveil.anonymize("microaggregation", points, tmp_path / output, k=2, pairing=tmp_path / kept)
+            crowdveil.anonymize(points, tmp_path / output, method="microaggregation", k=2, pairing=tmp_path / kept)
     assert not (tmp_path / "out").exists() and not any((tmp_path / "real").iterdir())
-    crowdveil.anonymize("microaggregation", points, tmp_path / "earlier", k=2)
+    crowdveil.anonymize(points, tmp_path / "earlier", method="microaggregation", k=2)
     with pytest.raises(OutputError, match="must not be in the folder of a release"):
-        crowdveil.anonymize("microaggregation", points, tmp_path / "out", k=2, pairing=tmp_path / "earlier" / "p.csv")
+        crowdveil.anonymize(
+            points, tmp_path / "out", method="microaggregation", k=2, pairing=tmp_path / "earlier" / "p.csv"
+        )
 
 
 def test_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,21 +98,21 @@ def test_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with monkeypatch.context() as patched:
         patched.setattr(pipeline, "require_checked", fail)
         with pytest.raises(InputError, match="went wrong"):
-            crowdveil.anonymize("microaggregation", points, tmp_path / "out", k=2, pairing=kept)
+            crowdveil.anonymize(points, tmp_path / "out", method="microaggregation", k=2, pairing=kept)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["points.csv"]
-    crowdveil.anonymize("microaggregation", points, tmp_path / "out", k=2, pairing=kept)
+    crowdveil.anonymize(points, tmp_path / "out", method="microaggregation", k=2, pairing=kept)
     before = kept.read_bytes()
     with pytest.raises(OutputError, match="exists"):
-        crowdveil.anonymize("microaggregation", points, tmp_path / "other", k=2, pairing=kept)
+        crowdveil.anonymize(points, tmp_path / "other", method="microaggregation", k=2, pairing=kept)
     assert kept.read_bytes() == before and not (tmp_path / "other").exists()
-    crowdveil.anonymize("microaggregation", points, tmp_path / "out", k=3, pairing=kept, overwrite=True)
+    crowdveil.anonymize(points, tmp_path / "out", method="microaggregation", k=3, pairing=kept, overwrite=True)
     assert kept.read_bytes() != before
     with pytest.raises(OutputError, match="holds no pairing"):
-        crowdveil.anonymize("microaggregation", points, tmp_path / "out", k=2, pairing=points, overwrite=True)
+        crowdveil.anonymize(points, tmp_path / "out", method="microaggregation", k=2, pairing=points, overwrite=True)
     with pytest.raises(OutputError, match="ends in"):
-        crowdveil.anonymize("microaggregation", points, tmp_path / "new", k=2, pairing=tmp_path / "kept.txt")
+        crowdveil.anonymize(points, tmp_path / "new", method="microaggregation", k=2, pairing=tmp_path / "kept.txt")
     with pytest.raises(ParameterError, match="for flows"):
-        crowdveil.anonymize("suppression", points, tmp_path / "new", pairing=tmp_path / "new.csv")
+        crowdveil.anonymize(points, tmp_path / "new", method="suppression", pairing=tmp_path / "new.csv")
     with pytest.raises(InputError, match="has no pairing of published"):
         write_pairing(tmp_path / "x.csv", read_trajectories(points), None)
 
@@ -170,7 +172,7 @@ def _kept(folder: Path, columns: dict[str, Any]) -> Path:
 @pytest.mark.parametrize("method", ["microaggregation", "simple-generalization", "swapmob"])
 def test_a_release_read_back_is_the_one_that_was_written(tmp_path: Path, method: str, table_format: Any) -> None:
     points = _points(tmp_path)
-    wanted = crowdveil.anonymize(method, points, tmp_path / "out", format=table_format).release
+    wanted = crowdveil.anonymize(points, tmp_path / "out", method=method, format=table_format).release
     back = load_trajectory_release(open_release(tmp_path / "out")[1])
     assert isinstance(wanted, TrajectoryRelease) and back.source is None
     for column in ("lon", "lat", "t", "offsets"):

@@ -101,7 +101,7 @@ def test_nothing_depends_on_the_order_of_rows() -> None:
 def test_a_method_that_needs_positions_runs_without_an_option(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdveilWarning)
-        crowdveil.anonymize("joint", _trips(3000), tmp_path / "out", k=5)
+        crowdveil.anonymize(_trips(3000), tmp_path / "out", method="joint", k=5)
     assert not any(finding.violated for _, finding in crowdveil.verify(tmp_path / "out"))
 
 
@@ -116,14 +116,14 @@ def test_citi_bike_has_stations() -> None:
 def test_messages_name_what_to_do(tmp_path: Path) -> None:
     ids = pa.table({"origin": ["a"] * 9, "destination": ["b"] * 9})
     with pytest.raises(InputError, match="give zones=, such as grid:500m for data with coordinates"):
-        crowdveil.anonymize("joint", ids, tmp_path / "out", k=5)
+        crowdveil.anonymize(ids, tmp_path / "out", method="joint", k=5)
     with pytest.raises(InputError, match="holds trips from an origin to a destination; use a method for flows"):
-        crowdveil.anonymize("microaggregation", ids, tmp_path / "out", k=5)
+        crowdveil.anonymize(ids, tmp_path / "out", method="microaggregation", k=5)
     points = pa.table({"lat": [1.0] * 9, "lon": [2.0] * 9, "timestamp": list(range(9)), "user_id": ["a"] * 9})
     with pytest.raises(InputError, match="holds points of trajectories; use a method for trajectories"):
-        crowdveil.anonymize("joint", points, tmp_path / "out", k=5)
+        crowdveil.anonymize(points, tmp_path / "out", method="joint", k=5)
     with pytest.raises(InputError, match="wanted zones, but it holds trips"):
-        crowdveil.anonymize("joint", ids, tmp_path / "out", zones=ids, k=5)
+        crowdveil.anonymize(ids, tmp_path / "out", method="joint", zones=ids, k=5)
 
 
 def test_many_dropped_rows_are_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,5 +136,5 @@ def test_many_dropped_rows_are_a_warning(tmp_path: Path, capsys: pytest.CaptureF
         assert ("warning: 10 % of the rows were dropped" in shown) == warned and "note: dropped" in shown
         assert bool(notes.warnings()) == warned and notes.sentences()[0].startswith("10 %") == warned
     with pytest.warns(CrowdveilWarning, match="10 % of the rows were dropped"):
-        crowdveil.anonymize("suppression", table, tmp_path / "out", k=5, drop_invalid=True)
+        crowdveil.anonymize(table, tmp_path / "out", method="suppression", k=5, drop_invalid=True)
     assert "10 % of the rows of the input were dropped" in (tmp_path / "out" / "report.html").read_text()

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, timezone
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import available_timezones
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crowdveil.errors import InputError, ParameterError
+from crowdveil.errors import InputError
 from crowdveil.io.flows import read_flows
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.time_forms import TimeForm, learned_form
-from crowdveil.io.times import Clock, read_seconds
+from crowdveil.io.times import read_seconds
 from crowdveil.io.trajectories import read_trajectories
 
 unhurried = settings(deadline=None, max_examples=tries(100))
@@ -179,73 +178,6 @@ def test_columns_of_other_types_are_refused(column: pa.Array) -> None:
         read_seconds(column, "here")
 
 
-# Clocks. The twin asks zoneinfo for one moment at a time.
-
-
-def wall_of(utc: int, zone: str) -> int:
-    moment = EPOCH.replace(tzinfo=UTC) + timedelta(seconds=utc)
-    return whole_seconds(moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None))
-
-
-def utc_of(wall: int, zone: str) -> int:
-    """fold = 0: the first of two equal times, and a time in the gap as if the clock had not been put forward."""
-    return whole_seconds((EPOCH + timedelta(seconds=wall)).replace(tzinfo=ZoneInfo(zone), fold=0))
-
-
-@unhurried
-@given(st.sampled_from(ZONES), st.lists(st.integers(-3_000_000_000, 4_000_000_000), min_size=1, max_size=6))
-def test_clocks_agree_with_zoneinfo(zone: str, seconds: list[int]) -> None:
-    clock, given_seconds = Clock(zone), np.array(seconds, np.int64)
-    assert clock.to_wall(given_seconds).tolist() == [wall_of(s, zone) for s in seconds]
-    assert clock.to_utc(given_seconds).tolist() == [utc_of(s, zone) for s in seconds]
-
-
-CHANGES = [
-    ("Europe/Paris", 1711846800), ("Europe/Paris", 1729990800), ("America/New_York", 1710054000),
-    ("America/New_York", 1730613600), ("Australia/Lord_Howe", 1712415600), ("Australia/Lord_Howe", 1728142200),
-    ("America/Sao_Paulo", 1541300400), ("Pacific/Apia", 1325239200), ("Africa/Casablanca", 1710036000),
-    ("Antarctica/Troll", 1711846800), ("Asia/Kathmandu", 504901800), ("Europe/Dublin", 1711846800),
-]  # fmt: skip
-"""Moments at which a clock is put forward or back: by an hour, by half of one, at midnight, by a whole day."""
-
-
-@pytest.mark.parametrize(("zone", "moment"), CHANGES)
-def test_clocks_agree_with_zoneinfo_around_a_change(zone: str, moment: int) -> None:
-    assert wall_of(moment, zone) - wall_of(moment - 1, zone) != 1, "the clock changes here"
-    clock = Clock(zone)
-    around = moment + np.arange(-90_000, 90_000, 450)
-    seconds = np.concatenate([around - 1, around])
-    assert clock.to_wall(seconds).tolist() == [wall_of(s, zone) for s in seconds.tolist()]
-    wall = np.concatenate(
-        [seconds + (wall_of(moment - 1, zone) - moment + 1), seconds + (wall_of(moment, zone) - moment)]
-    )
-    assert clock.to_utc(wall).tolist() == [utc_of(s, zone) for s in wall.tolist()]
-
-
-@pytest.mark.parametrize("days_before", range(8))
-def test_a_clock_that_was_put_forward_and_back_within_a_week(days_before: int) -> None:
-    on, back = 970974000, 971575200  # Recife, 8 and 15 October 2000
-    seconds = np.arange(on - days_before * 86400, back + 9 * 86400, 3600)
-    wanted = [wall_of(s, "America/Recife") for s in seconds.tolist()]
-    assert Clock("America/Recife").to_wall(seconds).tolist() == wanted
-    assert set((np.array(wanted) - seconds).tolist()) == {-10800, -7200}
-
-
-def test_every_moment_comes_back_except_the_second_of_two_equal_hours() -> None:
-    clock, back = Clock("Europe/Paris"), 1729990800
-    seconds = np.arange(back - 7200, back + 7200, 60)
-    again = clock.to_utc(clock.to_wall(seconds))
-    twice = (seconds >= back) & (seconds < back + 3600)
-    assert (again[~twice] == seconds[~twice]).all()
-    assert (again[twice] == seconds[twice] - 3600).all()
-
-
-@pytest.mark.parametrize("zone", ["Mars/Olympus", "", "../zone.tab", "/etc/localtime", "Europe"])
-def test_unknown_zones_are_refused(zone: str) -> None:
-    with pytest.raises(ParameterError, match="tz: there is no time zone"):
-        Clock(zone)
-
-
 def test_dates_written_as_numbers_are_not_taken_for_seconds() -> None:
     for numbers in ([20240131, 20240201], [200806080440], [20080608044033, 20080609000000]):
         column = pa.array(numbers)
@@ -321,30 +253,6 @@ def test_the_unit_of_numbers_is_learned_from_the_first_piece_with_values() -> No
     with pytest.raises(InputError, match="one unit"):
         read_seconds(pa.array([1212900000000]), "here", numbers)
     assert learned_form([pa.array(["2024-01-01"])], TimeForm(), "here") == TimeForm()
-
-
-@unhurried
-@given(
-    st.sampled_from(ZONES), st.lists(st.datetimes(datetime(1971, 1, 1), datetime(2037, 1, 1)), min_size=1, max_size=30)
-)
-def test_times_that_no_clock_showed_or_that_came_twice(zone: str, walls: list[datetime]) -> None:
-    """Against `zoneinfo`: a skipped time changes on the way to UTC and back, and one that comes twice has two moments."""
-    tz = ZoneInfo(zone)
-    walls = [w.replace(microsecond=0) for w in walls]
-    for wall in walls[:2]:  # some times near a change of the clock
-        moments, _ = Clock(zone).shifts(whole_seconds(wall), whole_seconds(wall) + 400 * 86400)
-        walls += [
-            EPOCH + timedelta(seconds=int(m)) + shift
-            for m in moments[:2]
-            for shift in map(timedelta, (0.0, 0.02, 0.04, -0.02, 0.3, -0.3))
-        ]
-    walls = [w.replace(microsecond=0) for w in walls]
-    skipped = [w.replace(tzinfo=tz).astimezone(UTC).astimezone(tz).replace(tzinfo=None) != w for w in walls]
-    moments_of = [{w.replace(tzinfo=tz, fold=fold).astimezone(UTC) for fold in (0, 1)} for w in walls]
-    twice = [len(both) == 2 and not gone for both, gone in zip(moments_of, skipped, strict=True)]
-    found = Clock(zone).odd_times(np.array([whole_seconds(w) for w in walls], np.int64))
-    assert found[0].tolist() == skipped
-    assert found[1].tolist() == twice
 
 
 def test_readers_note_how_many_times_did_not_exist_or_came_twice() -> None:

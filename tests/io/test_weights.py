@@ -99,7 +99,7 @@ def test_small_weights_keep_their_sum_and_the_loss_is_reported(tmp_path: Path) -
     rows = [(int(o), int(d), "0.01") for o, d in rng.integers(0, 6, (1240, 2))]
     zones = Zones.from_ids(IDS)
     result = crowdveil.anonymize(
-        "suppression", _table(rows), tmp_path / "out", zones=zones, weight="w", user="user", k=10
+        _table(rows), tmp_path / "out", method="suppression", zones=zones, weight="w", user="user", k=10
     )
     cost = result.manifest["cost"]
     assert cost["published_volume"] == 12 and cost["suppressed_volume_percent"] == 0  # of so few trips, all or none
@@ -328,7 +328,7 @@ def test_published_totals_keep_the_budget(name: str, seed: int) -> None:
     table = pa.table({"origin": ids[ends[:, 0]], "destination": ids[ends[:, 1]], "weight": weight,
                       "time": pa.array(time * 1_000_000, pa.timestamp("us"))})  # fmt: skip
     options = {"k": 5, "step": "1h", "suppress": 0.1, "weight": "weight", "attack": False, "report": False}
-    release = crowdveil.anonymize(name, table, zones=zones, **options).release
+    release = crowdveil.anonymize(table, method=name, zones=zones, **options).release
     for t in np.unique(time).tolist():
         total, published = weight[time == t].sum(), release.volume[release.t[release.step] == t].sum()
         assert total - published <= 0.1 * total + 1e-9
@@ -384,4 +384,6 @@ def test_files_alone_never_contradict_the_original_on_the_budget(
 def test_noise_is_refused_for_weighted_trips(tmp_path: Path) -> None:
     table = _table([(0, 1, "5"), (1, 2, "7")])
     with pytest.raises(InputError, match="leave out the weights"):
-        crowdveil.anonymize("laplace", table, tmp_path / "out", zones=Zones.from_ids(IDS), weight="w", user="user")
+        crowdveil.anonymize(
+            table, tmp_path / "out", method="laplace", zones=Zones.from_ids(IDS), weight="w", user="user"
+        )

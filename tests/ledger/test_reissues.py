@@ -32,7 +32,7 @@ def write(path: Path, people: list[int], zones: str = "ns", times: list[int] | N
 
 def release(data: Path, out: Path, ledger: Path, **options: Any) -> Any:
     given = {"k": K, "step": "1d", "tz": "UTC", "attack": False, "report": False, "ledger": ledger}
-    return crowdveil.anonymize("suppression", data, out, **given | options)
+    return crowdveil.anonymize(data, out, method="suppression", **given | options)
 
 
 def volumes(folder: Path) -> dict[Any, int]:
@@ -118,4 +118,4 @@ def test_other_time_steps_are_other_rows(tmp_path: Path, ledger: Path) -> None:
 def test_what_cannot_be_kept(tmp_path: Path) -> None:
     data = write(tmp_path / "a.parquet", list(range(20)))
     with pytest.raises(ParameterError, match="name a ledger"):
-        crowdveil.anonymize("suppression", data, tmp_path / "out", keep_unchanged=True)
+        crowdveil.anonymize(data, tmp_path / "out", method="suppression", keep_unchanged=True)

@@ -53,7 +53,9 @@ def trips(tmp_path: Path) -> Path:
 
 
 def release(trips: Path, out: Path, step: str, **more: Any) -> Any:
-    return crowdveil.anonymize("suppression", trips, out, k=10, step=step, tz="UTC", attack=False, report=False, **more)
+    return crowdveil.anonymize(
+        trips, out, method="suppression", k=10, step=step, tz="UTC", attack=False, report=False, **more
+    )
 
 
 def smallest_difference(*folders: Path) -> int | None:
@@ -194,10 +196,16 @@ def test_zonings_are_compared_by_the_points_of_the_data(ledger: Path, tmp_path: 
     assert 0 < strips[0.0206] < 10 <= strips[0.03]
     options = {"zone_id": "id", "k": 10, "attack": False, "report": False, "ledger": ledger}
     data = tmp_path / "points.parquet"
-    crowdveil.anonymize("suppression", data, tmp_path / "one", zones=zones("district", [2, 2.02, 2.04]), **options)
+    crowdveil.anonymize(
+        data, tmp_path / "one", method="suppression", zones=zones("district", [2, 2.02, 2.04]), **options
+    )
     with pytest.raises(GuaranteeViolatedError, match=f"leaves {strips[0.0206]} "):
-        crowdveil.anonymize("suppression", data, tmp_path / "near", zones=zones("near", [2, 2.0206, 2.04]), **options)
-    far = crowdveil.anonymize("suppression", data, tmp_path / "far", zones=zones("far", [2, 2.03, 2.04]), **options)
+        crowdveil.anonymize(
+            data, tmp_path / "near", method="suppression", zones=zones("near", [2, 2.0206, 2.04]), **options
+        )
+    far = crowdveil.anonymize(
+        data, tmp_path / "far", method="suppression", zones=zones("far", [2, 2.03, 2.04]), **options
+    )
     assert far.manifest["ledger"]["entries_audited"] == 1 and far.manifest["ledger"]["tier"] in (1, 2)
 
 
@@ -274,11 +282,13 @@ def test_two_runs_at_once_cannot_both_pass(trips: Path, ledger: Path, tmp_path: 
 
 def test_what_cannot_be_audited_is_refused(trips: Path, ledger: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="overlap"):
-        crowdveil.anonymize("glove", trips, tmp_path / "glove", ledger=ledger)
+        crowdveil.anonymize(trips, tmp_path / "glove", method="glove", ledger=ledger)
     with pytest.raises(InputError, match="adds noise"):
-        crowdveil.anonymize("laplace", trips, tmp_path / "noisy", zones=ZONES, ledger=ledger, keep_unchanged=True)
+        crowdveil.anonymize(
+            trips, tmp_path / "noisy", method="laplace", zones=ZONES, ledger=ledger, keep_unchanged=True
+        )
     with pytest.raises(ParameterError, match="publishes trajectories"):
-        crowdveil.anonymize("simple-generalization", trips, tmp_path / "t", ledger=ledger)
+        crowdveil.anonymize(trips, tmp_path / "t", method="simple-generalization", ledger=ledger)
     release(trips, tmp_path / "old", "1h")
     inside = crowdveil.ledger_init(tmp_path / "old" / "ledger")
     with pytest.raises(InputError, match="must not be in the release"):
@@ -292,14 +302,14 @@ def test_epsilon_adds_up_over_releases(trips: Path, ledger: Path, tmp_path: Path
     sums = []
     for name, epsilon in (("first", 0.5), ("second", 1.25)):
         out = tmp_path / name
-        crowdveil.anonymize("laplace", trips, out, zones=ZONES, ledger=ledger, epsilon=epsilon, step="all")
+        crowdveil.anonymize(trips, out, method="laplace", zones=ZONES, ledger=ledger, epsilon=epsilon, step="all")
         sums.append(json.loads((out / "manifest.json").read_text())["ledger"]["epsilon_of_all_releases"])
         assert f"ε adds up to {sums[-1]:g}" in (out / "report.html").read_text()
     assert sums == [0.5, 1.75]
     release(trips, tmp_path / "exact", "all", ledger=ledger)
     audited = json.loads((tmp_path / "exact" / "manifest.json").read_text())["ledger"]
     assert audited["entries_audited"] == 0 and audited.get("epsilon_of_all_releases") is None
-    crowdveil.anonymize("laplace", trips, tmp_path / "third", zones=ZONES, epsilon=2, step="all")
+    crowdveil.anonymize(trips, tmp_path / "third", method="laplace", zones=ZONES, epsilon=2, step="all")
     assert "adds up to 3.75" in crowdveil.ledger_add(ledger, tmp_path / "third", trips, zones=ZONES).lines[0]
     crowdveil.ledger_retire(ledger, 1, "never sent")
     lines = entry_lines(Ledger(ledger))
@@ -328,7 +338,7 @@ def test_the_commands(trips: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_the_report_states_the_audit(trips: Path, ledger: Path, tmp_path: Path) -> None:
-    alone = crowdveil.anonymize("suppression", trips, k=10, attack=False).report().html
+    alone = crowdveil.anonymize(trips, method="suppression", k=10, attack=False).report().html
     assert "Not covered: repeated releases" in alone
     release(trips, tmp_path / "one", "1h", ledger=ledger)
     audited = release(trips, tmp_path / "two", "1h", ledger=ledger).report().html

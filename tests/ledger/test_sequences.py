@@ -40,7 +40,7 @@ def table(seconds: list[int], people: list[Any] | None = None, **more: Any) -> p
 
 def release(data: Any, out: Path, ledger: Path, step: str = "all", **more: Any) -> Any:
     given = {"k": K, "step": step, "attack": False, "report": False, "ledger": ledger}
-    return crowdveil.anonymize("suppression", data, out, **given | more)
+    return crowdveil.anonymize(data, out, method="suppression", **given | more)
 
 
 def test_releases_that_a_third_one_connects_are_audited_together(tmp_path: Path, ledger: Path) -> None:
@@ -167,7 +167,7 @@ def test_people_are_rounded_down_to_a_multiple_of_k(tmp_path: Path, ledger: Path
     release(data, tmp_path / "second", ledger)
     assert people_of(tmp_path / "second") == [10]
     assert crowdveil.ledger_add(ledger, tmp_path / "first", data).entry == 3, "a copy gives nothing new"
-    crowdveil.anonymize("suppression", data, tmp_path / "third", k=9, step="all", attack=False, report=False)
+    crowdveil.anonymize(data, tmp_path / "third", method="suppression", k=9, step="all", attack=False, report=False)
     with pytest.raises(GuaranteeViolatedError, match="it has numbers of people"):
         crowdveil.ledger_add(ledger, tmp_path / "third", data)
 
@@ -181,13 +181,15 @@ def quarters(volume: int) -> pa.Table:
 def test_the_manifest_states_the_length_of_a_step(tmp_path: Path, ledger: Path) -> None:
     """Flows with times of their own, and no option: a correction from 21 to 22 is refused, or keeps its value."""
     options = {"k": K, "attack": False, "report": False}
-    made = crowdveil.anonymize("suppression", quarters(21), tmp_path / "first", ledger=ledger, **options)
+    made = crowdveil.anonymize(quarters(21), tmp_path / "first", method="suppression", ledger=ledger, **options)
     assert made.manifest["step_seconds"] == 900
     with pytest.raises(GuaranteeViolatedError, match="leaves 1 trip"):
-        crowdveil.anonymize("suppression", quarters(22), tmp_path / "second", ledger=ledger, **options)
-    crowdveil.anonymize("suppression", quarters(22), tmp_path / "kept", ledger=ledger, keep_unchanged=True, **options)
+        crowdveil.anonymize(quarters(22), tmp_path / "second", method="suppression", ledger=ledger, **options)
+    crowdveil.anonymize(
+        quarters(22), tmp_path / "kept", method="suppression", ledger=ledger, keep_unchanged=True, **options
+    )
     assert pq.read_table(tmp_path / "kept" / "flows.parquet")["volume"].to_pylist() == [30, 21, 30, 30]
-    like = crowdveil.anonymize("fixed", quarters(21), tmp_path / "like", like=tmp_path / "first", **options)
+    like = crowdveil.anonymize(quarters(21), tmp_path / "like", method="fixed", like=tmp_path / "first", **options)
     assert len(like.release) == 4
     derived = crowdveil.derive(tmp_path / "first", tmp_path / "half", step="30min", report=False)
     assert derived.manifest["step_seconds"] == 1800

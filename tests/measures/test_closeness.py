@@ -155,7 +155,9 @@ def classed(tmp_path: Path) -> Path:
         "user_id": range(len(people)), "age": [age for _, age in people],
     })  # fmt: skip
     pq.write_table(table, tmp_path / "trips.parquet")
-    crowdveil.anonymize("suppression", tmp_path / "trips.parquet", tmp_path / "out", k=10, attack=False, report=False)
+    crowdveil.anonymize(
+        tmp_path / "trips.parquet", tmp_path / "out", method="suppression", k=10, attack=False, report=False
+    )
     return tmp_path
 
 
@@ -183,7 +185,7 @@ def test_classes_of_folded_time_are_those_of_all_periods(classed: Path) -> None:
         data, out = classed / f"{weeks}.parquet", classed / f"{weeks}"
         pq.write_table(table.append_column("time", times), data)
         options = {"step": "1d", "tz": "UTC", "fold": "1w", "k": 10, "attack": False, "report": False}
-        crowdveil.anonymize("suppression", data, out, **options)
+        crowdveil.anonymize(data, out, method="suppression", **options)
         found.append(crowdveil.measure(data, out, ["E"], traveler_class="age")["class-closeness"].pooled.tolist())
     assert found[0] == pytest.approx(found[1])
 

@@ -34,11 +34,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_trajectories(town, folder / "tracks.parquet", 60, 1, seed=1)
     zones = folder / "zones.geojson"
     crowdveil.anonymize(
-        "joint", folder / "trips.parquet", folder / "flows", zones=zones, k=5, step="6h", title="Trips in Nowhere <b>",
+        folder / "trips.parquet", folder / "flows", method="joint", zones=zones, k=5, step="6h", title="Trips in Nowhere <b>",
         purpose="teaching", recipient="students",
     )  # fmt: skip
-    crowdveil.anonymize("laplace", folder / "trips.parquet", folder / "noise", zones=zones, step="1d", seed=7)
-    crowdveil.anonymize("microaggregation", folder / "tracks.parquet", folder / "groups", k=3)
+    crowdveil.anonymize(folder / "trips.parquet", folder / "noise", method="laplace", zones=zones, step="1d", seed=7)
+    crowdveil.anonymize(folder / "tracks.parquet", folder / "groups", method="microaggregation", k=3)
     return folder
 
 
@@ -95,7 +95,7 @@ def test_it_says_how_time_was_cut(made: Path, tmp_path: Path) -> None:
     }
     said = {}
     for name, (method, options) in ways.items():
-        crowdveil.anonymize(method, made / "trips.parquet", tmp_path / name, **given, **options)
+        crowdveil.anonymize(made / "trips.parquet", tmp_path / name, method=method, **given, **options)
         said[name] = _sheet(tmp_path / name / "report.html")
     _, written = open_release(tmp_path / "adaptive")
     rows = written.data.to_pylist()
@@ -146,7 +146,7 @@ def test_the_risk_in_the_original_is_counted_again(made: Path) -> None:
     )
     assert trial["risk_percent_before"] == round(100 * known / flows.total)
     few = pa.table({"origin": ["a"] * 20, "destination": ["b"] * 20})
-    risk = crowdveil.anonymize("suppression", few, None, k=5).manifest["risk"]
+    risk = crowdveil.anonymize(few, None, method="suppression", k=5).manifest["risk"]
     assert all(t["risk_percent_before"] is None for t in risk), "of 20 trips a percent is less than one trip"
 
 
@@ -161,7 +161,7 @@ def test_one_function_has_the_statement_on_other_releases(made: Path, monkeypatc
 def test_a_release_of_a_ledger_does_not_say_that_it_was_compared_with_none(made: Path, tmp_path: Path) -> None:
     crowdveil.ledger_init(tmp_path / "ledger")
     where = {"zones": made / "zones.geojson", "step": "6h", "ledger": tmp_path / "ledger"}
-    crowdveil.anonymize("joint", made / "trips.parquet", tmp_path / "out", k=5, **where)
+    crowdveil.anonymize(made / "trips.parquet", tmp_path / "out", method="joint", k=5, **where)
     page = (tmp_path / "out" / "report.html").read_text()
     assert "was not compared with any other one" not in page
     assert "Other releases of the same data outside its ledger" in page and "It is entry 1 of the ledger" in page
@@ -178,7 +178,7 @@ def test_the_same_people_in_another_order_give_the_same_page(made: Path, tmp_pat
 
     table = pq.read_table(made / "tracks.parquet")
     other = table.take(pa.array(np.random.default_rng(3).permutation(len(table))))
-    crowdveil.anonymize("microaggregation", other, tmp_path / "out", k=3)
+    crowdveil.anonymize(other, tmp_path / "out", method="microaggregation", k=3)
     pages = []
     for folder in (tmp_path / "out", made / "groups"):
         text = (folder / "report.html").read_text(encoding="utf-8")

@@ -22,8 +22,8 @@ from reporting import unpacked
 
 import crowdveil
 from crowdveil.errors import GuaranteeViolatedError, InputError, OutputError, ParameterError
-from crowdveil.io.times import Clock
 from crowdveil.io.written_release import WrittenRelease, file_hash
+from crowdveil.model.time_axis import Clock
 from crowdveil.report import flow_picture, html, questions, trajectory_picture
 from crowdveil.report.number_packing import packed
 from crowdveil.report.shapes import PictureFrame, Rings
@@ -70,7 +70,7 @@ def _made(kind: str, city: Path, out: Path, **more: Any) -> Path:
         "swapped": ("swapmob", city / "tracks.parquet", {"max_distance_m": 5000, "max_time_s": 900, "seed": 7}),
     }
     method, data, options = how[kind]
-    crowdveil.anonymize(method, data, out, **options, **more)
+    crowdveil.anonymize(data, out, method=method, **options, **more)
     return out
 
 
@@ -139,8 +139,8 @@ def test_names_on_the_map_cannot_become_markup(tmp_path: Path) -> None:
             [[x + 0.01 * i, y] for x, y in square]]}} for i, name in enumerate((evil, "plain"))
     ]  # fmt: skip
     (tmp_path / "z.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": shapes}))
-    crowdveil.anonymize("suppression", pa.table({"origin": [evil] * 9, "destination": ["plain"] * 9}), tmp_path / "out", k=5,
-                        zones=tmp_path / "z.geojson", zone_id="id")  # fmt: skip
+    trips = pa.table({"origin": [evil] * 9, "destination": ["plain"] * 9})
+    crowdveil.anonymize(trips, tmp_path / "out", method="suppression", k=5, zones=tmp_path / "z.geojson", zone_id="id")
     text = _text(tmp_path / "out")
     assert "<script>alert" not in text and "<!--" not in text and text.count("</script>") == 2
     assert sorted(_data(text)["layers"][0]["areas"]) == [evil, "plain"], "and come out as they were"
@@ -301,7 +301,7 @@ def test_what_was_suppressed_leaves_no_trace(city: Path, tmp_path: Path) -> None
     table = pa.table(
         {"t": ["2026-01-01T00:00"] * 14, "origin": ["a"] * 12 + ["onlyhere"] * 2, "destination": ["b"] * 14}
     )
-    crowdveil.anonymize("suppression", table, tmp_path / "out", k=5)
+    crowdveil.anonymize(table, tmp_path / "out", method="suppression", k=5)
     assert "onlyhere" not in _text(tmp_path / "out")
 
 
@@ -319,7 +319,9 @@ def test_no_original_point_or_id_of_a_trajectory_is_in_it(releases: dict[str, Pa
 
 
 def test_exact_costs_stay_in_the_house(city: Path, tmp_path: Path) -> None:
-    result = crowdveil.anonymize("joint", city / "trips.parquet", tmp_path / "out", zones=city / "zones.geojson", k=5)
+    result = crowdveil.anonymize(
+        city / "trips.parquet", tmp_path / "out", method="joint", zones=city / "zones.geojson", k=5
+    )
     exact = result.cost[0].split("  ")[-1].strip()
     public = _text(tmp_path / "out")
     assert exact not in public and "mean generalization error" not in public and "CONFIDENTIAL" not in public

@@ -41,10 +41,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     crowdveil.write_zones(town.zones, zones)
     write_trips(town, trips, 4000, 1, seed=1)
     write_trajectories(town, drives, 60, 1, seed=1)
-    crowdveil.anonymize("suppression", trips, folder / "flows", zones=zones, k=5)
-    crowdveil.anonymize("simple-generalization", drives, folder / "tracks")
+    crowdveil.anonymize(trips, folder / "flows", method="suppression", zones=zones, k=5)
+    crowdveil.anonymize(drives, folder / "tracks", method="simple-generalization")
     few = pa.table({"origin": ["a"] * 5 + ["b"] * 4, "destination": ["b"] * 5 + ["a"] * 4})
-    crowdveil.anonymize("suppression", few, folder / "nothing", k=6)
+    crowdveil.anonymize(few, folder / "nothing", method="suppression", k=6)
     return {k: folder / k / "report.html" for k in KINDS}
 
 

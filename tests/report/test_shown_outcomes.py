@@ -41,7 +41,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "flows.csv").write_text("\n".join(rows) + "\n")
     (folder / "zones.csv").write_text("zone_id,lon,lat\na,2.0,48.0\nb,2.1,48.0\nc,2.2,48.1\n")
     for method, options in (("suppression", {"k": 10}), ("laplace", {})):
-        crowdveil.anonymize(method, folder / "flows.csv", folder / method, zones=folder / "zones.csv", **options)
+        crowdveil.anonymize(folder / "flows.csv", folder / method, method=method, zones=folder / "zones.csv", **options)
     return folder
 
 
@@ -93,7 +93,7 @@ def test_a_report_shows_the_outcomes_of_the_manifest(made: Path, outcome: str, w
 
 def test_the_summary_of_a_run_says_how_much_was_checked(made: Path, tmp_path: Path) -> None:
     result = crowdveil.anonymize(
-        "laplace", made / "flows.csv", tmp_path / "out", zones=made / "zones.csv", report=False
+        made / "flows.csv", tmp_path / "out", method="laplace", zones=made / "zones.csv", report=False
     )
     assert "  checked  1 guarantee can be checked from the files by anyone; 1 not checked" in result.lines()
 

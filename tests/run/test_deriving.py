@@ -42,7 +42,7 @@ def groups(tmp_path: Path) -> Path:
 
 def hours(trips: Path, out: Path, **options: Any) -> Any:
     options = {"k": 3, "step": "6h", "tz": "Europe/Paris", "attack": False, "report": False} | options
-    return crowdveil.anonymize("suppression", trips, out, **options)
+    return crowdveil.anonymize(trips, out, method="suppression", **options)
 
 
 def sums(table: pa.Table, keys: list[str]) -> dict[tuple[Any, ...], int]:
@@ -155,9 +155,9 @@ def test_what_cannot_be_derived(trips: Path, groups: Path, tmp_path: Path) -> No
     with pytest.raises(InputError, match="not in the ledger"):
         crowdveil.derive(tmp_path / "hours", tmp_path / "out", step="1d", ledger=ledger)
     crowdveil.anonymize(
-        "laplace",
         trips,
         tmp_path / "noisy",
+        method="laplace",
         zones=Zones.from_ids(["z0", "z1", "z2", "z3"]),
         epsilon=1,
         attack=False,
@@ -192,7 +192,7 @@ def test_rows_with_intervals_are_added_up(trips: Path, groups: Path, zones: Path
     ledger = crowdveil.ledger_init(tmp_path / "ledger")
     options = {"k": 8, "step": "1h", "tz": "Europe/Paris", "zones": zones, "attack": False, "report": False}
     adaptive = {"time_partition": "adaptive", "hour_weight": 0.05, "ledger": ledger}
-    crowdveil.anonymize("joint", trips, tmp_path / "parent", **options, **adaptive)
+    crowdveil.anonymize(trips, tmp_path / "parent", method="joint", **options, **adaptive)
     parent = pq.read_table(tmp_path / "parent" / "flows.parquet")
     assert "until" in parent.column_names
     with_zones = crowdveil.derive(tmp_path / "parent", tmp_path / "zones", to_zones=groups, ledger=ledger)

@@ -15,5 +15,7 @@ def test_zones_may_be_a_geopandas_frame(tmp_path: Path) -> None:
     zones = geopandas.GeoDataFrame({"id": ["a", "b"]}, geometry=squares, crs="EPSG:4326")
     flows = tmp_path / "flows.csv"
     flows.write_text("origin,destination,volume\na,b,30\nb,a,20\n")
-    made = crowdveil.anonymize("suppression", flows, tmp_path / "out", zones=zones, k=2, report=False, attack=False)
+    made = crowdveil.anonymize(
+        flows, tmp_path / "out", method="suppression", zones=zones, k=2, report=False, attack=False
+    )
     assert (tmp_path / "out" / "manifest.json").is_file() and made.folder == tmp_path / "out"

@@ -70,7 +70,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> IntervalRelease:
     write_trips(town, folder / "trips.parquet", 3000, 2, seed=1)
     crowdveil.ledger_init(folder / "ledger")
     crowdveil.anonymize(
-        "joint", folder / "trips.parquet", folder / "out", zones=folder / "zones.geojson", export="all",
+        folder / "trips.parquet", folder / "out", method="joint", zones=folder / "zones.geojson", export="all",
         ledger=folder / "ledger", **ASKED,
     )  # fmt: skip
     rows = pq.read_table(folder / "out" / "flows.parquet").to_pylist()
@@ -165,13 +165,6 @@ def check_flow_maps(made: IntervalRelease) -> None:
         assert {(f"{r['time']} to {r['until']}", r["origin"], r["dest"]): r["count"] for r in rows} == _cells(made)
 
 
-def check_names_and_areas(made: IntervalRelease) -> None:
-    named = pq.read_table(made.out / "flows_named.parquet").to_pylist()
-    assert {(_label(r), r["origin_area"], r["destination_area"]): r["volume"] for r in named} == _cells(made)
-    held = {a for r in made.rows for a in (r["origin_area"], r["destination_area"])}
-    assert held <= set(pq.read_table(made.out / "areas.parquet")["area"].to_pylist())
-
-
 def check_plots(made: IntervalRelease) -> None:
     """What a picture of one hour shows are the trips of all rows that span the hour, spread evenly."""
     manifest, written = open_release(made.out)
@@ -185,7 +178,7 @@ def check_plots(made: IntervalRelease) -> None:
     assert released_panel(written, manifest, None).flows.volume.sum() == sum(r["volume"] for r in made.rows)
     assert time_zone(written, manifest) == "UTC"
     pytest.importorskip("matplotlib")
-    assert crowdveil.plot("areas", made.out) and crowdveil.plot("profiles", made.out)
+    assert crowdveil.plot("coarsening", made.out) and crowdveil.plot("profiles", made.out)
 
 
 def check_derive(made: IntervalRelease) -> None:
@@ -216,7 +209,7 @@ def check_partition(made: IntervalRelease) -> None:
     """An interval is no set of areas for every hour, so `fixed` refuses it; as rows of the same trips it is taken."""
     original, reading = made.trips
     with pytest.raises(InputError, match="intervals of time"):
-        crowdveil.anonymize("fixed", original, made.folder / "f", partition=made.out, step="1h", k=5, **reading)
+        crowdveil.anonymize(original, made.folder / "f", method="fixed", partition=made.out, step="1h", k=5, **reading)
 
 
 CHECKS: dict[str, Callable[[IntervalRelease], None]] = {

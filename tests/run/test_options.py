@@ -55,7 +55,7 @@ def test_python_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
         return SimpleNamespace(notes=ReadNotes())
 
     monkeypatch.setattr(pipeline, "run", run)
-    crowdveil.anonymize("joint", "a.csv", "out", k=7, step="1h", **GIVEN)
+    crowdveil.anonymize("a.csv", "out", method="joint", k=7, step="1h", **GIVEN)
     assert (asked[0].parameters, asked[0].reading, asked[0].options) == ({"k": 7}, {"step": "1h"}, GIVEN)
 
 

@@ -81,11 +81,11 @@ def test_the_suppressed_step_is_not_listed(tmp_path: Path) -> None:
 
 
 def test_python_door_takes_the_same_names(trips: Path, tmp_path: Path) -> None:
-    result = crowdveil.anonymize("suppression", trips, tmp_path / "out", k=3, step="1d", format="csv")
+    result = crowdveil.anonymize(trips, tmp_path / "out", method="suppression", k=3, step="1d", format="csv")
     assert result.manifest["method"]["parameters"]["k"] == 3 and result.manifest["input"]["options"] == {"step": "1d"}
     assert not any(f.violated for _, f in crowdveil.verify(tmp_path / "out"))
     with pytest.raises(ParameterError, match="no such parameter"):
-        crowdveil.anonymize("suppression", trips, tmp_path / "out2", kk=3)
+        crowdveil.anonymize(trips, tmp_path / "out2", method="suppression", kk=3)
 
 
 def test_a_broken_guarantee_publishes_nothing(trips: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

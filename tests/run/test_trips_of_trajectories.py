@@ -199,7 +199,7 @@ def test_every_od_method_runs_on_trajectories_in_one_command(
     plain = command("anonymize", "suppression", *arguments[:-2], "--k", "2", "-o", "plain", "--no-report")
     assert plain.code == 0, plain.err
     trips = crowdveil.trips("cabs.csv", by="stays")
-    found = crowdveil.anonymize("joint", trips, "py", k=3, zones="grid:500m", step="all")
+    found = crowdveil.anonymize(trips, "py", method="joint", k=3, zones="grid:500m", step="all")
     assert Path("py/flows.parquet").read_bytes() == Path("out/flows.parquet").read_bytes() and found.release is not None
 
 

@@ -178,7 +178,7 @@ def test_every_method_refuses_in_a_preview_what_it_refuses_in_a_run(near: Within
     for method in ("joint", "uniform", "fixed", "glove"):
         seen = looked(near, "trips.csv", TRIPS, takes="flows", method=method, method_parameters={"k": 2}).json()
         with pytest.raises(CrowdveilError) as refused:
-            crowdveil.anonymize(method, tmp_path / "trips.csv", tmp_path / "out", k=2)
+            crowdveil.anonymize(tmp_path / "trips.csv", tmp_path / "out", method=method, k=2)
         assert refused.value.text == from_json(seen["unfit"]).text and not (tmp_path / "out").exists()
 
 

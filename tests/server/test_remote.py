@@ -67,7 +67,7 @@ def test_the_same_bytes_by_every_door(
 ) -> None:
     method, data, values, maps = CASES[case]
     zones = {name: str(there / f"{name}.geojson") for name in maps}
-    crowdveil.anonymize(method, there / data, tmp_path / "python", format=form, **values, **zones)  # type: ignore[arg-type]
+    crowdveil.anonymize(there / data, tmp_path / "python", method=method, format=form, **values, **zones)  # type: ignore[arg-type]
     options = [w for n, v in {**values, **zones}.items() for w in (f"--{n}", str(v))]
     line = ["anonymize", method, there / data, "--format", form, *options]
     here = command(*line, "-o", tmp_path / "here")
@@ -89,9 +89,14 @@ def test_the_same_bytes_by_every_door(
 def releases(there: Path) -> Path:
     """A release of trips, one of trajectories with its pairing, and a plain table that others published."""
     zones = str(there / "zones.geojson")
-    crowdveil.anonymize("joint", there / "trips.csv", there / "flows", zones=zones, k=3)
+    crowdveil.anonymize(there / "trips.csv", there / "flows", method="joint", zones=zones, k=3)
     crowdveil.anonymize(
-        "microaggregation", there / "cabs.csv", there / "tracks", k=3, time_weight=0.5, pairing=there / "kept.csv"
+        there / "cabs.csv",
+        there / "tracks",
+        method="microaggregation",
+        k=3,
+        time_weight=0.5,
+        pairing=there / "kept.csv",
     )
     first, *rest = (there / "cabs.csv").read_text().splitlines(keepends=True)
     (there / "theirs.csv").write_text(first + "".join(line for line in rest if int(line.split(",")[3]) % 3))

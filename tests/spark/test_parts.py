@@ -47,12 +47,12 @@ from crowdveil.io.od_columns import find_od_columns
 from crowdveil.io.partition import read_partition
 from crowdveil.io.source import open_source
 from crowdveil.io.time_forms import TimeForm
-from crowdveil.io.time_steps import TimeSteps
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.io.zones import read_zones
 from crowdveil.methods.base import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
+from crowdveil.model.time_axis import TimeAxis
 from crowdveil.progress import no_progress
 from crowdveil.registry import METHODS, find_method
 from crowdveil.run.flow_partitions import PartitionSolver
@@ -122,7 +122,7 @@ def _read(city: Path) -> tuple[TripReader, pa.Table]:
     source = open_source(city / "trips.parquet")
     columns = find_od_columns(source, {}, False, ReadNotes())
     zones = read_zones(city / "zones.geojson", notes=ReadNotes())
-    reader = TripReader(source, columns, zones, "UTC", TimeForm(), TimeSteps(HOUR, "UTC"))
+    reader = TripReader(source, columns, zones, "UTC", TimeForm(), TimeAxis(HOUR, "UTC"))
     # Small pieces, so that rows of one step, and trips of one person, lie in several packs.
     pieces = (batch.slice(at, 700) for batch in source.batches(columns.used) for at in range(0, batch.num_rows, 700))
     packs = pa.concat_tables([pa.Table.from_batches(list(reader(iter([piece]))), PACKED_TRIPS) for piece in pieces])
@@ -143,7 +143,7 @@ def _part(reader: TripReader, method: Method, numbers: np.ndarray) -> FlowPartit
 @pytest.mark.parametrize("name", ["suppression", "joint", "mondrian"])
 def test_parts_make_the_release_of_a_run_on_one_machine(name: str, city: Path, tmp_path: Path) -> None:
     options = {"k": 5}
-    made = crowdveil.anonymize(name, city / "trips.parquet", tmp_path / "out", zones=city / "zones.geojson", step="1h",
+    made = crowdveil.anonymize(city / "trips.parquet", tmp_path / "out", method=name, zones=city / "zones.geojson", step="1h",
                                seed=7, report=False, **options)  # fmt: skip
     method, (reader, packs) = find_method(name), _read(city)
     numbers = np.unique(packs["step"].to_numpy())
@@ -170,7 +170,7 @@ def test_areas_made_before_travel_with_a_partition(city: Path, tmp_path: Path) -
     reader, packs = _read(city)
     ids = reader.zones.ids.tolist()
     groups = pa.table({"zone": ids, "group": [f"g{i % 4}" for i in range(len(ids))]})
-    crowdveil.anonymize("fixed", city / "trips.parquet", tmp_path / "out", zones=city / "zones.geojson", step="1h", k=5,
+    crowdveil.anonymize(city / "trips.parquet", tmp_path / "out", method="fixed", zones=city / "zones.geojson", step="1h", k=5,
                         partition=groups, seed=7, report=False, attack=False)  # fmt: skip
     part = _part(reader, find_method("fixed"), np.unique(packs["step"].to_numpy()))
     frame = replace(part.reader.frame, partition=read_partition(groups, reader.zones))
@@ -268,11 +268,11 @@ def test_parts_are_runs_of_steps_that_are_not_too_large(sizes: list[int], most: 
 def test_what_cannot_be_done_in_parts_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", sys)
     with pytest.raises(ParameterError, match=r"since v_target = sample looks at all time steps"):
-        crowdveil.anonymize("atg-dual", "trips.parquet", tmp_path / "out", spark=object(), v_target="sample")
+        crowdveil.anonymize("trips.parquet", tmp_path / "out", method="atg-dual", spark=object(), v_target="sample")
     with pytest.raises(ParameterError, match="cannot be done in partitions, since"):
-        crowdveil.anonymize("microaggregation", "cabs.csv", tmp_path / "out", spark=object())
+        crowdveil.anonymize("cabs.csv", tmp_path / "out", method="microaggregation", spark=object())
     with pytest.raises(ParameterError, match="wanted a classic session"):
-        crowdveil.anonymize("joint", "trips.parquet", tmp_path / "out", spark=object())
+        crowdveil.anonymize("trips.parquet", tmp_path / "out", method="joint", spark=object())
     assert not list(tmp_path.iterdir())
 
 

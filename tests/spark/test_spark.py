@@ -46,8 +46,10 @@ def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _both(spark: Any, tmp_path: Path, method: str, data: Any, **options: Any) -> tuple[Any, Any]:
     """Run on one machine and on the cluster, and hold the rows and the manifests against each other."""
     in_parquet = {"format": "parquet", **options}
-    here = crowdveil.anonymize(method, data, tmp_path / "here", seed=4, report=False, **in_parquet)
-    there = crowdveil.anonymize(method, str(data), tmp_path / "there", seed=4, report=False, spark=spark, **options)
+    here = crowdveil.anonymize(data, tmp_path / "here", method=method, seed=4, report=False, **in_parquet)
+    there = crowdveil.anonymize(
+        str(data), tmp_path / "there", method=method, seed=4, report=False, spark=spark, **options
+    )
     rows = [pq.read_table(tmp_path / place / "flows.parquet") for place in ("here", "there")]
     assert same_rows(*rows)
     assert rows[0].schema.equals(rows[1].schema), "times have the same zone"
@@ -148,15 +150,15 @@ def test_text_and_names_that_come_up(spark: Any, tmp_path: Path) -> None:
     _both(spark, tmp_path, "suppression", tmp_path / "flows.csv", step="1h", tz="Europe/Paris", k=5, drop_invalid=True)
     again = {"step": "1h", "tz": "Europe/Paris", "k": 5, "spark": spark}
     with pytest.raises(InputError, match=r"flows.csv: \d row.* name"):
-        crowdveil.anonymize("suppression", str(tmp_path / "flows.csv"), tmp_path / "bad", **again)
+        crowdveil.anonymize(str(tmp_path / "flows.csv"), tmp_path / "bad", method="suppression", **again)
     assert {p.name for p in tmp_path.iterdir()} == {"flows.csv", "here", "there"}
 
 
 def test_a_data_frame_and_the_users_settings(spark: Any, city: Path, tmp_path: Path) -> None:
     frame = spark.read.parquet(str(city / "trips.parquet"))
     options = {"zones": str(city / "zones.geojson"), "step": "3h", "k": 5}
-    crowdveil.anonymize("joint", city / "trips.parquet", tmp_path / "here", **options)
-    crowdveil.anonymize("joint", frame, (tmp_path / "there").as_uri(), spark=spark, **options)
+    crowdveil.anonymize(city / "trips.parquet", tmp_path / "here", method="joint", **options)
+    crowdveil.anonymize(frame, (tmp_path / "there").as_uri(), method="joint", spark=spark, **options)
     assert same_rows(*(pq.read_table(tmp_path / place / "flows.parquet") for place in ("here", "there")))
     assert spark.conf.get("spark.sql.session.timeZone") == "America/New_York"
     assert spark.conf.get("spark.sql.shuffle.partitions") == "7"
@@ -167,7 +169,9 @@ def test_a_data_frame_and_the_users_settings(spark: Any, city: Path, tmp_path: P
 
 def test_a_release_is_verified_and_a_changed_part_is_found(spark: Any, city: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    crowdveil.anonymize("joint", str(city / "trips.parquet"), out, zones=str(city / "zones.geojson"), k=5, spark=spark)
+    crowdveil.anonymize(
+        str(city / "trips.parquet"), out, method="joint", zones=str(city / "zones.geojson"), k=5, spark=spark
+    )
     parts = json.loads((out / "manifest.json").read_text())["files"]["data"]["parts"]
     assert {*parts} == {p.name for p in (out / "flows.parquet").iterdir()}
     here = crowdveil.verify(out, str(city / "trips.parquet"), zones=str(city / "zones.geojson"))
@@ -199,23 +203,25 @@ def test_data_and_release_in_another_file_system(spark: Any, city: Path, tmp_pat
     shutil.copy(city / "trips.parquet", tmp_path / "in/trips.parquet")
     trips, release = "viewfs://cluster/in/trips.parquet", "viewfs://cluster/out/a/release"
     options = {"zones": str(city / "zones.geojson"), "spark": spark}
-    crowdveil.anonymize("joint", trips, release, k=5, step="3h", **options)
+    crowdveil.anonymize(trips, release, method="joint", k=5, step="3h", **options)
     assert {p.name for p in (tmp_path / "out").iterdir()} == {"a"}
-    crowdveil.anonymize("joint", city / "trips.parquet", tmp_path / "here", k=5, step="3h", zones=options["zones"])
+    crowdveil.anonymize(
+        city / "trips.parquet", tmp_path / "here", method="joint", k=5, step="3h", zones=options["zones"]
+    )
     assert same_rows(*(pq.read_table(tmp_path / place / "flows.parquet") for place in ("here", "out/a/release")))
     with pytest.raises(OutputError, match="the folder exists"):
-        crowdveil.anonymize("joint", trips, release, k=5, step="3h", **options)
-    crowdveil.anonymize("joint", trips, release, k=6, step="3h", overwrite=True, **options)
+        crowdveil.anonymize(trips, release, method="joint", k=5, step="3h", **options)
+    crowdveil.anonymize(trips, release, method="joint", k=6, step="3h", overwrite=True, **options)
     assert {p.name for p in (tmp_path / "out/a").iterdir()} == {"release"}
     written = tmp_path / "out/a/release"
     assert all(f.holds for _, f in crowdveil.verify(written, city / "trips.parquet", zones=options["zones"]))
     with pytest.raises(InputError, match="there is no such file"):
-        crowdveil.anonymize("joint", "viewfs://cluster/in/none.parquet", release + "2", k=5, **options)
+        crowdveil.anonymize("viewfs://cluster/in/none.parquet", release + "2", method="joint", k=5, **options)
 
 
 def test_an_executor_is_killed_in_the_middle(spark: Any, city: Path, tmp_path: Path) -> None:
     options = {"zones": str(city / "zones.geojson"), "step": "1h", "k": 5}
-    crowdveil.anonymize("atg-dual", city / "trips.parquet", tmp_path / "here", **options)
+    crowdveil.anonymize(city / "trips.parquet", tmp_path / "here", method="atg-dual", **options)
     stages: list[str] = []
     killed: list[int] = []
 
@@ -247,7 +253,9 @@ def test_a_failing_time_step_is_named_and_nothing_is_left(spark: Any, city: Path
     said = []
     for there in (None, spark):
         with pytest.raises(InputError) as stopped:
-            crowdveil.anonymize("atg-dual", str(city / "trips.parquet"), tmp_path / "a/out", spark=there, **options)
+            crowdveil.anonymize(
+                str(city / "trips.parquet"), tmp_path / "a/out", method="atg-dual", spark=there, **options
+            )
         said.append(str(stopped.value))
     assert said[0].startswith("time step ") and said[1].startswith("time step ")
     assert said[0].partition(": ")[2][:40] == said[1].partition(": ")[2][:40]
@@ -256,17 +264,17 @@ def test_a_failing_time_step_is_named_and_nothing_is_left(spark: Any, city: Path
 
 def test_tables_are_read_by_name_and_by_path(spark: Any, city: Path, tmp_path: Path) -> None:
     options = {"zones": str(city / "zones.geojson"), "step": "3h", "k": 5, "seed": 4, "report": False}
-    crowdveil.anonymize("suppression", city / "trips.parquet", tmp_path / "here", **options)
+    crowdveil.anonymize(city / "trips.parquet", tmp_path / "here", method="suppression", **options)
     spark.read.parquet(str(city / "trips.parquet")).write.mode("overwrite").option("path", str(tmp_path / "table")).saveAsTable(
         "city_trips"
     )  # fmt: skip
     for place, data, table in (("name", "default.city_trips", "catalog"), ("path", str(tmp_path / "table"), "parquet")):
-        crowdveil.anonymize("suppression", data, tmp_path / place, spark=spark, table=table, **options)
+        crowdveil.anonymize(data, tmp_path / place, method="suppression", spark=spark, table=table, **options)
         assert same_rows(*(pq.read_table(tmp_path / p / "flows.parquet") for p in ("here", place)))
     spark.sql("DROP TABLE city_trips")
     for table in ("catalog", "delta"):
         with pytest.raises(InputError, match=r"^no_such: wanted a (table|path) .* but Spark cannot read it"):
-            crowdveil.anonymize("suppression", "no_such", tmp_path / "bad", spark=spark, table=table, **options)
+            crowdveil.anonymize("no_such", tmp_path / "bad", method="suppression", spark=spark, table=table, **options)
     assert not (tmp_path / "bad").exists()
 
 
@@ -334,6 +342,6 @@ def test_further_files_are_those_of_one_machine(
     assert {file.name for file in (tmp_path / "there").iterdir() if not file.name.startswith(".")} == made
     assert not any(finding.violated for _, finding in crowdveil.verify(tmp_path / "there"))
     monkeypatch.setattr(backend, "REPORT_ROWS", 3)
-    large = crowdveil.anonymize("joint", str(city / "trips.parquet"), tmp_path / "large", spark=spark, **given)
+    large = crowdveil.anonymize(str(city / "trips.parquet"), tmp_path / "large", method="joint", spark=spark, **given)
     assert "omx" not in large.manifest["files"] and "crosswalk" in large.manifest["files"]
     assert any("were not written" in note for note in large.notes.sentences())

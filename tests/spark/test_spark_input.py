@@ -42,7 +42,7 @@ def both(spark: Any, tmp_path: Path, data: Path, method: str = "suppression", **
     said: list[Any] = []
     for place, more in (("here", {}), ("there", {"spark": spark})):
         try:
-            crowdveil.anonymize(method, str(data), tmp_path / place, overwrite=True, report=False, attack=False,
+            crowdveil.anonymize(str(data), tmp_path / place, method=method, overwrite=True, report=False, attack=False,
                                 format="parquet", **more, **options)  # fmt: skip
             said.append(json.loads((tmp_path / place / "manifest.json").read_text())["input"]["notes"])
         except InputError as error:

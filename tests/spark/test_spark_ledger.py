@@ -50,7 +50,7 @@ def trips_table(days: int = 1) -> pa.Table:
 
 def release(trips: Path, out: Path, step: str, **more: Any) -> Any:
     options = {"k": 10, "step": step, "tz": "UTC", "attack": False, "report": False} | more
-    return crowdveil.anonymize("suppression", str(trips), str(out), **options)
+    return crowdveil.anonymize(str(trips), str(out), method="suppression", **options)
 
 
 def rows_of_records(ledger: Path, number: int) -> dict[int, Any]:
@@ -113,11 +113,11 @@ def test_data_frames_and_flows_of_a_cluster(spark: Any, ledger: Path, tmp_path: 
         "origin string, destination string, time string, volume long",
     )
     options = {"k": 10, "tz": "UTC", "attack": False, "report": False, "ledger": ledger, "spark": spark}
-    crowdveil.anonymize("suppression", frame, str(tmp_path / "hours"), step="1h", **options)
+    crowdveil.anonymize(frame, str(tmp_path / "hours"), method="suppression", step="1h", **options)
     (entry,) = entries(Ledger(ledger))
     assert entry.kind == "flows" and [len(digest) for digest in entry.inputs] == [64]
     with pytest.raises(GuaranteeViolatedError, match="leaves 3 trips"):
-        crowdveil.anonymize("suppression", frame, str(tmp_path / "day"), step="1d", **options)
+        crowdveil.anonymize(frame, str(tmp_path / "day"), method="suppression", step="1d", **options)
 
 
 def test_what_a_ledger_on_spark_refuses(spark: Any, ledger: Path, tmp_path: Path) -> None:

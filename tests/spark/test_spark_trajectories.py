@@ -76,9 +76,11 @@ def _same(tmp_path: Path, here: Any, there: Any) -> None:
 def _both(spark: Any, tmp_path: Path, method: str, data: Any, **options: Any) -> tuple[Any, Any]:
     # A CSV would be published as one, where the cluster writes Parquet.
     here = crowdveil.anonymize(
-        method, data, tmp_path / "here", seed=4, report=False, **{"format": "parquet", **options}
+        data, tmp_path / "here", method=method, seed=4, report=False, **{"format": "parquet", **options}
     )
-    there = crowdveil.anonymize(method, str(data), tmp_path / "there", seed=4, report=False, spark=spark, **options)
+    there = crowdveil.anonymize(
+        str(data), tmp_path / "there", method=method, seed=4, report=False, spark=spark, **options
+    )
     _same(tmp_path, here, there)
     return here, there
 
@@ -144,7 +146,7 @@ def test_an_executor_is_killed_in_the_middle(spark: Any, city: Path, tmp_path: P
             killed.append(executors()[0])
             os.kill(killed[0], signal.SIGKILL)
 
-    here = crowdveil.anonymize(method, city / "drives.parquet", tmp_path / "here", seed=4, report=False)
+    here = crowdveil.anonymize(city / "drives.parquet", tmp_path / "here", method=method, seed=4, report=False)
     request = pipeline.Request(
         method, str(city / "drives.parquet"), str(tmp_path / "there"), options={"seed": 4, "report": False}, spark=spark
     )
@@ -173,7 +175,7 @@ def test_awkward_rows_are_read_as_on_one_machine(method: str, spark: Any, city: 
     assert "are in a trajectory with such a row" in there.manifest["input"]["dropped"]
     assert any("each pair of user and id" in note for note in there.manifest["input"]["notes"])
     with pytest.raises(InputError, match=r"1 row has no usable value in column trajectory_id; fix them"):
-        crowdveil.anonymize(method, str(tmp_path / "points.csv"), tmp_path / "more", spark=spark)
+        crowdveil.anonymize(str(tmp_path / "points.csv"), tmp_path / "more", method=method, spark=spark)
     assert not (tmp_path / "more").exists()
 
 
@@ -183,15 +185,21 @@ def test_a_data_frame_and_a_folder_of_files_are_read(spark: Any, city: Path, tmp
     cut = len(table) // 3
     for i in range(3):
         pq.write_table(table.slice(i * cut, cut if i < 2 else None), tmp_path / "drives" / f"part-{i}.parquet")
-    here = crowdveil.anonymize(method, table, tmp_path / "here", seed=4, report=False)
+    here = crowdveil.anonymize(table, tmp_path / "here", method=method, seed=4, report=False)
     for data in (str(tmp_path / "drives"), spark.read.parquet(str(city / "drives.parquet"))):
-        there = crowdveil.anonymize(method, data, tmp_path / "there", seed=4, overwrite=True, report=False, spark=spark)
+        there = crowdveil.anonymize(
+            data, tmp_path / "there", method=method, seed=4, overwrite=True, report=False, spark=spark
+        )
         _same(tmp_path, here, there)
 
 
 def test_what_is_wrong_is_one_sentence_and_leaves_nothing(spark: Any, city: Path, tmp_path: Path) -> None:
     run = lambda **options: crowdveil.anonymize(  # noqa: E731
-        "time-partitioned-microaggregation", str(city / "drives.parquet"), tmp_path / "out", spark=spark, **options
+        str(city / "drives.parquet"),
+        tmp_path / "out",
+        method="time-partitioned-microaggregation",
+        spark=spark,
+        **options,
     )
     with pytest.raises(InputError, match="k: wanted at most the people in the data, "):
         run(k=5_000)
@@ -200,13 +208,13 @@ def test_what_is_wrong_is_one_sentence_and_leaves_nothing(spark: Any, city: Path
     with pytest.raises(ParameterError, match="pairing= shows the original"):
         run(pairing=tmp_path / "pairs.csv")
     with pytest.raises(ParameterError, match="swapmob cannot be done in partitions"):
-        crowdveil.anonymize("swapmob", str(city / "drives.parquet"), tmp_path / "out", spark=spark)
+        crowdveil.anonymize(str(city / "drives.parquet"), tmp_path / "out", method="swapmob", spark=spark)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_changed_file_is_seen(spark: Any, city: Path, tmp_path: Path) -> None:
     crowdveil.anonymize(
-        "time-partitioned-microaggregation", str(city / "drives.parquet"), tmp_path / "out", spark=spark
+        str(city / "drives.parquet"), tmp_path / "out", method="time-partitioned-microaggregation", spark=spark
     )
     assert "<html" in (tmp_path / "out" / "report.html").read_text()[:500]
     part = sorted((tmp_path / "out" / DATA).iterdir())[0]

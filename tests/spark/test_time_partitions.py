@@ -21,12 +21,11 @@ from crowdveil.guarantees import SuppressionBudget, WellFormedFlows
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import find_od_columns
 from crowdveil.io.source import open_source
-from crowdveil.io.step_classes import step_classes
 from crowdveil.io.time_forms import TimeForm
-from crowdveil.io.time_steps import TimeSteps
 from crowdveil.io.time_windows import TimeUnits
 from crowdveil.io.zones import read_zones
 from crowdveil.model.flows import Flows
+from crowdveil.model.time_axis import TimeAxis, step_classes
 from crowdveil.registry import find_method
 from crowdveil.run.flow_partitions import PartitionSolver
 from crowdveil.run.merge_partitions import FlowTotals, merge_findings, summarize_facts
@@ -72,7 +71,7 @@ def _packed(folder: Path, people: bool, weight: str | None = None) -> tuple[Trip
     columns = find_od_columns(source, {"user": "person" if people else None, "weight": weight}, False, ReadNotes())
     columns = columns if people else replace(columns, user=None)
     zones = read_zones(folder / "zones.geojson", notes=ReadNotes())
-    reader = TripReader(source, columns, zones, TZ, TimeForm(), TimeSteps(HOUR, TZ))
+    reader = TripReader(source, columns, zones, TZ, TimeForm(), TimeAxis(HOUR, TZ))
     pieces = (batch.slice(at, 300) for batch in source.batches(columns.used) for at in range(0, batch.num_rows, 300))
     packs = pa.concat_tables([pa.Table.from_batches(list(reader(iter([piece]))), PACKED_TRIPS) for piece in pieces])
     return reader, packs.filter(pa.compute.is_null(packs["note"]))
@@ -142,7 +141,7 @@ def test_partitions_of_time_give_the_release_of_one_machine(
     packed_reader, packs = _packed(folder, people)
     given = {"user": "person"} if people else {}
     trips = pq.read_table(folder / "trips.parquet").drop_columns([] if people else ["person", "w"])
-    made = crowdveil.anonymize(name, trips, tmp_path / "out", zones=folder / "zones.geojson", step="1h",
+    made = crowdveil.anonymize(trips, tmp_path / "out", method=name, zones=folder / "zones.geojson", step="1h",
                                tz=TZ, seed=7, report=False, **given, **options)  # fmt: skip
     reader = _reader(packed_reader, people)
     windowed = find_method(name).windowed(find_method(name).params.checked(options))

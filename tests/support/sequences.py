@@ -117,7 +117,7 @@ def _attempt(
     names = ("from_district", "to_district") if districts else ("origin", "destination")
     try:
         crowdveil.anonymize(
-            "suppression", table_of(given, people, form), here / str(i), k=K, step=step, tz=tz, origin=names[0],
+            table_of(given, people, form), here / str(i), method="suppression", k=K, step=step, tz=tz, origin=names[0],
             destination=names[1], time="arrival" if arrival else "departure", ledger=ledger, attack=False, report=False,
             keep_unchanged=bool(rng.random() < 0.2),
         )  # fmt: skip

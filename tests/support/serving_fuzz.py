@@ -113,7 +113,9 @@ class Fuzz:
             (folder / "z.geojson").write_bytes(self.zones)
             zones = {"zones": folder / "z.geojson"} if method == "joint" else {}
             form = self.chance.choice(["csv", "parquet"])
-            crowdveil.anonymize(method, folder / "data.csv", folder / "out", format=form, **BARE, **values, **zones)  # type: ignore[arg-type]
+            crowdveil.anonymize(
+                folder / "data.csv", folder / "out", method=method, format=form, **BARE, **values, **zones
+            )  # type: ignore[arg-type]
             return {p.name: p.read_bytes() for p in sorted((folder / "out").iterdir())}
 
     def _forged(self, release: dict[str, bytes]) -> bytes:

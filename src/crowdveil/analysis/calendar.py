@@ -10,18 +10,15 @@ import pyarrow as pa
 
 from crowdveil.analysis.estimates import Groups
 from crowdveil.errors import InputError, Option
-from crowdveil.io.time_steps import TimeSteps
-from crowdveil.io.times import Clock, time_column
+from crowdveil.io.times import time_column
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.release import FlowRelease
+from crowdveil.model.time_axis import DAY_S, HOUR_S, Clock, TimeAxis, hour_of_week
 
 Period = Literal["week", "day"]
-HOUR_S, DAY_S = 3600, 86400
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 GAPS = "suppressed or not observed"
 """Label of an hour without published trips, which need not be 0."""
-_A_MONDAY = 4 * DAY_S
-"""The first Monday after 1970-01-01, where weeks begin."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +65,7 @@ class Slots:
 
     def of_times(self, t: Ints) -> Ints:
         """Return the slot of each time (UTC)."""
-        wall = Clock(self.tz).to_wall(t)
-        slots: Ints = (wall - _A_MONDAY) // self.slot_s % len(self)
+        slots: Ints = hour_of_week(Clock(self.tz).to_wall(t)) // (self.slot_s // HOUR_S) % len(self)
         return slots
 
     def groups(self, release: FlowRelease) -> Groups:
@@ -115,6 +111,5 @@ def _clock(hour: float) -> str:
 
 def _all_slots(t: Ints, slot_s: int, tz: str) -> Ints:
     """Return the start of every slot between the first and the last time; an hour that clocks skipped does not occur."""
-    steps = TimeSteps(slot_s, tz)
-    low, high = steps.number(Clock(tz).to_wall(np.array([t.min(), t.max()])))
-    return np.unique(steps.starts(np.arange(low, high + 1)))
+    starts, _ = TimeAxis(slot_s, tz).between(int(t.min()), int(t.max()))
+    return starts

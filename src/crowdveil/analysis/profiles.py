@@ -42,7 +42,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from crowdveil.analysis.base import Analysis
-from crowdveil.analysis.calendar import DAY_S, GAPS, Period, Slots
+from crowdveil.analysis.calendar import GAPS, Period, Slots
 from crowdveil.analysis.estimates import ANYWHERE, Groups, estimates
 from crowdveil.analysis.study import Study, StudySide
 from crowdveil.errors import Option, ParameterError, counted
@@ -50,6 +50,7 @@ from crowdveil.io.table_writer import open_table_writer
 from crowdveil.measures.base import ratio
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.tabular import Tabular, align_rows
+from crowdveil.model.time_axis import DAY_S
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress

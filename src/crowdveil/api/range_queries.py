@@ -16,12 +16,13 @@ from crowdveil.errors import InputError, Option, ParameterError, counted, rows_t
 from crowdveil.io.columns import need_column
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import open_source
-from crowdveil.io.times import Clock, read_seconds
+from crowdveil.io.times import read_seconds
 from crowdveil.io.values import read_floats
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.tabular import Tabular
+from crowdveil.model.time_axis import Clock
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.solve.trajectory.path_tree import PathTree, RangeQueries

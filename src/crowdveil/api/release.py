@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,42 +18,75 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.tabular import Table
 from crowdveil.progress import Progress, Stage, progress_bar
 from crowdveil.reading import READINGS
-from crowdveil.registry import METHODS, all_methods, find_method
+from crowdveil.registry import METHODS, all_methods, default_method, find_method
 from crowdveil.run import pipeline, releases
 from crowdveil.run.options import RunOptions
 from crowdveil.run.result import Result
 
 
 def anonymize(
-    method: str,
     data: Any,
     output: str | Path | None = None,
     *,
+    method: str | None = None,
+    k: int | None = None,
+    suppress: str | float | None = None,
+    zones: Any = None,
+    step: str | timedelta | None = None,
+    tz: str | None = None,
     spark: Any = None,
     progress: Progress | None = None,
-    **options: Any,
+    **parameters: Any,
 ) -> Result:
-    """Anonymize data with a method, and write a verified release to the folder `output`; without one, keep it in memory.
+    """Anonymize data, and write a verified release to the folder `output`; without one, keep it in memory.
 
     The result has tables (`result.flows.to_pandas()`, `result.areas.to_geopandas()`), `result.report()`, `result.plot.flows()`
     and `result.save(folder)`. Notes of reading are warnings (`CrowdveilWarning`), and `result.notes`.
 
-    `data` is a path, an Arrow table, a data frame, or `Flows` or `Trajectories`. `options` are the method's parameters, the
-    input options and the options of the run (see `crowdveil anonymize METHOD --help`), such as `k=10, zones="zones.geojson"`.
-    Options of every run are `seed`, `format`, `overwrite`, `pairing`, `attack`, `report`, `engine`
-    and `master`. Random choices are drawn from entropy of the operating system; with a `seed` a run is reproducible. Keep the
-    seed secret, for it repeats every random choice, and the file of a `pairing`, for it undoes the new ids.
-    With a session of Spark in `spark` the run is done there: `data` is then a path as Spark takes it, or a data frame of it.
+    Parameters
+    ----------
+    data
+        Trips, flows or trajectories: a path, an Arrow table, a data frame, `Flows` or `Trajectories`.
+    output
+        The folder of the release.
+    method
+        By default `joint` for trips and flows, and `microaggregation` for trajectories.
+    k
+        Smallest group size. By default 10 for flows, and 3 for trajectories.
+    suppress
+        What may be suppressed, such as "10%".
+    zones
+        A file or a frame of zones, "grid:500m" or "h3:8", for trips and flows.
+    step
+        Length of a time step, such as "1h" or `timedelta(hours=1)`, for trips and flows.
+    tz
+        Time zone of times that name none, and of the time steps.
+    spark
+        A session of Spark to run on; `data` is then a path as Spark takes it, or a data frame of the session.
+    progress
+        A function that is called with the share that is done, in place of the progress bar.
+    **parameters
+        The other parameters of the method, input options, and options of every run: `seed`, `format`, `overwrite`, `pairing`,
+        `attack`, `report`, `engine`, `master` and more (see `crowdveil anonymize METHOD --help`). Random choices are drawn from
+        entropy of the operating system; with a `seed` a run is reproducible. Keep the seed secret, for it repeats every random
+        choice, and the file of a `pairing`, for it undoes the new ids.
 
-    >>> crowdveil.anonymize("suppression", "trips.parquet", "out", zones="zones.geojson", k=10)  # doctest: +SKIP
+    >>> crowdveil.anonymize("trips.parquet", "out", zones="zones.geojson", k=10)  # doctest: +SKIP
     """
+    named = {"k": k, "suppress": suppress, "zones": zones, "step": step, "tz": tz}
+    options = parameters | {name: value for name, value in named.items() if value is not None}
     run_options, options = split_options(options, RunOptions)
-    reading, parameters = split_options(options, READINGS[find_method(method).takes])
-    if output is None and (spark is not None or run_options.get("engine") == "spark"):
-        raise ParameterError(Option("output"), "a release on Spark is not kept in memory; give a folder.")
+    on_spark = spark is not None or run_options.get("engine") == "spark"
+    if on_spark and (output is None or method is None):
+        missing = "method" if method is None else "output"
+        raise ParameterError(
+            Option(missing), f"Expected a {'method' if method is None else 'folder'} on Spark. Give it."
+        )
+    chosen = find_method(method) if method is not None else default_method(data, options)
+    reading, method_options = split_options(options, READINGS[chosen.takes])
     with ExitStack() as opened:
         target = output if output is not None else Path(opened.enter_context(TemporaryDirectory())) / "release"
-        request = pipeline.Request(method, data, target, parameters, reading, run_options, spark=spark)
+        request = pipeline.Request(chosen.name, data, target, method_options, reading, run_options, spark=spark)
         stage: Stage = lambda name: None  # noqa: E731
         if progress is None:
             progress, stage = opened.enter_context(progress_bar())

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from crowdveil.cli.console import show_if_compiling, show_notes
+from crowdveil.cli.console import show_if_compiling, show_notes, show_sentences
 from crowdveil.cli.options import NamedCommands, given, options_of
 from crowdveil.cli.remote_jobs import (
     RemoteTarget,
@@ -20,9 +20,10 @@ from crowdveil.cli.remote_jobs import (
 from crowdveil.cli.remote_jobs import anonymize as run_remotely
 from crowdveil.methods.base import Method
 from crowdveil.model.flows import Flows
+from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import progress_bar
 from crowdveil.reading import READINGS
-from crowdveil.registry import all_methods, find_method
+from crowdveil.registry import METHODS, all_methods, default_method, find_method
 from crowdveil.run import pipeline
 from crowdveil.run.options import AuditOptions, RunOptions
 
@@ -47,6 +48,47 @@ FIRST = (
 )
 """The order of the options of a run."""
 NOT_OF_TRAJECTORIES = ("ledger", *AuditOptions.model_fields)
+
+
+class AnonymizeCommands(NamedCommands):
+    """A command for each method; without the name of one, the method that fits the data."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; put the name of a method before them where there is none."""
+        of_the_group = not args or args[0] in ("-h", "--help") or {"-f", "--file"} & set(args)
+        if not of_the_group and _is_input(args[0]):
+            args = [_fitting_method(args), *args]
+        return super().parse_args(ctx, args)
+
+
+def _is_input(argument: str) -> bool:
+    """Return whether the first argument is an option or a file, and not the name of a method."""
+    named = argument in METHODS
+    return not named and (argument.startswith("-") or bool(Path(argument).suffix) or Path(argument).exists())
+
+
+def _fitting_method(args: list[str]) -> str:
+    """Return the method for the file among the arguments, and say which it is."""
+    columns = {"lat", "lon", "trajectory", "origin", "destination", "volume"}
+    either = [
+        *options_of(READINGS[Trajectories]),
+        *options_of(READINGS[Flows]),
+        *options_of(find_method("joint").params),
+    ]
+    parser = click.Command("anonymize", params=[
+        click.Argument(["data"], required=False), *{option.name: option for option in either}.values(),
+        *(option for option in options_of(RunOptions) if option.name != "k"), click.Option(["-o", "--output"]),
+        *server_options(), source_option(),
+    ], context_settings={"ignore_unknown_options": True, "allow_extra_args": True})  # fmt: skip
+    given = parser.make_context("anonymize", list(args), resilient_parsing=True).params
+    if given["data"] is None:
+        raise click.UsageError("Expected a file of trips, flows or trajectories. Name it.")
+    if given["engine"] == "spark":
+        raise click.UsageError("Expected a method on Spark. Write its name before the input, such as joint.")
+    method = default_method(given["data"], {name: given[name] for name in columns if given[name] is not None})
+    what = "trajectories" if method.takes is Trajectories else "trips and flows"
+    show_sentences([f"the method is {method.name}, the usual one for {what}; write another name before the input."])
+    return method.name
 
 
 class MethodCommand(click.Command):
@@ -114,21 +156,24 @@ def perform(
 
 
 @click.command(
-    cls=NamedCommands, names=all_methods, make=lambda name: method_command(find_method(name)),
+    cls=AnonymizeCommands, names=all_methods, make=lambda name: method_command(find_method(name)),
     invoke_without_command=True, no_args_is_help=False, params=server_options(),
 )  # fmt: skip
 @click.option("-f", "--file", "run_file", metavar="FILE", help="A run file: TOML or JSON, mdl-anonymizer's JSON too.")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier release (with -f).")
 @click.pass_context
 def command(ctx: click.Context, /, run_file: str | None, overwrite: bool, **values: Any) -> None:
-    """Anonymize trips, flows or trajectories with a method, or as a run file says.
+    """Anonymize trips, flows or trajectories, or as a run file says.
+
+    Without the name of a method, trips and flows are anonymized by joint, and trajectories by microaggregation.
 
     \b
     Examples:
-      crowdveil anonymize joint trips.parquet --zones zones.geojson --k 10 -o out/
+      crowdveil anonymize trips.parquet --zones zones.geojson -k 10 -o out/
+      crowdveil anonymize atg-dual trips.parquet --zones zones.geojson -o out/
       crowdveil anonymize simple-generalization cabs.csv --tile-size-m 500 -o out/
       crowdveil anonymize -f run.toml
-      crowdveil anonymize joint trips.parquet --zones zones.geojson -o out/ --server https://crowdveil.example.org
+      crowdveil anonymize trips.parquet --zones zones.geojson -o out/ --server https://crowdveil.example.org
     """
     not_before_a_name(ctx)
     if run_file is not None:

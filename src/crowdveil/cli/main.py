@@ -150,7 +150,7 @@ def cli() -> None:
 
     \b
     crowdveil demo
-    crowdveil anonymize joint trips.parquet --zones zones.geojson --k 10 -o out/
+    crowdveil anonymize trips.parquet --zones zones.geojson -k 10 -o out/
     crowdveil anonymize simple-generalization cabs.csv -o out/
     crowdveil verify out/
     """

@@ -36,10 +36,9 @@ from crowdveil.attacks.base import Attack, Exposure
 from crowdveil.attacks.trajectory.aggregated import AggregatedTrajectories
 from crowdveil.errors import InputError, counted
 from crowdveil.experiments.linked_aggregates import MAX_ASSIGNED, Entries, link_days, link_entries, match_people
-from crowdveil.io.time_steps import TimeSteps, step_seconds
-from crowdveil.io.times import Clock
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Floats, Ints, Mask
+from crowdveil.model.time_axis import DAY_S, TimeAxis, step_seconds
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 
@@ -92,13 +91,14 @@ def positions_of(scenario: AggregatedTrajectories, params: RecoveryParams) -> Po
     data, seconds = scenario.data, step_seconds(params.step)
     if len(data) == 0 or seconds is None:
         raise InputError("input", "wanted trajectories and a time step such as 1h; give them.")
-    steps, clock = TimeSteps(seconds, scenario.tz), Clock(scenario.tz)
-    first, last = (int(n) for n in steps.number(clock.to_wall(np.array([data.t.min(), data.t.max()]))))
+    steps = TimeAxis(seconds, scenario.tz)
+    first, last = steps.number_at(np.array([data.t.min(), data.t.max()])).tolist()
     if last - first >= MAX_STEPS:
         raise InputError("input", f"wanted at most {MAX_STEPS:,} time steps; give a longer step.")
     numbers = np.arange(first, last + 1)
     start, end = steps.starts(numbers), steps.starts(numbers + 1)
-    hour = clock.to_wall(start) // 3600 % 24
+    local = steps.clock.to_wall(start)
+    hour = local // 3600 % 24
     low, high = params.night_from, params.night_to
     night = (hour >= low) & (hour < high) if low <= high else (hour >= low) | (hour < high)
     person = np.repeat(data.person, np.diff(data.offsets))
@@ -110,7 +110,7 @@ def positions_of(scenario: AggregatedTrajectories, params: RecoveryParams) -> Po
     asked = np.arange(len(people))[:, None] * span + np.clip(end - t.min() - 1, 0, span - 1)[None, :]
     place = np.maximum(np.searchsorted(key, asked, side="right") - 1, begin[:, None])
     x, y = (side[order] for side in data.xy)
-    return Positions(x[place], y[place], start, night, clock.to_wall(start) // 86400)
+    return Positions(x[place], y[place], start, night, local // DAY_S)
 
 
 def tile_entries(positions: Positions, tile_m: float, smallest: int) -> tuple[Entries, list[tuple[Ints, Ints]], int]:

@@ -38,6 +38,7 @@ USUAL: dict[str, tuple[str, ...]] = {
     "zone_region": ("borough", "district", "region", "county", "municipality", "city", "state"),
 }  # fmt: skip
 """Recognized names of each role, best first; compared without case."""
+_ENDS = {f"{end}{axis}" for end in ("origin", "destination") for axis in ("", "_lon", "_lat")}
 _VALUE = r"\s*[+-]?\d[\d.,:/+\sTZeE-]*"
 """A number or a time."""
 _OTHER_SIGNS = r"[\s:^~#/\x00-\x1f]"
@@ -108,9 +109,13 @@ def looks_like_trips(source: Source) -> bool:
 
 def looks_like_points(source: Source) -> bool:
     """Return whether a table has positions with times, and no origin or destination: points of trajectories, not trips."""
+    return has_positions(source) and "time" in _usual_roles(source)
+
+
+def has_positions(source: Source) -> bool:
+    """Return whether rows of a table have a position of their own, and no origin or destination."""
     has = _usual_roles(source)
-    ends = {f"{end}{axis}" for end in ("origin", "destination") for axis in ("", "_lon", "_lat")}
-    return {"lon", "lat", "time"} <= has and has.isdisjoint(ends)
+    return {"lon", "lat"} <= has and has.isdisjoint(_ENDS)
 
 
 def _usual_roles(source: Source) -> set[str]:

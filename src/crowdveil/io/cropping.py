@@ -13,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.errors import InputError, Option, ParameterError
-from crowdveil.io.times import Clock, Seconds, read_seconds
+from crowdveil.io.times import Seconds, read_seconds
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.flows import Flows
 from crowdveil.model.globe import Box
 from crowdveil.model.tessellation import zones_at
+from crowdveil.model.time_axis import Clock
 
 BOX_WANTED = (
     "wanted west,south,east,north in degrees, west before east (or across the date line) and south before north."

@@ -19,10 +19,10 @@ from crowdveil.io.od_grouping import to_flows
 from crowdveil.io.od_rows import OdReader, Problems
 from crowdveil.io.person_ids import note_case_variants
 from crowdveil.io.source import Source
-from crowdveil.io.time_steps import TimeSteps, wall_sql
-from crowdveil.io.times import FAR_FUTURE, Clock, far_reason, note_assumed_zone, note_clock_changes
+from crowdveil.io.times import FAR_FUTURE, far_reason, note_assumed_zone, note_clock_changes
 from crowdveil.io.zone_ids import refuse_other_spelling
 from crowdveil.model.flows import Flows
+from crowdveil.model.time_axis import Clock, TimeAxis
 from crowdveil.model.zones import Zones
 
 SMALL_FILE_ROWS = 100_000
@@ -91,8 +91,8 @@ def read_in_duckdb(reader: OdReader, zones: Zones, seconds: int | None, drop_inv
         keys = {p: _register_ids(connection, source, p, getattr(columns, p), zones) for p in ("origin", "destination")}
         wall, far = _wall_expression(connection, reader, file)
         people = EnginePeople.of(connection, source, columns, file)
-        steps = TimeSteps(seconds, reader.tz) if seconds and wall else None
-        step_sql = steps.number_sql("wall") if steps else "0::BIGINT"
+        steps = TimeAxis(seconds, reader.tz) if seconds and wall else None
+        step_sql = _number_sql(steps) if steps else "0::BIGINT"
         person = ("person", "members")[: 1 + members] if columns.user is not None else ()
         # Columns get new names here, since the file may have columns o, d or person itself.
         rows = (
@@ -223,3 +223,32 @@ def _diagnose(connection: Any, rows: str, reasons: dict[str, str]) -> Problems:
             problems.add_count(reason, n, [row for (row,) in first])
         earlier += f" OR ({condition})"
     return problems
+
+
+def _number_sql(steps: TimeAxis) -> str:
+    """Return SQL for the step number of the local time `wall`. DuckDB divides towards zero: all years are made positive."""
+    up = _SINCE_YEAR_1 // steps.step_s + 2
+    return (
+        f"(wall - {int(steps.local_starts(np.zeros(1, np.int64))[0])} + {up * steps.step_s}) // {steps.step_s} - {up}"
+    )
+
+
+def wall_sql(seconds: str, *, instants: bool, tz: str, low: int, high: int) -> str:
+    """Return SQL for the local time. Times without a zone are shifted only where clocks went forward."""
+    if instants:
+        moments, offsets = Clock(tz).shifts(low, high)
+        return f"({seconds}) + {_choose(seconds, moments.tolist(), offsets.tolist())}"
+    skipped, _ = Clock(tz).turns(low, high)
+    bounds = [bound for both in skipped for bound in both]
+    moves = [0, *(move for first, last in skipped for move in (last - first, 0))]
+    return f"({seconds}) + {_choose(seconds, bounds, moves)}" if bounds else seconds
+
+
+def _choose(value: str, bounds: list[int], results: list[int]) -> str:
+    """Return SQL for results[i] with bounds[i - 1] <= value < bounds[i], by bisection."""
+    if not bounds:
+        return str(results[0])
+    middle = len(bounds) // 2
+    left = _choose(value, bounds[:middle], results[: middle + 1])
+    right = _choose(value, bounds[middle + 1 :], results[middle + 1 :])
+    return f"CASE WHEN ({value}) < {bounds[middle]} THEN {left} ELSE {right} END"

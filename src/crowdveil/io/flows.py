@@ -22,12 +22,12 @@ from crowdveil.io.source import open_source
 from crowdveil.io.stations import station_zones
 from crowdveil.io.tiling import Tiling, by_coordinates, usable_coordinates, zones_for
 from crowdveil.io.time_forms import TimeForm
-from crowdveil.io.time_steps import DEFAULT_STEP, TimeSteps, step_seconds
-from crowdveil.io.times import Clock, refuse_spread
+from crowdveil.io.times import refuse_spread
 from crowdveil.io.values import encode_ids
 from crowdveil.io.weights import find_unusable_weights, to_weight_units
 from crowdveil.io.zones import read_zones
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
+from crowdveil.model.time_axis import DEFAULT_STEP, Clock, TimeAxis, step_seconds
 from crowdveil.model.trips import Trips
 
 
@@ -167,10 +167,10 @@ def read_trips(
 def trips_to_flows(trips: Trips, *, step: str | int | None = None, tz: str = "UTC", members: bool = False) -> Flows:
     """Group trips in memory to flows by time step; with `members`, keep the person ids of each flow."""
     seconds = None if trips.t is None else step_seconds(DEFAULT_STEP if step is None else step)
-    steps = TimeSteps(seconds, tz) if seconds else None
+    steps = TimeAxis(seconds, tz) if seconds else None
     number = np.zeros(len(trips.origin), np.int64)
     if steps is not None and trips.t is not None:
-        number = steps.number(Clock(tz).to_wall(trips.t))
+        number = steps.number_at(trips.t)
     columns: dict[str, Any] = {"step": number, "o": trips.origin, "d": trips.destination}
     if trips.person is not None:
         columns["person"] = trips.person

@@ -15,13 +15,12 @@ from crowdveil.errors import InputError, counted
 from crowdveil.io.duckdb_engine import duckdb_errors, engine_for_rows, fetch
 from crowdveil.io.od_rows import OdReader
 from crowdveil.io.sorted_flows import flows_in_order, read_in_order
-from crowdveil.io.time_steps import TimeSteps
 from crowdveil.io.values import encode_ids
 from crowdveil.io.weights import read_weight_sums
 from crowdveil.model.arrays import Indices, Ints, row_slices
-from crowdveil.model.flows import WEIGHT_UNITS, Flows, FlowUnit
+from crowdveil.model.flows import WEIGHT_UNITS, Flows, FlowUnit, rounded
+from crowdveil.model.time_axis import TimeAxis
 from crowdveil.model.zones import Zones
-from crowdveil.solve.od.weights import rounded
 
 
 def group_sql(step: str, rows: str, columns: Collection[str]) -> str:
@@ -49,7 +48,7 @@ def read_in_chunks(reader: OdReader, seconds: int | None, own_steps: bool, drop_
     columns, zones, flows = reader.columns, reader.names.zones, None
     own_steps = own_steps and columns.is_flows and columns.time is not None
     seconds = 1 if own_steps else seconds
-    steps = TimeSteps(seconds, reader.tz) if seconds and columns.time else None
+    steps = TimeAxis(seconds, reader.tz) if seconds and columns.time else None
     if columns.is_flows and columns.user is None and zones is not None:
         flows = read_in_order(reader, zones, steps)
         if flows is not None:
@@ -60,7 +59,7 @@ def read_in_chunks(reader: OdReader, seconds: int | None, own_steps: bool, drop_
     return with_inferred_steps(flows) if own_steps else flows
 
 
-def _group_chunks(reader: OdReader, steps: TimeSteps | None, drop_invalid: bool, members: bool) -> Flows:
+def _group_chunks(reader: OdReader, steps: TimeAxis | None, drop_invalid: bool, members: bool) -> Flows:
     """Return flows from all rows of a reader, in any order."""
     columns, name = reader.columns, reader.source.name
     grouped = _group_rows(reader, steps, members)
@@ -82,42 +81,45 @@ def refuse_repeated(repeated: int, name: str) -> None:
         )
 
 
-def _group_rows(reader: OdReader, steps: TimeSteps | None, members: bool) -> pa.Table:
+def _group_rows(reader: OdReader, steps: TimeAxis | None, members: bool) -> pa.Table:
     """Group all rows of a reader in DuckDB."""
     columns, name, batches = reader.columns, reader.source.name, reader.batches()
     first = next(batches, None)
     if first is None:
         raise InputError(name, "there are no rows; wanted at least one.")
     second = next(batches, None)
-    schema = first.schema
+    schema = _with_steps(first, steps).schema
     failed: list[BaseException] = []
 
     def stream() -> Iterator[pa.RecordBatch]:
         # DuckDB keeps only the text of an error, so the error itself is kept here.
         try:
-            yield first
-            for batch in batches if second is None else chain([second], batches):
-                yield batch.cast(schema) if batch.schema != schema else batch
+            for batch in chain([first, second] if second is not None else [first], batches):
+                yield _with_steps(batch, steps).cast(schema)
         except BaseException as error:
             failed.append(error)
             raise
 
-    step_sql = steps.number_sql("wall") if steps else "0::BIGINT"
     names = [*schema.names, "members"] if members else schema.names
-    sql = (
-        _sum_volumes(step_sql, names, "volume", "count(*)") if columns.is_flows else group_sql(step_sql, "rows", names)
-    )
+    sql = _sum_volumes(names, "volume", "count(*)") if columns.is_flows else group_sql("step", "rows", names)
     with engine_for_rows(len(first) if second is None else None) as connection, duckdb_errors(name, failed):
         connection.register("rows", pa.RecordBatchReader.from_batches(schema, stream()))
         return fetch(connection, sql)
 
 
-def _sum_volumes(step: str, columns: Collection[str], volume: str, rows: str) -> str:
+def _with_steps(rows: pa.RecordBatch, steps: TimeAxis | None) -> pa.RecordBatch:
+    """Return prepared rows with their time step in place of the local time."""
+    if steps is None:
+        return rows.append_column("step", pa.array(np.zeros(len(rows), np.int64)))
+    return rows.drop_columns(["wall"]).append_column("step", pa.array(steps.number(rows["wall"].to_numpy())))
+
+
+def _sum_volumes(columns: Collection[str], volume: str, rows: str) -> str:
     people = ", sum(people)::BIGINT AS people" if "people" in columns else ""
     if "person" in columns:  # the volume of a row is one person's
         people = ", count(DISTINCT person) AS people"
     return (
-        f"SELECT {step} AS step, o, d, sum({volume})::BIGINT AS trips, {rows}::BIGINT AS rows{people} FROM rows "
+        f"SELECT step, o, d, sum({volume})::BIGINT AS trips, {rows}::BIGINT AS rows{people} FROM rows "
         f"WHERE {volume} > 0 GROUP BY 1, 2, 3"
     )
 
@@ -129,7 +131,7 @@ def regroup(rows: pa.Table, *, members: bool, threads: int | None = 1) -> pa.Tab
     """
     names = [*rows.column_names, "members"] if members and "person" in rows.column_names else rows.column_names
     of_flows = "rows" in names
-    sql = _sum_volumes("step", names, "n", "sum(rows)") if of_flows else group_sql("step", "rows", names)
+    sql = _sum_volumes(names, "n", "sum(rows)") if of_flows else group_sql("step", "rows", names)
     with engine_for_rows(len(rows), threads) as connection, duckdb_errors("trips"):
         connection.register("rows", rows)
         return fetch(connection, sql)
@@ -142,7 +144,7 @@ def with_inferred_steps(flows: Flows) -> Flows:
 
 
 def to_flows(
-    grouped: pa.Table, zones: Zones, final: Indices | None, steps: TimeSteps | None, with_people: bool, name: str | None
+    grouped: pa.Table, zones: Zones, final: Indices | None, steps: TimeAxis | None, with_people: bool, name: str | None
 ) -> Flows:
     """Return grouped rows as `Flows`, sorted by step, origin and destination.
 

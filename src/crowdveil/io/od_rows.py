@@ -21,7 +21,6 @@ from crowdveil.io.person_ids import DistinctPeople, count_case_variants, normali
 from crowdveil.io.source import Source
 from crowdveil.io.time_forms import TimeForm, learned_form
 from crowdveil.io.times import (
-    Clock,
     far_reason,
     far_years,
     note_assumed_zone,
@@ -35,6 +34,7 @@ from crowdveil.io.weights import find_unusable_weights, to_weight_units
 from crowdveil.io.zone_ids import refuse_other_spelling
 from crowdveil.model.arrays import Floats, Indices, Ints, Labels, Mask
 from crowdveil.model.tessellation import locate
+from crowdveil.model.time_axis import Clock
 from crowdveil.model.zones import Zones
 
 NO_TIME = "have no usable time in column"

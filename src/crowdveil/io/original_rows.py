@@ -9,16 +9,15 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.io.cropping import parse_crop
-from crowdveil.io.folding import fold_times
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import NAMED, OdColumns, by_role, find_od_columns
 from crowdveil.io.od_rows import OdReader, RowHashes, ZoneNames
 from crowdveil.io.source import Source, open_source
 from crowdveil.io.tiling import by_coordinates
 from crowdveil.io.time_forms import TimeForm
-from crowdveil.io.times import Clock
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
+from crowdveil.model.time_axis import Clock, TimeAxis, period_seconds
 
 
 def reader_over(
@@ -40,8 +39,10 @@ def flow_of_rows(flows: Flows, rows: pa.Table, fold: str | None = None) -> Ints:
     step = np.zeros(len(rows), np.int64)
     if flows.step_s is not None:
         clock, wall = Clock(flows.tz), rows["wall"].to_numpy()
-        folded = fold is not None and len(flows.t) > 0
-        t = fold_times(wall, str(fold), flows.tz, clock.to_wall(flows.t)) if folded else clock.to_utc(wall)
+        if fold is not None and len(flows.t):
+            t = TimeAxis(period_seconds(fold), flows.tz).folded(wall, clock.to_wall(flows.t))
+        else:
+            t = clock.to_utc(wall)
         step = np.searchsorted(flows.t, t, side="right") - 1
     pair = (step * n + rows["o"].to_numpy()) * n + rows["d"].to_numpy()
     known = (flows.step * n + flows.origin) * n + flows.destination

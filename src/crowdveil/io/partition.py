@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -12,19 +12,18 @@ from crowdveil.errors import InputError, Option, ParameterError, counted
 from crowdveil.io.manifest_reader import read_manifest
 from crowdveil.io.release_reader import load_flow_release_alone
 from crowdveil.io.source import open_source
-from crowdveil.io.step_classes import step_classes
-from crowdveil.io.time_steps import ends_of_steps
-from crowdveil.io.times import Clock, read_seconds
+from crowdveil.io.times import read_seconds
 from crowdveil.io.values import encode_ids
 from crowdveil.io.written_release import MANIFEST_FILE, NO_TIME, WrittenRelease, read_release
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
-from crowdveil.model.partition import BoxPartition, EarlierRows, Partition, StepClass, ZoneGroups
+from crowdveil.model.partition import BoxPartition, EarlierRows, Partition, ZoneGroups
 from crowdveil.model.release import PUBLISHED, FlowRelease
+from crowdveil.model.time_axis import Clock, StepClass, TimeAxis, step_classes
 from crowdveil.model.zones import Zones
 
-STEP_CLASSES: tuple[StepClass, ...] = ("all", "hour-of-day", "hour-of-week", "day-type")
+STEP_CLASSES: tuple[StepClass, ...] = get_args(StepClass)
 
 
 def read_partition(given: Any, zones: Zones, step: str | None = None) -> Partition:
@@ -73,7 +72,7 @@ def _times_of(release: FlowRelease, step_s: int | None, tz: str) -> tuple[Ints, 
     start = release.t[release.step]
     if step_s is None or NO_TIME in start:
         return np.full(len(release), ALWAYS[0]), np.full(len(release), ALWAYS[1])
-    return start, ends_of_steps(start, step_s, tz)
+    return start, TimeAxis(step_s, tz).ends(start)
 
 
 def _steps_of_rows(flows: Flows, start: Ints, end: Ints) -> tuple[Ints, Ints]:
@@ -81,7 +80,7 @@ def _steps_of_rows(flows: Flows, start: Ints, end: Ints) -> tuple[Ints, Ints]:
     if flows.step_s is None:
         low, high = np.full(flows.steps, ALWAYS[0]), np.full(flows.steps, ALWAYS[1])
     else:
-        low, high = flows.t, ends_of_steps(flows.t, flows.step_s, flows.tz)
+        low, high = flows.t, TimeAxis(flows.step_s, flows.tz).ends(flows.t)
     spans, of_row = np.unique(np.column_stack([start, end]), axis=0, return_inverse=True)
     of_row = of_row.reshape(-1)
     in_order = np.argsort(of_row, kind="stable")

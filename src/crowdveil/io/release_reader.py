@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdveil.errors import InputError, Option, counted
-from crowdveil.io.time_steps import TimeSteps
-from crowdveil.io.times import Clock, read_seconds
+from crowdveil.io.times import read_seconds
 from crowdveil.io.values import one_array
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.areas import Areas
@@ -18,6 +17,7 @@ from crowdveil.model.arrays import Bytes, Ints
 from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.intervals import Intervals
 from crowdveil.model.release import NOT_GIVEN, STATES, FlowRelease, TrajectoryRelease, VolumeBounds
+from crowdveil.model.time_axis import Clock, TimeAxis
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
 
@@ -114,16 +114,13 @@ def read_intervals(written: WrittenRelease, step_s: int | None, tz: str) -> Inte
         raise InputError(
             written.folder, "its rows have intervals of time, but its windows have no times; verify the release."
         )
-    steps, clock = TimeSteps(step_s, tz), Clock(tz)
+    axis = TimeAxis(step_s, tz)
     starts, ends, counts = [], [], []
     for begin, end in sorted(zip(low.tolist(), high.tolist(), strict=True)):
-        first, last = steps.number(clock.to_wall(np.array([begin, end - 1])))
-        numbers = np.arange(first, last + 1)
-        start, stop = steps.starts(numbers), steps.starts(numbers + 1)
-        real = start < stop  # clocks that go forward leave out a time step
-        starts.append(start[real])
-        ends.append(stop[real])
-        counts.append(int(real.sum()))
+        start, stop = axis.between(begin, end - 1)
+        starts.append(start)
+        ends.append(stop)
+        counts.append(len(start))
     start, end = (np.concatenate([np.zeros(0, np.int64), *parts]) for parts in (starts, ends))
     first, last = np.searchsorted(start, t), np.searchsorted(end, until)
     if len(t) and not (np.all(np.isin(t, start)) and np.all(np.isin(until, end))):

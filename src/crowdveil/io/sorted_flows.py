@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdveil.io.od_rows import OdReader
-from crowdveil.io.time_steps import TimeSteps
 from crowdveil.model.arrays import Indices, Ints
 from crowdveil.model.flows import Flows, FlowUnit
+from crowdveil.model.time_axis import TimeAxis
 from crowdveil.model.zones import Zones
 
 
-def read_in_order(reader: OdReader, zones: Zones, steps: TimeSteps | None) -> Flows | None:
+def read_in_order(reader: OdReader, zones: Zones, steps: TimeAxis | None) -> Flows | None:
     """Return flows from sorted rows; None at the first row out of order, after which the caller groups from the start.
 
     Unusable rows are counted in the reader's `problems`.
@@ -30,7 +30,7 @@ def read_in_order(reader: OdReader, zones: Zones, steps: TimeSteps | None) -> Fl
 
 def flows_in_order(
     zones: Zones,
-    steps: TimeSteps | None,
+    steps: TimeAxis | None,
     numbers: Ints,
     offsets: Ints,
     rows: tuple[Indices, Indices, Ints, Ints],
@@ -40,7 +40,7 @@ def flows_in_order(
 ) -> Flows:
     """Return `Flows` from sorted rows: step numbers, the first row of each step, and the four columns."""
     t = steps.starts(numbers) if steps else np.zeros(1, np.int64)
-    seconds, tz = (steps.seconds, steps.tz) if steps else (None, "UTC")
+    seconds, tz = (steps.step_s, steps.tz) if steps else (None, "UTC")
     return Flows(zones, t, offsets, *rows, counts, seconds, tz, *members, weight=weight)
 
 
@@ -49,7 +49,7 @@ class _Rows:
     """Rows read so far. Only the first row of each step is kept, since steps have many rows."""
 
     zones: Zones
-    steps: TimeSteps | None
+    steps: TimeAxis | None
     with_people: bool
     expected: int
     count: int = 0

@@ -9,11 +9,10 @@ from typing import Literal
 import numpy as np
 
 from crowdveil.errors import InputError, Option
-from crowdveil.io.time_steps import TimeSteps
-from crowdveil.io.times import Clock
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.intervals import TimeLevels
+from crowdveil.model.time_axis import Clock, TimeAxis
 from crowdveil.solve.od.time_tree import TimeTree, TimeWindows
 
 Window = Literal["1d", "7d", "all"]
@@ -173,7 +172,7 @@ def _slots(data: Flows, window: Window, step_s: int, k: int) -> tuple[Ints, Ints
     Of a period of any length the first and the last day have at least k people: its ends would otherwise show when a few
     people traveled. Days outside it are windows of their own, in which nothing can be published.
     """
-    steps, wall = TimeSteps(step_s, data.tz), Clock(data.tz).to_wall(data.t)
+    steps, wall = TimeAxis(step_s, data.tz), Clock(data.tz).to_wall(data.t)
     unit = max(step_s, WEEK_S if window == "7d" else DAY_S)
     of_step = _keys(wall, unit)
     used = np.unique(of_step)

@@ -1,18 +1,15 @@
-"""Convert times in common forms to whole seconds, and back; local time and UTC."""
+"""Read times in common forms as whole seconds, and write them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.errors import InputError, Option
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.time_forms import (
     EXCEL,
@@ -29,10 +26,10 @@ from crowdveil.io.time_forms import (
 )
 from crowdveil.io.values import one_array
 from crowdveil.model.arrays import Ints, Mask
+from crowdveil.model.time_axis import Clock, year_start
 
 _UNITS_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _SPAN_YEARS = (1, 9999)
-_SAMPLE_DAYS = 6
 
 
 @dataclass(frozen=True)
@@ -112,7 +109,7 @@ def _from_numbers(array: Any, what: str, form: TimeForm) -> Seconds:
 
 def _in_span(values: Ints, bad: Mask, instants: bool) -> Seconds:
     """Mark times outside the years 1 to 9999 as bad."""
-    first, last = _year_start(_SPAN_YEARS[0]), _year_start(_SPAN_YEARS[1])
+    first, last = year_start(_SPAN_YEARS[0]), year_start(_SPAN_YEARS[1])
     if len(values) and (values.min() < first or values.max() > last):
         bad = bad | (values < first) | (values > last)
         values = np.where(bad, 0, values)
@@ -168,94 +165,8 @@ def _nulls(array: Any) -> Mask:
     return mask
 
 
-def _year_start(year: int) -> int:
-    return int(datetime(year, 1, 1, tzinfo=UTC).timestamp())
-
-
-FAR_FUTURE = _year_start(2101)
+FAR_FUTURE = year_start(2101)
 """The first second after the allowed years."""
-
-
-@dataclass(frozen=True)
-class Clock:
-    """Local time in a time zone, from and to UTC.
-
-    When clocks go back, the repeated hour is read as the first of the two. When they go forward, a skipped time is read as
-    if the clock had not changed.
-    """
-
-    tz: str
-
-    def __post_init__(self) -> None:
-        _zone(self.tz)
-
-    def shifts(self, low: int, high: int) -> tuple[Ints, Ints]:
-        """Return the moments (UTC) from `low` to `high` at which the offset changes, and the offsets around them."""
-        return _shifts(self.tz, low // 86400 - 2, high // 86400 + 2)
-
-    def to_wall(self, utc: Ints) -> Ints:
-        """Convert UTC seconds to local seconds."""
-        if len(utc) == 0 or self.tz == "UTC":
-            return utc
-        moments, offsets = self.shifts(int(utc.min()), int(utc.max()))
-        shifted: Ints = utc + offsets[np.searchsorted(moments, utc, side="right")]
-        return shifted
-
-    def to_utc(self, wall: Ints) -> Ints:
-        """Convert local seconds to UTC seconds."""
-        if len(wall) == 0 or self.tz == "UTC":
-            return wall
-        moments, offsets = self.shifts(int(wall.min()), int(wall.max()))
-        turns = moments + np.maximum(offsets[:-1], offsets[1:])
-        shifted: Ints = wall - offsets[np.searchsorted(turns, wall, side="right")]
-        return shifted
-
-    def turns(self, low: int, high: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        """Return half-open ranges of local time from `low` to `high` that were skipped, and that were repeated."""
-        moments, offsets = self.shifts(low, high)
-        both = list(zip(moments.tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
-        skipped = [(at + before, at + after) for at, before, after in both if after > before]
-        return skipped, [(at + after, at + before) for at, before, after in both if after < before]
-
-    def odd_times(self, wall: Ints) -> tuple[Mask, Mask]:
-        """Return which local times did not exist, and which existed twice."""
-        masks = np.zeros((2, len(wall)), bool)
-        if len(wall) and self.tz != "UTC":
-            for mask, ranges in zip(masks, self.turns(int(wall.min()), int(wall.max())), strict=True):
-                mask[:] = np.searchsorted(np.array(ranges, np.int64).ravel(), wall, side="right") % 2 == 1
-        return masks[0], masks[1]
-
-
-@lru_cache(maxsize=64)
-def _zone(tz: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(tz)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ParameterError(
-            Option("tz"), f"there is no time zone {tz!r}; give one such as Europe/Paris or UTC."
-        ) from None
-
-
-@lru_cache(maxsize=64)
-def _shifts(tz: str, first_day: int, last_day: int) -> tuple[Ints, Ints]:
-    def offset(moment: int) -> int:
-        bounded = min(max(moment, _year_start(1) + 86400 * 2), _year_start(9999))
-        delta = datetime.fromtimestamp(bounded, _zone(tz)).utcoffset()
-        return int(delta.total_seconds()) if delta is not None else 0
-
-    # Samples find a change if no two lie between them: Recife once moved its clock forward and back within seven days.
-    days = range(first_day, last_day + 1 + _SAMPLE_DAYS, _SAMPLE_DAYS)
-    seen = [offset(d * 86400) for d in days]
-    moments, offsets = [], [seen[0]]
-    for day, before, after in zip(days, seen, seen[1:], strict=False):
-        if before != after:
-            low, high = day * 86400, (day + _SAMPLE_DAYS) * 86400
-            while high - low > 1:
-                middle = (low + high) // 2
-                low, high = (middle, high) if offset(middle) == before else (low, middle)
-            moments.append(high)
-            offsets.append(after)
-    return np.array(moments, np.int64), np.array(offsets, np.int64)
 
 
 def iso_times(t: Ints, tz: str) -> Any:

@@ -16,7 +16,6 @@ from crowdveil.io.person_ids import count_case_variants, note_case_variants
 from crowdveil.io.source import Source, open_source
 from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.times import (
-    Clock,
     Seconds,
     note_assumed_zone,
     note_clock_changes,
@@ -41,6 +40,7 @@ from crowdveil.io.trajectory_points import (
 from crowdveil.io.zones import read_zones
 from crowdveil.model.arrays import Floats, Ints, Mask, frozen, group_offsets
 from crowdveil.model.canonical import points_in_order
+from crowdveil.model.time_axis import Clock
 from crowdveil.model.trajectories import Trajectories
 
 

@@ -14,7 +14,6 @@ from crowdveil.io.od_columns import OdColumns
 from crowdveil.io.omx import is_omx, omx_file
 from crowdveil.io.original_rows import flow_of_rows, reader_over
 from crowdveil.io.source import Source
-from crowdveil.io.times import Clock
 from crowdveil.io.written_release import file_hash
 from crowdveil.ledger.content import (
     RowContent,
@@ -27,6 +26,7 @@ from crowdveil.ledger.content import (
 from crowdveil.ledger.entries import Kind, Times
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
+from crowdveil.model.time_axis import Clock
 from crowdveil.model.trips import Trips
 from crowdveil.reading import Reading
 

@@ -15,8 +15,8 @@ from crowdveil.model.arrays import Ints
 from crowdveil.model.canonical import digest
 from crowdveil.model.flows import Flows
 from crowdveil.model.flows import trips_within as trips_within
-from crowdveil.model.partition import StepClass
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
+from crowdveil.model.time_axis import StepClass
 from crowdveil.model.trajectories import Outline
 from crowdveil.params import Described, Params
 from crowdveil.progress import Progress

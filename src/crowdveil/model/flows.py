@@ -334,3 +334,17 @@ def _as_written(share: float) -> tuple[int, int]:
 
 _BLOCK = 1 << 17
 """Rows checked at once: few enough for the processor's cache."""
+
+
+def rounded(whole: Ints, rest: Ints, offsets: Ints) -> Ints:
+    """Return whole trips of rows that weigh `whole` trips and `rest` units; rows of time step i are offsets[i] to offsets[i + 1].
+
+    The volumes up to any row, in the order of the step, are those of their weights, rounded: no row is off by a whole trip.
+    """
+    so_far = np.concatenate([np.zeros(1, np.int64), np.cumsum(rest)])
+    before = np.repeat(so_far[offsets[:-1]], np.diff(offsets))
+    # What is carried over to the next row is the part of a trip so far in the step, and half a trip.
+    carried = (so_far[1:] - before + WEIGHT_UNITS // 2) // WEIGHT_UNITS
+    carried_before = (so_far[:-1] - before + WEIGHT_UNITS // 2) // WEIGHT_UNITS
+    trips: Ints = whole + carried - carried_before
+    return trips

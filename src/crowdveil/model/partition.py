@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Indices, Ints, check_lengths, check_offsets, freeze_columns, require
-
-StepClass = Literal["all", "hour-of-day", "hour-of-week", "day-type"]
-"""Classes of time steps that share a partition: all of them; those of one hour of the day or of the week; those of working
-days, Saturdays and Sundays."""
+from crowdveil.model.time_axis import StepClass
 
 
 @dataclass(frozen=True, eq=False)

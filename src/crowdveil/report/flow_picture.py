@@ -11,9 +11,10 @@ import numpy as np
 
 from crowdveil.analysis.calendar import DAYS
 from crowdveil.io.release_reader import read_intervals, step_of_intervals
-from crowdveil.io.times import Clock, iso_times
+from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Floats, Ints, Mask, distinct, take_slices
+from crowdveil.model.time_axis import Clock, hour_of_week
 from crowdveil.report.shapes import Rings
 
 MAX_STEPS, MAX_FLOWS, MAX_AREAS = 200, 100_000, 12_000
@@ -22,8 +23,6 @@ MAX_STEP_TILES = 1_000_000
 """Time steps times tiles up to which occurrences are counted in every time step; beyond it, steps are sampled."""
 _SHORTEST_DAY_S = 23 * 3600
 """The day on which clocks go forward."""
-_WEEK = 168
-_A_MONDAY_S = 4 * 86400
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,7 +269,7 @@ def _label_steps(t: Ints, step: Ints, tz: str) -> tuple[list[str], Ints, str]:
     if len(every) <= MAX_STEPS:
         return [minutes(text) for text in iso_times(every, tz).to_pylist()], index[step], ""
     if len(t) > MAX_STEPS and np.diff(t).min() < _SHORTEST_DAY_S:
-        hour = (Clock(tz).to_wall(t) - _A_MONDAY_S) // 3600 % _WEEK
+        hour = hour_of_week(Clock(tz).to_wall(t))
         first, distance = int(hour.min()), max(int(np.gcd.reduce(hour - hour.min())), 1)
         labels = [f"{DAYS[h // 24]} {h % 24:02d}:00" for h in range(first, int(hour.max()) + 1, distance)]
         how = f"equal hours of all weeks are summed ({len(t):,} time steps)"

@@ -22,11 +22,11 @@ from crowdveil.io.derived_files import write_derived
 from crowdveil.io.geojson import write_features
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import write_table
-from crowdveil.io.time_steps import TimeSteps, step_seconds
-from crowdveil.io.times import Clock, iso_times
+from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import AREAS_FILE, MANIFEST_FILE, NO_TIME, WrittenRelease, read_release
 from crowdveil.ledger.store import Ledger
 from crowdveil.model.arrays import Ints, group_sums
+from crowdveil.model.time_axis import TimeAxis, step_seconds
 from crowdveil.params import Params
 from crowdveil.run import releases
 from crowdveil.run.ledgers import Recorder
@@ -165,9 +165,9 @@ def _periods(written: WrittenRelease, t: Ints, seconds: int | None, whole: bool,
     until = written.row_intervals()[1] if written.has_intervals else t
     if seconds is None:
         return t, until if written.has_intervals else np.full(len(t), NO_TIME)
-    steps, clock = TimeSteps(seconds, tz), Clock(tz)
-    number = steps.number(clock.to_wall(t))
-    if written.has_intervals and np.any(steps.number(clock.to_wall(until - 1)) != number):
+    steps = TimeAxis(seconds, tz)
+    number = steps.number_at(t)
+    if written.has_intervals and np.any(steps.number_at(until - 1) != number):
         raise ParameterError(Option("step"), "some rows span several steps of this length; choose a longer one.")
     return steps.starts(number), np.full(len(t), NO_TIME)
 

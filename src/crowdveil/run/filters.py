@@ -17,10 +17,10 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import open_source
 from crowdveil.io.splitting import read_flags, split_rides, with_ride_ids
 from crowdveil.io.tables import check_ending, write_table
-from crowdveil.io.times import Clock
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.model.arrays import Floats, Mask
 from crowdveil.model.projection import great_circle_m
+from crowdveil.model.time_axis import Clock
 from crowdveil.model.trajectories import Trajectories
 
 

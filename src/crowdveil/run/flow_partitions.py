@@ -15,12 +15,12 @@ from crowdveil.attacks.risk import attack_release
 from crowdveil.errors import TimeStepError
 from crowdveil.guarantees import Guarantee
 from crowdveil.io.release_writer import area_properties, drawn_areas, flow_table, step_table
-from crowdveil.io.step_classes import step_classes
 from crowdveil.io.values import one_array
 from crowdveil.io.written_release import BOUND_COLUMNS, WrittenRelease
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.release import FlowRelease
+from crowdveil.model.time_axis import step_classes
 from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import find_method

@@ -13,10 +13,10 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import OdColumns
 from crowdveil.io.source import open_source
 from crowdveil.io.tiling import zones_for
-from crowdveil.io.times import Clock
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.model.arrays import Mask
 from crowdveil.model.tessellation import locate
+from crowdveil.model.time_axis import Clock
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import TrajectoryReading
 from crowdveil.solve.trajectory.trip_rules import (

@@ -17,7 +17,6 @@ import crowdveil
 from crowdveil import testing
 from crowdveil.errors import CrowdveilError, InputError, ParameterError
 from crowdveil.io.partition import read_partition
-from crowdveil.io.step_classes import step_classes
 from crowdveil.methods.od.fixed import FixedParams, run
 from crowdveil.model.flows import Flows
 from crowdveil.model.partition import BoxPartition
@@ -156,15 +155,6 @@ def test_it_needs_a_partition() -> None:
     data = Flows(testing.Zones.from_ids(["a"]), 0 * one, np.array([0, 1]), 0 * one, 0 * one, 30 * one, 30 * one)
     with pytest.raises(CrowdveilError, match="made before"):
         run(data, FixedParams(), np.random.default_rng(0), no_progress)
-
-
-def test_classes_of_time_steps() -> None:
-    """Friday 23:00 and Saturday 00:00 in Paris; the clock, not UTC, decides."""
-    t = np.array([1_709_330_400, 1_709_334_000])  # 2024-03-01 22:00 and 23:00 UTC
-    assert step_classes(t, "Europe/Paris", "hour-of-day").tolist() == [23, 0]
-    assert step_classes(t, "Europe/Paris", "hour-of-week").tolist() == [4 * 24 + 23, 5 * 24]
-    assert step_classes(t, "Europe/Paris", "day-type").tolist() == [0, 1]
-    assert step_classes(t, "UTC", "all").tolist() == [0, 0]
 
 
 def test_small_flows_are_not_aggregated_outside_of_the_partition(command: Any, tmp_path: Path) -> None:

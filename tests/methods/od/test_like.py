@@ -44,7 +44,7 @@ def zones(tmp_path: Path) -> Path:
 
 def _release(method: str, data: Path, out: Path, zones: Path, **options: Any) -> Any:
     return crowdveil.anonymize(
-        method, data, out, **{"k": K, "zones": zones, "tz": "UTC", "attack": False, "report": False} | options
+        data, out, method=method, **{"k": K, "zones": zones, "tz": "UTC", "attack": False, "report": False} | options
     )
 
 

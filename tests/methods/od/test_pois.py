@@ -96,10 +96,10 @@ def test_an_adversary_who_knows_the_points_learns_no_category(name: str, tmp_pat
         **options,
         **({"price": 1, "v_target": 30} if name == "atg-soft" else {}),
     }
-    crowdveil.anonymize(name, tmp_path / "trips.csv", tmp_path / "plain", attack=False, report=False, **plain)
+    crowdveil.anonymize(tmp_path / "trips.csv", tmp_path / "plain", method=name, attack=False, report=False, **plain)
     assert _guess(tmp_path / "plain", kinds) > 0  # the adversary succeeds where nothing is asked for
     crowdveil.anonymize(
-        name, tmp_path / "trips.csv", tmp_path / "diverse", attack=False, report=False, pois=tmp_path / "pois.csv",
+        tmp_path / "trips.csv", tmp_path / "diverse", method=name, attack=False, report=False, pois=tmp_path / "pois.csv",
         min_poi_categories=2, **plain,
     )  # fmt: skip
     assert pq.read_metadata(tmp_path / "diverse/flows.parquet").num_rows > 0
@@ -118,16 +118,16 @@ def test_points_that_nothing_counts_are_refused(tmp_path: Path) -> None:
     for name in ("joint", "oigh"):
         with pytest.raises(ParameterError, match="nothing counts points of interest"):
             crowdveil.anonymize(
-                name, tmp_path / "trips.csv", tmp_path / "out", pois=tmp_path / "pois.csv", step="all", **options
+                tmp_path / "trips.csv", tmp_path / "out", method=name, pois=tmp_path / "pois.csv", step="all", **options
             )
     with pytest.raises(InputError, match="none are given"):
-        crowdveil.anonymize("joint", tmp_path / "trips.csv", tmp_path / "out", min_pois=2, step="all", **options)
+        crowdveil.anonymize(tmp_path / "trips.csv", tmp_path / "out", method="joint", min_pois=2, step="all", **options)
     (tmp_path / "bare.csv").write_text("lon,lat\n2.0,48.0\n")
     with pytest.raises(InputError, match="no point of interest has a category"):
         crowdveil.anonymize(
-            "joint",
             tmp_path / "trips.csv",
             tmp_path / "out",
+            method="joint",
             pois=tmp_path / "bare.csv",
             min_poi_categories=2,
             step="all",

@@ -50,14 +50,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "flows.csv").write_text("time,origin,destination,volume\n" + "\n".join(rows) + "\n")
     options: dict[str, Any] = {"zones": folder / "zones.geojson", "step": "1d", "attack": False, "report": False}
     for name, k in (("out", 30), ("other", 60)):
-        crowdveil.anonymize("joint", folder / "flows.csv", folder / name, k=k, **options)
+        crowdveil.anonymize(folder / "flows.csv", folder / name, method="joint", k=k, **options)
     points = ["lat,lon,timestamp,trajectory_id"]
     for i in range(30):
         start = rng.uniform(0, 0.05, 2)
         points += [f"{48 + start[0] + s / 100:.6f},{2 + start[1]:.6f},{60 * s},{i}" for s in range(4 + i % 3)]
     (folder / "cabs.csv").write_text("\n".join(points) + "\n")
     crowdveil.anonymize(
-        "microaggregation", folder / "cabs.csv", folder / "cabs", k=3, attack=False, report=False
+        folder / "cabs.csv", folder / "cabs", method="microaggregation", k=3, attack=False, report=False
     )  # fmt: skip
     return folder
 
@@ -299,7 +299,13 @@ def test_a_legend_has_the_numbers_of_its_map(
 
 def test_a_profile_needs_several_time_steps(made: Path, tmp_path: Path) -> None:
     one = crowdveil.anonymize(
-        "suppression", made / "flows.csv", tmp_path / "one", zones=made / "zones.geojson", step="all", k=5, report=False
+        made / "flows.csv",
+        tmp_path / "one",
+        method="suppression",
+        zones=made / "zones.geojson",
+        step="all",
+        k=5,
+        report=False,
     )
     with pytest.raises(InputError, match="has one time step"):
         one.plot.profiles()

@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crowdveil.io.time_steps import TimeSteps
-from crowdveil.io.times import Clock
 from crowdveil.model.arrays import Ints, group_sums
 from crowdveil.model.release import NOT_GIVEN, FlowRelease
+from crowdveil.model.time_axis import TimeAxis
 from crowdveil.solve.od.derivable_sets import Overlaps
 
 Times = tuple[Ints, Ints]
@@ -58,9 +57,7 @@ def _windows(release: FlowRelease, without_times: tuple[int, int]) -> Times:
         return release.intervals.window_start, release.intervals.window_end
     if release.step_s is None:
         return np.full(len(release.t), without_times[0]), np.full(len(release.t), without_times[1])
-    steps = TimeSteps(release.step_s, release.tz)
-    number = steps.number(Clock(release.tz).to_wall(release.t))
-    return release.t, steps.starts(number + 1)
+    return release.t, TimeAxis(release.step_s, release.tz).ends(release.t)
 
 
 def period_of(releases: list[FlowRelease]) -> tuple[int, int]:

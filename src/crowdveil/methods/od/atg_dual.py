@@ -41,12 +41,12 @@ from typing import Any, Literal
 import numpy as np
 
 from crowdveil import engine
-from crowdveil.io.step_classes import step_classes
 from crowdveil.methods.base import Method, SharedPartition
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
+from crowdveil.model.time_axis import step_classes
 from crowdveil.params import Budgeted, SizedAreas, TargetVolume, TimePartitioned
 from crowdveil.progress import Progress
 from crowdveil.solve.od.boxes import BoxSolution, BoxSpace, gap_percent

@@ -39,12 +39,12 @@ from __future__ import annotations
 import numpy as np
 
 from crowdveil.errors import InputError, Option, ParameterError
-from crowdveil.io.step_classes import step_classes
 from crowdveil.methods.base import INDEPENDENT, Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.flows import Flows
 from crowdveil.model.partition import EarlierRows, Partition, ZoneGroups
 from crowdveil.model.release import FlowRelease
+from crowdveil.model.time_axis import step_classes
 from crowdveil.params import FlowParams
 from crowdveil.progress import Progress
 from crowdveil.solve.od.fixed_boxes import release_fixed_boxes

@@ -91,13 +91,13 @@ from pydantic import Field
 from crowdveil import guarantees as library
 from crowdveil.errors import Option
 from crowdveil.guarantees import Guarantee
-from crowdveil.io.step_classes import step_classes
 from crowdveil.io.time_windows import checked_step, time_windows
 from crowdveil.methods.base import INDEPENDENT, Method, SharedPartition, WindowedRun
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
+from crowdveil.model.time_axis import step_classes
 from crowdveil.params import AdaptiveInTime, Budgeted, SizedAreas
 from crowdveil.progress import Progress
 from crowdveil.solve.od.adaptive import AdaptiveRelease, as_steps, solve_adaptive

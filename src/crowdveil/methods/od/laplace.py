@@ -59,13 +59,12 @@ from pydantic import Field
 
 from crowdveil.errors import InputError, Option
 from crowdveil.guarantees import DifferentialPrivacy, Guarantee
-from crowdveil.io.time_steps import TimeSteps
-from crowdveil.io.times import Clock
 from crowdveil.methods.base import Method
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
+from crowdveil.model.time_axis import TimeAxis
 from crowdveil.params import MinVolume, Params
 from crowdveil.progress import Progress
 from crowdveil.solve.od.confidence import volume_bounds
@@ -155,10 +154,9 @@ def _whole_period(data: Flows) -> Flows:
     """Return flows with all time steps from the first to the last, also those without trips."""
     if data.step_s is None or data.steps == 0:
         return data
-    steps = TimeSteps(data.step_s, data.tz)
-    first, last = steps.number(Clock(data.tz).to_wall(data.t[[0, -1]])).tolist()
+    starts, _ = TimeAxis(data.step_s, data.tz).between(int(data.t[0]), int(data.t[-1]))
     # Times of flows that have time steps of their own may lie between these.
-    t = np.union1d(steps.starts(np.arange(first, last + 1)), data.t)
+    t = np.union1d(starts, data.t)
     t = t[(t >= data.t[0]) & (t <= data.t[-1])]
     counts = np.zeros(len(t), np.int64)
     counts[np.searchsorted(t, data.t)] = np.diff(data.offsets)

@@ -17,11 +17,11 @@ from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.derived_files import write_crosswalk, write_derived
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_grouping import refuse_tiny_weights
-from crowdveil.io.step_classes import step_classes
 from crowdveil.io.tables import write_table
 from crowdveil.io.written_release import AREAS_FILE
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
+from crowdveil.model.time_axis import step_classes
 from crowdveil.progress import Progress
 from crowdveil.reading import FlowReading
 from crowdveil.run.flow_partitions import PartitionSolver, file_schema

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from crowdveil.io.person_ids import id_type
 from crowdveil.io.source import Source
 from crowdveil.io.time_forms import TimeForm
-from crowdveil.io.times import Clock, odd_times
+from crowdveil.io.times import odd_times
 from crowdveil.io.trajectory_points import (
     PointColumns,
     count_first_reasons,
@@ -24,6 +24,7 @@ from crowdveil.io.trajectory_points import (
 )
 from crowdveil.io.values import one_array
 from crowdveil.model.canonical import point_hashes
+from crowdveil.model.time_axis import Clock
 from crowdveil.run.spark.trip_rows import BAD, INSTANTS, SKIPPED, TWICE, WALLS, filled_batch, without_missing
 
 FILE, BLOCK, AT = ORDER = ("crowdveil_file", "crowdveil_block", "crowdveil_at")

@@ -20,11 +20,11 @@ import pyarrow as pa
 
 from crowdveil.engine.packing import packed, unpacked
 from crowdveil.engine.spark import Frame, GroupFunction, SparkEngine
-from crowdveil.io.step_classes import step_classes
 from crowdveil.io.values import encode_ids
 from crowdveil.methods.base import SharedPartition
 from crowdveil.model.arrays import Ints, refreeze
 from crowdveil.model.flows import Flows
+from crowdveil.model.time_axis import step_classes
 from crowdveil.params import Params
 from crowdveil.progress import Progress
 from crowdveil.registry import find_method

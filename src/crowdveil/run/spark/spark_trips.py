@@ -21,11 +21,11 @@ from crowdveil.io.person_ids import note_case_variants
 from crowdveil.io.source import Source
 from crowdveil.io.stations import MAX_POSITIONS, station_columns, zones_of_positions
 from crowdveil.io.tiling import PointCover, Tiling, by_coordinates, given_zones, usable_coordinates, zones_covering
-from crowdveil.io.time_steps import TimeSteps
 from crowdveil.io.times import refuse_spread
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.globe import JOINED, Reach
+from crowdveil.model.time_axis import TimeAxis
 from crowdveil.model.zones import Zones
 from crowdveil.reading import FlowReading, with_partition, with_pois, with_time_levels
 from crowdveil.run.spark.parquet_pieces import map_source
@@ -119,7 +119,7 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
     seconds = resolve_step_seconds(reading.step, columns, notes)
     own_steps = reading.step is None and columns.is_flows and columns.time is not None
     seconds = 1 if own_steps else seconds
-    steps = TimeSteps(seconds, reading.tz) if seconds and columns.time else None
+    steps = TimeAxis(seconds, reading.tz) if seconds and columns.time else None
     form = learn_time_form(engine, used, source, columns.time, reading)
     head = without_missing(source, engine.gather(frame.limit(FORM_ROWS)).combine_chunks().to_batches()[0])
     if not reading.each_row_is_a_trip:
@@ -131,7 +131,7 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
     reader = TripReader(source, columns, zones, reading.tz, form, steps, given is None)
     rows = map_source(engine, data, source, used, reader, PACKED_TRIPS, columns=names, ids=columns.zone_ids)
     none, made = np.zeros(0, np.int64), _frame(zones, reading, columns, notes)
-    return SparkTrips(rows, reader, none, none, 0, replace(made, step_s=steps.seconds if steps else None))
+    return SparkTrips(rows, reader, none, none, 0, replace(made, step_s=steps.step_s if steps else None))
 
 
 def summarize_trips(

@@ -21,12 +21,12 @@ from crowdveil.io.source import MISSING, Source
 from crowdveil.io.stations import positions
 from crowdveil.io.tiling import find_cover
 from crowdveil.io.time_forms import TimeForm
-from crowdveil.io.time_steps import TimeSteps
 from crowdveil.io.values import encode_ids
 from crowdveil.io.weights import SUMS
 from crowdveil.model.arrays import Sent
 from crowdveil.model.flows import Flows
 from crowdveil.model.globe import Reach
+from crowdveil.model.time_axis import TimeAxis
 from crowdveil.model.zones import Zones
 
 BAD, INSTANTS, WALLS, SKIPPED, TWICE = "bad:", "instants", "walls", "skipped", "twice"
@@ -55,7 +55,7 @@ class TripReader(Sent):
     zones: Zones
     tz: str
     form: TimeForm
-    steps: TimeSteps | None
+    steps: TimeAxis | None
     came_up: bool = False
     """Whether the zones are the names in the data."""
 
@@ -210,7 +210,7 @@ class FlowPartitionReader(Sent):
     """
 
     rows: pa.Schema
-    steps: TimeSteps | None
+    steps: TimeAxis | None
     frame: Flows
     members: bool
 

@@ -12,8 +12,9 @@ from crowdveil import engine
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Ints, Mask, frozen, row_slices
 from crowdveil.model.flows import Flows
-from crowdveil.model.partition import BoxPartition, StepClass
+from crowdveil.model.partition import BoxPartition
 from crowdveil.model.release import FlowRelease
+from crowdveil.model.time_axis import StepClass
 from crowdveil.progress import Progress
 from crowdveil.solve.od.box_building import box_deviations, build_given_origins, build_matrix_boxes, lost_cost_of
 from crowdveil.solve.od.boxes import BoxSpace, check_exact

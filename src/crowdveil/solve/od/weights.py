@@ -18,20 +18,9 @@ from dataclasses import replace
 import numpy as np
 
 from crowdveil.model.arrays import Ints, row_slices, slice_sums
-from crowdveil.model.flows import WEIGHT_UNITS, Flows
+from crowdveil.model.flows import WEIGHT_UNITS, Flows, rounded
 from crowdveil.model.release import FlowRelease
 from crowdveil.solve.od.assignment import row_of_flows, sums_in_windows, trips_in_windows, windows_of_steps
-
-
-def rounded(whole: Ints, rest: Ints, offsets: Ints) -> Ints:
-    """Whole trips of rows that weigh `whole` trips and `rest` units; those of time step i are offsets[i] to offsets[i + 1]."""
-    so_far = np.concatenate([np.zeros(1, np.int64), np.cumsum(rest)])
-    before = np.repeat(so_far[offsets[:-1]], np.diff(offsets))
-    # What is carried over to the next row is the part of a trip so far in the step, and half a trip.
-    carried = (so_far[1:] - before + WEIGHT_UNITS // 2) // WEIGHT_UNITS
-    carried_before = (so_far[:-1] - before + WEIGHT_UNITS // 2) // WEIGHT_UNITS
-    trips: Ints = whole + carried - carried_before
-    return trips
 
 
 def rounded_in_windows(data: Flows, window: Ints) -> Flows:

@@ -7,24 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from crowdveil.errors import InputError, Option, ParameterError
-from crowdveil.io.time_steps import TimeSteps, step_seconds
-from crowdveil.io.times import Clock
 from crowdveil.model.arrays import Ints, group_sums, row_slices
-from crowdveil.model.flows import WEIGHT_UNITS, Flows
-from crowdveil.solve.od.weights import rounded
-
-_DAY_S = 86_400
-
-
-def period_seconds(text: str) -> int:
-    """Return the length of a period in seconds: whole days, such as 1d, 1w or 2w."""
-    try:
-        seconds = step_seconds(text) or 0
-    except ParameterError:
-        seconds = 0
-    if seconds == 0 or seconds % _DAY_S:
-        raise ParameterError(Option("fold"), "wanted a period of whole days, such as 1d, 1w or 2w.")
-    return seconds
+from crowdveil.model.flows import WEIGHT_UNITS, Flows, rounded
+from crowdveil.model.time_axis import TimeAxis, period_seconds
 
 
 def fold_steps(flows: Flows, period: str) -> Flows:
@@ -43,18 +28,10 @@ def fold_steps(flows: Flows, period: str) -> Flows:
         )
     if flows.steps == 0:
         return flows
-    wall = Clock(flows.tz).to_wall(flows.t)
-    t, step = np.unique(fold_times(wall, period, flows.tz, wall), return_inverse=True)
+    periods = TimeAxis(seconds, flows.tz)
+    wall = periods.clock.to_wall(flows.t)
+    t, step = np.unique(periods.folded(wall, wall), return_inverse=True)
     return _added_up(flows, t, step.reshape(-1))
-
-
-def fold_times(wall: Ints, period: str, tz: str, known: Ints) -> Ints:
-    """Return local times modulo a period, in UTC seconds, in the first period of the local times `known`."""
-    clock, periods = Clock(tz), TimeSteps(period_seconds(period), tz)
-    number = periods.number(wall)
-    starts = clock.to_wall(periods.starts(np.append(number, periods.number(known).min())))
-    # Clocks change between periods: a folded time keeps its hour on the clock.
-    return clock.to_utc(starts[-1] + wall - starts[:-1])
 
 
 def _added_up(flows: Flows, t: Ints, step: Ints) -> Flows:

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import crowdveil
 from crowdveil import testing
 from crowdveil.errors import InputError, ParameterError
-from crowdveil.io.folding import fold_steps
 from crowdveil.model.flows import Flows
+from crowdveil.model.folding import fold_steps
 
 WEEK = 7 * 86400
 
