@@ -40,6 +40,8 @@ def parse(arguments: list[str]) -> None:
     context = click.Context(cli, info_name="crowdveil")
     command: click.Command = cli
     while isinstance(command, click.Group) and arguments and not arguments[0].startswith("-"):
+        if command.name == "anonymize" and Path(arguments[0]).suffix:  # the usual method for the file
+            arguments = ["microaggregation" if "cabs" in arguments[0] else "joint", *arguments]
         name, found, arguments = command.resolve_command(context, arguments)
         assert found is not None and name is not None
         command, context = found, click.Context(found, info_name=name, parent=context)
