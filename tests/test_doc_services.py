@@ -164,6 +164,13 @@ def test_a_job_over_http(service: Folder) -> None:
     assert list(service.path.glob("*.zip"))
 
 
+def test_an_upload_for_several_jobs(service: Folder) -> None:
+    upload, submit = lines(console("service.md", "uploads?name"))
+    service.use_job(service.run(upload))
+    service.use_job(service.run(submit))
+    finished(service)
+
+
 def test_tokens_audit_and_reviews(folder: Folder) -> None:
     anna, _, _, rita = re.findall(r"\bcv_[\w-]+", folder.run(console(OPERATE, "token revoke")))
     commands = lines(console(OPERATE, "review approve"))

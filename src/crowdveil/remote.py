@@ -21,8 +21,6 @@ from urllib.parse import quote, urlsplit
 
 from crowdveil.errors import CrowdveilError, InputError, Name, Option, ParameterError, from_json
 from crowdveil.progress import Progress, no_progress
-from crowdveil.remote_uploads import CHUNK as UPLOAD_CHUNK
-from crowdveil.remote_uploads import ChunkedTransfer, ServerError
 
 if TYPE_CHECKING:
     import httpx  # takes 0.2 s to import, so it waits until a server is asked
@@ -34,8 +32,12 @@ PATIENCE_S = 60.0
 TIMEOUT_S = 120.0
 RETRIES = 2
 AGAIN_S = 0.5
-NO_CONTENT, PARTIAL_CONTENT, BAD_REQUEST = 204, 206, 400
+PARTIAL_CONTENT, BAD_REQUEST = 206, 400
 _ID = re.compile(r"[0-9a-f]{32}")
+
+
+class ServerError(CrowdveilError):
+    """The server does not answer, or not as it should."""
 
 
 @dataclass
@@ -76,24 +78,15 @@ class Remote:
         files: Mapping[str, Path],
         progress: Progress = no_progress,
     ) -> dict[str, Any]:
-        """Upload files, and put a job into the queue. A large file is sent in chunks, and goes on where a connection broke."""
+        """Upload files, and put a job into the queue."""
         path = f"/{quote(collection)}/{quote(name, safe='')}/jobs"
-        size = {field: _size(file) for field, file in files.items()}
-        counter = ByteCount(progress, sum(size.values()))
-        large = {field: (_plain(file.name), file) for field, file in files.items() if size[field] > UPLOAD_CHUNK}
-        with ChunkedTransfer(self._answer, counter.add).uploaded(large) as ids:
-            texts = {"parameters": json.dumps(parameters), **({"uploads": json.dumps(ids)} if ids else {})}
-            return self._send(path, texts, {field: file for field, file in files.items() if field not in ids}, counter)
+        return self.send(path, {"parameters": json.dumps(parameters)}, files, progress)
 
     def send(
         self, path: str, texts: Mapping[str, str], files: Mapping[str, Path], progress: Progress = no_progress
     ) -> dict[str, Any]:
-        """Send a form with its files; return the server's answer. Never sent twice: it may have been taken."""
-        return self._send(path, texts, files, ByteCount(progress, sum(_size(file) for file in files.values())))
-
-    def _send(
-        self, path: str, texts: Mapping[str, str], files: Mapping[str, Path], counter: ByteCount
-    ) -> dict[str, Any]:
+        """Send a form with its files, and return the answer. It is never sent twice, since the server may have taken it."""
+        counter = ByteCount(progress, sum(_size(file) for file in files.values()))
         with ExitStack() as stack:
             opened = {name: (_plain(f.name), stack.enter_context(counter.open(f))) for name, f in files.items()}
             # Fields of text come first, so that a wrong one is refused before the files are sent.
@@ -102,9 +95,9 @@ class Remote:
             )
 
     def _answer(self, method: str, path: str, **request: Any) -> dict[str, Any]:
-        """Send a request, and return the answer as JSON; nothing where there is none."""
+        """Send a request, and return the answer as JSON."""
         with self._asked(method, path, **request) as answer:
-            return {} if answer.status_code == NO_CONTENT else _json(answer)
+            return _json(answer)
 
     def job(self, job: str) -> dict[str, Any]:
         """What is known of a job."""

@@ -1,9 +1,8 @@
-"""A transfer that breaks off goes on where it ended, a large file chunk by chunk; the form of a job is never sent twice."""
+"""A download that breaks off goes on where it ended; the form of a job is never sent twice."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from crowdveil import remote, remote_uploads
+from crowdveil import remote
 from crowdveil.remote import Remote, ServerError
 
 CONTENT = bytes(range(256)) * 4096
@@ -29,41 +28,8 @@ class Breaking(BaseHTTPRequestHandler):
     asked: list[str | None]
     posts: int
     ranges = True
-    arrived: bytearray
-    chunks: int
-    calls: list[str]
-
-    def _answer(self, status: int, content: Any) -> None:
-        body = json.dumps(content).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def do_PATCH(self) -> None:
-        """Take a third of every second chunk before the connection breaks, and say once that another request is at work."""
-        sent, offset = self.rfile.read(int(self.headers["Content-Length"])), int(self.headers["Upload-Offset"])
-        kind = type(self)
-        kind.chunks += 1
-        if kind.chunks == 2:
-            return self._answer(409, {"error": {"code": "wrong_offset", "message": "another request sends."}})
-        assert offset == len(kind.arrived)
-        if kind.chunks % 2:
-            kind.arrived += sent[: len(sent) // 3]
-            self.close_connection = True
-        else:
-            kind.arrived += sent
-            self._answer(200, {"received": len(kind.arrived)})
-        return None
-
-    def do_DELETE(self) -> None:
-        type(self).calls.append(f"DELETE {self.path}")
-        self.send_response(204)
-        self.end_headers()
 
     def do_GET(self) -> None:
-        if self.path.startswith("/uploads/"):
-            return self._answer(200, {"received": len(self.arrived)})
         given = self.headers.get("Range")
         type(self).asked.append(given)
         first = int(given[6:-1]) if given and self.ranges else 0
@@ -73,20 +39,11 @@ class Breaking(BaseHTTPRequestHandler):
         most = len(CONTENT) if len(self.asked) > 3 else 300_000
         self.wfile.write(CONTENT[first : first + most])
         self.close_connection = True
-        return None
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        type(self).calls.append(f"POST {self.path}")
-        if self.path == "/uploads":
-            assert json.loads(body) == {"name": "data.csv", "bytes": len(CONTENT)}
-            return self._answer(201, {"id": "1" * 32})
-        if b"1" * 32 in body:
-            assert b'name="uploads"' in body and CONTENT[:4096] not in body
-            return self._answer(202, {"id": "0" * 32})
+        self.rfile.read(int(self.headers["Content-Length"]))
         type(self).posts += 1
         self.close_connection = True
-        return None
 
     def log_message(self, *_: object) -> None:
         """Print nothing."""
@@ -95,9 +52,7 @@ class Breaking(BaseHTTPRequestHandler):
 @pytest.fixture
 def breaking(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(remote, "AGAIN_S", 0.01)
-    monkeypatch.setattr(remote_uploads, "AGAIN_S", 0.01)
     Breaking.asked, Breaking.posts, Breaking.ranges = [], 0, True
-    Breaking.arrived, Breaking.chunks, Breaking.calls = bytearray(), 0, []
     with ThreadingHTTPServer(("127.0.0.1", 0), Breaking) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -140,30 +95,3 @@ def test_a_form_is_sent_once(breaking: str, tmp_path: Path) -> None:
     with pytest.raises(ServerError, match="does not answer"):
         Remote(breaking).start("methods", "joint", {}, {"data": tmp_path / "data.csv"})
     assert Breaking.posts == 1
-
-
-def test_a_large_file_goes_on_where_the_connection_broke(
-    breaking: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(remote_uploads, "CHUNK", 100_000)
-    monkeypatch.setattr(remote, "UPLOAD_CHUNK", 100_000)
-    (tmp_path / "data.csv").write_bytes(CONTENT)
-    seen: list[int] = []
-    job = Remote(breaking).start(
-        "methods", "joint", {}, {"data": tmp_path / "data.csv"}, lambda done, total: seen.append(done)
-    )
-    assert job["id"] == "0" * 32 and bytes(Breaking.arrived) == CONTENT
-    assert seen == sorted(seen) and seen[-1] == len(CONTENT)
-    upload = f"/uploads/{'1' * 32}"
-    assert Breaking.calls == ["POST /uploads", "POST /methods/joint/jobs", f"DELETE {upload}"]
-
-
-def test_an_upload_is_removed_where_the_job_is_refused_or_the_server_stays_away(
-    breaking: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(remote_uploads, "PATIENCE_S", 0.0)
-    monkeypatch.setattr(remote, "UPLOAD_CHUNK", 100_000)
-    (tmp_path / "data.csv").write_bytes(CONTENT)
-    with pytest.raises(ServerError, match="does not answer"):
-        Remote(breaking).start("methods", "joint", {}, {"data": tmp_path / "data.csv"})
-    assert Breaking.calls == ["POST /uploads", f"DELETE /uploads/{'1' * 32}"]

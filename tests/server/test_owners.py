@@ -62,15 +62,11 @@ class TwoUsers:
         return job
 
     def _add_upload(self, owner: str, upload: str) -> None:
-        """An upload with the id of a job, of which half arrived."""
-        uploads = self.service.uploads
-        state = uploads.create(owner, f"{MARK}.csv", 2 * len(SECRET))
-        folder = uploads.root / owner / state.id
-        folder.rename(uploads.root / owner / upload)
-        state.id = upload
-        with uploads.appending(owner, state) as file:
-            file.write(SECRET.encode())
-            state.received = len(SECRET)
+        """An upload with the id of a job."""
+        received = self.service.files.receive(upload) / "inputs"
+        (received / f"{MARK}.csv").write_text(SECRET)
+        self.service.uploads.keep(owner, upload, received)
+        self.service.files.discard(upload)
 
     def held(self, job: str) -> tuple[Any, list[str], list[bytes]]:
         """All that is known of a job, its files, and the upload of the same id."""
@@ -184,7 +180,7 @@ MOBIDATALAB = [
 KINDS = ("methods", "measures", "analyses", "attacks", "filter")
 NEEDS = {
     **{f"POST /{route}": "submit" for route in ("preview", "uploads", *MOBIDATALAB)},
-    **{f"{method} /uploads/{{upload_id}}": "submit" for method in ("GET", "PATCH", "DELETE")},
+    "DELETE /uploads/{upload_id}": "submit",
     **{f"POST /{kind}/{{name}}/jobs": "submit" for kind in KINDS},
     **dict.fromkeys(["GET /jobs", "GET /jobs/{job_id}"], "submit read"),
     "DELETE /jobs/{job_id}": "submit",

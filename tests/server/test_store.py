@@ -181,12 +181,12 @@ def test_the_log_says_who_did_what_and_nothing_of_the_data(store: Store) -> None
 
 
 def test_tokens_are_shown_once_and_kept_hashed(store: Store) -> None:
-    tokens = Tokens(store, Limits(max_rows=5))
+    tokens = Tokens(store, Limits(max_seconds=5))
     assert not tokens.any()
     token = tokens.create("anna", max_running=2)
     assert token not in str(tokens.all()) and token not in str(store.db.do("SELECT * FROM tokens"))
     caller = tokens.caller(token)
-    assert caller is not None and caller.name == "anna" and caller.limits == Limits(max_rows=5, max_running=2)
+    assert caller is not None and caller.name == "anna" and caller.limits == Limits(max_seconds=5, max_running=2)
     assert tokens.caller(token + "x") is None and tokens.caller("") is None
     tokens.revoke("anna")
     assert tokens.caller(token) is None and tokens.any()
@@ -199,5 +199,5 @@ def test_two_tokens_of_one_name_are_refused(store: Store) -> None:
     tokens.create("anna")
     with pytest.raises(ParameterError, match="there is a token of that name"):
         tokens.create("anna")
-    with pytest.raises(ParameterError, match="max_rows"):
-        tokens.create("bert", max_rows=0)
+    with pytest.raises(ParameterError, match="max_seconds"):
+        tokens.create("bert", max_seconds=0)

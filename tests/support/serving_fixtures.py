@@ -103,7 +103,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A service with two workers and two tokens, for all tests that leave it as it was."""
     from serving import Running
 
-    service = Running(tmp_path_factory.mktemp("service"), "--max-upload-mib", "8", "--max-rows", "1000")
+    service = Running(tmp_path_factory.mktemp("service"), "--max-upload-mib", "8")
     for name in ("anna", "bert"):
         service.make_token(name)
     service.start()

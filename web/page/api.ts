@@ -14,7 +14,7 @@ export interface Form {
   methods: Method[]; reading: Record<Takes, Field[]>; run: Field[]; audit: Field[]; sources: string[]; files: Record<string, string[]>; presets: Preset[];
 }
 export interface Session {
-  name: string; keep_hours: number; upload_hours: number; limits: { max_upload_mib: number; max_rows: number }; scopes: string[]; four_eyes: boolean;
+  name: string; keep_hours: number; upload_hours: number; limits: { max_upload_mib: number }; scopes: string[]; four_eyes: boolean;
 }
 export type { ReviewView as Review } from "./views";
 /** A result of another that is to be reviewed. */
@@ -82,12 +82,11 @@ export const decide = (id: string, decision: "approve" | "reject", comment: stri
   json<Reviewed>(`/reviews/${id}`, { method: "POST", body: JSON.stringify({ decision, comment }) });
 export const remove = (id: string): Promise<Job> => json<Job>(`/jobs/${id}`, { method: "DELETE" });
 
-type Sent = "POST" | "PATCH";
-/** Send a form, or a chunk of a file; it is read from the disk as it is sent, never whole into memory. */
-export function send<T>(how: Sent, path: string, body: FormData | Blob, more: Record<string, string> = {}, progress: (bytes: number) => void = () => undefined, signal?: AbortSignal): Promise<T> {
+/** Send a form or a file; it is read from the disk as it is sent, never whole into memory. */
+export function send<T>(path: string, body: FormData | Blob, more: Record<string, string> = {}, progress: (bytes: number) => void = () => undefined, signal?: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
-    request.open(how, path);
+    request.open("POST", path);
     for (const [name, value] of Object.entries({ ...headers(), ...more })) request.setRequestHeader(name, value);
     request.upload.onprogress = (event) => progress(event.loaded);
     request.onload = async () => {

@@ -109,9 +109,11 @@ export function jobForm(form: Form, draft: Draft, takes: Takes, ids: Record<stri
   return body;
 }
 
-/** A preview, with the method that is chosen. */
+/** A preview, with the method that is chosen; of a large text table it has the beginning. */
 export function previewForm(form: Form, draft: Draft, ids: Record<string, string>): FormData {
-  const body = withFiles(filesOf(form, draft, draft.takes), ids);
+  const files = filesOf(form, draft, draft.takes), data = draft.data!;
+  if (isPart(data)) files.data = new File([data.slice(0, PART_BYTES)], data.name);
+  const body = withFiles(files, ids);
   if (draft.takes) {
     const now = method(form, draft, draft.takes);
     body.append("takes", draft.takes);
@@ -119,7 +121,7 @@ export function previewForm(form: Form, draft: Draft, ids: Record<string, string
     body.append("method", now.name);
     body.append("method_parameters", JSON.stringify(values(now.fields, draft)));
   }
-  if (isPart(draft.data!)) body.append("part", "true");
+  if (isPart(data)) body.append("part", "true");
   return body;
 }
 

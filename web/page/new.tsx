@@ -88,8 +88,8 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
     setSending(0);
     stop.current = new AbortController();
     try {
-      const job = await withUploads(filesOf(form, draft, takes), () => Infinity,
-        (ids) => send<Job>("POST", `/methods/${method(form, draft, takes!).name}/jobs`, jobForm(form, draft, takes!, ids), {}, undefined, stop.current.signal), setSending, stop.current.signal);
+      const job = await withUploads(filesOf(form, draft, takes),
+        (ids) => send<Job>(`/methods/${method(form, draft, takes!).name}/jobs`, jobForm(form, draft, takes!, ids), {}, undefined, stop.current.signal), setSending, stop.current.signal);
       change({ ...work, failed: null });
       go(`/jobs/${job.id}`);
     } catch (problem) {

@@ -1,7 +1,7 @@
 // Previews: the service reads the file as a job would, again whenever something changes how it is read.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Form, said, type Seen, send, ServiceError, stopped, type Takes } from "./api";
-import { bare, type Draft, empty, filesOf, isPart, light, methodKey, PART_BYTES, previewForm, reading } from "./draft";
+import { bare, type Draft, empty, filesOf, isPart, light, methodKey, previewForm, reading } from "./draft";
 import { withUploads } from "./uploads";
 import type { ErrorView } from "./views";
 import { sentence } from "./words";
@@ -51,8 +51,9 @@ export function usePreview(form: Form, work: Work, change: (work: Work) => void)
       setError("");
       const { draft } = work, part = isPart(draft.data!);
       try {
-        const seen = await withUploads(filesOf(form, draft, draft.takes), (name) => (part && name === "data" ? PART_BYTES : Infinity),
-          (ids) => send<Seen>("POST", "/preview", previewForm(form, draft, ids), {}, undefined, control.signal), setShare, control.signal);
+        const { data, ...others } = filesOf(form, draft, draft.takes), needed = part ? others : { data, ...others };
+        const seen = await withUploads(needed, (ids) => send<Seen>("/preview", previewForm(form, draft, ids), {}, undefined, control.signal),
+          setShare, control.signal);
         const now = latest.current.draft, takes = now.takes ?? seen.takes;
         const plain = draft.takes !== null ? draft : { ...bare(draft), method: draft.method, values: draft.values }; // what this preview was of
         change({ ...latest.current, draft: guessed({ ...now, takes }, seen), seen, seenFor: draft.takes === null ? "" : previewKey(form, { ...plain, takes }, seen) });

@@ -83,13 +83,11 @@ export interface SummaryView {
   lines: string[];
 }
 
-/** A file that is being uploaded, or was. */
+/** An uploaded file. */
 export interface UploadView {
   id: string;
   name: string;
   bytes: number;
-  /** Bytes that arrived; the next chunk begins there. */
-  received: number;
   /** Time after its last use at which it is removed. */
   keep_seconds: number;
 }

@@ -7,6 +7,7 @@ listens on is not known here, so that tokens are always needed. Jobs are run by 
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
 from functools import cache
 from pathlib import Path
@@ -33,6 +34,7 @@ def make_service_app() -> FastAPI:
     service = settings.open()
     check_address(service)
     check_confinement(local=False)
+    tempfile.tempdir = str(service.files.incoming)  # files of a form that is coming in, which have no name
     threading.Thread(target=keep_tidy, args=(service, threading.Event()), name="tidy", daemon=True).start()
     return make_app(service, [add_routes])
 

@@ -24,8 +24,8 @@ from crowdveil.server.routes.operations import add_operations
 from crowdveil.server.routes.pages import add_pages
 from crowdveil.server.routes.preview import add_preview
 from crowdveil.server.routes.result_files import add_parts
-from crowdveil.server.routes.resumable import add_uploads
 from crowdveil.server.routes.review import add_review
+from crowdveil.server.routes.uploads import add_uploads
 from crowdveil.server.settings import Service
 from crowdveil.server.views import JobView
 

@@ -20,7 +20,8 @@ _MEANING = {
     401: "No token, or one that is not known.",
     403: "The request comes from another site, the token lacks a scope, or the result is not approved.",
     404: "There is no such thing, or it is not yours.",
-    409: "The job is not done yet, or the upload is not complete.",
+    409: "The job is not done yet.",
+    411: "The request has no Content-Length.",
     410: "The result was removed.",
     413: "Too large.",
     415: "No form, or a kind of file that is not taken.",
@@ -34,7 +35,7 @@ _MEANING = {
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Answers that a route may give instead, besides those of every route: it can refuse the caller, the address, the upload."""
     schema = {"$ref": "#/components/schemas/Error"}
-    all_statuses = sorted({401, 403, 422, 429, 503, *statuses, *((507,) if 413 in statuses else ())})
+    all_statuses = sorted({401, 403, 422, 429, 503, *statuses, *((411, 507) if 413 in statuses else ())})
     return {s: {"description": _MEANING[s], "content": {"application/json": {"schema": schema}}} for s in all_statuses}
 
 

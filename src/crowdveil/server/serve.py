@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import stat
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -84,6 +85,7 @@ def serve(settings: Settings, say: Any, extra_routes: Sequence[Callable[[Any], N
     if (warning := check_confinement(local=settings.is_local)) is not None:
         say(f"WARNING: {warning}")
     check_reviewers(service)
+    tempfile.tempdir = str(service.files.incoming)  # files of a form that is coming in, which have no name
     app = make_app(service, extra_routes)
     listening = listen(settings)
     if settings.accept_new_database:

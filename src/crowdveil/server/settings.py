@@ -57,10 +57,6 @@ class Settings:
         default=24 * 3600.0, metadata={"option": "--keep-hours", "min": 0, "min_open": True, "unit": 3600}
     )
     """Hours that results are kept. [24]"""
-    upload_s: float = field(
-        default=3600.0, metadata={"option": "--upload-hours", "min": 0, "min_open": True, "unit": 3600}
-    )
-    """Hours that a resumable upload is kept after its last use; others go when the job ends. [1]"""
     lease_s: float = field(default=15.0, metadata={"option": "--lease", "min": 0.5, "metavar": "SECONDS"})
     """Silence after which a worker is taken for dead, and its job given to another. [15]"""
     memory_bytes: int | None = field(default=None, metadata={"option": "--max-memory-mib", "min": 64, "unit": 1 << 20})
@@ -121,7 +117,7 @@ class Settings:
         return self._service(Files(self.data, create=False), Store(open_database(self.url), create=False))
 
     def _service(self, files: Files, store: Store) -> Service:
-        uploads = UploadFiles(files.root, self.upload_s)
+        uploads = UploadFiles(files.root)
         return Service(self, files, store, Tokens(store, self.limits), uploads)
 
 

@@ -42,8 +42,6 @@ class Limits(Params):
 
     max_upload_mib: int = Field(2048, ge=1)
     """Size of all files of one request together, and of what is unpacked of them, in MiB."""
-    max_rows: int = Field(100_000_000, ge=1)
-    """Rows of a file."""
     max_running: int = Field(4, ge=1)
     """Jobs that run at once; more wait."""
     max_waiting: int = Field(1000, ge=1)

@@ -114,12 +114,11 @@ class JobView(View):
 
 
 class UploadView(View):
-    """A file that is being uploaded, or was."""
+    """An uploaded file."""
 
     id: str = Field(pattern="^[0-9a-f]{32}$")
     name: str
     bytes: int
-    received: int = Field(description="Bytes that arrived; the next chunk begins there.")
     keep_seconds: float = Field(description="Time after its last use at which it is removed.")
 
 

@@ -12,8 +12,7 @@ from crowdveil.errors import ParameterError
 from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds.base import Kind
 from crowdveil.server.queue.job import NewJob, QueuedJob, new_id
-from crowdveil.server.routes.attached import UPLOADS, attach
-from crowdveil.server.routes.uploads import Form, check_files, make_upload_folder, parsed, receive
+from crowdveil.server.routes.uploads import UPLOADS, Form, check_files, check_size, make_folder, parsed, receive
 from crowdveil.server.settings import Service
 from crowdveil.server.sources import with_source
 from crowdveil.server.tokens import Caller
@@ -45,12 +44,12 @@ async def accept(
     """
     service: Service = request.app.state.service
     job, limits, accepted = new_id(), who.limits, False
-    inputs = await run_in_threadpool(make_upload_folder, request, service, job) / "inputs"
+    check_size(request, service, who)
+    inputs = await run_in_threadpool(make_folder, service, job) / "inputs"
 
     def add(form: Form) -> QueuedJob | None:
         # All in one thread: an interrupted request must not remove the files of a job that was added.
         nonlocal accepted
-        attach(service, who, form, inputs, allowed)
         name, values = chosen(form)
         if values is None:
             values = parsed(form.texts.get("parameters") or "{}", "parameters")
@@ -63,7 +62,7 @@ async def accept(
         service.files.accept(job)
         new = NewJob(
             job, who.id, kind.verb, name, values, form.files,
-            {"max_seconds": limits.max_seconds, "max_rows": limits.max_rows, "upload_bytes": limits.upload_bytes},
+            {"max_seconds": limits.max_seconds, "upload_bytes": limits.upload_bytes},
             limits.max_running, service.settings.keep_s, service.settings.four_eyes, who.who,
         )  # fmt: skip
         accepted = service.store.add(new, limits.max_waiting)

@@ -23,6 +23,7 @@ from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.anonymize import FlowAuditOptions, JobOptions
 from crowdveil.server.kinds.base import file_options
 from crowdveil.server.presets import PRESETS
+from crowdveil.server.queue.upload_files import KEEP_S
 
 _PAGE = "crowdveil.server.page"
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
@@ -52,7 +53,7 @@ def add_pages(app: FastAPI) -> None:
     def session(service: TheService, who: Who) -> dict[str, Any]:
         return {
             "name": who.name, "limits": who.limits.model_dump(), "keep_hours": service.settings.keep_s / 3600,
-            "upload_hours": service.settings.upload_s / 3600,
+            "upload_hours": KEEP_S / 3600,
             "scopes": sorted(who.scopes), "four_eyes": service.settings.four_eyes,
         }  # fmt: skip
 

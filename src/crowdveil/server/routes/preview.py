@@ -16,8 +16,7 @@ from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds.base import check_word, endings_of, file_options
 from crowdveil.server.queue.files import FLOWS
 from crowdveil.server.queue.job import new_id
-from crowdveil.server.routes.attached import UPLOADS, attach
-from crowdveil.server.routes.uploads import Form, check_files, make_upload_folder, parsed, receive
+from crowdveil.server.routes.uploads import UPLOADS, Form, check_files, check_size, make_folder, parsed, receive
 from crowdveil.server.sentences import without_paths
 from crowdveil.server.settings import Service
 from crowdveil.server.tokens import Caller
@@ -33,7 +32,7 @@ _TEXTS: dict[str, dict[str, Any]] = {
     "takes": {"enum": list(TAKES), "description": "What the data are; guessed where nothing is said."},
     "part": {
         "enum": ["", "true"],
-        "description": "Whether only the beginning of a text table is sent, or read of an upload.",
+        "description": "Whether only the beginning of a text table is sent.",
     },
     "method": {"description": "A method, to check whether it can work on the data.", "example": "joint"},
     "method_parameters": {"description": "Its parameters, as JSON.", "example": '{"k": 10}'},
@@ -56,12 +55,11 @@ def add_preview(app: FastAPI) -> None:
 async def _previewed(request: Request, service: Service, who: Caller) -> dict[str, Any]:
     name, limits = new_id(), who.limits
     await run_in_threadpool(service.store.say, who.who, "previewed a file")
-    folder = await run_in_threadpool(make_upload_folder, request, service, name) / "inputs"
+    check_size(request, service, who)
+    folder = await run_in_threadpool(make_folder, service, name) / "inputs"
     try:
         form = await receive(request, folder, _FIELDS, tuple(_TEXTS), who)
-        part = form.texts.get("part") == "true"
-        await run_in_threadpool(lambda: attach(service, who, form, folder, _FIELDS, part=part))
-        asked = _asked(form, {"max_rows": limits.max_rows, "upload_bytes": limits.upload_bytes})
+        asked = _asked(form, {"upload_bytes": limits.upload_bytes})
         await run_in_threadpool(check_files, form, folder, limits.upload_bytes)
         seconds, memory = min(limits.max_seconds, SECONDS_MOST), service.settings.memory_bytes
         async with service.previews:

@@ -1,150 +1,221 @@
-"""Forms with files, written to disk as they arrive and never held in memory; limits hold while it comes in."""
+"""Uploads: forms of jobs and previews, and files that are sent once for several of them. All go to disk, not to memory."""
 
 from __future__ import annotations
 
 import json
 import logging
+import shutil
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any
 
-from python_multipart.exceptions import FormParserError
-from python_multipart.multipart import MultipartParser, parse_options_header
-from starlette.requests import ClientDisconnect, Request
+from fastapi import FastAPI, Query, Request, Response
+from fastapi import Path as PathParameter
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData, UploadFile
+from starlette.requests import ClientDisconnect
 
 from crowdveil.errors import CrowdveilError, InputError, Option
 from crowdveil.io.archive import check_archive
+from crowdveil.server import openapi
+from crowdveil.server.access import Sender, TheService
 from crowdveil.server.answers import ApiError
-from crowdveil.server.queue.files import safe_name, sync_file
-from crowdveil.server.queue.job import sendable
-from crowdveil.server.routes.table_limits import count_rows
+from crowdveil.server.queue.files import FLOWS, MAPS, RELEASE, safe_name, sync_file
+from crowdveil.server.queue.job import new_id, sendable
+from crowdveil.server.queue.upload_files import KEEP_S, share
 from crowdveil.server.settings import Service
 from crowdveil.server.tokens import Caller
+from crowdveil.server.views import UploadView
 
+UPLOADS = "uploads"
+"""The field of a form with the ids of uploads, as JSON."""
+UPLOADS_MOST = 64
+"""Uploads of one owner at a time."""
 TEXT_MOST = 1 << 20
-"""Bytes of all fields of a form that are no files."""
-MAX_BOUNDARY = 256
-"""Bytes of the boundary of a form; older versions of the parser take longer ones."""
+"""Bytes of a field of a form that is no file."""
 PARTS_MOST = 64
 DEPTH_MOST = 32
 """How deep JSON may be nested."""
+_ENDINGS = tuple(dict.fromkeys((*FLOWS, *RELEASE, *MAPS)))
+_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+UploadId = Annotated[str, PathParameter(pattern="^[0-9a-f]{32}$", description="The id of an upload.")]
+FileName = Annotated[
+    str, Query(min_length=1, max_length=255, description="The name of the file; its ending states its type.")
+]
 logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it quotes what came in
 
 
 @dataclass
 class Form:
-    """What came in: texts by field, and names of files by field."""
+    """A form that was received: texts by field, and names of files by field."""
 
     texts: dict[str, str] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass
-class _Part:
-    """A part of a form that is being read."""
+def add_uploads(app: FastAPI) -> None:
+    """Add the routes of files that are sent once."""
 
-    headers: dict[str, bytes] = field(default_factory=dict)
-    name: str = ""
-    file: BinaryIO | None = None
-    filename: str = ""
-    text: bytearray = field(default_factory=bytearray)
-    rows: int = 0
-    first_line: int = 0
-    ended_first: bool = False
+    @app.post("/uploads", tags=["uploads"], summary="Send a file for several previews and jobs", operation_id="upload",
+              status_code=201, openapi_extra=_BODY, response_model=UploadView,
+              responses=openapi.errors(400, 411, 413, 415))  # fmt: skip
+    async def upload(request: Request, service: TheService, who: Sender, name: FileName) -> Any:
+        return await _upload(request, service, who, checked_name(name, "name", _ENDINGS))
+
+    @app.delete("/uploads/{upload_id}", tags=["uploads"], summary="Remove an upload", operation_id="remove_upload",
+                status_code=204, response_class=Response, response_model=None,
+                responses=openapi.errors(404))  # fmt: skip
+    def remove(service: TheService, who: Sender, upload_id: UploadId) -> None:
+        _upload_of(service, who, upload_id)
+        service.uploads.remove(who.id, upload_id)
+        service.store.say(who.who, "removed an upload", upload_id)
 
 
-class _Receiver:
-    """Takes the events of the parser."""
+async def _upload(request: Request, service: Service, who: Caller, name: str) -> UploadView:
+    """Receive the body of a request as a file; nothing is left of one that ends too early."""
+    size = check_size(request, service, who)
+    if service.uploads.count(who.id) >= UPLOADS_MOST:
+        sentence = f"Expected at most {UPLOADS_MOST} uploads at a time. Remove some, or wait until they expire."
+        raise ApiError(429, "too_many", sentence, Retry_After="60")
+    upload = new_id()
+    folder = await run_in_threadpool(make_folder, service, upload) / "inputs"
+    try:
+        with (folder / name).open("xb") as file:
+            async for piece in request.stream():
+                file.write(piece)
+        await run_in_threadpool(service.uploads.keep, who.id, upload, folder)
+    except ClientDisconnect:
+        raise _cut() from None
+    except OSError:
+        raise no_space() from None
+    finally:
+        await run_in_threadpool(service.files.discard, upload)
+    await run_in_threadpool(service.store.say, who.who, "uploaded a file", upload)
+    return UploadView(id=upload, name=name, bytes=size, keep_seconds=KEEP_S)
 
-    def __init__(
-        self, folder: Path, fields: dict[str, tuple[str, ...]], texts: tuple[str, ...], rows_most: int
-    ) -> None:
-        self.folder, self.fields, self.texts, self.rows_most = folder, fields, texts, rows_most
-        self.form, self.part, self.parts, self.text_bytes = Form(), _Part(), 0, 0
-        self.header_name, self.header_value = b"", b""
-        self.ended = False
 
-    def callbacks(self) -> dict[str, Any]:
-        return {
-            "on_part_begin": self.begin, "on_header_field": self.header_field, "on_header_value": self.header_text,
-            "on_header_end": self.header_end, "on_headers_finished": self.open, "on_part_data": self.data,
-            "on_part_end": self.close, "on_end": self.end,
-        }  # fmt: skip
+def _upload_of(service: Service, who: Caller, upload: object) -> Path:
+    """Return the file of an upload of the caller; uploads of others answer 404."""
+    found = service.uploads.get(who.id, upload) if isinstance(upload, str) else None
+    if found is None:
+        raise ApiError(404, "not_found", "The upload does not exist, or it expired. Send the file again.")
+    return found
 
-    def begin(self) -> None:
-        self.part, self.parts = _Part(), self.parts + 1
-        if self.parts > PARTS_MOST:
-            raise ApiError(413, "too_large", f"the form has more than {PARTS_MOST} parts; send fewer.")
 
-    def header_field(self, data: bytes, start: int, end: int) -> None:
-        self.header_name += data[start:end]
+def check_size(request: Request, service: Service, who: Caller) -> int:
+    """Return the size of a request; refuse one that states none, that is too large, or for which the disk has no space."""
+    declared, most = request.headers.get("content-length", ""), who.limits.upload_bytes
+    if not declared.isdecimal():
+        raise ApiError(411, "no_length", "Expected the size of the request. Send it with Content-Length.")
+    if len(declared) > 18 or int(declared) > most:
+        raise ApiError(413, "too_large", f"Expected at most {most >> 20:,} MiB in one request. Send less data.")
+    # A form is kept twice for a moment: as it comes in, and as the files of its job.
+    if not service.has_room(2 * int(declared)):
+        raise no_space()
+    return int(declared)
 
-    def header_text(self, data: bytes, start: int, end: int) -> None:
-        self.header_value += data[start:end]
 
-    def header_end(self) -> None:
-        self.part.headers[self.header_name.decode("latin-1").lower()] = self.header_value
-        self.header_name, self.header_value = b"", b""
+def make_folder(service: Service, name: str) -> Path:
+    """Make the folder of an upload."""
+    try:
+        return service.files.receive(name)
+    except OSError:
+        raise no_space() from None
 
-    def open(self) -> None:
-        """Decide what a part is from its headers."""
-        _, options = parse_options_header(self.part.headers.get("content-disposition", b""))
-        name = options.get(b"name", b"").decode("utf-8", "replace")
-        if name not in self.fields and name not in self.texts:
-            name = name.lower()  # mdl-anonymizer's document writes Input_dataset
-        self.part.name = name
-        if name not in self.fields and name not in self.texts:
-            known = ", ".join([*self.fields, *self.texts])
-            raise ApiError(422, "bad_form", f"the form has a field that means nothing here; known are {known}.")
-        if name in self.form.files or name in self.form.texts:
+
+async def receive(
+    request: Request, folder: Path, fields: dict[str, tuple[str, ...]], texts: tuple[str, ...], who: Caller
+) -> Form:
+    """Write the files of a form, and those that were uploaded before, to a folder; `fields` has the endings of file names."""
+    if not request.headers.get("content-type", "").startswith("multipart/form-data"):
+        raise ApiError(
+            415, "bad_type", Option("content_type"), "Expected a form (multipart/form-data). Send the files in one."
+        )
+    service: Service = request.app.state.service
+    try:
+        async with request.form(max_files=PARTS_MOST, max_fields=PARTS_MOST, max_part_size=TEXT_MOST) as sent:
+            return await run_in_threadpool(_taken, service, who, sent, folder, fields, texts)
+    except ClientDisconnect:
+        raise _cut() from None
+    except OSError:
+        raise no_space() from None
+
+
+def _taken(
+    service: Service,
+    who: Caller,
+    sent: FormData,
+    folder: Path,
+    fields: dict[str, tuple[str, ...]],
+    texts: tuple[str, ...],
+) -> Form:
+    form = Form()
+    for given, value in sent.multi_items():
+        name = (
+            given if given in fields or given in texts else given.lower()
+        )  # mdl-anonymizer's document writes Input_dataset
+        if name not in fields and name not in texts:
+            known = ", ".join([*fields, *texts])
+            raise ApiError(422, "bad_form", f"The form has an unknown field. Known are {known}.")
+        if name in form.files or name in form.texts:
             raise ApiError(422, "bad_form", Option(name), "the field stands twice in the form; send it once.")
-        if name in self.texts:
-            return
-        if b"filename" not in options:
+        if name in texts:
+            form.texts[name] = _text(name, value)
+            continue
+        if not isinstance(value, UploadFile):
+            raise ApiError(422, "bad_form", Option(name), "Expected a file with its name in this field. Add it.")
+        form.files[name] = checked_name(value.filename or "", name, fields[name], form.files.values())
+        with (folder / form.files[name]).open("xb") as file:
+            shutil.copyfileobj(value.file, file, 1 << 20)
+    _attach(service, who, form, folder, fields)
+    return form
+
+
+def _text(name: str, value: UploadFile | str) -> str:
+    """Return a field that is no file, also where it came with a file name."""
+    if isinstance(value, str):
+        return value
+    with closing(value.file):
+        content = value.file.read(TEXT_MOST + 1)
+    if len(content) > TEXT_MOST:
+        raise ApiError(413, "too_large", Option(name), f"Expected at most {TEXT_MOST >> 20} MiB of text. Send less.")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ApiError(422, "bad_form", Option(name), "Expected text in UTF-8. Convert it.") from None
+
+
+def _attach(service: Service, who: Caller, form: Form, folder: Path, fields: dict[str, tuple[str, ...]]) -> None:
+    """Put the uploads that a form names into its folder, as if they had come with it."""
+    for name, upload in parsed(form.texts.get(UPLOADS) or "{}", UPLOADS).items():
+        if name not in fields:
+            raise ApiError(422, "bad_form", Option(UPLOADS), f"Expected ids by field. Known are {', '.join(fields)}.")
+        if name in form.files:
             raise ApiError(
-                422, "bad_form", Option(name), "wanted a file in this field of the form; add it with its name."
+                422, "bad_form", Option(name), "the file is in the form and among the uploads; send it once."
             )
-        given = options[b"filename"].decode("utf-8", "replace")
-        self.part.filename = checked_name(given, name, self.fields[name], self.form.files.values())
-        self.part.file = (self.folder / self.part.filename).open("xb")
-
-    def data(self, data: bytes, start: int, end: int) -> None:
-        part, piece = self.part, data[start:end]
-        if part.file is None:
-            self.text_bytes += len(piece)
-            if self.text_bytes > TEXT_MOST:
-                raise ApiError(413, "too_large", Option(part.name), f"wanted at most {TEXT_MOST >> 20} MiB of text.")
-            part.text += piece
-            return
-        count_rows(part, part.filename, piece, self.rows_most)
-        part.file.write(piece)
-
-    def close(self) -> None:
-        part = self.part
-        if part.file is None:
-            try:
-                text = part.text.decode("utf-8-sig")
-            except UnicodeDecodeError:
-                raise ApiError(422, "bad_form", Option(part.name), "wanted text in UTF-8.") from None
-            self.form.texts[part.name] = text
-            return
-        part.file.close()
-        self.form.files[part.name] = part.filename
-
-    def end(self) -> None:
-        self.ended = True
-
-    def give_up(self) -> None:
-        if self.part.file is not None:
-            self.part.file.close()
+        file = _upload_of(service, who, upload)
+        form.files[name] = checked_name(file.name, name, fields[name], form.files.values())
+        share(file, folder / form.files[name])
+    most = who.limits.upload_bytes
+    if sum((folder / name).stat().st_size for name in form.files.values()) > most:
+        raise ApiError(413, "too_large", f"Expected at most {most >> 20:,} MiB in one request. Send less data.")
 
 
-def checked_name(given: str, field: str, endings: tuple[str, ...], taken: Iterable[str] = (), *, of: str = "") -> str:
-    """Return a name for an uploaded file; raise unless its own has one of the endings. The error is of `of`, or of the field."""
+def checked_name(given: str, field: str, endings: tuple[str, ...], taken: Iterable[str] = ()) -> str:
+    """Return a name for an uploaded file; raise unless its own has one of the endings."""
     safe = safe_name(given, field, endings, tuple(taken))
     if safe is None:
-        raise ApiError(415, "bad_type", Option(of or field), f"wanted a file whose name ends in {', '.join(endings)}.")
+        raise ApiError(
+            415, "bad_type", Option(field), f"Expected a file whose name ends in {', '.join(endings)}. Rename it."
+        )
     return safe
 
 
@@ -153,63 +224,8 @@ def no_space() -> ApiError:
     return ApiError(507, "no_space", "the disk of the server is full; delete jobs, or ask its operator.")
 
 
-def check_space(service: Service, size: int) -> None:
-    """Refuse an upload of this many bytes before it comes in where the disk has no space for it."""
-    if not service.has_room(size):
-        raise no_space()
-
-
-def make_upload_folder(request: Request, service: Service, job: str) -> Path:
-    """Make the folder of an upload; refuses it before it comes in where the disk has no space for it."""
-    declared = request.headers.get("content-length", "")
-    check_space(service, int(declared) if declared.isdecimal() and len(declared) < 20 else 0)
-    try:
-        return service.files.receive(job)
-    except OSError:
-        raise no_space() from None
-
-
-async def receive(
-    request: Request,
-    folder: Path,
-    fields: dict[str, tuple[str, ...]],
-    texts: tuple[str, ...],
-    who: Caller,
-) -> Form:
-    """Write the files of a form to a folder; its fields are known beforehand, with the endings of names."""
-    most = who.limits.upload_bytes
-    kind, options = parse_options_header(request.headers.get("content-type", "").encode())
-    if kind != b"multipart/form-data" or not options.get(b"boundary"):
-        raise ApiError(
-            415, "bad_type", Option("content_type"), "wanted a form (multipart/form-data) with files, and a boundary."
-        )
-    too_large = ApiError(413, "too_large", f"wanted at most {most >> 20:,} MiB in one request; send less data.")
-    declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared) > most:
-        raise too_large
-    taker, came = _Receiver(folder, fields, texts, who.limits.max_rows), 0
-    try:
-        if len(options[b"boundary"]) > MAX_BOUNDARY:
-            raise FormParserError("the boundary is too long")
-        parser = MultipartParser(options[b"boundary"], taker.callbacks())  # type: ignore[arg-type]
-        async for piece in request.stream():
-            came += len(piece)
-            if came > most:
-                raise too_large
-            parser.write(piece)
-        parser.finalize()
-    except FormParserError:
-        sentence = "form: it is broken, or its boundary is too long; send it again."
-        raise ApiError(400, "bad_form", sentence) from None
-    except ClientDisconnect:
-        raise ApiError(400, "bad_form", "form", "it ended too early; send it again.") from None
-    except OSError:
-        raise no_space() from None
-    finally:
-        taker.give_up()
-    if not taker.ended:
-        raise ApiError(400, "bad_form", "form", "it ended too early; send it again.")
-    return taker.form
+def _cut() -> ApiError:
+    return ApiError(400, "bad_form", "The request ended too early. Send it again.")
 
 
 def check_files(form: Form, folder: Path, most: int) -> None:

@@ -1,4 +1,4 @@
-"""Check that a Parquet file is not far larger once it is read: rows of text are counted as they arrive."""
+"""Check that a Parquet file is not far larger once it is read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CELLS_FREE, _CELLS_A_BYTE = 4_000_000, 256
 
 
 def check_rows(path: Path, limits: dict[str, Any]) -> None:
-    """Raise where a Parquet file has too many rows, or more values than its size allows."""
+    """Raise where a Parquet file holds more values than its size allows."""
     if not path.is_file():
         return
     with path.open("rb") as file:
@@ -30,9 +30,7 @@ def check_rows(path: Path, limits: dict[str, Any]) -> None:
     except (pa.ArrowException, OSError, ValueError):
         return  # the reader reports what is wrong
     refuse_wide(str(path), about.num_columns)
-    rows, most = about.num_rows, limits.get("max_rows")
-    if most is not None and rows > most:
-        raise InputError(path.name, f"wanted at most {most:,} rows, but it has more; give less data.")
+    rows = about.num_rows
     # Runs of one value take no space in a file, and all of it once they are unpacked.
     if rows * max(1, about.num_columns) > _CELLS_FREE + _CELLS_A_BYTE * path.stat().st_size:
         raise InputError(path.name, "the file holds far more rows than its size allows; write it again as CSV.")
