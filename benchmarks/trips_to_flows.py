@@ -32,9 +32,13 @@ BARE = {
 
 
 def bare(path: str, job: str) -> int:
-    from crowdveil.io.duckdb_engine import engine
+    import duckdb
 
-    with engine(reading=[Path(path)]) as connection:
+    from crowdveil.engine.threads import thread_count
+    from crowdveil.io.duckdb_engine import MEMORY_LIMIT
+
+    config = {"memory_limit": MEMORY_LIMIT, "threads": thread_count(), "preserve_insertion_order": False}
+    with duckdb.connect(config=config) as connection:
         return len(connection.sql(BARE[job].format(h=HOUR, f=path)).to_arrow_table())
 
 

@@ -137,16 +137,6 @@ def commuting(realdata: Path) -> Path:
     return realdata / "commuting"
 
 
-@pytest.fixture(scope="module")
-def grouped_in_place() -> Iterator[None]:
-    """Let DuckDB group Parquet files of any size themselves, as it does large ones; for tests of how they are read."""
-    from crowdveil.io import duckdb_reader
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(duckdb_reader, "SMALL_FILE_ROWS", 0)
-        yield
-
-
 @pytest.fixture
 def few_queries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask 1,000 range queries of a window where a measure asks 100,000; for tests that are not about their answers."""

@@ -23,8 +23,6 @@ from crowdveil.errors import InputError
 from crowdveil.io import headers
 from crowdveil.io.source import open_source
 
-pytestmark = pytest.mark.usefixtures("grouped_in_place")
-
 
 def test_a_truncated_parquet_file_is_refused(here: Path, command: Command) -> None:
     columns = {"origin": ["Zurbano"] * 500, "destination": ["Ymirstad"] * 500, "user_id": list(range(500))}

@@ -11,7 +11,7 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "crowdveil"
 LIMIT, KERNEL_LIMIT = 12, 16
 KEYWORD_INTERFACES = {
-    "api/compare.py": {"compare", "sweep"},
+    "api/compare.py": {"compare"},
     "api/release.py": {"anonymize"},
     "cli/serve.py": {"command"},
     "io/flows.py": {"read_flows"},

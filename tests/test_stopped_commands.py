@@ -120,12 +120,11 @@ main()
 """
 HALF_GROUPED = """
 from crowdveil.cli.main import main
-from crowdveil.io import duckdb_groups, duckdb_reader
+from crowdveil.io import od_grouping
 def endless(*given):
     print("half way", flush=True)
-    return "SELECT max(hash(range)) AS step, 'a' AS o, 'b' AS d, 1 AS trips, 0 AS bad FROM range(1000000000000)"
-duckdb_groups.group_sql = endless
-duckdb_reader.SMALL_FILE_ROWS = 0
+    return "SELECT max(hash(range)) AS step, 'a' AS o, 'b' AS d, 1 AS trips FROM range(1000000000000)"
+od_grouping.group_sql = endless
 main()
 """
 

@@ -24,8 +24,6 @@ from bad_input import (
     zones_json,
 )
 
-pytestmark = pytest.mark.usefixtures("grouped_in_place")
-
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_zone_ids_without_their_zeros_are_named_as_the_cause(ending: str, here: Path, command: Command) -> None:

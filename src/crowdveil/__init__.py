@@ -25,7 +25,7 @@ _MODULES = {
     "crowdveil.api.measure": ("measure",),
     "crowdveil.api.attack": ("attack",),
     "crowdveil.api.describe": ("describe",),
-    "crowdveil.api.compare": ("compare", "compare_inputs", "sweep", "sweep_trajectories"),
+    "crowdveil.api.compare": ("compare",),
     "crowdveil.api.analyze": ("reconstruct", "profiles", "land_use", "topics", "topic_number", "quadtree_heatmap"),
     "crowdveil.io.flows": ("read_flows", "read_trips", "trips_to_flows"),
     "crowdveil.io.trajectories": ("read_trajectories",),

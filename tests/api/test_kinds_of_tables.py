@@ -19,7 +19,7 @@ pd = pytest.importorskip("pandas")
 gpd = pytest.importorskip("geopandas")
 shapely = pytest.importorskip("shapely")
 KINDS = ("arrow", "pandas", "polars", "path")
-COSTLY = {"plot", "compare_inputs", "sweep_trajectories"}
+COSTLY = {"plot"}
 """Calls of a second and more for each kind, of which `make test` tries two."""
 TZ = {"step": "1d", "tz": "Europe/Paris"}
 
@@ -129,11 +129,6 @@ CALLS: dict[str, Callable[[Given], Any]] = {
     "attack": lambda g: crowdveil.attack("location", g.points, g.cabs, seed=1).to_arrow().num_rows,
     "describe": _describe,
     "compare": lambda g: len(crowdveil.compare(g.trips, ["suppression"], k=5, zones=g.zones, **TZ).to_pandas()),
-    "compare_inputs": lambda g: len(
-        crowdveil.compare_inputs([g.trips, g.trips], ["suppression"], k=5, zones=g.zones, **TZ).to_pandas()
-    ),
-    "sweep": lambda g: len(crowdveil.sweep("suppression", g.trips, k=[5, 6], zones=g.zones, **TZ).to_pandas()),
-    "sweep_trajectories": lambda g: len(crowdveil.sweep_trajectories("microaggregation", g.points, k=[2]).to_pandas()),
     "reconstruct": lambda g: crowdveil.reconstruct(g.release, to_zones=g.zones).to_arrow().num_rows,
     "profiles": lambda g: crowdveil.profiles(g.release, to_zones=g.zones).to_arrow().num_rows,
     "land_use": lambda g: crowdveil.land_use(g.release, to_zones=g.zones, clusters=2).to_arrow().num_rows,

@@ -21,18 +21,13 @@ import pytest
 from examples import tries
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from plain_rivals import taxi_zones
 
 from crowdveil.errors import InputError
-from crowdveil.io import duckdb_reader
-from crowdveil.io import flows as flows_module
 from crowdveil.io.flows import read_flows, read_trips, trips_to_flows
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.model.tessellation import locate
 from crowdveil.model.zones import Zones
-
-pytestmark = pytest.mark.usefixtures("grouped_in_place")
 
 unhurried = settings(
     deadline=None,
@@ -437,42 +432,6 @@ def test_a_file_of_several_pieces_is_read_as_one(tmp_path: Path) -> None:
 
 
 # Real data.
-
-
-@pytest.mark.parametrize(("most", "in_place"), [(2, True), (3, False)])
-def test_small_files_are_not_grouped_in_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, in_place: bool
-) -> None:
-    columns = {"origin": ["a", "7", "a"], "destination": ["7", "7", "7"], "user": [1, 2, 3]}
-    pq.write_table(pa.table({**columns, "time": pa.array([0, 1, 2], pa.timestamp("s"))}), tmp_path / "trips.parquet")
-    asked: list[bool] = []
-
-    def choose(*given: Any) -> bool:
-        asked.append(duckdb_reader.can_read_in_duckdb(*given))
-        return asked[-1]
-
-    monkeypatch.setattr(flows_module, "can_read_in_duckdb", choose)
-    monkeypatch.setattr(duckdb_reader, "SMALL_FILE_ROWS", most)
-    flows = read_flows(tmp_path / "trips.parquet", zones=ZONES)
-    assert asked == [in_place] and as_dict(flows) == {(0, "a", "7"): (2, 2), (0, "7", "7"): (1, 1)}
-
-
-@pytest.mark.realdata
-def test_taxi_trips_on_both_paths(realdata: Path, tmp_path: Path) -> None:
-    file = realdata / "nyc_taxi" / "yellow_sample_2018_2020.parquet"
-    table = pq.read_table(file)
-    some = table.slice(100_000, 20_000)
-    pq.write_table(some, tmp_path / "some.parquet")
-    notes, again = ReadNotes(), ReadNotes()
-    options: dict[str, Any] = {"zones": taxi_zones(realdata), "tz": "America/New_York", "drop_invalid": True}
-    names = {c.lower(): c for c in table.column_names}
-    columns = {"time": next(c for low, c in names.items() if "pickup" in low and "time" in low)}
-    in_engine = read_flows(tmp_path / "some.parquet", notes=notes, **options, **columns)
-    piecewise = read_flows(some, notes=again, **options, **columns)
-    assert as_dict(in_engine) == as_dict(piecewise)
-    assert notes.dropped == again.dropped
-    assert in_engine.total + sum(notes.dropped.values()) == 20_000
-    assert sum(notes.dropped.values()) > 0, "zones 264 and 265 have no polygon"
 
 
 @pytest.mark.realdata

@@ -10,14 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from crowdveil.errors import InputError
-from crowdveil.io import duckdb_groups
+from crowdveil.io import od_grouping
 from crowdveil.io.flows import read_flows
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import open_source
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
-
-pytestmark = pytest.mark.usefixtures("grouped_in_place")
 
 ZONES = Zones.from_ids(["a", "b", "c", "d"])
 
@@ -51,7 +49,7 @@ def assert_same(one: Flows, other: Flows) -> None:
 
 
 @pytest.mark.parametrize("cuts", [[100], [1, 2, 399], [130, 260]])
-@pytest.mark.parametrize("zones", [ZONES, None], ids=["in the engine", "through Python"])
+@pytest.mark.parametrize("zones", [ZONES, None], ids=["of given zones", "of zones in the data"])
 def test_files_of_a_folder_give_the_flows_of_one_file(tmp_path: Path, cuts: list[int], zones: Zones | None) -> None:
     table = trips(400)
     pq.write_table(table, tmp_path / "one.parquet")
@@ -90,7 +88,7 @@ def test_trips_grouped_file_by_file_give_the_same_flows(
 ) -> None:
     folder = in_files(trips(400), tmp_path / "many", [130])
     whole = read_flows(folder, zones=ZONES, step="15min", members=True)
-    monkeypatch.setattr(duckdb_groups, "MAX_ROWS", at_once)
+    monkeypatch.setattr(od_grouping, "MAX_ROWS", at_once)
     apart = read_flows(folder, zones=ZONES, step="15min", members=True)
     assert_same(whole, apart)
     # People are numbered in any order: what counts is who are the same.
@@ -108,7 +106,7 @@ def classes_of(flows: Flows) -> list[list[int]]:
 def test_unusable_rows_are_found_where_trips_are_grouped_file_by_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(duckdb_groups, "MAX_ROWS", 60)
+    monkeypatch.setattr(od_grouping, "MAX_ROWS", 60)
     table = trips(400)
     people = table["user_id"].to_pylist()
     people[17] = None

@@ -21,8 +21,6 @@ from crowdveil.io.person_ids import DistinctPeople, count_case_variants, normali
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.model.zones import Zones
 
-pytestmark = pytest.mark.usefixtures("grouped_in_place")
-
 ZONES = Zones.from_ids(["7", "12"])
 BLANKS = ["", " ", "\t", "\u00a0", "\u2003 ", "\u3000"]
 WORDS = ["bob", "Bob", "BOB", "e\u0301", "\u00e9", "1e0", "0x1", "1.2.3", "-", "+", ".5", "007a", "\u00b5"]

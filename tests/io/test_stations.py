@@ -17,8 +17,6 @@ from crowdveil.errors import CrowdveilWarning, InputError
 from crowdveil.io.flows import read_flows
 from crowdveil.io.notes import ReadNotes
 
-pytestmark = pytest.mark.usefixtures("grouped_in_place")
-
 CITIBIKE = Path(__file__).parents[3] / "shared" / "data" / "citibike_jc" / "trips.parquet"
 
 

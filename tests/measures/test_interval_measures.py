@@ -22,6 +22,8 @@ from crowdveil.analysis.study import StudySide
 from crowdveil.attacks.base import FlowAttackParams
 from crowdveil.attacks.od.differencing import run as differencing
 from crowdveil.attacks.od.published import Published
+from crowdveil.comparison.candidates import Candidate
+from crowdveil.comparison.samples import ComparisonParams, sample_matrices
 from crowdveil.errors import InputError
 from crowdveil.io.partition import read_partition
 from crowdveil.measures.od.comparison import OdComparison
@@ -176,5 +178,6 @@ def test_a_run_from_files_to_report(tmp_path: Path) -> None:
 
 
 def test_methods_are_compared_on_time_steps_that_follow_one_another() -> None:
-    found = crowdveil.compare(_hours(), ["joint", "joint:time_partition=adaptive"], k=4, sample=6)
-    assert np.all(np.diff(found.flows.t) == HOUR) and len(found.outcomes) == 2
+    methods = [Candidate.named(name, {"k": 4}) for name in ("joint", "joint:time_partition=adaptive")]
+    assert np.all(np.diff(sample_matrices(_hours(), 4, methods, ComparisonParams(sample=6)).t) == HOUR)
+    assert len(crowdveil.compare(_hours(), [c.label for c in methods], k=4, sample=6).runs) == 2

@@ -29,8 +29,6 @@ from crowdveil.run.releases import open_release
 from crowdveil.synth.city import City
 from crowdveil.synth.trips import write_trips
 
-pytestmark = pytest.mark.usefixtures("grouped_in_place")
-
 HOUR = timedelta(hours=1)
 ASKED = {"k": 5, "step": "1h", "time_partition": "adaptive", "hour_weight": 1}
 
@@ -200,9 +198,7 @@ def check_comparison(made: IntervalRelease) -> None:
     original, reading = made.trips
     methods = ["joint", "joint:time_partition=adaptive"]
     found = crowdveil.compare(original, methods, k=5, sample=4, step="1h", measures="mean-duration", **reading)
-    assert len(found.outcomes) == 2
-    swept = crowdveil.sweep("joint:time_partition=adaptive", original, k=[5], suppress=["10%"], step="1h", **reading)
-    assert swept.table.num_rows == 1
+    assert len(found.runs) == 2
 
 
 def check_partition(made: IntervalRelease) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from crowdveil.api.compare import sweep
+from crowdveil.api.compare import compare
 from crowdveil.api.opened import visible
 from crowdveil.comparison.description import Description, K, describe_flows
 from crowdveil.errors import CrowdveilError
@@ -16,7 +16,8 @@ from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import FlowReading, read
 
 SAMPLE = 6
-"""Matrices of the sweep that suggests k and a budget."""
+"""Number of matrices on which k and a budget are suggested."""
+BUDGETS = ("5%", "10%", "20%")
 
 
 @visible
@@ -46,9 +47,10 @@ def describe(
         return found
     stage("trying k and budgets")
     try:
-        tried = sweep(
-            "joint", flows, k=[max(value, 2) for value in found.k], sample=SAMPLE, notes=ReadNotes(), progress=progress
-        )
+        tried = compare(
+            flows, ["joint"], k=[max(value, 2) for value in found.k], suppress=BUDGETS, sample=SAMPLE, notes=ReadNotes(),
+            progress=progress, stage=lambda name: None,
+        )  # fmt: skip
     except CrowdveilError:  # fewer people than k, or a method that cannot run: the description is right all the same
         return found
     return replace(found, suggestion=tried.recommendation())

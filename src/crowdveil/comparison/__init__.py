@@ -1,1 +1,1 @@
-"""Compare methods on the same data: tables, sweeps and plots."""
+"""Compare methods on the same data: a tidy table and two plots."""

@@ -1,186 +1,154 @@
-"""Candidates of a comparison by name, and helpers for tables."""
+"""Methods with the parameters that a comparison runs them with."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from crowdveil.errors import CrowdveilError, Option, ParameterError, Reason
+from crowdveil.errors import Option, ParameterError
 from crowdveil.methods.base import Method
-from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Budgeted, Params, named_parameters
 from crowdveil.progress import Progress, no_progress
-from crowdveil.registry import find_method
+from crowdveil.registry import all_methods, find_method
 
-COMPARING = "comparing"
-"""First word of the stage that says how many methods run on how much data."""
 CONFIDENTIAL = "Nothing was published; these numbers are exact and confidential."
+K: dict[type, tuple[int, ...]] = {Flows: (10,), Trajectories: (2, 4, 8)}
+"""Default group sizes by the input of the methods."""
 KINDS: dict[type, tuple[str, type[Release]]] = {
     Flows: ("flows", FlowRelease),
     Trajectories: ("trajectories", TrajectoryRelease),
 }
 """The name of a method's input, and the type of its release."""
-
-REFUSALS = (CrowdveilError, MemoryError)
-"""Errors of one method that leave it out of a table, and the others in it."""
-
-Stage = Callable[[str], None]
+DYADIC_TILES = 1000
+"""Largest map on which dyadic splits run without being named: they take very long on larger maps."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A method with its parameters and its label in the table."""
+    """A method with its parameters.
+
+    Attributes
+    ----------
+    label
+        The method as it was named, such as `joint:splits=dyadic`.
+    varied
+        The parameters that a comparison varies, with their values for this candidate.
+    """
 
     label: str
     method: Method
     params: Params
+    varied: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def named(cls, text: str, shared: Mapping[str, Any]) -> Candidate:
-        """Return the candidate of `name` or `name:parameter=value:…`; `shared` holds defaults for methods that have them."""
+    def named(cls, text: str, more: Mapping[str, Any], varied: Sequence[str] = ()) -> Candidate:
+        """Return the candidate of `name` or `name:parameter=value:…` with more parameters."""
         name, given = named_parameters(text, "joint:splits=dyadic")
         method = find_method(name)
-        values = {key: value for key, value in shared.items() if key in method.params.model_fields}
-        # A budget of its own, of either kind, replaces the shared one.
-        if not given.keys().isdisjoint(Budgeted.model_fields):
-            values = {key: value for key, value in values.items() if key not in Budgeted.model_fields}
         label = ":".join((method.name, *(part.strip() for part in text.split(":")[1:])))
         try:
-            return cls(label, method, method.params.checked({**values, **given}))
+            params = method.params.checked({**more, **given})
         except ParameterError as error:
             raise ParameterError(method.name, error.text) from None
+        return cls(label, method, params, {each: getattr(params, each) for each in varied if hasattr(params, each)})
 
     @property
     def k(self) -> int | None:
-        """Its k; None if it has none."""
+        """The group size; None if the method has none."""
         return getattr(self.params, "k", None)
 
-    def run(self, data: Flows | Trajectories, seed: int, progress: Progress = no_progress) -> tuple[float, Any]:
-        """Run the method; return processor seconds and the release, which is not written."""
+    @property
+    def suppress(self) -> str | None:
+        """The suppression budget as it is given: "10%" or "500trips"; None if the method has none."""
+        if isinstance(self.params, Budgeted) and self.params.suppress_trips is not None:
+            return f"{self.params.suppress_trips}trips"
+        share = getattr(self.params, "suppress", None)
+        return None if share is None else f"{100 * share:g}%"
+
+    def run(self, data: Flows | Trajectories, seed: int, progress: Progress = no_progress) -> Any:
+        """Run the method and return the release, which is not written."""
         kind, wanted = KINDS[self.method.takes]
-        begin = time.process_time()
         release = self.method.run(data, self.params, np.random.default_rng(seed), progress)
         if not isinstance(release, wanted):
-            raise ParameterError(self.method.name, f"wanted a method that releases {kind}; name another method.")
-        return time.process_time() - begin, release
+            raise ParameterError(self.method.name, f"Expected a method that releases {kind}. Name another method.")
+        return release
 
 
-def announcement(stage: str) -> list[str]:
-    """Return a sentence on how much is compared, from the stage that says so; none for other stages."""
-    return [f"{stage}; change the number with --sample."] if stage.startswith(COMPARING) else []
-
-
-def data_kind_of(names: Sequence[str] | None, otherwise: type = Flows) -> type:
-    """Return the input type of the named methods, `otherwise` if none is named.
-
-    Raise unless every name is that of a method with valid parameters, and all methods take the same input.
-    """
+def kind_of(names: Sequence[str] | None, otherwise: type = Flows) -> type:
+    """Return the input type of the named methods, `otherwise` if none is named; raise if they differ."""
     if names is None:
         return otherwise
-    if not [name for name in names if name.strip()]:
-        raise ParameterError(Option("methods"), "wanted at least one, but got none; omit the option for all of them.")
-    first, *others = [Candidate.named(name, {}).method for name in names]
+    if not names:
+        raise ParameterError(Option("methods"), "Expected at least one method. Omit the option to run all of them.")
+    first, *others = [find_method(named_parameters(name, "joint:splits=dyadic")[0]) for name in names]
     for other in others:
         if other.takes is not first.takes:
             raise ParameterError(
                 Option("methods"),
-                f"{first.name} is for {KINDS[first.takes][0]} and {other.name} for {KINDS[other.takes][0]}; "
-                "compare them in two runs.",
+                f"{first.name} is for {KINDS[first.takes][0]} and {other.name} for {KINDS[other.takes][0]}. "
+                "Compare them in two runs.",
             )
     return first.takes
 
 
-def with_each_k(names: Sequence[str], ks: Sequence[str]) -> list[str]:
-    """Return each method with a k once for each of `ks`, and the others unchanged."""
-    return [made for name in names for made in _with_each(name, "k", ks)]
+def all_names(takes: type, tiles: int = 0) -> list[str]:
+    """Return all methods for a type of input; dyadic splits as well, except on large maps."""
+    names = [name for name, method in all_methods().items() if method.takes is takes]
+    if "joint" in names and tiles <= DYADIC_TILES:
+        names.insert(names.index("joint") + 1, "joint:splits=dyadic")
+    return names
 
 
-def with_each(names: Sequence[str], varied: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return each method once for each combination of the values of the varied parameters that it has."""
-    for parameter, values in varied.items():
-        if not any(_has(name, parameter) for name in names):
-            raise ParameterError(
-                Option("vary"), f"no method that is compared has a parameter {parameter}; see their parameters."
-            )
-        names = [made for name in names for made in _with_each(name, parameter, values)]
-    return list(names)
+def combinations(names: Sequence[str], values: Mapping[str, Sequence[Any]], varied: Sequence[str]) -> list[Candidate]:
+    """Return each method once for each combination of the values of the parameters that it has.
+
+    A parameter that is given with the name of a method stays as it is.
+    """
+    made: dict[tuple[str, Params], Candidate] = {}
+    used = set[str]()
+    for name in names:
+        text, given = named_parameters(name, "joint:splits=dyadic")
+        fields = find_method(text).params.model_fields
+        used |= fields.keys() & values.keys()
+        free = [each for each in values if each in fields and each not in given]
+        for chosen in product(*(values[each] for each in free)):
+            candidate = Candidate.named(name, _as_parameters(dict(zip(free, chosen, strict=True))), varied)
+            made.setdefault((candidate.label, candidate.params), candidate)
+    for parameter in [each for each in values if each not in used]:
+        option = Option(parameter) if parameter in ("k", "suppress") else Option("vary")
+        raise ParameterError(option, f"No compared method has the parameter {parameter}. Leave it out.")
+    return list(made.values())
 
 
-def _has(name: str, parameter: str) -> bool:
-    return parameter in Candidate.named(name, {}).method.params.model_fields
+def _as_parameters(values: dict[str, Any]) -> dict[str, Any]:
+    """Return parameters of a method; a budget such as "500trips" is a number of trips."""
+    text = str(values.get("suppress", ""))
+    if text.endswith("trips"):
+        return {**values, "suppress": None, "suppress_trips": text.removesuffix("trips").strip()}
+    return values
 
 
-def _with_each(name: str, parameter: str, values: Sequence[str]) -> list[str]:
-    """Return a method with each value of a parameter; unchanged if it has none, or one of its own."""
-    own = any(part.partition("=")[0].strip().replace("-", "_") == parameter for part in name.split(":")[1:])
-    return [f"{name}:{parameter}={value}" for value in values] if _has(name, parameter) and not own else [name]
-
-
-def varied_values(given: Mapping[str, Any] | Sequence[str] | None) -> dict[str, list[str]]:
+def varied_values(given: Mapping[str, Any] | Sequence[str] | None) -> dict[str, list[Any]]:
     """Return the values of each varied parameter, from texts such as `v_target=40,80` or from lists by name."""
-    if isinstance(given, Mapping):
-        listed = {
-            name: [str(value) for value in (values if isinstance(values, list | tuple) else [values])]
-            for name, values in given.items()
-        }
-    else:
-        pairs = [text.partition("=") for text in given or ()]
-        listed = {name.strip(): [v.strip() for v in values.split(",") if v.strip()] for name, _, values in pairs}
-    for name, values in listed.items():
-        if not name or not values or name in ("k", "suppress", "suppress_trips"):
+    pairs = given.items() if isinstance(given, Mapping) else [_named_values(text) for text in given or ()]
+    found: dict[str, list[Any]] = {}
+    for name, values in pairs:
+        listed = list(values) if isinstance(values, list | tuple) else [values]
+        if not name or not listed or name in ("k", "suppress"):
             raise ParameterError(
-                Option("vary"),
-                "wanted a parameter other than k and the budget, and its values, as in v_target=40,80,160; give both.",
+                Option("vary"), "Expected a parameter other than k and suppress with its values, as in v_target=40,80."
             )
-    return {name.replace("-", "_"): list(dict.fromkeys(values)) for name, values in listed.items()}
+        found[name.replace("-", "_")] = list(dict.fromkeys(listed))
+    return found
 
 
-def without_k(label: str) -> str:
-    """Return the label of a method without its k."""
-    return ":".join(part for part in label.split(":") if not part.startswith("k="))
-
-
-class RemainingTime:
-    """Estimate of the time that is left: the rest of the work at the speed so far."""
-
-    def __init__(self, work: float) -> None:
-        self.work, self.done, self.begin = work, 0.0, time.monotonic()
-
-    def shown(self) -> str:
-        """Return the estimate for the name of a stage; "" while nothing is done."""
-        if self.done <= 0:
-            return ""
-        seconds = (time.monotonic() - self.begin) * max(self.work - self.done, 0) / self.done
-        return f" (about {seconds / 60:.0f} min left)" if seconds >= 90 else f" (about {seconds:.0f} s left)"
-
-
-def reason_of(error: BaseException) -> str:
-    """Return why a method is left out, as a sentence."""
-    if isinstance(error, CrowdveilError):
-        return Reason(error)
-    return "it needs more memory than there is; use a smaller sample."
-
-
-def mean_of_defined(values: Floats) -> float:
-    """Return the mean of the finite values; NaN if there are none."""
-    defined = values[np.isfinite(values)]
-    return float(defined.mean()) if len(defined) else float("nan")
-
-
-def plain_column(values: list[Any]) -> Any:
-    """Return a column of numbers, or of texts where a value is none; null where a method has no such parameter."""
-    numbers = all(value is None or isinstance(value, int | float) for value in values)
-    return pa.array(values if numbers else [None if value is None else str(value) for value in values])
-
-
-def numbers_or_null(values: list[float]) -> Any:
-    """Return a column of numbers, null where undefined."""
-    return pa.array([value if np.isfinite(value) else None for value in values], pa.float64())
+def _named_values(text: str) -> tuple[str, list[str]]:
+    name, _, values = text.partition("=")
+    return name.strip(), [value.strip() for value in values.split(",") if value.strip()]

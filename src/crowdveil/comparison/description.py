@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.comparison.flows import step_times
-from crowdveil.comparison.plots import log_axis
 from crowdveil.errors import InputError, Naming, Option, ParameterError, as_argument, as_command_line, render
 from crowdveil.io.flows import with_tree
 from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.io.tables import write_json_or_table
+from crowdveil.io.times import step_times
 from crowdveil.model.arrays import Floats, Ints, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
@@ -64,7 +63,7 @@ class Description(TableProperty):
     coarser
         What joining time steps or tiles would give.
     suggestion
-        A sentence on k and the budget from a sweep; "" if none was made.
+        A sentence on k and the budget; "" if none was made.
     """
 
     flows: Flows
@@ -197,7 +196,8 @@ class Description(TableProperty):
         left.plot(ks, 100 * (1 - trips[below] / max(trips[-1], 1)), label="trips")
         for k in self.k:
             left.axvline(k, color="#888888", linestyle="--", linewidth=1)
-        log_axis(left, ks.astype(np.float64))
+        left.set_xscale("log")
+        left.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         left.set_xlabel(f"k, {flows.k_unit}")
         left.set_ylabel("in flows of at least k, %")
         left.legend(frameon=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Annotated, Any
 
 import numpy as np
@@ -19,7 +18,9 @@ from crowdveil.params import named_parameters
 from crowdveil.registry import all_measures, find_measures
 
 SYMBOLS = ("Ḡ", "E", "D", "S")
-"""The measures of every comparison of flows, by their symbols in the papers."""
+"""Measures whose columns are named by their symbols in the papers."""
+USUAL: dict[type, tuple[str, ...]] = {Flows: SYMBOLS, Trajectories: ("sid", "aid", "trajectories-removed")}
+"""The measures of a comparison where none are named."""
 FIGURES = {"multiplier": "λ*", "v-target": "v_target"}
 """Figures of the solution of a matrix that a comparison can show, and their symbols; undefined for methods without them."""
 _KINDS = {Flows: "flows", Trajectories: "trajectories"}
@@ -72,8 +73,8 @@ def columns_of(requests: Sequence[MeasureRequest]) -> list[Column]:
     """Return a column for each measure, and for each part of one that is a small table."""
     made = []
     for asked in requests:
-        plain = asked.label == asked.measure.name
-        title = asked.measure.symbol if plain and asked.measure.symbol else asked.label
+        alone = sum(other.measure.name == asked.measure.name for other in requests) == 1
+        title = asked.measure.symbol if alone and asked.measure.symbol else asked.label
         key = title if title in SYMBOLS else asked.label
         parts = asked.measure.parts
         made += [
@@ -83,27 +84,18 @@ def columns_of(requests: Sequence[MeasureRequest]) -> list[Column]:
     return made
 
 
-@cache
-def usual_columns() -> tuple[Column, ...]:
-    """Return the columns of every comparison of flows."""
-    return tuple(columns_of(named_measures(SYMBOLS)))
-
-
-def flow_columns(names: str | None) -> list[Column]:
-    """Return the columns of a comparison of flows; the usual ones where no names are given, and every measure for `all`."""
+def comparison_columns(names: str | None, takes: type) -> list[Column]:
+    """Return the columns of a comparison; the usual ones where no names are given, and every measure for `all`."""
     if names is None:
-        return [*usual_columns()]
+        return columns_of(named_measures(USUAL[takes], takes))
     if names.strip() == "all":
-        return columns_of(named_measures(None))
+        return columns_of(named_measures(None, takes))
     texts = [text.strip() for text in names.split(",") if text.strip()]
-    made: dict[str, Column] = {}
-    for text in texts or [""]:
-        figure = next((name for name, symbol in FIGURES.items() if text in (name, symbol)), None)
-        if figure is not None:
-            made[figure] = Column(figure, figure, FIGURES[figure], None)
-        else:
-            made |= {column.name: column for column in columns_of(named_measures([text] if text else []))}
-    return list(made.values())
+    wanted = {FIGURES.get(text, text): text for text in FIGURES} if takes is Flows else {}
+    figures = [wanted.get(text, text) for text in texts if takes is Flows and wanted.get(text, text) in FIGURES]
+    others = [text for text in texts if wanted.get(text, text) not in figures]
+    measured = columns_of(named_measures(others, takes)) if others or not figures else []
+    return [*measured, *(Column(name, name, FIGURES[name], None) for name in dict.fromkeys(figures))]
 
 
 def figures_of(name: str, names: Sequence[str], figures: Floats | None, steps: int) -> Floats:

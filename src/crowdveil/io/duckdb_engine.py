@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -17,94 +14,36 @@ from crowdveil.io.atomic import scratch_folder
 
 MEMORY_LIMIT = "1GB"
 """Memory of the engine; beyond it, data is spilled to a temporary folder."""
-FEW_ROWS = 1_000_000
-"""Rows that are grouped in much less than that memory."""
-_kept: dict[tuple[int, int], Any] = {}
-"""Engines for few rows, by process and threads."""
-_guard = threading.Lock()
 
 
 @contextmanager
-def engine(
-    *,
-    memory_limit: str = MEMORY_LIMIT,
-    threads: int | None = None,
-    reading: Sequence[Path] = (),
-    working: Path | None = None,
-) -> Iterator[Any]:
+def engine(*, threads: int | None = None, working: Path | None = None) -> Iterator[Any]:
     """Yield a connection with bounded memory and its own temporary folder; `threads` are those of this process if not given.
 
-    It opens no files but those in `reading`, writes none but in the folder `working`, and loads no extension; no query can
-    change that.
+    It opens no files and writes none but in the folder `working`, and loads no extension; no query can change that.
     """
+    import duckdb
+
     with scratch_folder() as spill:
-        connection = _open(memory_limit, spill, threads or thread_count())
+        config = {
+            "memory_limit": MEMORY_LIMIT,
+            "temp_directory": spill,
+            "threads": str(threads or thread_count()),
+            # The order of rows does not matter, and keeping it costs memory.
+            "preserve_insertion_order": "false",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "allow_community_extensions": "false",
+        }
+        connection = duckdb.connect(":memory:", config=config)
         try:
-            if reading:
-                spellings = (spelling for path in reading for spelling in (path.absolute(), path.resolve()))
-                paths = dict.fromkeys(quote_literal(str(path)) for path in spellings)
-                connection.execute(f"SET allowed_paths = [{', '.join(paths)}]")
             if working is not None:
                 connection.execute(f"SET allowed_directories = [{quote_literal(str(working.absolute()))}]")
-            _confine(connection)
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET lock_configuration = true")
             yield connection
         finally:
             connection.close()
-
-
-@contextmanager
-def engine_for_rows(rows: int | None, threads: int | None = None) -> Iterator[Any]:
-    """Yield a connection as `engine` does, for a number of rows in memory; None where it is unknown.
-
-    To open an engine takes longer than to group a few thousand rows, so that one for few rows stays open until the process
-    ends. It opens no file, and writes none: few rows are never spilled. Registered and temporary tables of one
-    connection are not seen by others; permanent ones would be, so that none may be made.
-    """
-    if rows is None or rows > FEW_ROWS:
-        with engine(threads=threads) as connection:
-            yield connection
-        return
-    # A process that was forked has no threads of an engine of its parent, which it must not use or close.
-    key = os.getpid(), threads or thread_count()
-    with _guard:
-        if key not in _kept:
-            _kept[key] = _open(MEMORY_LIMIT, "", key[1])
-            _confine(_kept[key])
-        connection = _kept[key].cursor()
-    try:
-        yield connection
-    finally:
-        connection.close()
-
-
-@atexit.register
-def _close_kept() -> None:
-    for process, threads in list(_kept):
-        if process == os.getpid():
-            _kept.pop((process, threads)).close()
-
-
-def _open(memory_limit: str, spill: str, threads: int) -> Any:
-    """Open an engine that loads no extension and spills to a folder, if one is named."""
-    import duckdb
-
-    config = {
-        "memory_limit": memory_limit,
-        "temp_directory": spill,
-        "threads": str(threads),
-        # The order of rows does not matter, and keeping it costs memory.
-        "preserve_insertion_order": "false",
-        "autoinstall_known_extensions": "false",
-        "autoload_known_extensions": "false",
-        "allow_community_extensions": "false",
-    }
-    return duckdb.connect(":memory:", config=config)
-
-
-def _confine(connection: Any) -> None:
-    """Let no later query open other files, or change that."""
-    connection.execute("SET enable_external_access = false")
-    connection.execute("SET lock_configuration = true")
 
 
 def fetch(connection: Any, sql: str) -> Any:

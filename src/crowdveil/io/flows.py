@@ -11,11 +11,10 @@ import pyarrow as pa
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.axes import check_axes
 from crowdveil.io.cropping import crop_zones, parse_crop
-from crowdveil.io.duckdb_reader import can_read_in_duckdb, read_in_duckdb
 from crowdveil.io.hierarchy import build_hierarchy, named_by_levels
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import ENDS, OdColumns, by_role, find_od_columns, refuse_unread_volumes
-from crowdveil.io.od_grouping import read_in_chunks, regroup, to_flows
+from crowdveil.io.od_grouping import read_grouped, regroup, to_flows
 from crowdveil.io.od_rows import OdReader, ZoneNames
 from crowdveil.io.omx import is_omx, read_omx
 from crowdveil.io.source import open_source
@@ -110,11 +109,8 @@ def read_flows(
         reader.learn_form()
         if not each_row_is_a_trip:
             refuse_unread_volumes(next(source.batches(source.columns)), found, columns, reader.form, source.name)
-        if given is None or crop.active or not can_read_in_duckdb(source, found, given):
-            flows = read_in_chunks(reader, seconds, step is None, drop_invalid, members)
-            flows = flows if crop.box is None or tiling is not None else crop_zones(flows, crop.box)
-        else:
-            flows = read_in_duckdb(reader, given, seconds, drop_invalid, members)
+        flows = read_grouped(reader, seconds, step is None, drop_invalid, members)
+        flows = flows if crop.box is None or tiling is not None else crop_zones(flows, crop.box)
         refuse_spread(int(flows.t[0]), int(flows.t[-1]), form, f"{source.name}, column {found.time}")
     return flows if hierarchy is None else with_tree(flows, hierarchy)
 

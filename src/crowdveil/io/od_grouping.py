@@ -1,10 +1,17 @@
-"""Group rows of trips or flows by time step, origin and destination, out of core, and sort the groups as `Flows`."""
+"""Group rows of trips or flows by time step, origin and destination, out of core, and sort the groups as `Flows`.
+
+DuckDB spills a grouping to disk, but needs memory in proportion to its groups when it ends, and there are about as many groups of
+people as trips. So many trips with people are first distributed over files, such that all trips of a time step and an origin
+are in one of them; each file is then grouped on its own.
+"""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdveil.errors import InputError, counted
-from crowdveil.io.duckdb_engine import duckdb_errors, engine_for_rows, fetch
+from crowdveil.io.atomic import scratch_folder
+from crowdveil.io.duckdb_engine import duckdb_errors, engine, execute, fetch, is_pattern, quote_literal
 from crowdveil.io.od_rows import OdReader
-from crowdveil.io.sorted_flows import flows_in_order, read_in_order
 from crowdveil.io.values import encode_ids
 from crowdveil.io.weights import read_weight_sums
 from crowdveil.model.arrays import Indices, Ints, row_slices
@@ -22,53 +29,48 @@ from crowdveil.model.flows import WEIGHT_UNITS, Flows, FlowUnit, rounded
 from crowdveil.model.time_axis import TimeAxis
 from crowdveil.model.zones import Zones
 
+MAX_ROWS = 16_000_000
+"""Trips with people that are grouped at once, in about 1 GB; of more, files of about this number are made."""
+FILE_ROWS = 20_000
+"""Rows that are held for each file before they are written."""
 
-def group_sql(step: str, rows: str, columns: Collection[str]) -> str:
-    """Return SQL that counts trips, people and weights by step, origin and destination.
 
-    With "members" in `columns`, person ids are listed too. With "n", a row stands for n trips.
+def group_sql(rows: str, columns: Collection[str]) -> str:
+    """Return SQL that adds up trips, people and weights by step, origin and destination.
+
+    With the column n, a row stands for n trips. With "members" in `columns`, the ids of people are listed too.
     """
     trips = "sum(n)" if "n" in columns else "count(*)"
     weight = ", sum(weight)::DECIMAL(38, 0) AS weight" if "weight" in columns else ""
-    if "person" not in columns:
+    if "person" in columns:
+        # Two nested groupings can spill to disk, where count(DISTINCT) holds sets in memory.
+        members = ", list(person) AS members" if "members" in columns else ""
         return (
-            f"SELECT {step} AS step, o, d, {trips}::BIGINT AS trips, false AS bad{weight} FROM {rows} GROUP BY 1, 2, 3"
+            f"SELECT step, o, d, sum(n)::BIGINT AS trips, count(*) AS people{weight}{members} FROM "
+            f"(SELECT step, o, d, person, {trips} AS n{weight} FROM {rows} GROUP BY 1, 2, 3, 4) GROUP BY 1, 2, 3"
         )
-    # Two nested groupings can spill to disk, where count(DISTINCT) holds sets in memory.
-    outer = weight + (", list(person) AS members" if "members" in columns else "")
-    return (
-        "SELECT step, o, d, sum(n)::BIGINT AS trips, count(person) AS people, count(*) > count(person) AS bad"
-        f"{outer} FROM (SELECT {step} AS step, o, d, person, {trips} AS n{weight} FROM {rows} "
-        "GROUP BY 1, 2, 3, 4) GROUP BY 1, 2, 3"
-    )
+    of_each = "sum(rows)" if "rows" in columns else "count(*)"
+    people = f", sum(people)::BIGINT AS people, {of_each}::BIGINT AS rows" if "people" in columns else ""
+    return f"SELECT step, o, d, {trips}::BIGINT AS trips{people}{weight} FROM {rows} GROUP BY 1, 2, 3"
 
 
-def read_in_chunks(reader: OdReader, seconds: int | None, own_steps: bool, drop_invalid: bool, members: bool) -> Flows:
-    """Read flows from rows that Python must prepare: text, coordinates, volumes, or zones found while reading."""
-    columns, zones, flows = reader.columns, reader.names.zones, None
+def read_grouped(reader: OdReader, seconds: int | None, own_steps: bool, drop_invalid: bool, members: bool) -> Flows:
+    """Read trips or flows as flows; with `own_steps` the times of flows are their time steps."""
+    columns, name = reader.columns, reader.source.name
     own_steps = own_steps and columns.is_flows and columns.time is not None
     seconds = 1 if own_steps else seconds
     steps = TimeAxis(seconds, reader.tz) if seconds and columns.time else None
-    if columns.is_flows and columns.user is None and zones is not None:
-        flows = read_in_order(reader, zones, steps)
-        if flows is not None:
-            reader.problems.settle(reader.source.name, drop_invalid, reader.notes)
-    if flows is None:
-        # Unsorted rows are mostly unsorted from the start, so little is read twice.
-        flows = _group_chunks(replace(reader), steps, drop_invalid, members)
-    return with_inferred_steps(flows) if own_steps else flows
-
-
-def _group_chunks(reader: OdReader, steps: TimeAxis | None, drop_invalid: bool, members: bool) -> Flows:
-    """Return flows from all rows of a reader, in any order."""
-    columns, name = reader.columns, reader.source.name
     grouped = _group_rows(reader, steps, members)
     reader.problems.settle(name, drop_invalid, reader.notes)
     known, final = reader.names.finish()
-    if columns.is_flows and columns.people is not None and columns.user is None and len(grouped):
+    if "rows" in grouped.column_names:
         refuse_repeated(int((grouped["rows"].to_numpy() > 1).sum()), name)
-    flows = to_flows(grouped, known, final, steps, columns.user is not None or columns.people is not None, name)
-    return flows if columns.user is None else replace(flows, distinct_people=reader.count_people())
+    with_people = columns.user is not None or columns.people is not None
+    held = [grouped]
+    del grouped  # `to_flows` frees the groups while it puts them in order
+    flows = to_flows(held.pop(), known, final, steps, with_people, name)
+    flows = flows if columns.user is None else replace(flows, distinct_people=reader.count_people())
+    return with_inferred_steps(flows) if own_steps else flows
 
 
 def refuse_repeated(repeated: int, name: str) -> None:
@@ -83,45 +85,52 @@ def refuse_repeated(repeated: int, name: str) -> None:
 
 def _group_rows(reader: OdReader, steps: TimeAxis | None, members: bool) -> pa.Table:
     """Group all rows of a reader in DuckDB."""
-    columns, name, batches = reader.columns, reader.source.name, reader.batches()
+    name = reader.source.name
+    batches = (_keyed(batch, steps) for batch in reader.batches())
     first = next(batches, None)
     if first is None:
         raise InputError(name, "there are no rows; wanted at least one.")
-    second = next(batches, None)
-    schema = _with_steps(first, steps).schema
+    schema = first.schema
     failed: list[BaseException] = []
 
     def stream() -> Iterator[pa.RecordBatch]:
         # DuckDB keeps only the text of an error, so the error itself is kept here.
         try:
-            for batch in chain([first, second] if second is not None else [first], batches):
-                yield _with_steps(batch, steps).cast(schema)
+            for batch in chain([first], batches):
+                yield batch.cast(schema)
         except BaseException as error:
             failed.append(error)
             raise
 
     names = [*schema.names, "members"] if members else schema.names
-    sql = _sum_volumes(names, "volume", "count(*)") if columns.is_flows else group_sql("step", "rows", names)
-    with engine_for_rows(len(first) if second is None else None) as connection, duckdb_errors(name, failed):
+    files = -(-reader.source.most_rows // MAX_ROWS) if "person" in names else 1
+    with scratch_folder() as folder, engine(working=Path(folder)) as connection, duckdb_errors(name, failed):
         connection.register("rows", pa.RecordBatchReader.from_batches(schema, stream()))
-        return fetch(connection, sql)
+        if files == 1 or is_pattern(Path(folder)):
+            return fetch(connection, group_sql("rows", names))
+        return _group_by_file(connection, names, files, Path(folder) / "groups")
 
 
-def _with_steps(rows: pa.RecordBatch, steps: TimeAxis | None) -> pa.RecordBatch:
-    """Return prepared rows with their time step in place of the local time."""
-    if steps is None:
-        return rows.append_column("step", pa.array(np.zeros(len(rows), np.int64)))
-    return rows.drop_columns(["wall"]).append_column("step", pa.array(steps.number(rows["wall"].to_numpy())))
+def _group_by_file(connection: Any, names: Collection[str], files: int, folder: Path) -> pa.Table:
+    """Distribute rows over files, all rows of a time step and an origin to the same one, and group each file."""
+    target = f"{quote_literal(str(folder))} (FORMAT parquet, PARTITION_BY (number), ROW_GROUP_SIZE {FILE_ROWS})"
+    execute(connection, f"COPY (SELECT *, (hash(step, o) % {files})::INTEGER AS number FROM rows) TO {target}")
+    tables = []
+    for part in sorted(folder.iterdir()):
+        rows = f"read_parquet({quote_literal(f'{part}/*.parquet')}, hive_partitioning = false)"
+        tables.append(fetch(connection, group_sql(rows, names)))
+        shutil.rmtree(part)
+    return pa.concat_tables(tables)
 
 
-def _sum_volumes(columns: Collection[str], volume: str, rows: str) -> str:
-    people = ", sum(people)::BIGINT AS people" if "people" in columns else ""
-    if "person" in columns:  # the volume of a row is one person's
-        people = ", count(DISTINCT person) AS people"
-    return (
-        f"SELECT step, o, d, sum({volume})::BIGINT AS trips, {rows}::BIGINT AS rows{people} FROM rows "
-        f"WHERE {volume} > 0 GROUP BY 1, 2, 3"
-    )
+def _keyed(rows: pa.RecordBatch, steps: TimeAxis | None) -> pa.RecordBatch:
+    """Return prepared rows with their time step, and with the trips that a row stands for as n; rows without trips go."""
+    number = np.zeros(len(rows), np.int64) if steps is None else steps.number(rows["wall"].to_numpy())
+    columns = {"step": pa.array(number), **{c: rows[c] for c in rows.schema.names if c not in ("wall", "volume")}}
+    if "volume" not in rows.schema.names:
+        return pa.RecordBatch.from_pydict(columns)
+    made = pa.RecordBatch.from_pydict({**columns, "n": rows["volume"]})
+    return made.filter(pc.greater(made["n"], 0))
 
 
 def regroup(rows: pa.Table, *, members: bool, threads: int | None = 1) -> pa.Table:
@@ -129,12 +138,10 @@ def regroup(rows: pa.Table, *, members: bool, threads: int | None = 1) -> pa.Tab
 
     It uses one thread by default, since it is called in parallel; all of this process with None.
     """
-    names = [*rows.column_names, "members"] if members and "person" in rows.column_names else rows.column_names
-    of_flows = "rows" in names
-    sql = _sum_volumes(names, "n", "sum(rows)") if of_flows else group_sql("step", "rows", names)
-    with engine_for_rows(len(rows), threads) as connection, duckdb_errors("trips"):
+    names = [*rows.column_names, "members"] if members else rows.column_names
+    with engine(threads=threads) as connection, duckdb_errors("trips"):
         connection.register("rows", rows)
-        return fetch(connection, sql)
+        return fetch(connection, group_sql("rows", names))
 
 
 def with_inferred_steps(flows: Flows) -> Flows:
@@ -184,6 +191,22 @@ def to_flows(
     trips = rounded(volume // WEIGHT_UNITS, volume % WEIGHT_UNITS, offsets) if weighted else volume
     flows = flows_in_order(zones, steps, step[starts], offsets, (o, d, trips, people), counts, members, weights)
     return without_empty_steps(flows, name) if weighted else flows
+
+
+def flows_in_order(
+    zones: Zones,
+    steps: TimeAxis | None,
+    numbers: Ints,
+    offsets: Ints,
+    rows: tuple[Indices, Indices, Ints, Ints],
+    counts: FlowUnit,
+    members: tuple[Ints | None, Ints | None] = (None, None),
+    weight: Ints | None = None,
+) -> Flows:
+    """Return `Flows` from sorted rows: step numbers, the first row of each step, and the four columns."""
+    t = steps.starts(numbers) if steps else np.zeros(1, np.int64)
+    seconds, tz = (steps.step_s, steps.tz) if steps else (None, "UTC")
+    return Flows(zones, t, offsets, *rows, counts, seconds, tz, *members, weight=weight)
 
 
 def without_empty_steps(flows: Flows, name: str | None) -> Flows:

@@ -27,7 +27,6 @@ from crowdveil.io.times import (
     note_clock_changes,
     odd_times,
     read_seconds,
-    run_lengths,
 )
 from crowdveil.io.values import comma_reason, decimal_commas, encode_ids, natural_key, read_floats
 from crowdveil.io.weights import find_unusable_weights, to_weight_units
@@ -317,18 +316,14 @@ class OdReader:
 
     def _wall(self, column: Any, problem: Any) -> tuple[Ints, bool | None, tuple[int, int]]:
         """Return local times, whether they are instants (None if no time is usable), and counts of odd times."""
-        lengths = run_lengths(column)
-        if lengths is not None:
-            column = column.take(pa.array(np.cumsum(lengths) - lengths))
         times = read_seconds(column, f"{self.source.name}, column {self.columns.time}", self.form)
         clock = Clock(self.tz)
         wall = clock.to_wall(times.values if times.instants else clock.to_utc(times.values))
         far = far_years(times, self.form)
         for reason, bad in ((far_reason(self.columns.time), far), (f"{NO_TIME} {self.columns.time}", times.bad)):
             if bad is not None and bad.any():
-                problem(reason, bad if lengths is None else np.repeat(bad, lengths))
-        odd = odd_times(times, clock, lengths)
-        return wall if lengths is None else np.repeat(wall, lengths), None if times.bad.all() else times.instants, odd
+                problem(reason, bad)
+        return wall, None if times.bad.all() else times.instants, odd_times(times, clock)
 
     def _amount(self, column: Any, name: str, fractions: bool, problem: Any) -> Floats | Any:
         if pa.types.is_integer(column.type) and column.null_count == 0 and not fractions and column.type != pa.uint64():

@@ -25,16 +25,6 @@ def run_parallel(*jobs: Callable[[], Any], last_first: bool = False) -> list[Any
         return [future.result() for future in [pool.submit(job) for job in jobs[::order]][::order]]
 
 
-def one_ahead(items: Iterable[Result]) -> Iterator[Result]:
-    """Yield items, each of which is drawn on a thread while the one before is used."""
-    drawn, end = iter(items), object()
-    with ThreadPoolExecutor(1) as pool:
-        coming: Future[Any] = pool.submit(next, drawn, end)
-        while (item := coming.result()) is not end:
-            coming = pool.submit(next, drawn, end)
-            yield item
-
-
 def run_ordered(jobs: Iterable[Callable[[], Result]]) -> Iterator[Result]:
     """Run jobs on threads, a few ahead of the consumer, and yield results in the order of the jobs.
 

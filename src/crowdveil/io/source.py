@@ -16,11 +16,12 @@ import pyarrow.parquet as pq
 
 from crowdveil.errors import InputError, rows_named
 from crowdveil.io.headers import DELIMITERS, HEAD_BYTES, csv_head, delimiter_of, refuse_wide
-from crowdveil.io.parallel import one_ahead
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 _SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 CSV_SUFFIXES = (".csv", ".tsv", ".txt")
+LEAST_ROW_BYTES = 16
+"""Bytes of a row of a CSV, at least: two ids, a time and a person; packed files have fewer, but are not made for large data."""
 MAX_LISTED = 200_000
 """Columns, or row groups, that the footer of a Parquet file may list: each takes memory before a value is read."""
 SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
@@ -60,6 +61,13 @@ class Source:
     def columns(self) -> list[str]:
         """Names of the columns."""
         return list(self.schema.names)
+
+    @property
+    def most_rows(self) -> int:
+        """Number of rows; of a CSV about the largest number that it may have."""
+        if self.rows is not None:
+            return self.rows
+        return _csv_path(self.path).stat().st_size // LEAST_ROW_BYTES
 
     @property
     def is_parquet(self) -> bool:
@@ -122,8 +130,7 @@ def parquet_batches(
         chunks = file.iter_batches(
             batch_size=1 << 18, row_groups=groups, columns=[*columns], use_threads=groups is None
         )
-        valid = map(_validated, chunks)
-        yield from valid if groups else one_ahead(valid)
+        yield from map(_validated, chunks)
 
 
 def open_source(data: Any) -> Source:

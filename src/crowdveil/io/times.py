@@ -26,6 +26,7 @@ from crowdveil.io.time_forms import (
 )
 from crowdveil.io.values import one_array
 from crowdveil.model.arrays import Ints, Mask
+from crowdveil.model.flows import Flows
 from crowdveil.model.time_axis import Clock, year_start
 
 _UNITS_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -71,15 +72,6 @@ def read_seconds(column: Any, what: str, time_format: TimeForm | str | None = No
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _from_text(array, what, form)
     raise InputError(what, f"wanted times, but the column holds {kind}; give text, timestamps or seconds.")
-
-
-def run_lengths(column: Any) -> Ints | None:
-    """Return the run lengths of equal successive times if times repeat, as in flows; else None."""
-    if not pa.types.is_timestamp(column.type) or column.null_count or len(column) == 0:
-        return None
-    ticks = column.cast(pa.int64()).to_numpy()
-    ends = np.append(np.flatnonzero(ticks[1:] != ticks[:-1]) + 1, len(ticks))
-    return np.diff(ends, prepend=0) if 4 * len(ends) < len(ticks) else None
 
 
 def _from_ticks(array: Any, ticks: int, instants: bool) -> Seconds:
@@ -207,15 +199,12 @@ def note_clock_changes(notes: ReadNotes, column: str | None, tz: str, missing: i
     )
 
 
-def odd_times(times: Seconds, clock: Clock, lengths: Ints | None = None) -> tuple[int, int]:
-    """Return how many local times did not exist, and how many existed twice; `lengths` are run lengths of the times."""
+def odd_times(times: Seconds, clock: Clock) -> tuple[int, int]:
+    """Return how many local times did not exist, and how many existed twice."""
     if times.instants:
         return 0, 0
-    counts = []
-    for mask in clock.odd_times(times.values):
-        mask &= ~times.bad
-        counts.append(int(np.count_nonzero(mask) if lengths is None else lengths[mask].sum()))
-    return counts[0], counts[1]
+    skipped, twice = (int(np.count_nonzero(mask & ~times.bad)) for mask in clock.odd_times(times.values))
+    return skipped, twice
 
 
 def far_years(times: Seconds, form: TimeForm) -> Mask | None:
@@ -240,3 +229,11 @@ def refuse_spread(first: int, last: int, form: TimeForm, what: str) -> None:
             f"times are more than {_SPREAD_YEARS} years apart, so some are probably misread; fix them, or name their form "
             f"with {Option('time_format')}.",
         )
+
+
+def step_times(flows: Flows, *, as_text: bool = True) -> list[Any]:
+    """Return the starts of the steps; None if the data has no times."""
+    if flows.step_s is None:
+        return [None] * flows.steps
+    times: list[Any] = time_column(flows.t, flows.tz, as_text=as_text).to_pylist()
+    return times

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from crowdveil.errors import InputError
 from crowdveil.io.formulas import unescape_formulas
 from crowdveil.io.point_numbers import number_points
-from crowdveil.io.times import read_seconds, run_lengths
+from crowdveil.io.times import read_seconds
 from crowdveil.io.values import encode_ids, one_array
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.trajectories import Trajectories
@@ -252,12 +252,7 @@ class WrittenRelease:
 
 def _steps_of(column: Any, what: str) -> tuple[Ints, Ints]:
     # Times repeat in many rows: each distinct one is read once. Equal times in different spellings are one step.
-    column = one_array(column)
-    lengths = run_lengths(column)
-    if lengths is not None:
-        times, index = _steps_of(column.take(pa.array(np.cumsum(lengths) - lengths)), what)
-        return times, np.repeat(index, lengths)
-    encoded = column.dictionary_encode()
+    encoded = one_array(column).dictionary_encode()
     read = read_seconds(encoded.dictionary, what)
     seconds = np.where(read.bad, NO_TIME, read.values)
     if encoded.indices.null_count:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -106,6 +107,21 @@ def align_rows(rows: list[list[str]], left: int = 1, *, remarks: bool = False) -
     cells = [[c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
              for row in rows]  # fmt: skip
     return ["  ".join(row).rstrip() for row in cells]
+
+
+def numbers_or_null(values: list[float]) -> Any:
+    """Return a column of numbers, null where undefined."""
+    import pyarrow as pa
+
+    return pa.array([value if math.isfinite(value) else None for value in values], pa.float64())
+
+
+def plain_column(values: list[Any]) -> Any:
+    """Return a column of numbers, or of texts where a value is none; None becomes null."""
+    import pyarrow as pa
+
+    numbers = all(value is None or isinstance(value, int | float) for value in values)
+    return pa.array(values if numbers else [None if value is None else str(value) for value in values])
 
 
 def html_rows(table: pa.Table, rows: int = SHOWN_ROWS) -> str:

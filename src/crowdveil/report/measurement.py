@@ -10,21 +10,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.comparison.candidates import Stage, numbers_or_null
-from crowdveil.comparison.flows import step_times
 from crowdveil.errors import CrowdveilError, InputError, Naming, Reason, as_argument, reason_as
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import write_json_or_table
-from crowdveil.io.times import time_column
+from crowdveil.io.times import step_times, time_column
 from crowdveil.measures.base import MeasureRequest, Scores, scores, shown
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release
-from crowdveil.model.tabular import Tabular, align_rows
+from crowdveil.model.tabular import Tabular, align_rows, numbers_or_null
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import Progress, no_progress
+from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.registry import our_names
 
 OVERLAPPING = "rows of this release overlap: the shares of several rows in a pair of tiles are added."

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from crowdveil.engine.spark import SparkEngine
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.od_grouping import flows_in_order
 from crowdveil.io.od_rows import OdReader, ZoneNames
-from crowdveil.io.sorted_flows import flows_in_order
 from crowdveil.ledger.content import RowContent, SourceRecords, columns_in, distinct_records, equal_records_apart
 from crowdveil.ledger.entries import Kind
 from crowdveil.ledger.records import Inputs, input_files, people_without_ids, times_of

@@ -1,12 +1,9 @@
-"""Flows that are read in order against the same rows in any order, grouped by the engine, and a plain dict."""
+"""Flows of tables with volumes against a plain dict."""
 
 from __future__ import annotations
 
-import random
-import threading
-import weakref
+from collections import defaultdict
 from collections.abc import Collection
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,10 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil.errors import InputError
-from crowdveil.io import od_grouping
 from crowdveil.io.flows import read_flows
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.parallel import one_ahead, run_ordered
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 
@@ -72,33 +67,37 @@ def _plain(flows: Flows) -> list[tuple[int, ...]]:
 
 @examples(150, deadline=None)
 @given(
-    rows=rows_of_flows, chunk=st.integers(1, 12), bad=bad_rows, people=st.booleans(), sort=st.integers(0, 2),
-    step=st.sampled_from(["1h", "1d", "all", None]), tz=st.sampled_from(["UTC", "Asia/Kathmandu"]),
+    rows=rows_of_flows, chunk=st.integers(1, 12), bad=bad_rows, sort=st.integers(0, 2),
+    step=st.sampled_from([("1h", 3600), ("1d", 86400), ("all", 10**9)]),
 )  # fmt: skip
-def test_rows_in_any_order_are_the_same_flows(
-    rows: list[Row], chunk: int, bad: set[int], people: bool, sort: int, step: str | None, tz: str
+def test_rows_in_any_order_are_those_of_a_plain_dict(
+    rows: list[Row], chunk: int, bad: set[int], sort: int, step: tuple[str, int]
 ) -> None:
-    """Rows in order, all or nearly, with those that cannot be used among them, against the grouping in DuckDB."""
+    """Rows in order, all or nearly, with those that cannot be used among them."""
     if sort:
         rows = sorted(rows, key=lambda row: row[: 2 + sort - 1])
-    options = {"step": step, "tz": tz, "drop_invalid": True, "time_format": "%Y-%m-%d %H:%M:%S"}
-    here = _read(_table(rows, chunk, bad, people=people), **options)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(od_grouping, "read_in_order", lambda *_: None)
-        assert here == _read(_table(rows, chunk, bad, people=people), **options)
+    wanted: dict[tuple[int, int, int], int] = defaultdict(int)
+    for i, (t, o, d, volume, _) in enumerate(rows):
+        if i not in bad:
+            wanted[0 if step[0] == "all" else t // step[1] * step[1], o, d] += volume
+    found = _read(
+        _table(rows, chunk, bad, people=False), step=step[0], drop_invalid=True, time_format="%Y-%m-%d %H:%M:%S"
+    )
+    if not any(wanted.values()):
+        assert "no row can be used" in found
+        return
+    assert found[0] == [(*key, volume, volume) for key, volume in sorted(wanted.items()) if volume]
+    assert sum(found[4].values()) == len(bad & set(range(len(rows))))
 
 
-@examples(100, deadline=None)
-@given(rows=rows_of_flows, chunk=st.integers(1, 12), people=st.booleans())
-def test_rows_in_order_are_not_grouped(rows: list[Row], chunk: int, people: bool) -> None:
-    cells: dict[tuple[int, int, int], tuple[int, int]] = {}
-    for t, o, d, volume, crowd in rows:
-        cells[t // 3600 * 3600, o, d] = volume + 1, min(crowd, volume) + 1 if people else volume + 1
-    made = sorted((*key, *value) for key, value in cells.items())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(od_grouping, "_group_chunks", _never)
-        flows = read_flows(_table(made, chunk, people=people), zones=ZONES, step="1h", time_format="%Y-%m-%d %H:%M:%S")
-    assert _plain(flows) == made
+@pytest.mark.parametrize("times", [1, 2])
+def test_people_of_one_row_are_kept_and_of_two_are_refused(times: int) -> None:
+    table = pa.concat_tables([_table([(0, 0, 1, 5, 3), (0, 1, 0, 6, 2)], 1, people=True)] * times)
+    found = _read(table, step="1h")
+    if times == 1:
+        assert found[0] == [(0, 0, 1, 5, 3), (0, 1, 0, 6, 2)] and found[1] == "people"
+    else:
+        assert "2 pairs of zones have several rows in a time step" in found
 
 
 @pytest.mark.parametrize("broken", [(3, 2), (0, 4), (2, 2)])
@@ -119,82 +118,8 @@ def test_pairs_of_very_many_zones_do_not_overflow() -> None:
     many = Zones.from_ids([str(i) for i in range(50_000)])
     places = [0, 40_000, 45_000, 49_999]
     table = pa.table({"origin": pa.array(places), "destination": pa.array(places[::-1]), "volume": [1, 2, 3, 4]})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(od_grouping, "_group_chunks", _never)
-        flows = read_flows(table, zones=many)
+    flows = read_flows(table, zones=many)
     assert flows.origin.tolist() == places and flows.destination.tolist() == places[::-1]
-
-
-def _never(*_: Any) -> Any:
-    raise AssertionError("rows in order need no grouping")
-
-
-def test_jobs_begin_a_few_ahead_and_end_in_order() -> None:
-    begun: list[int] = []
-
-    def jobs() -> Any:
-        for i in range(50):
-            begun.append(i)
-            yield lambda i=i: sum(range(random.randint(0, 3000))) * 0 + i
-
-    found = []
-    for done in run_ordered(jobs()):
-        found.append(done)
-        assert len(begun) <= done + 40, "not all at once"
-    assert found == list(range(50))
-
-
-def test_a_single_job_needs_no_thread() -> None:
-    here = threading.get_ident()
-    assert list(run_ordered([threading.get_ident])) == [here] and list(run_ordered([])) == []
-    assert here not in list(run_ordered([threading.get_ident] * 2))
-
-
-def test_inputs_of_jobs_that_are_done_are_let_go() -> None:
-    class Chunk:
-        """Rows of a job."""
-
-    alive: list[weakref.ref[Chunk]] = []
-
-    def jobs() -> Any:
-        for i in range(20):
-            chunk = Chunk()
-            alive.append(weakref.ref(chunk))
-            yield partial(lambda i, _: i, i, chunk)
-
-    for done in run_ordered(jobs()):
-        assert done < 15 or not any(chunk() for chunk in alive[:5])
-    assert done == 19
-
-
-def test_a_job_that_fails_is_reported_in_its_turn() -> None:
-    def fail() -> int:
-        raise ValueError("third")
-
-    results = run_ordered([lambda: 1, lambda: 2, fail, lambda: 4])
-    assert [next(results), next(results)] == [1, 2]
-    with pytest.raises(ValueError, match="third"):
-        next(results)
-
-
-def test_one_item_is_drawn_ahead_and_no_more() -> None:
-    drawn: list[int] = []
-
-    def items() -> Any:
-        for i in range(20):
-            drawn.append(i)
-            yield i
-        raise ValueError("the end")
-
-    ahead = one_ahead(items())
-    for i in range(20):
-        assert next(ahead) == i and len(drawn) <= i + 2
-    with pytest.raises(ValueError, match="the end"):
-        next(ahead)
-    ahead = one_ahead(items())
-    assert next(ahead) == 0
-    ahead.close()  # type: ignore[attr-defined]
-    assert list(one_ahead([])) == []
 
 
 def test_times_that_repeat_are_read_like_others() -> None:

@@ -1,0 +1,183 @@
+"""Run candidates on the same matrices or trajectories, and measure their releases.
+
+All is done in memory and nothing is published. The numbers are exact and therefore confidential.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crowdveil.comparison.candidates import Candidate
+from crowdveil.comparison.requested_measures import Column, figures_of
+from crowdveil.comparison.samples import few_of
+from crowdveil.engine import timed_tasks
+from crowdveil.errors import CrowdveilError, Reason
+from crowdveil.guarantees import SuppressionBudget
+from crowdveil.measures.od.comparison import Baseline, OdComparison
+from crowdveil.measures.trajectory.comparison import TrajectoryComparison
+from crowdveil.model.arrays import Floats
+from crowdveil.model.flows import Flows
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import Budgeted
+from crowdveil.progress import Progress, Stage
+
+SECONDS = "seconds"
+"""Key of the processor seconds of a run."""
+FAILURES = (CrowdveilError, MemoryError)
+"""Errors of one method that leave it out of a comparison without the others."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One method with its parameters on one input.
+
+    Attributes
+    ----------
+    input, tiles
+        The name of the input, and its number of tiles; None for trajectories.
+    method
+        The method as it was named.
+    k, suppress, varied
+        Its group size, budget and varied parameters; None where it has none.
+    values
+        Each measure by the key of its column: a value for each matrix, NaN where undefined. Trajectories count as one
+        matrix.
+    remark
+        How it differs from methods that guarantee k and the budget.
+    """
+
+    input: str
+    tiles: int | None
+    method: str
+    k: int | None
+    suppress: str | None
+    varied: Mapping[str, Any]
+    values: Mapping[str, Floats]
+    remark: str = ""
+
+    def mean(self, key: str) -> float:
+        """Return the mean over the matrices in which a measure is defined; NaN if there are none."""
+        defined = self.values[key][np.isfinite(self.values[key])]
+        return float(defined.mean()) if len(defined) else float("nan")
+
+    @property
+    def total_seconds(self) -> float:
+        """The processor seconds of all matrices."""
+        return float(self.values[SECONDS].sum())
+
+    @property
+    def label(self) -> str:
+        """The method with all parameters that a comparison sets."""
+        values = {"k": self.k, "suppress": self.suppress, **self.varied}
+        return ":".join((self.method, *(f"{name}={value}" for name, value in values.items() if value is not None)))
+
+
+class Runner:
+    """Run candidates on one input.
+
+    Attributes
+    ----------
+    left_out
+        Why candidates or their measures are missing, by their label.
+    """
+
+    def __init__(self, data: Flows | Trajectories, name: str, columns: Sequence[Column], seed: int) -> None:
+        self.data, self.name, self.columns, self.seed = data, name, columns, seed
+        self.left_out: dict[str, str] = {}
+        self._baseline = Baseline(data) if isinstance(data, Flows) else None
+        self._compared: TrajectoryComparison | None = None
+
+    def run_all(self, candidates: Sequence[Candidate], progress: Progress, stage: Stage) -> list[Run]:
+        """Run each candidate. One that fails is left out, with its reason."""
+        runs, begin = [], time.monotonic()
+        for done, candidate in enumerate(candidates):
+            left = (time.monotonic() - begin) / max(done, 1) * (len(candidates) - done)
+            stage(f"{candidate.label}{f' (about {left:.0f} s left)' if done else ''}")
+            try:
+                runs.append(self.run(candidate, progress))
+            except FAILURES as error:
+                label = ":".join(p for p in (candidate.label, *_settings(candidate)) if p)
+                self.left_out[f"{self.name}, {label}" if self.name else label] = _reason(error)
+        return runs
+
+    def run(self, candidate: Candidate, progress: Progress) -> Run:
+        """Run a candidate on a part of the data, so that compiling is not measured, and then on all of it."""
+        with suppress(*FAILURES):  # if it fails on all of the data too, that is reported
+            candidate.run(few_of(self.data), self.seed)
+        begin = time.process_time()
+        with timed_tasks() as tasks:
+            release = candidate.run(self.data, self.seed, progress)
+        seconds = time.process_time() - begin
+        if isinstance(self.data, Flows):
+            tiles, steps = len(self.data.zones), self.data.steps
+            values = self._measure(candidate, OdComparison.between(self.data, release, self._baseline), release)
+            remark = _remark_on_flows(candidate, self.data)
+        else:
+            tiles, steps = None, 1
+            known = self._compared
+            compared = TrajectoryComparison(self.data, release) if known is None else known.with_release(release)
+            self._compared = compared
+            values = self._measure(candidate, compared, release)
+            remark = "" if candidate.method.status == "proven" else candidate.method.status
+        values[SECONDS] = _seconds_by_step(seconds, tasks, steps)
+        return Run(self.name, tiles, candidate.label, candidate.k, candidate.suppress, candidate.varied, values, remark)
+
+    def _measure(self, candidate: Candidate, compared: Any, release: Any) -> dict[str, Floats]:
+        """Return the values of each column; NaN where a measure cannot be computed, with the reason."""
+        steps = self.data.steps if isinstance(self.data, Flows) else 1
+        found: dict[str, Floats] = {}
+        measured: dict[str, Floats | None] = {}
+        for column in self.columns:
+            asked = column.asked
+            if asked is None:
+                found[column.key] = figures_of(column.key, candidate.method.figure_names, release.figures, steps)
+                continue
+            if asked.label not in measured:
+                try:
+                    measured[asked.label] = asked.measure.of(compared, asked.params)
+                except CrowdveilError as error:
+                    measured[asked.label] = None
+                    self.left_out[f"{asked.label} of {candidate.label}"] = Reason(error)
+            values = measured[asked.label]
+            found[column.key] = np.full(steps, np.nan) if values is None else column.of(values)
+            if candidate.method.row_semantics == "noisy" and column.key in ("S", "k-anonymous"):
+                # Noise changes the number of trips, so missing trips do not measure suppression.
+                found[column.key] = np.full(steps, np.nan)
+        return found
+
+
+def _settings(candidate: Candidate) -> list[str]:
+    values = {"k": candidate.k, "suppress": candidate.suppress, **candidate.varied}
+    return [f"{name}={value}" for name, value in values.items() if value is not None]
+
+
+def _remark_on_flows(candidate: Candidate, flows: Flows) -> str:
+    """Return how a method differs from those that guarantee k and the budget."""
+    remarks, method = [], candidate.method
+    if method.row_semantics == "noisy":
+        remarks.append("noise in place of k")
+    if not any(isinstance(guarantee, SuppressionBudget) for guarantee in method.guarantees(flows, candidate.params)):
+        remarks.append("budget not guaranteed" if isinstance(candidate.params, Budgeted) else "has no budget")
+    if method.row_semantics == "overlapping":
+        remarks.append("rows overlap")
+    return ", ".join(remarks)
+
+
+def _seconds_by_step(seconds: float, tasks: Sequence[Sequence[float]], steps: int) -> Floats:
+    """Return the seconds of each matrix: those of its tasks, and an even share of the rest."""
+    own = np.sum([each for each in tasks if len(each) == steps] or [[0.0] * steps], axis=0)
+    found: Floats = own + max(seconds - float(own.sum()), 0.0) / steps
+    return found
+
+
+def _reason(error: BaseException) -> str:
+    """Return why a method is left out, as a sentence."""
+    if isinstance(error, CrowdveilError):
+        return Reason(error)
+    return "It needs more memory than there is. Use a smaller sample."
