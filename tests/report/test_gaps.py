@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from written_flows import written
 
 from crowdveil.analysis.calendar import Slots
 from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.report import analysis_plots, flow_page, flow_picture, svg_figures
 from crowdveil.report.interval_charts import thinned
 from crowdveil.report.plots import profiles
+
+HOUR = 3600
 
 
 def test_a_step_without_a_row_is_missing_and_not_zero() -> None:
@@ -85,3 +88,21 @@ def test_hours_without_values_are_hatched(tmp_path: Path) -> None:
     line, dots = axis.lines
     assert np.isnan(line.get_ydata()).sum() == 19 and dots.get_xdata().tolist() == [15.0]
     figure.savefig(tmp_path / "gaps.png")
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), *[st.sampled_from(["a", "b", "c", "ab"])] * 2), max_size=12, unique=True))
+def test_pairs_in_no_published_flow_are_counted(drawn: list[tuple[int, str, str]]) -> None:
+    """Of flows that do not overlap, as in a release with the guarantee of disjoint flows."""
+    tiles, seen, rows = {"a": "a", "b": "b", "c": "c", "ab": "ab"}, set(), []
+    for step, o, d in drawn:
+        pairs = {(step, x, y) for x in tiles[o] for y in tiles[d]}
+        if not pairs & seen:
+            seen |= pairs
+            rows.append((HOUR * step, o, d, 10, 10))
+    release = written(rows, [(HOUR * step, 10, None) for step in range(3)])
+    names = release.tile_names
+    found = flow_picture._unpublished(release, "UTC")
+    every = [(step, x, y) for step in range(3) for x in names for y in names]
+    for tile, name in enumerate(names):
+        own = [(pair, end) for pair in every for end in (1, 2) if pair[end] == name]
+        assert found[tile] == pytest.approx(np.mean([pair not in seen for pair, _ in own]))

@@ -25,8 +25,8 @@ def test_a_map_of_one_color_gets_classes_of_its_own(make: object) -> None:
 
 def test_equal_values_are_named_and_not_drawn() -> None:
     assert layers.by_size("inflation", "Tiles", np.ones(9)).uniform == "1"
-    assert layers.by_share("occurs", "Share", np.ones(9)).uniform == "85–100 %"
-    assert not layers.by_share("occurs", "Share", np.full(9, np.nan)).uniform
+    assert layers.by_share("unpublished", "Share", np.ones(9)).uniform == "85–100 %"
+    assert not layers.by_share("unpublished", "Share", np.full(9, np.nan)).uniform
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))

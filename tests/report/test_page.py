@@ -165,7 +165,7 @@ def test_the_time_slider_works_for_every_color_or_says_why_not(browser: Any, pag
         assert page.eval_on_selector_all("#shade option", "all => all.map((o) => o.value)") == [
             "",
             "trips",
-            "occurs",
+            "unpublished",
         ], "every area is one tile, so that a map of sizes would have one color"
         page.select_option("#shade", "trips")
         opened.changed(seen, "colored by trips")
@@ -175,9 +175,9 @@ def test_the_time_slider_works_for_every_color_or_says_why_not(browser: Any, pag
         )
         opened.changed(seen, "trips of one time step")
         assert page.inner_text("#legend") != before and page.is_enabled("#step")
-        page.select_option("#shade", "occurs")
+        page.select_option("#shade", "unpublished")
         opened.changed(seen, "colored by share of time steps")
-        assert page.is_disabled("#step") and "share of time steps" in page.inner_text("#step-out")
+        assert page.is_disabled("#step") and "share is of all" in page.inner_text("#step-out")
         page.select_option("#shade", "")
         assert page.is_enabled("#step") and "share" not in page.inner_text("#step-out")
 

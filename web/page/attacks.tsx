@@ -10,7 +10,7 @@ const COLUMNS: [label: string, numeric: boolean][] = [["the adversary knows", fa
 /** The rows of the table of attacks in a report: what chance gives is counted there, from the published files. */
 async function rowsOf(job: string): Promise<Row[]> {
   const page = new DOMParser().parseFromString(await (await blob(`/jobs/${job}/report`)).text(), "text/html");
-  return [...page.querySelectorAll('[aria-label="Attacks"] tbody tr')].map((row) => ({
+  return [...page.querySelectorAll('[aria-label^="Attacks"] tbody tr')].map((row) => ({
     title: row.querySelector("th")?.firstChild?.textContent ?? "",
     cells: Object.fromEntries([...row.querySelectorAll<HTMLElement>("td")].map((cell) => [cell.dataset.label ?? "", cell.textContent ?? ""])),
   }));

@@ -1,6 +1,6 @@
 // A line chart over time steps as SVG. Missing values are gaps, not zeros.
 const NS = "http://www.w3.org/2000/svg";
-const [WIDTH, HEIGHT, LEFT, BELOW] = [640, 220, 60, 30];
+const [WIDTH, HEIGHT, LEFT, BELOW] = [640, 220, 74, 30];
 
 export interface Line { title: string; values: ArrayLike<number>; second?: boolean }
 

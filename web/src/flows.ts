@@ -191,7 +191,7 @@ export class FlowLayer {
 
   /** Return why a shade cannot be shown for a single time step; empty if it can. */
   whyAllSteps(shade: string): string {
-    if (shade === "occurs") return "all time steps: a share of time steps is of all of them";
+    if (shade === "unpublished") return "all time steps: the share is of all of them";
     return this.tiles || this.sizes.every((size) => size === 1) ? "" : "all time steps: there are too many tiles for single ones";
   }
 
@@ -211,9 +211,14 @@ export class FlowLayer {
     const steps = this.rowStart.length - 1, apart = Math.max(1, Math.floor(steps / 12)), known: number[] = [];
     for (let step = 0; step < steps; step += apart) known.push(...this.valuesAt("trips", step).filter((value) => !Number.isNaN(value)));
     known.sort((a, b) => a - b);
-    const cuts = [1, 2, 3, 4, 5, 6].map((i) => Number((known[Math.floor((i * known.length) / 7)] ?? 0).toPrecision(2))).filter((cut) => cut > 0);
-    const least = [0, ...new Set(cuts)], text = (value: number) => value.toLocaleString("en", { maximumFractionDigits: 1 });
-    const labels = least.map((low, i) => (i + 1 < least.length ? `${text(low)}–${text(least[i + 1])}` : `${text(low)} and more`));
+    const cuts = [1, 2, 3, 4, 5, 6].map((i) => Number((known[Math.floor((i * known.length) / 7)] ?? 0).toPrecision(2)));
+    const low = this.rows.volume.reduce((a, b) => Math.min(a, b), Infinity);
+    const least = [0, ...new Set(cuts.filter((cut) => cut >= low))];
+    const text = (value: number) => value.toLocaleString("en", { maximumFractionDigits: 1 });
+    const last = least.length - 1;
+    const labels = least.map((from, i) =>
+      i === last ? (i ? `${text(from)} and more` : "any number of trips")
+        : i ? `${text(from)}–${text(least[i + 1])}` : `below ${text(least[1])}`);
     return (this.stepScale = { least, labels });
   }
 

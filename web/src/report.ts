@@ -53,8 +53,8 @@ function showFlows(data: Data): MapView {
   const painter = new FlowPainter(new FlowLayer(data.layers[0] as FlowData));
   const map = new MapView(found<HTMLCanvasElement>("canvas")!, data.frame!, painter);
   const status = found("status")!, shade = found<HTMLSelectElement>("shade")!;
-  let top = 1;
-  const volumeOf = (value: number) => (value === 0 ? 0 : Math.round(Math.pow(top, value / 100)));
+  let low = 1, top = 1;
+  const volumeOf = (value: number) => (value === 0 ? 0 : Math.round(low * Math.pow(top / low, value / 100)));
   const showStatus = () => {
     const { above, drawn } = painter.counts();
     const all = painter.layer.rowsAt(painter.step).volume.length;
@@ -71,17 +71,21 @@ function showFlows(data: Data): MapView {
     rescale();
     refresh();
   });
-  const rescale = () => {
+  const range = () => {
     const { volume } = painter.layer.rowsAt(painter.step);
-    top = Math.max(volume.length ? volume[0] : 1, 2);
+    low = Math.max(volume.length ? volume[volume.length - 1] : 1, 1);
+    top = Math.max(volume.length ? volume[0] : 1, low + 1);
+  };
+  const rescale = () => {
+    range();
     painter.least = volumeOf(least.valueAsNumber);
     least.dispatchEvent(new Event("relabel"));
   };
   const fewAtFirst = () => {
     const { volume } = painter.layer.rowsAt(painter.step);
-    top = Math.max(volume.length ? volume[0] : 1, 2);
+    range();
     const wanted = volume.length > LINES_AT_FIRST ? Math.max(volume[LINES_AT_FIRST], 1) : 0;
-    least.value = String(wanted ? Math.ceil((100 * Math.log(wanted)) / Math.log(top)) : 0);
+    least.value = String(wanted ? Math.ceil((100 * Math.log(wanted / low)) / Math.log(top / low)) : 0);
     rescale();
   };
   const relabel = () => {

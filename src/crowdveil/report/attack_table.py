@@ -77,11 +77,12 @@ def attack_rows(written: WrittenRelease, manifest: Mapping[str, Any]) -> list[At
 
 def _row(written: WrittenRelease, manifest: Mapping[str, Any], trial: Mapping[str, Any]) -> AttackRow:
     name = str(trial["attack"])
-    reading = _READINGS.get(name, _of_trajectories)
+    before, after = trial["risk_percent_before"], trial["risk_percent"]
+    worse = name in _TITLES and before is not None and (after or 0) > before
+    reading = _READINGS.get(name, _of_trajectories)(manifest, trial)
     return AttackRow(
-        _title(name), name, _knowledge(name, trial["knowledge"]), _chance(written, name),
-        percent(trial["risk_percent_before"]), percent(trial["risk_percent"]), reading(manifest, trial),
-        trial["risk_percent_before"] is not None and (trial["risk_percent"] or 0) > trial["risk_percent_before"],
+        _title(name), name, _knowledge(name, trial["knowledge"]), _chance(written, name), percent(before), percent(after),
+        f"{reading} {COARSER}" if worse else reading, worse,
     )  # fmt: skip
 
 

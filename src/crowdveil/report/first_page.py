@@ -52,8 +52,8 @@ def content(written: WrittenRelease, manifest: Mapping[str, Any], attacks: list[
         "risks": risks(manifest, attacks),
         "not_covered": not_covered(manifest),
         "decision": [
-            ("Purpose", given.get("purpose")),
-            ("Recipients", given.get("recipient")),
+            ("Purpose", given.get("purpose") or ""),
+            ("Recipients", given.get("recipient") or ""),
             ("Released by (name, signature)", ""),
             ("Date", ""),
         ],

@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from crowdveil.errors import counted
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.area_labels import explained
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.report import flow_picture, layers, svg_figures
+from crowdveil.report.attack_table import percent
 from crowdveil.report.flow_picture import FlowPicture, TileValues
-from crowdveil.report.interval_charts import hours_shade, interval_charts, line_over_time, mean_hours
+from crowdveil.report.interval_charts import hours_shade, interval_charts, line_over_time, mean_hours, thinned
 from crowdveil.report.layers import Shade
-from crowdveil.report.page_model import Figure, PageModel, Table
+from crowdveil.report.page_model import STRONGER, Figure, PageModel, Table
 from crowdveil.report.questions import destination_figures, smallest_group_size
 from crowdveil.report.shapes import PictureFrame
 
@@ -62,12 +64,15 @@ def map_frame(picture: FlowPicture) -> PictureFrame:
 def _shades(after: FlowPicture, values: TileValues) -> list[Shade]:
     shades = [
         layers.by_size("inflation", "Tiles that a trip's end is spread over", after.by_face(values.spread_over)),
-        layers.by_rank("trips", "Trips that leave or reach a tile, spread evenly", after.by_face(values.trips)),
+        layers.by_rank(
+            "trips",
+            "Trips that leave or reach a tile, spread evenly",
+            after.by_face(values.trips),
+            int(after.volume.min(initial=1)),
+        ),
     ]
-    if values.occurs is not None and len(after.labels) > 1:
-        title = "Share of time steps in which a tile occurs in a published flow"
-        shades.append(layers.by_share("occurs", title, after.by_face(values.occurs)))
-    return shades
+    title = "Where trips may be suppressed: share of a tile's pairs with all tiles, over all time steps, in no published flow"
+    return [*shades, layers.by_share("unpublished", title, after.by_face(values.unpublished))]
 
 
 def _maps(shown: FlowPicture, frame: PictureFrame, shades: list[Shade]) -> list[Figure]:
@@ -76,8 +81,8 @@ def _maps(shown: FlowPicture, frame: PictureFrame, shades: list[Shade]) -> list[
     paths = svg_figures.map_outlines(shown, small)
     flows = svg_figures.still_map(shown, frame, paths, "Map of the largest flows", flows=True)
     volume = flow_picture.top_flows(shown, svg_figures.MAX_LINES)[2]
-    text = (
-        f"The {len(volume):,} largest flows between areas, by their trips over all time steps. Wider and darker lines are "
+    text = Markup(
+        f"The {len(volume):,} largest flows between areas, by their trips over all time steps. Wider and {STRONGER} lines are "
         "more trips. Lines bend to the right of their direction; circles are trips inside an area."
     )
     made = [Figure("Flows", flows, text, svg_figures.flow_legend(volume))]
@@ -117,7 +122,7 @@ def _charts(written: WrittenRelease, manifest: dict[str, Any], tz: str) -> list[
         axes = "Distribution of area sizes", "tiles per area", "origins and destinations"
         made.append(svg_figures.histogram("Area sizes", sizes, axes, text, times=ends.astype(np.int64)))
     if written.has_intervals:
-        return [*made, *interval_charts(written, tz)]
+        return [*made, *interval_charts(written, tz), *_suppressed_over_time(written, manifest, tz)]
     published, _ = written.listed("published")
     t, step = written.listed_steps()
     if 1 < len(t) <= 20_000 and t[0] > NO_TIME:
@@ -126,7 +131,25 @@ def _charts(written: WrittenRelease, manifest: dict[str, Any], tz: str) -> list[
         text = f"{len(volume):,} time steps, {int(volume.sum()):,} trips."
         titles = "Published trips over time", "Published trips by time step"
         made.append(line_over_time(titles, t, by_step, tz, "trips", text))
-    return made
+    return [*made, *_suppressed_over_time(written, manifest, tz)]
+
+
+def _suppressed_over_time(written: WrittenRelease, manifest: dict[str, Any], tz: str) -> list[Figure]:
+    """Return a line of the suppressed share of trips by time step or window, where the release gives one above 0."""
+    t, step = written.listed_steps()
+    (published, _), (suppressed, given) = written.listed("published"), written.listed("suppressed")
+    if not 1 < len(t) <= 20_000 or t[0] == NO_TIME or not suppressed[given].any():
+        return []
+    every, index = flow_picture.every_step(t)
+    share = np.full(len(every), np.nan)
+    share[index[step[given]]] = 100 * suppressed[given] / np.maximum(published[given] + suppressed[given], 1)
+    shown, ticks = thinned(every, share, tz)
+    title, unit = "Suppressed trips over time", manifest["k_unit"]
+    text = f"Up to {percent(float(np.nanmax(share)))} of the trips of a time step are suppressed."
+    if np.isnan(shown).any():
+        k = manifest["method"]["parameters"].get("k")
+        text += f" Shaded: not published, since it may be of fewer than {'k' if k is None else f'{k:,}'} {unit}."
+    return [Figure(title, svg_figures.line(shown, ticks, title, "time step", "% of trips"), text)]
 
 
 def _with_gaps(t: Ints, volume: Floats) -> tuple[Ints, Floats]:

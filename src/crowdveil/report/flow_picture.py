@@ -19,8 +19,6 @@ from crowdveil.report.shapes import Rings
 
 MAX_STEPS, MAX_FLOWS, MAX_AREAS = 200, 100_000, 12_000
 """Limits of a page; beyond them, time steps are aggregated by hour of the week and the largest flows are shown."""
-MAX_STEP_TILES = 1_000_000
-"""Time steps times tiles up to which occurrences are counted in every time step; beyond it, steps are sampled."""
 _SHORTEST_DAY_S = 23 * 3600
 """The day on which clocks go forward."""
 
@@ -119,13 +117,13 @@ class FlowPicture:
 class TileValues:
     """Values of each tile of a release.
 
-    The mean number of tiles that its trips are spread over, its trips spread evenly, and the share of (sampled) time steps
-    in which it occurs (None if not counted).
+    The mean number of tiles that its trips are spread over, its trips spread evenly, and the share of its pairs with all
+    tiles, over all time steps, that are in no published flow.
     """
 
     spread_over: Floats
     trips: Floats
-    occurs: Floats | None
+    unpublished: Floats
 
 
 def released(written: WrittenRelease, tz: str) -> tuple[FlowPicture, TileValues]:
@@ -161,7 +159,7 @@ def all_flows(written: WrittenRelease, tz: str) -> tuple[FlowPicture, Ints]:
 
 def _released(written: WrittenRelease, tz: str) -> tuple[FlowPicture, TileValues]:
     picture, t = all_flows(written, tz)
-    values = TileValues(*picture.by_tile(picture.trips), _occurrence(picture, len(t)))
+    values = TileValues(*picture.by_tile(picture.trips), _unpublished(written, tz))
     small, kept = _fewer(picture, t, tz)
     if written.has_intervals:
         spread = "trips of intervals of time are spread evenly over their time steps"
@@ -182,22 +180,20 @@ def spread_intervals(written: WrittenRelease, tz: str) -> tuple[Ints, Ints, Ints
     return intervals.start, slot[kept], row[kept], part[kept]
 
 
-def _occurrence(picture: FlowPicture, steps: int) -> Floats | None:
-    tiles, n = int(picture.tiles.max(initial=-1)) + 1, len(picture.names)
-    every = -(-steps * max(tiles, n) // MAX_STEP_TILES)
-    if not len(picture.step) or every > max(steps // 20, 1):
-        return None
-    sampled, steps = picture.step % every == 0, -(-steps // every)
-    occurs = np.zeros((steps, n), np.bool_)
-    at = picture.step[sampled] // every
-    occurs[at, picture.origin[sampled]] = occurs[at, picture.destination[sampled]] = True
-    step, area = np.nonzero(occurs)
-    if int(picture.size[area].sum()) > 20 * MAX_STEP_TILES:
-        return None
-    rows, offsets = take_slices(picture.offsets, area)
-    of_tile = np.zeros((steps, tiles), np.bool_)
-    of_tile[np.repeat(step, np.diff(offsets)), picture.tiles[rows]] = True
-    share: Floats = of_tile.mean(axis=0)
+def _unpublished(written: WrittenRelease, tz: str) -> Floats:
+    """Return for each tile the share of its pairs with all tiles, over all time steps, that are in no published flow."""
+    sizes, tiles = written.area_sizes, written.tile_count
+    ends = written.area_numbers("origin_area"), written.area_numbers("destination_area")
+    if written.has_intervals:
+        intervals = read_intervals(written, step_of_intervals(written, tz), tz)
+        steps, spans = len(intervals.start), intervals.steps
+    else:
+        steps, spans = len(written.listed_steps()[0]), np.ones(len(written.data), np.int64)
+    covered = np.zeros(len(sizes))
+    for end, other in (ends, ends[::-1]):
+        covered += np.bincount(end, sizes[other] * spans, len(sizes))
+    of_tile = np.bincount(written.tiles_by_area[1], np.repeat(covered, sizes), tiles)
+    share: Floats = np.clip(1 - of_tile / max(2 * tiles * steps, 1), 0, 1)
     return share
 
 

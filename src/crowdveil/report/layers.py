@@ -92,15 +92,17 @@ def _by_own_values(usual: Shade, values: Floats, text: Callable[[float], str]) -
     return Shade(usual.name, usual.title, values, least, [*labels, last])
 
 
-def by_rank(name: str, title: str, values: Floats) -> Shade:
-    """Return classes with about equally many areas."""
+def by_rank(name: str, title: str, values: Floats, low: int) -> Shade:
+    """Return classes with about equally many areas; only the first is of values below `low`, the smallest published flow."""
     known = values[np.isfinite(values)]
     if not len(known):
         return Shade(name, title, values, (0.0,), ("none",))
     cuts = [_round(float(v)) for v in np.quantile(known, np.arange(1, 7) / 7)]
-    least = list(dict.fromkeys([0.0, *(c for c in cuts if c > 0)]))
-    labels = [f"{low:,.0f}–{high:,.0f}" for low, high in pairwise(least)]
-    return Shade(name, title, values, least, [*labels, f"{least[-1]:,.0f} and more"])
+    least = list(dict.fromkeys([0.0, *(c for c in cuts if c >= low)]))
+    if len(least) == 1:
+        return Shade(name, title, values, least, (f"up to {known.max():,.0f}",))
+    labels = [f"{low:,.0f}–{high:,.0f}" for low, high in pairwise(least[1:])]
+    return Shade(name, title, values, least, [f"below {least[1]:,.0f}", *labels, f"{least[-1]:,.0f} and more"])
 
 
 def _round(value: float) -> float:

@@ -9,9 +9,13 @@ MANY = 1_000_000
 """Published flows from which parts of a report are made on several threads, and while the files are verified."""
 
 
+STRONGER = '<span class="stronger"></span>'
+"""The word darker, or lighter in dark mode; the style sheet writes it, since it alone knows the mode."""
+
+
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """A static figure with a description and the colors of its classes."""
+    """A static figure with a description (text, or markup that is safe) and the colors of its classes."""
 
     title: str
     svg: str

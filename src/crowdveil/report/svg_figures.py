@@ -24,7 +24,7 @@ FLOW_CLASSES = 5
 CELLS = 900
 """Cells of a static map along its longer side."""
 MAX_LINES, MAX_OUTLINES, MAX_VERTICES = 300, 3_000, 25_000
-_WIDTH, _HEIGHT, _LEFT, _BELOW = 640, 260, 60, 54
+_WIDTH, _HEIGHT, _LEFT, _BELOW = 640, 260, 74, 54
 
 
 def still_frame(frame: PictureFrame) -> tuple[PictureFrame, int]:

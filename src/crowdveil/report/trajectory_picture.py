@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import WrittenRelease
@@ -16,7 +17,7 @@ from crowdveil.model.arrays import Floats, Ints, Words, sorted_distinct
 from crowdveil.model.projection import great_circle_m
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.report.number_packing import packed
-from crowdveil.report.page_model import Figure
+from crowdveil.report.page_model import STRONGER, Figure
 from crowdveil.report.shapes import PictureFrame
 from crowdveil.report.svg_figures import class_legend
 
@@ -155,7 +156,9 @@ def heat_figure(picture: TrajectoryPicture, frame: PictureFrame, title: str) -> 
         f'<svg class="map heat" role="img" viewBox="-1 -1 {frame.width / side + 2:.1f} {frame.height / side + 2:.1f}">'
         f"<title>{escape(title)}</title>{''.join(marks)}</svg>"
     )
-    text = f"{len(picture):,} trajectories with {len(picture.lon):,} points; darker cells have points of more trajectories."
+    text = Markup(
+        f"{len(picture):,} trajectories with {len(picture.lon):,} points; {STRONGER} cells have points of more trajectories."
+    )
     return Figure(title, svg, text, class_legend("q", classes, count))
 
 
