@@ -77,7 +77,7 @@ def lost(data: Trajectories) -> None:
     for k in KS:
         release = method.run(data, method.params.checked({"k": k}), np.random.default_rng(0), no_progress)
         compared = TrajectoryComparison(data, release)
-        for name in ("sid", "sid-found", "aid", "aid-found"):
+        for name in ("sid", "aid"):
             found = scores(MeasureRequest.of(find_measure(name), params), compared)
             shown = ", ".join(f"{value:.3f}" for value in found.pooled)
             say(f"microaggregation k = {k}, {name} by window", shown)

@@ -393,13 +393,19 @@ def areas_of(flows: Any, k: int) -> list[list[str]]:
 
 
 def area_scores(flows: Any, method: str, parameters: dict[str, Any]) -> tuple[float, ...]:
-    """MAO, MAD, cost a trip as a share of the map, per cent k-anonymous, and the target volume; of all matrices together."""
+    """MAO, MAD, cost a trip as a share of the map, per cent published, and the target volume; of all matrices together."""
     from crowdveil.api.measure import measure
 
     _, release = solved(method, flows, parameters)
-    found = measure(flows, release, ["origin-area", "destination-area", "generalization-cost", "k-anonymous"])
-    mao, mad, cost, share = (float(found[name].pooled) for name in ("MAO", "MAD", "G_δ", "k-anonymous"))
-    return mao, mad, cost / len(flows.zones) / flows.total, 100 * share, float(release.facts.get("v_target_least", 0))
+    found = measure(flows, release, ["origin-area", "destination-area", "generalization-cost", "suppressed"])
+    mao, mad, cost, share = (float(found[name].pooled) for name in ("MAO", "MAD", "G_δ", "S"))
+    return (
+        mao,
+        mad,
+        cost / len(flows.zones) / flows.total,
+        100 * (1 - share),
+        float(release.facts.get("v_target_least", 0)),
+    )
 
 
 def main() -> None:

@@ -38,7 +38,7 @@ fi
 archive=$work/archive.tar
 # Exit code 1 of tar: a file changed or went while it was read, which happens while jobs run.
 tar --create --file="$archive" --directory="$data" --warning=no-file-changed --warning=no-file-removed --ignore-failed-read \
-    --exclude='./jobs.sqlite*' --exclude='./incoming/*' --exclude='./uploads' --exclude='./quarantine/*' --exclude='./workers/*' --exclude='*.sock' --exclude='*.backup' . || [ $? -eq 1 ]
+    --exclude='./jobs.sqlite*' --exclude='./incoming/*' --exclude='./uploads' --exclude='./workers/*' --exclude='*.backup' . || [ $? -eq 1 ]
 (cd "$work" && tar --append --file=archive.tar ./jobs.sqlite 2>/dev/null || tar --append --file=archive.tar ./database.pgdump)
 
 name=crowdveil-$(date -u +%Y%m%dT%H%M%SZ).tar

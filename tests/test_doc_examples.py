@@ -25,7 +25,7 @@ from crowdveil.cli.main import cli
 from crowdveil.model.flows import Flows
 from crowdveil.registry import METHODS, find_method
 
-SERVICE = ("serve", "worker", "task", "review", "token", "audit")
+SERVICE = ("server",)
 NOT_RUN = {
     "warmup": "compiles every kernel",
     "demo -o demo/": "run by make demo, with a million trips",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from serving import Within
+from serving import Within, opened
 
 import crowdveil
 from crowdveil.errors import (
@@ -34,7 +34,6 @@ from crowdveil.errors import (
 )
 from crowdveil.registry import find_method
 from crowdveil.server.app import make_app
-from crowdveil.server.settings import Settings
 
 
 @pytest.mark.parametrize(
@@ -135,7 +134,7 @@ def test_the_same_error_in_python_on_the_command_line_and_in_the_api(
     ran = command("anonymize", "joint", data, "--min-tiles", "0", "-o", tmp_path / "out")
     assert ran.code == 2 and ran.sentence == f"crowdveil: --min-tiles: {reason}"
     (tmp_path / "service").mkdir()
-    with Settings(tmp_path / "service").open() as service:
+    with opened(tmp_path / "service") as service:
         answer = Within(make_app(service)).post(
             "/methods/joint/jobs",
             data={"parameters": json.dumps({"min_tiles": 0})},

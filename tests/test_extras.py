@@ -23,7 +23,7 @@ flows = crowdveil.anonymize("trips.parquet", method="suppression", zones="zones.
 """
 SERVE = """
 import subprocess, sys
-line = [sys.executable, "-c", "from crowdveil.cli.main import main; main()", "serve", "--port", "0", "--workers", "0",
+line = [sys.executable, "-c", "from crowdveil.cli.main import main; main()", "server", "start", "--port", "0", "--workers", "0",
         "--data-dir", "service"]
 with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as service:
     said = []
@@ -40,7 +40,16 @@ JOBS: dict[str, tuple[str, ...]] = {
     "omx": ("flows", *TRIPS, "-o", "flows.omx"),
     "pandas": ("-c", FRAMES),
     "polars": ("-c", POLARS),
-    "postgres": ("token", "create", "anna", "--data-dir", "d", "--database-url", "postgresql://anna@127.0.0.1:1/none"),
+    "postgres": (
+        "server",
+        "token",
+        "create",
+        "anna",
+        "--data-dir",
+        "d",
+        "--database-url",
+        "postgresql://anna@127.0.0.1:1/none",
+    ),
     "server": ("-c", SERVE),
     "spark": ("anonymize", "suppression", *TRIPS, "--k", "5", "--no-report", "-o", "on-spark", "--engine", "spark"),
 }

@@ -13,7 +13,6 @@ LIMIT, KERNEL_LIMIT = 12, 16
 KEYWORD_INTERFACES = {
     "api/compare.py": {"compare"},
     "api/release.py": {"anonymize"},
-    "cli/serve.py": {"command"},
     "io/flows.py": {"read_flows"},
     "io/trajectories.py": {"read_trajectories"},
 }

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from crowdveil.params import Params, Share, TrajectoryDistance, rows
+from crowdveil.params import Budget, Params, TrajectoryDistance, rows
 from crowdveil.solve.trajectory.distances import DISTANCES
 
 
@@ -28,7 +28,7 @@ class Others(Params):
 
     distance: TrajectoryDistance = "dtw"
     """How far."""
-    budget: Share = 0.1
+    budget: Budget = 0.1
     """How much."""
 
 

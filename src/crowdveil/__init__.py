@@ -9,7 +9,7 @@ __version__ = "0.1.0"
 """The only place of the version: the package, manifests, reports and the service take it from here."""
 
 _MODULES = {
-    "crowdveil.api.release": ("anonymize", "verify", "methods"),
+    "crowdveil.api.release": ("anonymize", "verify", "list_methods"),
     "crowdveil.api.derive": ("derive",),
     "crowdveil.api.ledger": (
         "ledger_init",

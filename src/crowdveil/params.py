@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import types
 from collections.abc import Callable
@@ -21,9 +22,8 @@ from pydantic.fields import FieldInfo
 
 from crowdveil.errors import Option, ParameterError
 from crowdveil.extensions import OpenNames
-from crowdveil.io.time_windows import Window, WindowOptions
 from crowdveil.model.flows import trips_within
-from crowdveil.model.time_axis import StepClass, step_seconds
+from crowdveil.model.time_axis import DAY_S, StepClass, step_seconds
 from crowdveil.solve.od.region_space import RegionExtent
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.trajectory.distances import DISTANCES, DistanceName
@@ -116,16 +116,18 @@ class SizedAreas(FlowParams):
         return RegionExtent(self.min_tiles, self.min_inhabited_tiles, self.min_pois, self.min_poi_categories)
 
 
-_A_SHARE = f"a share such as 10% or 0.1 (a number of trips is given with {Option('suppress_trips')})"
+_TRIPS = re.compile(r"(\d{1,15}) ?trips")
+"""A number of trips as a budget."""
 
 
-def read_share(value: Any) -> Any:
-    """Return a share from "10%" or 0.1; reject a bare number of 1 or more, which may mean trips or percents."""
-    if value is None:  # where a number of trips is given
-        return None
+def read_budget(value: Any) -> Any:
+    """Return a share from "10%" or 0.1, or a number of trips as "500trips"; reject a bare number, which may mean either."""
+    trips = _TRIPS.fullmatch(str(value).strip())
+    if trips is not None:
+        return f"{int(trips[1])}trips"
     number, percent = _share_of(value)
     if not (0 <= number < 1 or (percent and number == 1)):
-        raise ValueError(_A_SHARE)
+        raise ValueError("a share of the trips such as 10% or 0.1, or a number of them such as 500trips")
     return number
 
 
@@ -148,45 +150,21 @@ def _share_of(value: Any) -> tuple[float, bool]:
     return (-1.0 if isinstance(value, bool) else number), percent
 
 
-Share = Annotated[float | None, BeforeValidator(read_share)]
-"""A share of the trips: below 1, or in percent up to "100%"."""
+Budget = Annotated[float | str, BeforeValidator(read_budget)]
+"""A share of the trips, below 1 or in percent up to "100%"; or a number of them, as "500trips"."""
 
 
 class Budgeted(Params):
-    """The suppression budget: a share of the trips of a time step, or a number of them."""
+    """The suppression budget."""
 
-    suppress: Share = 0.1
-    """Share of the trips of a time step that may be suppressed, such as 10% or 0.1."""
-    suppress_trips: int | None = Field(None, ge=0, lt=2**53)
-    """Number of trips of a time step that may be suppressed, in place of a share."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _one_budget(cls, values: Any) -> Any:
-        """Reject both and neither; with a number of trips there is no share."""
-        if not isinstance(values, dict):
-            return values
-        if values.get("suppress_trips") is None:
-            if "suppress" in values and values["suppress"] is None:
-                raise ValueError(_A_SHARE)
-            return values
-        if values.get("suppress") is not None:
-            raise ValueError(
-                f"either {Option('suppress')} (a share) or {Option('suppress_trips')} (a number of trips), "
-                "but got both; leave one out"
-            )
-        return {**values, "suppress": None}
+    suppress: Budget = 0.1
+    """Trips of a time step that may be suppressed: a share such as 10% or 0.1, or a number such as 500trips."""
 
     def max_suppressed(self, volume: int) -> int:
         """Return how many trips of a volume may be suppressed."""
-        return trips_within(self.suppress, volume) if self.suppress is not None else self.suppress_trips or 0
-
-    @property
-    def budget(self) -> dict[str, Any]:
-        """Return the budget as parameters of another method."""
-        if self.suppress is None:
-            return {"suppress_trips": self.suppress_trips}
-        return {"suppress": "100%" if self.suppress == 1 else self.suppress}
+        if isinstance(self.suppress, str):
+            return int(self.suppress.removesuffix("trips"))
+        return trips_within(self.suppress, volume)
 
 
 class GroupingParams(Params):
@@ -243,11 +221,13 @@ _hour_weight = _word_or_number(
 
 
 def _longest(value: Any) -> Any:
-    """Reject what is no length of time."""
+    """Reject what is no length of time of at most a day."""
     try:
-        step_seconds(value)
+        seconds = step_seconds(value)
     except ParameterError:
-        raise ValueError("a length of time such as 4h, 24h or 7d, or all for any length") from None
+        seconds = None
+    if seconds is None or seconds > DAY_S:
+        raise ValueError("a length of time of at most a day, such as 4h or 24h")
     return value
 
 
@@ -260,21 +240,18 @@ class AdaptiveInTime(TimePartitioned):
     hour_weight: Annotated[float, BeforeValidator(_hour_weight)] = 5.0
     """With adaptive intervals: how many tiles an hour is worth. With a lower weight intervals are longer, and areas finer."""
     longest: Annotated[str, BeforeValidator(_longest)] = "24h"
-    """With adaptive intervals: the longest one that may be published, such as 4h, 24h or 7d; all for any length."""
-    window: Window = "1d"
-    """With adaptive intervals: days, weeks or all of the data are solved on their own; no interval crosses windows, and the
-    budget is kept in each."""
+    """With adaptive intervals: the longest one that may be published, such as 4h; at most a day."""
 
     @property
-    def window_options(self) -> WindowOptions:
-        """Return how time is cut into windows and intervals."""
-        return WindowOptions(self.window, step_seconds(self.longest))
+    def longest_s(self) -> int:
+        """Return the seconds of the longest interval."""
+        return step_seconds(self.longest) or DAY_S
 
     @model_validator(mode="after")
     def _needs_adaptive(self) -> Self:
         """Reject options of intervals where each row is of one time step."""
         fields = type(self).model_fields
-        given = [name for name in ("hour_weight", "longest", "window") if getattr(self, name) != fields[name].default]
+        given = [name for name in ("hour_weight", "longest") if getattr(self, name) != fields[name].default]
         if given and self.time_partition != "adaptive":
             raise ValueError(f"{Option('time_partition', 'adaptive')} with {Option(given[0])}; add it")
         return self
@@ -418,7 +395,7 @@ def _row(model: type[Params], name: str, info: FieldInfo) -> Row:
         kind, choices = "choice", named.all
     more = named is not None or any(isinstance(m, BeforeValidator) for m in info.metadata)
     if more and kind != "choice":
-        share = any(getattr(m, "func", None) in (read_share, read_share_of_trajectories) for m in info.metadata)
+        share = any(getattr(m, "func", None) in (read_budget, read_share_of_trajectories) for m in info.metadata)
         kind = "share" if share else "text"  # it takes forms of its own, such as 10%
     return Row(
         name=name,

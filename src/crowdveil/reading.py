@@ -9,15 +9,13 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from crowdveil.errors import Option, ParameterError
 from crowdveil.io.columns import has_positions
 from crowdveil.io.flows import read_flows, with_tree
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.omx import is_omx
-from crowdveil.io.partition import read_earlier_rows, read_partition
+from crowdveil.io.partition import read_partition
 from crowdveil.io.points_of_interest import read_points_of_interest
 from crowdveil.io.source import open_source
-from crowdveil.io.time_levels import read_time_levels
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.model.canonical import canonical
 from crowdveil.model.flows import Flows
@@ -77,12 +75,6 @@ class FlowReading(Reading):
     """Tree over the zones, for methods that generalize: ward, kd, quadtree, h3, or a table of levels, parents or nodes."""
     partition: Any = None
     """Areas that were made before, for the method fixed: the folder of a release, or a table of zones and their groups."""
-    partition_step: str | None = None
-    """Time step of that release whose areas are taken, such as 2020-03-02T08:00, if its areas differ from step to step."""
-    like: Any = None
-    """Earlier release of the same trips, for the method fixed: it takes its rows, so that both reveal no small group."""
-    time_tree: Any = None
-    """Intervals of a day or a week, for adaptive intervals of time: calendar (the default), or a table of starts and names."""
     pois: Any = None
     """Points of interest that areas must contain (min_pois): a table with lon, lat and optionally category, or of tiles and
     their counts."""
@@ -130,10 +122,8 @@ def read(takes: type, data: Any, options: Reading, notes: ReadNotes, *, person_i
     given = {name: getattr(options, name) for name in type(options).model_fields}
     if takes is not Flows:
         return canonical(data if isinstance(data, Trajectories) else read_trajectories(data, notes=notes, **given))
-    partition, partition_step, time_tree = given.pop("partition"), given.pop("partition_step"), given.pop("time_tree")
-    like, pois = given.pop("like"), given.pop("pois")
-    flows = with_partition(_read_flows(data, given, notes, person_ids), partition, partition_step, like)
-    return with_pois(with_time_levels(flows, time_tree), pois, notes)
+    partition, pois = given.pop("partition"), given.pop("pois")
+    return with_pois(with_partition(_read_flows(data, given, notes, person_ids), partition), pois, notes)
 
 
 def _read_flows(data: Any, given: dict[str, Any], notes: ReadNotes, person_ids: bool) -> Flows:
@@ -150,22 +140,11 @@ def _read_flows(data: Any, given: dict[str, Any], notes: ReadNotes, person_ids: 
     return flows if hierarchy is None else with_tree(flows, hierarchy)
 
 
-def with_time_levels(flows: Flows, time_tree: Any) -> Flows:
-    """Return flows with intervals of the day from a table; without one, unchanged."""
-    return flows if time_tree is None else replace(flows, time_levels=read_time_levels(time_tree))
-
-
 def with_pois(flows: Flows, pois: Any, notes: ReadNotes) -> Flows:
     """Return flows with points of interest in their tiles; without a table of them, unchanged."""
     return flows if pois is None else replace(flows, pois=read_points_of_interest(pois, flows.zones, notes))
 
 
-def with_partition(flows: Flows, partition: Any, step: str | None, like: Any = None) -> Flows:
-    """Return flows with a partition of their zones, or rows, that were made before; without them, unchanged."""
-    if like is not None:
-        if partition is not None or step is not None:
-            raise ParameterError(Option("like"), f"its rows are the areas; leave out {Option('partition')}.")
-        return replace(flows, partition=read_earlier_rows(like, flows))
-    if partition is None and step is not None:
-        raise ParameterError(Option("partition_step"), f"it is for a release; name that with {Option('partition')}.")
-    return flows if partition is None else replace(flows, partition=read_partition(partition, flows.zones, step))
+def with_partition(flows: Flows, partition: Any) -> Flows:
+    """Return flows with a partition of their zones that was made before; without one, unchanged."""
+    return flows if partition is None else replace(flows, partition=read_partition(partition, flows.zones))

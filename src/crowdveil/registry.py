@@ -55,19 +55,19 @@ ENTRY_POINTS = "crowdveil.methods"
 MEASURE_POINTS, ANALYSIS_POINTS = "crowdveil.measures", "crowdveil.analyses"
 
 _MEASURES_OF: dict[str, tuple[str, ...]] = {
-    "od.generalization": ("generalization", "generalization-total", "generalization-cost"),
+    "od.generalization": ("generalization", "generalization-cost"),
     "od.boxes": ("generalization-boxes",),
     "od.duration": ("mean-duration", "generalization-by-duration"),
     "od.area": ("origin-area", "destination-area", "origin-tiles", "destination-tiles"),
-    "od.suppression": ("suppressed", "k-anonymous"),
+    "od.suppression": ("suppressed",),
     "od.reconstruction": ("reconstruction-error", "distribution-distance"),
     "od.similarity": ("common-part", "cosine-distance", "jensen-shannon"),
     "od.margins": ("origin-margin", "destination-margin"),
     "od.closeness": ("t-closeness",),
     "od.confidence": ("confidence-coverage", "confidence-width"),
     "od.trip_length": ("trip-length",),
-    "od.counts": ("areas", "flows", "volume-by-origin-size", "volume-by-destination-size"),
-    "trajectory.range_queries": ("sid", "aid", "sid-found", "aid-found"),
+    "od.counts": ("areas", "flows"),
+    "trajectory.range_queries": ("sid", "aid"),
     "trajectory.rmse": ("rmse", "rmse-document", "normalized-rmse"),
     "trajectory.record_linkage": ("record-linkage",),
     "trajectory.propensity": ("propensity-score",),

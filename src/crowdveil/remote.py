@@ -1,4 +1,4 @@
-"""The other end of `crowdveil serve`: sends files, follows a job, fetches what came of it."""
+"""The client of a server: send files, follow a job, fetch its result."""
 
 from __future__ import annotations
 
@@ -102,6 +102,11 @@ class Remote:
     def job(self, job: str) -> dict[str, Any]:
         """What is known of a job."""
         return self._answer("GET", f"/jobs/{checked_id(job)}")
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """Return the newest jobs of the caller."""
+        found: list[dict[str, Any]] = self._answer("GET", "/jobs")["jobs"]
+        return found
 
     def reviews(self) -> list[dict[str, Any]]:
         """Results of others that await review."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from serving import Within, opened
 
 from crowdveil.cli.main import ALIASES, COMMANDS
 from crowdveil.compat.mobidatalab.commands import configured_server
@@ -42,29 +43,19 @@ def test_the_address_of_the_server_is_in_a_file(tmp_path: Path, monkeypatch: pyt
 
 def test_the_asgi_app_needs_tokens_and_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("fastapi")
-    import asyncio
+    import tempfile
 
-    import httpx
-
-    from crowdveil.cli import asgi
-    from crowdveil.server.settings import Settings
+    from crowdveil.cli.server import make_app
+    from crowdveil.server import serve
 
     monkeypatch.setenv("CROWDVEIL_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.delenv("CROWDVEIL_DATABASE_URL", raising=False)
     # The thread outlives the test, and would print among later ones that the folder is gone.
-    monkeypatch.setattr(asgi, "keep_tidy", lambda service, stopped: None)
-    asgi.make_service_app.cache_clear()
-    with pytest.raises(ParameterError, match="there are no tokens"):
-        _ = asgi.app
-    token = Settings((tmp_path / "data").absolute()).open().tokens.create("anna")
-    app = asgi.app
-
-    async def ask(path: str, **headers: str) -> Any:
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://localhost") as client:
-            return await client.get(path, headers=headers)
-
-    assert asyncio.run(ask("/methods")).status_code == 401  # also from this machine
-    bearer = {"Authorization": f"Bearer {token}"}
-    assert asyncio.run(ask("/methods", **bearer)).status_code == 200
-    assert "/compute_measures/" in asyncio.run(ask("/openapi.json", **bearer)).json()["paths"]
-    asgi.make_service_app.cache_clear()
+    monkeypatch.setattr(serve, "keep_tidy", lambda service, stopped: None)
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    app = make_app()
+    assert Within(app).get("/methods").status_code == 401  # also from this machine
+    with opened(tmp_path / "data") as service:
+        client = Within(app, Authorization=f"Bearer {service.tokens.create('anna')}")
+    assert client.get("/methods").status_code == 200
+    assert "/compute_measures/" in client.get("/openapi.json").json()["paths"]

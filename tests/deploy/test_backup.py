@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from serving import BARE, Running, cabs, ended, put
+from serving import BARE, Running, cabs, ended, opened, put
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
@@ -56,9 +56,8 @@ def test_a_running_service_is_backed_up_and_restored(tmp_path: Path) -> None:
 
 
 def test_old_backups_go_and_others_stay(tmp_path: Path) -> None:
-    from crowdveil.server.settings import Settings
 
-    Settings(tmp_path / "data").open().store.db.close()
+    opened(tmp_path / "data").store.db.close()
     (tmp_path / "backups").mkdir()
     for name in ("crowdveil-20200101T000000Z.tar", "crowdveil-20210101T000000Z.tar", "ours.tar"):
         (tmp_path / "backups" / name).write_text("x")

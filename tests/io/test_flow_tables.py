@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections import defaultdict
 from collections.abc import Collection
+from fractions import Fraction
+from math import floor
 from typing import Any
 
 import numpy as np
@@ -142,3 +145,49 @@ def test_times_that_repeat_are_read_like_others() -> None:
     table = pa.table({"t": far, "origin": ["7"] * 50, "destination": ["a"] * 50, "volume": [1] * 50})
     with pytest.raises(InputError, match=r"30 rows .first: 21, 22, 23, 24, 25. have no usable time"):
         read_flows(table, zones=ZONES, step="1h")
+
+
+@examples(150, deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(st.integers(0, 1), st.integers(0, 3), st.integers(0, 3), st.integers(0, 999)), min_size=1, max_size=30
+    ),
+    order=st.randoms(use_true_random=False), whole=st.booleans(),
+)  # fmt: skip
+def test_fractions_are_rounded_in_each_time_step_in_the_order_of_the_zones(
+    rows: list[tuple[int, int, int, int]], order: random.Random, whole: bool
+) -> None:
+    """Up to each pair the rounded volumes are the sum of the exact ones, rounded; whole volumes stay."""
+    rows = [(*row[:3], row[3] // 100 * 100 if whole else row[3]) for row in rows]
+    exact: dict[tuple[int, int, int], Fraction] = defaultdict(Fraction)
+    for step, o, d, hundredths in rows:
+        exact[step * 3600, o, d] += Fraction(hundredths, 100)
+    wanted, so_far = [], defaultdict(Fraction)
+    for key, volume in sorted(exact.items()):
+        before = so_far[key[0]]
+        so_far[key[0]] += volume
+        trips = floor(so_far[key[0]] + Fraction(1, 2)) - floor(before + Fraction(1, 2))
+        wanted += [(*key, trips, trips)] if trips else []
+    order.shuffle(rows)
+    table = pa.table(
+        {
+            "t": pa.array([row[0] * 3600 for row in rows], pa.timestamp("s", tz="UTC")),
+            "origin": [ZONES.ids[row[1]] for row in rows],
+            "destination": [ZONES.ids[row[2]] for row in rows],
+            "volume": [row[3] / 100 for row in rows],
+        }
+    )
+    found = _read(table, step="1h")
+    if not wanted:
+        assert "no row can be used" in found
+    else:
+        assert found[0] == wanted
+        assert any("volumes in column volume are fractions" in text for text in found[3]) == any(
+            row[3] % 100 for row in rows
+        )
+
+
+def test_people_of_a_fractional_flow_are_at_most_its_whole_trips() -> None:
+    table = pa.table({"origin": ["7", "a"], "destination": ["a", "7"], "volume": [2.6, 1.6], "people": [2, 2]})
+    with pytest.raises(InputError, match=r"1 row \(row 2\) has more people than trips"):
+        read_flows(table, zones=ZONES)

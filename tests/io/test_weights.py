@@ -285,11 +285,11 @@ def test_origins_of_an_area_do_not_each_lose_a_part_of_a_trip() -> None:
                   volume=release.volume[1:], people=release.people[1:], state=release.state[1:])  # fmt: skip
     one = one.with_suppressed(np.array([8]))
     for weighted, alone, outcome in ((True, "not checked", "holds"), (False, "violated", "violated")):
-        budget = SuppressionBudget(suppress_trips=0, k=5, weighted=weighted)
+        budget = SuppressionBudget(suppress="0trips", k=5, weighted=weighted)
         assert budget.check(as_written(one)).outcome == alone
         assert budget.check_with_flows(as_written(one), data).outcome == outcome
     other = replace(one, origin=release.origin[:1], destination=release.destination[:1], volume=release.volume[:1])
-    assert SuppressionBudget(suppress_trips=11, k=5, weighted=True).check_with_flows(as_written(other), data).violated
+    assert SuppressionBudget(suppress="11trips", k=5, weighted=True).check_with_flows(as_written(other), data).violated
 
 
 def _two_to_each(weights: list[int], people: list[int]) -> Flows:
@@ -342,7 +342,7 @@ def test_trips_of_a_row_rounded_to_0_are_not_suppressed_where_others_have_them(p
     assert data.volume.tolist() == [1, 0, 1, 2]
     areas = Areas.of_parts(data.zones, np.arange(len(IDS)))
     release = release_merged_flows(data, areas, np.arange(len(IDS)), 5, Reporting())
-    budget = SuppressionBudget(suppress_trips=0, k=5, weighted=True, period=period)
+    budget = SuppressionBudget(suppress="0trips", k=5, weighted=True, period=period)
     assert budget.check_with_flows(as_written(release), data).holds
     # The same rows, but the other one of 0.4 trips is rounded up; then without both of them, which is a trip less.
     for volume, from_, to, outcome in (

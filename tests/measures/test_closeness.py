@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from examples import tries
 from scipy.optimize import linprog
 
-import crowdveil
-from crowdveil.cli.main import cli
-from crowdveil.errors import CrowdveilError
-from crowdveil.measures.od.class_closeness import class_distances
 from crowdveil.measures.od.closeness import closeness, mean_variation, tree_distances
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.model.areas import Areas
@@ -125,78 +117,3 @@ def test_volumes_are_spread_evenly_over_the_tiles_of_areas() -> None:
         )  # fmt: skip
         found = mean_variation(group // 3, group, area, volume, offsets, np.nonzero(chosen)[1])
         assert found == pytest.approx(wanted / held.sum() if held.sum() else 0.0, abs=1e-12)
-
-
-def least_work(p: Floats, q: Floats, apart: Floats) -> float:
-    """Return the earth mover's distance by a linear program."""
-    n = len(p)
-    sums = np.concatenate([np.kron(np.eye(n), np.ones(n)), np.kron(np.ones(n), np.eye(n))])
-    return float(linprog(apart.ravel(), A_eq=sums, b_eq=np.concatenate([p, q])).fun)
-
-
-@pytest.mark.parametrize("ordered", [False, True])
-def test_distance_of_classes_is_the_least_work_of_moving(ordered: bool) -> None:
-    rng = np.random.default_rng(3)
-    for _ in range(tries(30)):
-        n = int(rng.integers(2, 6))
-        p, q = rng.dirichlet(np.ones(n), 2)
-        places = np.arange(n)
-        apart = np.abs(np.subtract.outer(places, places)) / (n - 1) if ordered else 1.0 - np.eye(n)
-        found = class_distances(p[None], q, ordered=ordered)
-        assert found.tolist() == pytest.approx([least_work(p, q, apart)], abs=1e-7)
-
-
-@pytest.fixture
-def classed(tmp_path: Path) -> Path:
-    """Thirty people leave a, all old; sixty leave b, half of them young and half adult; k = 10 suppresses c."""
-    people = [("a", "old")] * 30 + [("b", "young")] * 30 + [("b", "adult")] * 30 + [("c", "young")] * 4
-    table = pa.table({
-        "origin": [origin for origin, _ in people], "destination": ["d"] * len(people),
-        "user_id": range(len(people)), "age": [age for _, age in people],
-    })  # fmt: skip
-    pq.write_table(table, tmp_path / "trips.parquet")
-    crowdveil.anonymize(
-        tmp_path / "trips.parquet", tmp_path / "out", method="suppression", k=10, attack=False, report=False
-    )
-    return tmp_path
-
-
-def test_classes_of_travelers_are_measured(classed: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A third of all published trips are of each class: a is 2/3 away from that, b 1/3; in order a is further away."""
-    trips, out = classed / "trips.parquet", classed / "out"
-    free = crowdveil.measure(trips, out, ["t-closeness"], traveler_class="age")["class-closeness"].pooled
-    assert free.tolist() == pytest.approx([(30 * 2 / 3 + 60 / 3) / 90, 30 / 90, 30 / 90])
-    order = ["young", "adult", "old"]
-    line = crowdveil.measure(trips, out, ["E"], traveler_class="age", class_order=order)["class-closeness"].pooled
-    assert line.tolist() == pytest.approx([(30 * (1 / 3 + 2 / 3) / 2 + 60 * (1 / 6 + 1 / 3) / 2) / 90, 0, 30 / 90])
-    cli.main(["measure", str(trips), str(out), "-m", "t-closeness", "--traveler-class", "age"], standalone_mode=False)
-    said = capsys.readouterr().out
-    assert "an origin's traveler classes from all: share with one class" in said and "0.33" in said
-
-
-def test_classes_of_folded_time_are_those_of_all_periods(classed: Path) -> None:
-    """Trips of one class two weeks later, folded, are measured as those of the same weekdays of one week."""
-    table = pq.read_table(classed / "trips.parquet")
-    day = np.where(np.arange(len(table)) % 2, 4, 5)
-    found = []
-    for weeks in (0, 2):
-        late = np.array([weeks * (age == "old") for age in table["age"].to_pylist()])
-        times = pa.array((day + 7 * late) * 86_400_000_000, pa.timestamp("us"))
-        data, out = classed / f"{weeks}.parquet", classed / f"{weeks}"
-        pq.write_table(table.append_column("time", times), data)
-        options = {"step": "1d", "tz": "UTC", "fold": "1w", "k": 10, "attack": False, "report": False}
-        crowdveil.anonymize(data, out, method="suppression", **options)
-        found.append(crowdveil.measure(data, out, ["E"], traveler_class="age")["class-closeness"].pooled.tolist())
-    assert found[0] == pytest.approx(found[1])
-
-
-def test_classes_that_cannot_be_measured(classed: Path) -> None:
-    trips, out = classed / "trips.parquet", classed / "out"
-    for given, words in (
-        ({"traveler_class": "income"}, "has no column income"),
-        ({"traveler_class": "age", "class_order": ["young", "adult"]}, "30 rows is not in it"),
-        ({"traveler_class": "age", "class_order": ["old", "old"]}, "listed twice"),
-        ({"class_order": ["old"]}, "name the column of classes"),
-    ):
-        with pytest.raises(CrowdveilError, match=words):
-            crowdveil.measure(trips, out, ["E"], **given)

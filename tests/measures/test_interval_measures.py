@@ -81,7 +81,7 @@ def test_measures_are_the_dense_twin(made: Any) -> None:
         near = {"abs": mark_m(data) / 1000 if name == "trip-length" else 1e-7, "nan_ok": True}
         measure = find_measure(name)
         assert measure.of(compared.all_steps())[0] == pytest.approx(_by_definition(name, v, w, apart), **near), name
-        if name in ("suppressed", "k-anonymous"):
+        if name == "suppressed":
             continue  # by step these are of the trips in rows, not of the reconstruction
         wanted = [_by_definition(name, v[step], w[step], apart) for step in listed]
         assert measure.of(compared).tolist() == pytest.approx(wanted, **near), name
@@ -174,7 +174,7 @@ def test_a_run_from_files_to_report(tmp_path: Path) -> None:
     assert sum(table["volume"].to_pylist()) == pytest.approx(manifest["cost"]["published_volume"])
     assert set(np.array(table["upper"].to_pylist())[np.array(table["volume"].to_pylist()) == 2.0]) == {4}
     with pytest.raises(InputError, match="intervals of time"):
-        read_partition(out, data.zones, None)
+        read_partition(out, data.zones)
 
 
 def test_methods_are_compared_on_time_steps_that_follow_one_another() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from serving import Within
+from serving import Within, opened
 
 from crowdveil.compat.mobidatalab.routes import add_routes
 from crowdveil.errors import OutputError
@@ -19,7 +19,6 @@ from crowdveil.server.queue.job import NewJob, new_id
 from crowdveil.server.queue.schema import jobs
 from crowdveil.server.queue.store import Store
 from crowdveil.server.sentences import without_paths
-from crowdveil.server.settings import Settings
 from crowdveil.server.workers import sandboxed
 from crowdveil.server.workers.worker import Worker
 
@@ -29,7 +28,7 @@ GENERALIZE = "/methods/simple-generalization/jobs"
 
 @pytest.mark.parametrize("length", [257, 5000])
 def test_a_boundary_that_is_too_long_is_a_bad_form(tmp_path: Path, length: int) -> None:
-    with Settings(tmp_path).open() as service:
+    with opened(tmp_path) as service:
         client, boundary = Within(make_app(service, [add_routes])), "x" * length
         body = f'--{boundary}\r\nContent-Disposition: form-data; name="data"; filename="a.csv"\r\n\r\n1\r\n--{boundary}--\r\n'
         for path in (GENERALIZE, "/preview", "/anonymize/"):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from serving import Within, cabs, put
+from serving import Within, cabs, opened, put
 
 from crowdveil.compat.mobidatalab.routes import add_routes
 from crowdveil.server.app import make_app
@@ -18,7 +18,7 @@ from crowdveil.server.queue.job import NewJob, QueuedJob, new_id
 from crowdveil.server.queue.leases import CRASHES_MOST
 from crowdveil.server.queue.schema import jobs
 from crowdveil.server.queue.store import Store
-from crowdveil.server.settings import Service, Settings
+from crowdveil.server.service import Service
 from crowdveil.server.workers.worker import Worker
 
 GENERALIZE = "/methods/simple-generalization/jobs"
@@ -27,8 +27,8 @@ CABS = ("a.csv", cabs())
 
 @pytest.fixture
 def service(database_url: str, tmp_path: Path) -> Iterator[Service]:
-    with Settings(tmp_path / "data", database_url).open() as opened:
-        yield opened
+    with opened(tmp_path / "data", database_url) as service:
+        yield service
 
 
 @pytest.fixture

@@ -40,29 +40,29 @@ def test_from_the_command_line(
 
     def rita(*args: object) -> Ran:
         monkeypatch.setenv("CROWDVEIL_TOKEN", office.tokens["rita"])
-        return command("review", *args)
+        return command("server", "review", *args)
 
     ran = anna("anonymize", "simple-generalization", tmp_path / "cabs.csv", "-o", tmp_path / "out")
     assert ran.code == 2 and "the job is done and awaiting review" in ran.err and not (tmp_path / "out").exists()
     listed = rita("list").out
     job = listed.partition(":")[0]
     assert listed.startswith(f"{job}: anonymize simple-generalization of anna, done 20")
-    shown = anna("task", job).out
+    shown = anna("server", "jobs", job).out
     assert f"{job}: done, awaiting review (" in shown and "must approve it" in shown
-    assert "the token lacks the scope review" in anna("review", "list").err
+    assert "the token lacks the scope review" in anna("server", "review", "list").err
     assert rita("report", job, "-o", tmp_path / "report.html").code == 0
     assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
     assert rita("approve", job, "--comment", "as agreed").out == f"{job}: approved\n"
     assert rita("reject", job).code == 2 and rita("list").out == "no result awaits review.\n"
-    assert "done, approved" in anna("task", job).out
-    assert anna("task", job, "-o", tmp_path / "out").code == 0
+    assert "done, approved" in anna("server", "jobs", job).out
+    assert anna("server", "jobs", job, "-o", tmp_path / "out").code == 0
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["method"]["name"] == "simple-generalization"
     anna("anonymize", "simple-generalization", tmp_path / "cabs.csv", "-o", tmp_path / "other")
     second = rita("list").out.partition(":")[0]
     assert rita("reject", second, "--comment", "Not this area.").code == 0
-    refused = anna("task", second, "-o", tmp_path / "other")
+    refused = anna("server", "jobs", second, "-o", tmp_path / "other")
     assert refused.code == 2 and "was rejected in its review (Not this area)" in refused.err
-    assert "rejected by rita: Not this area." in anna("task", second).out
+    assert "rejected by rita: Not this area." in anna("server", "jobs", second).out
 
 
 @pytest.fixture(scope="module")

@@ -8,20 +8,20 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from serving import Within, cabs
+from serving import Within, cabs, opened
 
 from crowdveil.server.app import make_app
 from crowdveil.server.queue.database import DatabaseUnavailableError, open_database
 from crowdveil.server.queue.files import safe_name
 from crowdveil.server.queue.store import Store
-from crowdveil.server.settings import Service, Settings
+from crowdveil.server.service import Service
 
 ZONES = '{"type": "FeatureCollection", "features": []}'
 
 
 @pytest.fixture
 def service(tmp_path: Path) -> Service:
-    return Settings(tmp_path / "data").open()
+    return opened(tmp_path / "data")
 
 
 def test_two_files_of_one_name_are_both_kept(service: Service) -> None:

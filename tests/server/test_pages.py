@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from serving import Running, Within, cabs, ended, put
+from serving import Running, Within, cabs, ended, opened, put
 
 import crowdveil
 from crowdveil.errors import CrowdveilError, from_json
@@ -29,7 +29,6 @@ from crowdveil.server.app import make_app
 from crowdveil.server.kinds.anonymize import JobOptions
 from crowdveil.server.presets import PRESETS
 from crowdveil.server.routes import preview
-from crowdveil.server.settings import Settings
 from crowdveil.server.workers.inspect_upload import ROLES, TRACK_ROLES, cut_last_line, work
 from crowdveil.server.workers.preview_times import near_time_zones
 from crowdveil.server.workers.sandbox import Bounds
@@ -43,7 +42,7 @@ GENERALIZE = "/methods/simple-generalization/jobs"
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Within]:
     """An app that everybody on this machine may use; looks leave nothing in it."""
-    with Settings(tmp_path_factory.mktemp("local") / "data").open() as service:
+    with opened(tmp_path_factory.mktemp("local") / "data") as service:
         yield Within(make_app(service))
 
 
@@ -242,7 +241,7 @@ def test_problems_are_counted_and_the_sentence_is_the_readers(near: Within) -> N
         ("trips.csv", b"a,b\n", 422, "a header but no rows"),
         ("trips.parquet", b"PAR1 and no more", 422, "trips.parquet"),
         ("trips.csv", "größe,b\n1,2\n".encode("latin-1"), 422, "not UTF-8"),
-        ("trips.exe", b"MZ", 415, "wanted a file whose name ends in"),
+        ("trips.exe", b"MZ", 415, "Expected a file whose name ends in"),
     ],
 )
 def test_a_bad_file_is_refused_in_a_sentence(
@@ -275,7 +274,7 @@ def test_a_look_in_a_process_of_its_own(local: Within) -> None:
 
 
 def test_limits_hold_for_a_look(tmp_path: Path) -> None:
-    with Settings(tmp_path).open() as service:
+    with opened(tmp_path) as service:
         client = Within(make_app(service), Authorization=f"Bearer {service.tokens.create('anna', max_upload_mib=1)}")
         assert looked(client, "cabs.csv", cabs(5000, 9)).status_code == 413
         assert Within(make_app(service)).post("/preview").status_code == 401

@@ -273,14 +273,16 @@ def test_detached_and_fetched_later(there: Path, tmp_path: Path, on_server: Runn
     job = left.out.strip()
     assert left.code == 0 and len(job) == 32 and not (tmp_path / "x").exists()
     assert "crowdveil task" in left.err
-    got = command("task", job, "-o", tmp_path / "out", *at)
+    got = command("server", "jobs", job, "-o", tmp_path / "out", *at)
     assert got.code == 0 and got.out.startswith(f"{tmp_path / 'out'}: verified and written"), got.err
     assert command("verify", tmp_path / "out").code == 0
-    assert command("task", job, *at).out.startswith(f"{job}: done (anonymize swapmob)")
-    assert command("task", job, "--cancel", *at).out == f"{job}: expired\n"
-    assert command("task", job, "-o", tmp_path / "again", *at).sentence.endswith("is expired; there is no result.")
-    assert command("task", "0" * 32, *at).sentence == "crowdveil: there is no such job."
-    assert command("task", "../jobs", *at).sentence.startswith("crowdveil: task: wanted the id of a job")
+    assert command("server", "jobs", job, *at).out.startswith(f"{job}: done (anonymize swapmob)")
+    assert command("server", "jobs", job, "--cancel", *at).out == f"{job}: expired\n"
+    assert command("server", "jobs", job, "-o", tmp_path / "again", *at).sentence.endswith(
+        "is expired; there is no result."
+    )
+    assert command("server", "jobs", "0" * 32, *at).sentence == "crowdveil: there is no such job."
+    assert command("server", "jobs", "../jobs", *at).sentence.startswith("crowdveil: task: wanted the id of a job")
 
 
 def test_the_documents_commands(

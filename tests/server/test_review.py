@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import Within, cabs, put
+from serving import Within, cabs, opened, put
 
 from crowdveil.compat.mobidatalab.routes import add_routes
 from crowdveil.server.app import make_app
 from crowdveil.server.queue.job import NewJob, new_id
-from crowdveil.server.settings import Service, Settings
+from crowdveil.server.service import Service
 
 DATA = "lat,lon\n1,2\n"
 SEED = 918273
@@ -68,7 +68,7 @@ def four_eyes(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture
 def office(database_url: str, tmp_path: Path, four_eyes: bool) -> Iterator[Office]:
-    with Settings(tmp_path / "data", database_url, four_eyes=four_eyes).open() as service:
+    with opened(tmp_path / "data", database_url, four_eyes=four_eyes) as service:
         app = make_app(service, [add_routes])
         scopes = {
             "anna": ("submit", "read"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 import pytest
 from hostile import SECRET, Hostile, Listener, make_secret
 
-from conftest import COMMAND
 from crowdveil.errors import InputError, Name, Option, ParameterError, as_field, render
 from crowdveil.server.workers import sandbox
 from crowdveil.server.workers.check_rows import check_rows
@@ -148,12 +146,6 @@ def test_a_service_for_other_machines_does_not_start_without_confinement(monkeyp
     assert "Install bubblewrap" in (sandbox.check_confinement(local=True) or "")
     with pytest.raises(ParameterError, match=r"host.*neither bubblewrap nor Landlock.*Install bubblewrap"):
         sandbox.check_confinement(local=False)
-
-
-def test_check_prints_what_confines_jobs() -> None:
-    ran = subprocess.run([*COMMAND, "serve", "--check"], check=True, capture_output=True, text=True)
-    assert ran.stdout.startswith(f"jobs are confined by: {confinement() or 'nothing'}\n")
-    assert ("leaves open" in ran.stdout) == (confinement() == LANDLOCK)
 
 
 def test_the_environment_of_a_confined_process_has_nothing_of_the_service() -> None:

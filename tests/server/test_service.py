@@ -15,11 +15,9 @@ from typing import Any
 
 import httpx
 import pytest
-from serving import BARE, ERROR_KEYS, Running, Within, cabs, ended, post, put, until
+from serving import BARE, ERROR_KEYS, Running, Within, cabs, ended, opened, post, put, until
 
-from crowdveil.errors import ParameterError, as_field, from_json, render
-from crowdveil.server.serve import check_address
-from crowdveil.server.settings import Settings
+from crowdveil.errors import as_field, from_json, render
 
 CABS = {"data": ("cabs.csv", cabs())}
 GENERALIZE = "/methods/simple-generalization/jobs"
@@ -318,20 +316,10 @@ def test_the_documents_routes_and_answers(running: Running) -> None:
         )
 
 
-def test_a_public_address_needs_tokens(tmp_path: Path) -> None:
-    service = Settings(tmp_path, host="0.0.0.0").open()
-    with pytest.raises(ParameterError, match="make one with crowdveil token create"):
-        check_address(service)
-    service.tokens.create("anna")
-    check_address(service)
-    service.store.db.close()
-    assert (tmp_path.stat().st_mode & 0o777, (tmp_path / "jobs.sqlite").stat().st_mode & 0o777) == (0o700, 0o600)
-
-
-def test_without_tokens_pages_of_other_sites_are_refused(tmp_path: Path) -> None:
+def test_with_no_auth_pages_of_other_sites_are_refused(tmp_path: Path) -> None:
     from crowdveil.server.app import make_app
 
-    client = Within(make_app(Settings(tmp_path).open()))
+    client = Within(make_app(opened(tmp_path)))
     assert client.get("/jobs").status_code == 200
     for headers in (
         {"Host": "evil.example"},
@@ -346,7 +334,7 @@ def test_without_tokens_pages_of_other_sites_are_refused(tmp_path: Path) -> None
 def test_what_a_token_may_do(tmp_path: Path) -> None:
     from crowdveil.server.app import make_app
 
-    service = Settings(tmp_path).open()
+    service = opened(tmp_path)
     token = service.tokens.create("anna", max_waiting=2)
     client = Within(make_app(service), Authorization=f"Bearer {token}")
     for _ in range(2):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import Within, cabs, post, put
+from serving import Within, cabs, opened, post, put
 
 import crowdveil
 from crowdveil.cli.main import cli
@@ -20,7 +20,7 @@ from crowdveil.compat.mobidatalab.routes import add_routes
 from crowdveil.ledger.entries import entries
 from crowdveil.ledger.store import Ledger
 from crowdveil.server.app import make_app
-from crowdveil.server.settings import Service, Settings
+from crowdveil.server.service import Service
 from crowdveil.server.sources import ledger_of, make_ledgers
 from crowdveil.server.workers.worker import Worker
 
@@ -55,7 +55,7 @@ class Town:
 
 @pytest.fixture
 def town(tmp_path: Path) -> Iterator[Town]:
-    with Settings(tmp_path / "data").open() as service:
+    with opened(tmp_path / "data") as service:
         app = make_app(service, [add_routes])
         make_ledgers(service.files.root, ("buses", "trams"))
         sources = {"anna": ("buses",), "bert": ("buses", "trams"), "carl": ()}
@@ -132,11 +132,11 @@ def test_heat_maps_are_audited_too(town: Town) -> None:
 def test_the_commands_of_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = str(tmp_path / "data")
     for arguments, said in (
-        (["token", "create", "anna", "--source", "buses", "--data-dir", folder], "cv_"),
-        (["token", "list", "--data-dir", folder], "audited for buses"),
+        (["server", "token", "create", "anna", "--source", "buses", "--data-dir", folder], "cv_"),
+        (["server", "token", "list", "--data-dir", folder], "audited for buses"),
         (["ledger", "list", f"{folder}/ledgers/buses"], "no entries"),
     ):
         cli.main(arguments, standalone_mode=False)
         assert said in capsys.readouterr().out
     with pytest.raises(crowdveil.CrowdveilError, match="small letters"):
-        cli.main(["token", "create", "bert", "--source", "../x", "--data-dir", folder], standalone_mode=False)
+        cli.main(["server", "token", "create", "bert", "--source", "../x", "--data-dir", folder], standalone_mode=False)

@@ -11,12 +11,12 @@ from typing import Any
 
 import httpx
 import pytest
-from serving import BARE, Running, Within, cabs, ended
+from serving import BARE, Running, Within, cabs, ended, opened
 
 from crowdveil.server.app import make_app
 from crowdveil.server.routes import preview
 from crowdveil.server.routes.uploads import UPLOADS_MOST
-from crowdveil.server.settings import Service, Settings
+from crowdveil.server.service import Service
 from crowdveil.server.workers.inspect_upload import work
 
 GENERALIZE = "/methods/simple-generalization/jobs"
@@ -24,8 +24,8 @@ GENERALIZE = "/methods/simple-generalization/jobs"
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    with Settings(tmp_path).open() as opened:
-        yield opened
+    with opened(tmp_path) as service:
+        yield service
 
 
 @pytest.fixture(autouse=True)

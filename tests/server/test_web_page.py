@@ -15,7 +15,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 from browsing import AXE, CHROMIUM, Visit, chromium
-from serving import BARE, Running, cabs, ended, put, until
+from serving import BARE, Running, cabs, ended, opened, put, until
 
 import crowdveil
 from crowdveil.errors import as_json
@@ -496,11 +496,10 @@ def test_who_may_not_come_in_sees_nothing(browser: Any, busy: Running) -> None:
 
 @pytest.mark.slow
 def test_a_token_that_is_revoked_ends_the_visit(browser: Any, busy: Running) -> None:
-    from crowdveil.server.settings import Settings
 
     busy.make_token("cleo")
     with inside(browser, busy, "cleo") as visit:
-        with Settings(busy.folder).open() as service:
+        with opened(busy.folder) as service:
             service.tokens.revoke("cleo")
         visit.page.click("nav >> text=Jobs")
         visit.page.wait_for_selector("#token")

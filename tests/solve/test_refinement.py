@@ -230,7 +230,7 @@ def test_trips_below_k_in_an_hour_influence_no_area() -> None:
     shown = []
     for few in (0, 3):
         data = _hours([[90, 0, 0, 0, 0, 20, 30, 30], [90, 0, 0, 0, few, 0, 0, 0], [90, 0, 0, 0, 0, 30, 10, 20]])
-        more = {"suppress_trips": 5, "time_partition": "stable"}
+        more = {"suppress": "5trips", "time_partition": "stable"}
         release = run(data, JointParams(k=10, splits="free", **more), np.random.default_rng(0), no_progress)
         shown.append([sorted((sorted(o), v) for o, _, v, _ in boxes_of(release, step)) for step in range(3)])
         assert len(release) > 4 and release.people.min() >= 10

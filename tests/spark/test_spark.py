@@ -77,14 +77,13 @@ def test_a_city_gives_the_same_rows(method: str, spark: Any, city: Path, tmp_pat
 
 TIME_PARTITIONS: list[tuple[str, dict[str, Any]]] = [
     ("joint", {"time_partition": "adaptive", "hour_weight": 1}),
-    ("joint", {"time_partition": "adaptive", "window": "7d", "longest": "4h", "aggregate_small": True}),
+    ("joint", {"time_partition": "adaptive", "longest": "4h", "aggregate_small": True}),
     ("joint", {"time_partition": "stable", "aggregate_small": True}),
     (
         "joint",
         {"time_partition": "stable", "stable_by": "hour-of-day", "splits": "dyadic", "objective": "reconstruction"},
     ),
     ("atg-dual", {"time_partition": "stable", "stable_by": "day-type"}),
-    ("joint", {"time_partition": "adaptive", "window": "all"}),
     ("joint", {"time_partition": "stable", "stable_by": "day-type", "splits": "free"}),
 ]
 

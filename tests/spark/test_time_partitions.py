@@ -129,7 +129,6 @@ CASES: list[tuple[str, dict[str, Any], bool]] = [
     ("atg-dual", {"time_partition": "stable"}, True),
     ("joint", {"time_partition": "stable", "splits": "free", "aggregate_small": True}, True),
     ("joint", {"time_partition": "stable", "splits": "free", "stable_by": "hour-of-day"}, False),
-    ("joint", {"time_partition": "adaptive", "window": "all", "hour_weight": 1}, True),
 ]
 
 
@@ -146,7 +145,7 @@ def test_partitions_of_time_give_the_release_of_one_machine(
     reader = _reader(packed_reader, people)
     windowed = find_method(name).windowed(find_method(name).params.checked(options))
     start = packed_reader.steps.starts(packs["step"].to_numpy())
-    place = TimeUnits(None if windowed is None else windowed.window, TZ).number(start) // (1 if windowed else HOUR) % 3
+    place = TimeUnits(windowed is not None, TZ).number(start) // (1 if windowed else HOUR) % 3
     parts = [packs.filter(pa.array(place == i)) for i in range(3)]
     shared = {} if windowed else _shared_boxes(name, options, reader, parts)
     function = _partition(name, options, reader, shared)
@@ -169,7 +168,7 @@ def test_intervals_of_one_time_step_in_some_partitions_alone_stay_intervals(fold
     packed_reader, packs = _packed(folder, True)
     options = {"k": 5, "time_partition": "adaptive", "hour_weight": 1}
     function = _partition("joint", options, _reader(packed_reader, True), {})
-    day = TimeUnits("1d", TZ).number(packed_reader.steps.starts(packs["step"].to_numpy()))
+    day = TimeUnits(True, TZ).number(packed_reader.steps.starts(packs["step"].to_numpy()))
     outcome = function(packs.filter(pa.array(day == day.min())))
     line = outcome["summary"].drop_null().to_pylist()[0]
     assert FlowTotals.of([line]).has_intervals
@@ -198,6 +197,6 @@ def test_overlapping_windows_in_two_partitions_are_found() -> None:
     })  # fmt: skip
     small = written([(0, "a", "b", 12, 12)])
     rows = pa.schema([("t", times), ("until", times), *[f for f in small.data.schema if f.name != "t"]])
-    release = ReleasePartition(rows, steps, [], TimeUnits("1d"))
+    release = ReleasePartition(rows, steps, [], TimeUnits(True))
     (found,) = overlapping_windows(release, [WellFormedFlows()])
     assert found[0]["outcome"] == "violated" and found[0]["counts"]["overlapping_windows"] == 1

@@ -14,9 +14,12 @@ from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
+
+if TYPE_CHECKING:
+    from crowdveil.server.service import Service
 
 if find_spec("sniffio") is None:
     # httpx would look for it at each request within a process, which takes as long as half of the answer.
@@ -57,8 +60,17 @@ def warm_up() -> None:
     subprocess.run([sys.executable, "-c", _CODE, "warmup", *WARM], check=True, stdout=subprocess.DEVNULL)
 
 
+def opened(folder: Path, database_url: str | None = None, **settings: Any) -> Service:
+    """An open service; requests without a token are those of this machine, unless four eyes are needed."""
+    from crowdveil.server.service import open_service
+    from crowdveil.server.settings import Settings
+
+    how = {"no_auth": not settings.get("four_eyes", False), **settings}
+    return open_service(Settings(data_dir=str(folder), database_url=database_url, **how))
+
+
 class Running:
-    """`crowdveil serve` as a process."""
+    """`crowdveil server start` as a process."""
 
     def __init__(self, folder: Path, *arguments: str, workers: int = 2, database_url: str | None = None) -> None:
         self.folder, self.port, self.workers, self.database_url = folder, free_port(), workers, database_url
@@ -77,16 +89,24 @@ class Running:
 
     def make_token(self, name: str, **how: Any) -> str:
         """A token of this service."""
-        from crowdveil.server.settings import Settings
-
-        with Settings(self.folder, self.database_url).open() as service:
+        with opened(self.folder, self.database_url) as service:
             self.tokens[name] = service.tokens.create(name, **how)
         return self.tokens[name]
 
     def start(self, *, waits: bool = True) -> None:
         """Start it, and wait until it answers at its port."""
         warm_up()
-        command = [sys.executable, "-c", _CODE, "serve", "--port", str(self.port), "--workers", str(self.workers)]
+        command = [
+            sys.executable,
+            "-c",
+            _CODE,
+            "server",
+            "start",
+            "--port",
+            str(self.port),
+            "--workers",
+            str(self.workers),
+        ]
         env = {n: v for n, v in os.environ.items() if not n.startswith("CROWDVEIL_")}
         self.process = subprocess.Popen(
             [*self.prefix, *command, *self.arguments, *self.more], stdout=subprocess.DEVNULL, env=env

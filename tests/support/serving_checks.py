@@ -179,7 +179,7 @@ def killing(service: Running, jobs: int, every_s: float, seed: int) -> dict[str,
 
     def start_worker() -> subprocess.Popen[bytes]:
         code = "from crowdveil.cli.main import main; main()"
-        return subprocess.Popen([sys.executable, "-c", code, "worker", *service.arguments, "--lease", "2"])
+        return subprocess.Popen([sys.executable, "-c", code, "server", "worker", *service.arguments])
 
     def kill() -> None:
         seen, worker = -1, start_worker()

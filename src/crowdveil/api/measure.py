@@ -50,9 +50,7 @@ def measure(
     `FlowRelease` over the zones and time steps of the flows, or a `TrajectoryRelease`. Trajectories that others published are
     given as a file or a table. `measures` are names or symbols, with parameters as in `rmse:distance=dtw`; all of them where
     none are given. Measures that compare each trajectory with its own original need `pairing`, the file that was kept when a
-    release of trajectories was made, or `paired_by_id=True` if others published it under the original ids. The option
-    `traveler_class` is a column of the trips with classes of travelers, such as an age group: their t-closeness is measured too
-    (class-closeness); `class_order` lists all classes if neighbors are alike. Input `options`
+    release of trajectories was made, or `paired_by_id=True` if others published it under the original ids. Input `options`
     are those of the release unless given; files, such as zones, must be given.
 
     >>> crowdveil.measure("trips.parquet", "out", ["E", "D"], zones="zones.geojson")["E"].mean  # doctest: +SKIP
@@ -66,42 +64,14 @@ def measure(
         raise ParameterError(
             f"wanted one pairing of trajectories, but got {Option('pairing')} and {Option('paired_by_id')}; leave one out."
         )
-    traveler_class, class_order = (options.pop(name, None) for name in ("traveler_class", "class_order"))
-    if class_order is not None and traveler_class is None:
-        raise ParameterError(Option("class_order"), f"name the column of classes with {Option('traveler_class')}.")
     stage("reading")
     data, made, how = _read_both(original, release, pairing, paired_by_id, options, said)
     takes: type = Flows if isinstance(data, Flows) else Trajectories
     listed = named_measures(wanted, takes)
-    if traveler_class is not None:
-        listed = [*listed, _class_request(original, release, data, options, traveler_class, class_order)]
     found = measured(data, made, listed, progress=progress, stage=stage)
     for sentence in found.notes:
         said.add(sentence)
     return replace(found, notes=(*how, *found.notes))
-
-
-def _class_request(
-    original: Any,
-    release: Any,
-    data: Flows | Trajectories,
-    options: dict[str, Any],
-    column: str,
-    order: Sequence[str] | None,
-) -> MeasureRequest:
-    """Return the request for the t-closeness of the classes of travelers in a column."""
-    from crowdveil.io.traveler_classes import read_classes
-    from crowdveil.measures.od.class_closeness import request_for
-
-    if not isinstance(data, Flows):
-        raise ParameterError(
-            Option("traveler_class"), "it is for flows, and this release holds trajectories; leave it out."
-        )
-    if isinstance(release, str | Path) and not isinstance(original, Flows):
-        options = original_input_options(releases.open_release(Path(release))[0], options)
-    reading = READINGS[Flows].checked(options)
-    given = {name: getattr(reading, name) for name in type(reading).model_fields}
-    return request_for(read_classes(original, given, data, column, order))
 
 
 def _read_both(

@@ -96,10 +96,10 @@ def anonymize(
     return result
 
 
-def methods() -> Table:
+def list_methods() -> Table:
     """Return a table of the methods: name, what they take, status, parameters, and what they do.
 
-    >>> crowdveil.methods().to_pandas()  # doctest: +SKIP
+    >>> crowdveil.list_methods().to_pandas()  # doctest: +SKIP
     """
     return Table(pa.Table.from_pylist([_row(method) for method in all_methods().values()]))
 

@@ -39,12 +39,7 @@ COMMANDS = {
     "filter": "Leave out trajectories: too short, too fast, outside a box or a time window.",
     "zones": "Crop zones to a part of the map, or split each, with the trips between them.",
     "hierarchy": "Make a tree over zones.",
-    "serve": "Run jobs for others: an API over HTTP, a queue and workers.",
-    "worker": "Run jobs of a service, on this machine or another.",
-    "task": "Show, fetch or cancel a job on a server.",
-    "review": "Approve or reject results of others on a server.",
-    "token": "Make and revoke the tokens that people use a service with.",
-    "audit": "Export the audit log of a service.",
+    "server": "Run jobs for others over HTTP, and work with a server: tokens, jobs, reviews, audit log.",
     "synth": "Make a synthetic city: trips, trajectories, OD matrices.",
 }
 """What each command does. Its module has its name, but for those of analyses."""
@@ -161,7 +156,7 @@ def main() -> None:
         try:
             _main()
         except StoppedError as error:
-            leave_kernels(signals.code, str(error))
+            leave_kernels(signals.number, str(error))
             _stop(str(error), signals.code)
 
 

@@ -32,12 +32,9 @@ def _call(
     paired_by_id: bool, as_json: bool, output: str | None, plot: str | None, overwrite: bool, query_table: str | None,
     **values: Any,
 ) -> None:  # fmt: skip
-    classes = {name: value for name in ("traveler_class", "class_order") if (value := values.pop(name)) is not None}
-    if "class_order" in classes:
-        classes["class_order"] = listed(classes["class_order"])
     if query_table is not None:
         if None in (original, release) or any(
-            (measures, run_file, pairing, paired_by_id, as_json, plot, values.get("server"), classes)
+            (measures, run_file, pairing, paired_by_id, as_json, plot, values.get("server"))
         ):
             raise ParameterError(
                 Option("query_table"),
@@ -61,14 +58,14 @@ def _call(
     if server is not None:
         uploads = {"original": original, "release": release, **({} if pairing is None else {"pairing": pairing})}
         _run_remotely(
-            server, uploads, names, as_json, output, plot, overwrite, options | {"paired_by_id": paired_by_id} | classes
+            server, uploads, names, as_json, output, plot, overwrite, options | {"paired_by_id": paired_by_id}
         )
         return
     with new_files(output, plot, overwrite=overwrite) as (table, picture):
         with progress_bar() as (progress, stage):
             found = api.measure(
                 original, release, names, pairing=pairing, paired_by_id=paired_by_id, notes=notes, progress=progress,
-                stage=stage, **classes, **options,
+                stage=stage, **options,
             )  # fmt: skip
         if table is not None:
             found.write(table)
@@ -129,15 +126,6 @@ command = click.Command(
         click.Option(
             ["--query-table"], metavar="FILE",
             help="Instead: SID and AID of your own range queries, a table with lon, lat, radius_m, start and end.",
-        ),
-        click.Option(
-            ["--traveler-class"], metavar="COLUMN",
-            help="Column of the trips with classes of travelers, such as an age group: measure their t-closeness too.",
-        ),
-        click.Option(
-            ["--class-order"], metavar="CLASSES",
-            help="All classes with commas between, from one end to the other, if neighbors are alike; otherwise all are "
-            "equally far apart.",
         ),
         click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, of flows with the values of each time step."),
         click.Option(

@@ -15,7 +15,7 @@ from crowdveil.report.plots.kinds import KINDS, PlotKind, find_kind
 
 _READINGS: dict[str, type[Reading]] = {"flows": FlowReading, "trajectories": TrajectoryReading, "either": EitherReading}
 _OF_ZONES = ("zones", "zone_id", "hierarchy")
-_NOT_SHOWN = ("partition", "partition_step", "like")
+_NOT_SHOWN = ("partition",)
 
 
 def command_of(name: str) -> click.Command:

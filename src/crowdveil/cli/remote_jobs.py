@@ -44,8 +44,8 @@ def server_options() -> list[click.Option]:
     """Return `--server` and `--detach`."""
     return [
         click.Option(["--server"], envvar="CROWDVEIL_SERVER", metavar="URL",
-                     help="Run it on this server (crowdveil serve), with the token in CROWDVEIL_TOKEN. [CROWDVEIL_SERVER]"),
-        click.Option(["--detach"], is_flag=True, help="With --server: print the job's id and leave; see crowdveil task."),
+                     help="Run it on this server, with the token in CROWDVEIL_TOKEN. [CROWDVEIL_SERVER]"),
+        click.Option(["--detach"], is_flag=True, help="With --server: print the job's id and leave; see crowdveil server jobs."),
     ]  # fmt: skip
 
 
@@ -101,7 +101,7 @@ class RemoteTarget:
             job = self.server.start(collection, name, parameters, ready, progress)
             if self.detach:
                 click.echo(job["id"])
-                show_sentences([f"the job is queued; fetch its result with crowdveil task {job['id']} -o OUT."])
+                show_sentences([f"the job is queued; fetch its result with crowdveil server jobs {job['id']} -o OUT."])
                 return None
             job = self.server.follow(job["id"], progress, stage)
             if fetch:
@@ -160,7 +160,7 @@ def refuse_unapproved(job: dict[str, Any]) -> None:
     review = job.get("review") or {}
     if review.get("state") == "awaiting":
         raise ParameterError(
-            "the job is done and awaiting review; when another token has approved it, fetch it with crowdveil task "
+            "the job is done and awaiting review; when another token has approved it, fetch it with crowdveil server jobs "
             f"{job['id']} -o OUT."
         )
     if review.get("state") == "rejected":

@@ -6,7 +6,6 @@ while the main thread waits (see `crowdveil.engine.local`), and a command leaves
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -27,7 +26,7 @@ class Signals:
 
     @property
     def code(self) -> int:
-        """Return the exit code that shells give a command ended by the signal: 130 or 143."""
+        """Return the exit code that shells give a command that a signal ended: 130 or 143."""
         return 128 + self.number
 
     def interrupt(self, number: int, _frame: Any) -> None:
@@ -47,8 +46,8 @@ def interrupt_on_sigterm() -> Iterator[Signals]:
         signal.signal(signal.SIGTERM, before)
 
 
-def leave_kernels(code: int, sentence: str) -> None:
-    """End the process if kernels are still running: a usual end would take away the machine code that they run."""
+def leave_kernels(number: int, sentence: str) -> None:
+    """End the process by a signal if kernels are still running: a usual end would take away the machine code that they run."""
     if not kernels_running():
         return
     remove_unfinished()
@@ -56,4 +55,5 @@ def leave_kernels(code: int, sentence: str) -> None:
         sys.stdout.flush()
         sys.stderr.write(f"crowdveil: {sentence}\n")
         sys.stderr.flush()
-    os._exit(code)
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)

@@ -14,7 +14,7 @@ from crowdveil.methods.base import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import Budgeted, Params, named_parameters
+from crowdveil.params import Params, named_parameters
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import all_methods, find_method
 
@@ -67,10 +67,8 @@ class Candidate:
     @property
     def suppress(self) -> str | None:
         """The suppression budget as it is given: "10%" or "500trips"; None if the method has none."""
-        if isinstance(self.params, Budgeted) and self.params.suppress_trips is not None:
-            return f"{self.params.suppress_trips}trips"
-        share = getattr(self.params, "suppress", None)
-        return None if share is None else f"{100 * share:g}%"
+        budget = getattr(self.params, "suppress", None)
+        return f"{100 * budget:g}%" if isinstance(budget, float) else budget
 
     def run(self, data: Flows | Trajectories, seed: int, progress: Progress = no_progress) -> Any:
         """Run the method and return the release, which is not written."""
@@ -119,20 +117,12 @@ def combinations(names: Sequence[str], values: Mapping[str, Sequence[Any]], vari
         used |= fields.keys() & values.keys()
         free = [each for each in values if each in fields and each not in given]
         for chosen in product(*(values[each] for each in free)):
-            candidate = Candidate.named(name, _as_parameters(dict(zip(free, chosen, strict=True))), varied)
+            candidate = Candidate.named(name, dict(zip(free, chosen, strict=True)), varied)
             made.setdefault((candidate.label, candidate.params), candidate)
     for parameter in [each for each in values if each not in used]:
         option = Option(parameter) if parameter in ("k", "suppress") else Option("vary")
         raise ParameterError(option, f"No compared method has the parameter {parameter}. Leave it out.")
     return list(made.values())
-
-
-def _as_parameters(values: dict[str, Any]) -> dict[str, Any]:
-    """Return parameters of a method; a budget such as "500trips" is a number of trips."""
-    text = str(values.get("suppress", ""))
-    if text.endswith("trips"):
-        return {**values, "suppress": None, "suppress_trips": text.removesuffix("trips").strip()}
-    return values
 
 
 def varied_values(given: Mapping[str, Any] | Sequence[str] | None) -> dict[str, list[Any]]:

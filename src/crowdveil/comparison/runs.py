@@ -146,7 +146,7 @@ class Runner:
                     self.left_out[f"{asked.label} of {candidate.label}"] = Reason(error)
             values = measured[asked.label]
             found[column.key] = np.full(steps, np.nan) if values is None else column.of(values)
-            if candidate.method.row_semantics == "noisy" and column.key in ("S", "k-anonymous"):
+            if candidate.method.row_semantics == "noisy" and column.key == "S":
                 # Noise changes the number of trips, so missing trips do not measure suppression.
                 found[column.key] = np.full(steps, np.nan)
         return found

@@ -4,35 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_serializer, model_validator
+from pydantic import Field
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
-from crowdveil.guarantees.intervals import (
-    WindowLength,
-    budget_windows,
-    local_seconds,
-    people_in,
-    rounded_over_windows,
-    window_keys,
-)
+from crowdveil.guarantees.intervals import days_that_count, local_seconds, people_in, rounded_over_windows
 from crowdveil.guarantees.original import step_volumes, volumes_by_step, volumes_in_rows, volumes_of_rows
-from crowdveil.guarantees.runs import add_by_group
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.model.arrays import Ints, Mask
+from crowdveil.model.arrays import Ints, Mask, group_sums
 from crowdveil.model.flows import Flows
 
-BudgetPeriod = Literal["step", "all", "hour-of-day", "hour-of-week", "day-type", "window"]
+BudgetPeriod = Literal["step", "all", "hour-of-day", "hour-of-week", "day-type", "day"]
 """What a suppression budget is for: each time step; all of them together; those of each hour of the day or of the week, or of
-working days, Saturdays and Sundays; those of each window, where rows have intervals of time."""
-_WINDOWS = {"1d": "each day", "7d": "each week", "all": "the whole period"}
+working days, Saturdays and Sundays; those of each day, where rows have intervals of time."""
 _PERIODS: dict[BudgetPeriod, str] = {
     "step": "each time step", "all": "all time steps together", "hour-of-day": "the time steps of each hour of the day",
     "hour-of-week": "the time steps of each hour of the week",
-    "day-type": "the time steps of working days, of Saturdays and of Sundays each", "window": "each window",
+    "day-type": "the time steps of working days, of Saturdays and of Sundays each", "day": "each day",
 }  # fmt: skip
 
 
@@ -44,49 +35,29 @@ class SuppressionBudget(Guarantee):
     tallies: ClassVar[Mapping[str, Merge]] = dict.fromkeys(("steps", "over", "open", "below_k", "strange"), "sum")
     from_data: ClassVar[tuple[str, ...]] = ("tz", "interval_s")
 
-    suppress: float | None = Field(None, ge=0, le=1)
-    """A share of the volume."""
-    suppress_trips: int | None = Field(None, ge=0)
-    """A number of trips instead of a share."""
+    suppress: Annotated[float, Field(ge=0, le=1)] | Annotated[str, Field(pattern=r"^[0-9]{1,15}trips$")]
+    """A share of the volume, or a number of trips as "500trips"."""
     k: int = Field(ge=1)
     weighted: bool = False
     """Whether trips have weights: a flow then counts as the whole trips that its weight is rounded to."""
     period: BudgetPeriod = "step"
     tz: str = "UTC"
     """Time zone of the hours and days of the period."""
-    window: WindowLength | None = None
-    """Length of a window, where the period is a window."""
-    interval_s: int | None = Field(None, ge=1)
-    """Seconds of the longest interval inside a window that can be published; None for the whole window."""
+    interval_s: int | None = Field(None, ge=1, le=86_400)
+    """Seconds of the longest interval that can be published, where the period is a day."""
 
-    @model_serializer(mode="wrap")
-    def _without_windows(self, dump: Any) -> Any:
-        """Leave out what only windows have: a manifest without them is as it was before there were any."""
-        values = dump(self)
-        return (
-            values
-            if self.period == "window"
-            else {n: v for n, v in values.items() if n not in ("window", "interval_s")}
-        )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _one_budget(cls, values: Any) -> Any:
-        """Reject both and neither."""
-        if isinstance(values, dict) and (values.get("suppress") is None) == (values.get("suppress_trips") is None):
-            raise ValueError("either suppress or suppress_trips")
-        return values
+    @property
+    def trips(self) -> int | None:
+        """Return the number of trips that may be suppressed; None where a share may be."""
+        return int(self.suppress.removesuffix("trips")) if isinstance(self.suppress, str) else None
 
     def statement(self) -> str:
         """Return the guarantee in one sentence."""
-        limit = (
-            f"{self.suppress_trips:,} trips" if self.suppress is None else f"{100 * self.suppress:g} % of the volume"
-        )
+        limit = f"{100 * float(self.suppress):g} % of the volume" if self.trips is None else f"{self.trips:,} trips"
         rounded = "; flows, or published sums of them, are rounded to whole trips for this" if self.weighted else ""
         of, without = _PERIODS[self.period], "unless its" if self.period == "step" else "without time steps whose"
-        if self.period == "window":
-            length = "windows" if self.interval_s is None else f"intervals of {self.interval_s / 3600:g} hours"
-            of, without = _WINDOWS[self.window or "all"], f"without {length} whose"
+        if self.interval_s is not None:
+            without = f"without intervals of {self.interval_s / 3600:g} hours whose"
         return f"Of {of} at most {limit} is suppressed, {without} group size is below {self.k:,} in all{rounded}."
 
     def check(self, written: WrittenRelease) -> Finding:
@@ -119,8 +90,8 @@ class SuppressionBudget(Guarantee):
 
     def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
         """Compare what is missing of each time step of the original, given or not, with its volume."""
-        if self.period == "window":
-            return self._check_windows_with_flows(written, original)
+        if self.period == "day":
+            return self._check_days_with_flows(written, original)
         published, strange = volumes_by_step(written, original)
         volume = step_volumes(original)
         if self.period != "step":
@@ -158,7 +129,7 @@ class SuppressionBudget(Guarantee):
     ) -> Finding:
         """Compare what is suppressed of each group of time steps with its volume; an unknown total leaves it open."""
         groups, number = np.unique(group, return_inverse=True)
-        of_group = [add_by_group(number, values, len(groups)).tolist() for values in (published, volume, unknown)]
+        of_group = [group_sums(number, values, len(groups)).tolist() for values in (published, volume, unknown)]
         sums = dict(zip(map(str, groups.tolist()), map(list, zip(*of_group, strict=True)), strict=True))
         return self._compare_sums(sums, len(group), strange, with_original)
 
@@ -178,7 +149,7 @@ class SuppressionBudget(Guarantee):
 
     def merge_findings(self, findings: Sequence[Finding]) -> Finding:
         """Merge the findings of all partitions; time steps of one group may be in several of them."""
-        if self.period in ("step", "window") or not findings:
+        if self.period in ("step", "day") or not findings:
             return super().merge_findings(findings)
         sums: dict[str, list[int]] = {}
         for finding in findings:
@@ -204,31 +175,30 @@ class SuppressionBudget(Guarantee):
         return self._check_groups(*columns, strange=strange, with_original=True)
 
     def _groups(self, t: Ints) -> Ints:
-        """Return the group of each time step: by its local hour, hour of the week, type of day or window."""
+        """Return the group of each time step: by its local hour, hour of the week, type of day or day."""
         local = local_seconds(t, self.tz)
         day, hour = (local // 86_400 + 3) % 7, local // 3600 % 24  # 1970-01-01 was a Thursday
         groups = {"hour-of-day": hour, "hour-of-week": 24 * day + hour, "day-type": np.maximum(day - 4, 0)}
-        window = self.window if self.period == "window" else "all"
-        return groups.get(self.period, window_keys(local, window or "all"))
+        return (groups | {"day": local // 86_400}).get(self.period, np.zeros(len(local), np.int64))
 
-    def _check_windows_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
-        """Compare what is missing of each window of the original with its volume, without intervals of fewer than k people."""
-        window, counts = budget_windows(original, self.tz, self.window or "all", self.interval_s, self.k)
-        original = rounded_over_windows(original, window)
-        groups, number = np.unique(window[counts], return_inverse=True)
-        volume = add_by_group(number, step_volumes(original)[counts], len(groups) + 1)
-        # Rows by the window of the first time step of the original that they span; the last place is for all others.
+    def _check_days_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
+        """Compare what is missing of each day of the original with its volume, without intervals of fewer than k people."""
+        day, counts = days_that_count(original, self.tz, self.interval_s or 86_400, self.k)
+        original = rounded_over_windows(original, day)
+        groups, number = np.unique(day[counts], return_inverse=True)
+        volume = group_sums(number, step_volumes(original)[counts], len(groups) + 1)
+        # Rows by the day of the first time step of the original that they span; the last place is for all others.
         of_step = np.full(original.steps + 1, len(groups))
         of_step[:-1][counts] = number
         start = written.row_intervals()[0] if written.has_intervals else written.column("t")
         of_row = of_step[np.searchsorted(original.t, start)]
-        published = add_by_group(of_row, written.column("volume"), len(groups) + 1)
+        published = group_sums(of_row, written.column("volume"), len(groups) + 1)
         strange, open_ = int((of_row == len(groups)).sum()), 0
         if self.weighted:
             sums = volumes_of_rows(written, original)
             open_ = len(groups) if sums is None else 0
             if sums is not None:
-                published = np.maximum(published, add_by_group(of_row, sums, len(groups) + 1))
+                published = np.maximum(published, group_sums(of_row, sums, len(groups) + 1))
         over = 0 if open_ else int((~self._within(volume - published, volume))[:-1].sum())
         counted_ = {"steps": original.steps, "over": over, "strange": strange, "open": open_}
         return self.make_finding(over + strange > 0, counted_, open_=open_ > 0, with_original=True)
@@ -236,9 +206,9 @@ class SuppressionBudget(Guarantee):
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return in how many time steps more is suppressed, and in how many that is unknown."""
         # The number of time steps of the original, or of those suppressed whole, would distinguish empty from suppressed ones.
-        unit = "window" if self.period == "window" else "time step"  # a row of the list of time steps
+        unit = "day" if self.period == "day" else "time step"  # a row of the list of time steps
         steps = "every time step of the original" if with_original else counted(counts["steps"], unit)
-        groups = "" if self.period in ("step", "all") else " windows" if self.period == "window" else " groups of them"
+        groups = "" if self.period in ("step", "all") else " days" if self.period == "day" else " groups of them"
         said = [f"{steps} checked, more is suppressed in {counts['over']:,}{groups}"]
         if counts["open"]:
             said.append(f"not given in {counted(counts['open'], unit)}")
@@ -248,9 +218,9 @@ class SuppressionBudget(Guarantee):
 
     def _within(self, suppressed: Ints, volume: Ints) -> Mask:
         """Return where at most the budget is suppressed, by the definition and not by the arithmetic of the methods."""
-        if self.suppress is None:
-            return suppressed <= (self.suppress_trips or 0)
-        share = self.suppress
+        if self.trips is not None:
+            return suppressed <= self.trips
+        share = float(self.suppress)
         within: Mask = np.array(
             [within_budget(w, v, share) for w, v in zip(suppressed.tolist(), volume.tolist(), strict=True)], bool
         )
@@ -261,10 +231,10 @@ class SuppressionBudget(Guarantee):
         """Return the sum of the rows' values for each listed time step: the listed total itself proves nothing."""
         if written.has_intervals:
             # Rows of no window are added behind the last.
-            return add_by_group(written.row_windows(), values, len(written.steps) + 1)[:-1]
+            return group_sums(written.row_windows(), values, len(written.steps) + 1)[:-1]
         times, number = written.row_steps()
         listed, step = written.listed_steps()
-        sums = add_by_group(number, values, len(times) + 1)
+        sums = group_sums(number, values, len(times) + 1)
         at = np.searchsorted(times, listed)
         at[~np.isin(listed, times)] = len(times)
         total: Ints = sums[at][step]

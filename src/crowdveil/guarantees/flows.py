@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -12,10 +13,8 @@ from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, faults_in, flags
 from crowdveil.guarantees.intervals import INTERVAL_FAULTS, interval_faults, row_pieces
 from crowdveil.guarantees.outlines import broken_outlines
-from crowdveil.guarantees.painting import CrossedSteps, blocks, by_step
-from crowdveil.guarantees.runs import Runs
+from crowdveil.guarantees.overlaps import rows_of_pairs
 from crowdveil.io.written_release import BOUND_COLUMNS, FLOW_COLUMNS, WrittenRelease
-from crowdveil.model.arrays import Ints
 from crowdveil.model.release import STATES
 
 _FAULTS = {
@@ -77,31 +76,23 @@ class DisjointFlows(Guarantee):
     tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", "crossed": "sum", "unlisted": "max"}
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Paint the pairs of tiles of each row in each time step that it spans, and find pairs painted twice in one."""
+        """Count the rows over each pair of tiles, in each piece of time that rows span."""
         origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
         if min(origin.min(initial=0), destination.min(initial=0)) < 0:
             return self.make_finding(True, {"rows": len(origin), "unlisted": 1})
-        crossed = CrossedSteps.of(written)
-        with crossed.lock:  # where the original is compared as well, its checker counts them
-            if crossed.count is None:
-                crossed.count = _count_crossed(written, origin, destination)
-        return self.make_finding(crossed.count > 0, {"rows": len(origin), "crossed": crossed.count})
+        piece, row = row_pieces(written)
+        bounds = np.searchsorted(piece, np.arange(int(piece.max(initial=-1)) + 2))
+        crossed, none = 0, np.zeros(0, np.int64)
+        for low, high in pairwise(bounds.tolist()):
+            areas = origin[row[low:high]], destination[row[low:high]]
+            crossed += rows_of_pairs(written.area_tiles, written.tile_count, *areas, (none, none)) is None
+        return self.make_finding(crossed > 0, {"rows": len(origin), "crossed": crossed})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return how many time steps have a pair of tiles twice."""
         if counts["unlisted"]:
             return "rows name an area that is not in the list of areas."
         return f"{counted(counts['rows'], 'row')} checked, {counts['crossed']:,} time steps have a pair twice."
-
-
-def _count_crossed(written: WrittenRelease, origin: Ints, destination: Ints) -> int:
-    """Count the pieces of time in which a pair of tiles lies in two rows."""
-    areas = len(written.features)
-    named = np.bincount(origin, minlength=areas) + np.bincount(destination, minlength=areas)
-    runs = Runs.of(written.area_tiles, written.tile_count, named)
-    piece, row = row_pieces(written)
-    _, rows = by_step(piece, origin[row], destination[row])
-    return sum(int(block.painted().crossed.sum()) for block in blocks(runs, *rows))
 
 
 def _are_bounds_broken(written: WrittenRelease) -> bool:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from crowdveil.guarantees.runs import distinct
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Ints, Mask, take_slices
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 
-WindowLength = Literal["1d", "7d", "all"]
-_DAY_S, _WEEK_S = 86_400, 604_800
+_DAY_S = 86_400
 
 
 class RowPieces(NamedTuple):
@@ -32,7 +30,8 @@ def row_pieces(written: WrittenRelease) -> RowPieces:
     """
     if not written.has_intervals:
         step = written.row_steps()[1]
-        return RowPieces(step, np.arange(len(step)))
+        order = np.argsort(step, kind="stable")
+        return RowPieces(step[order], order)
     start, until = written.row_intervals()
     return _spread(np.unique(np.concatenate([start, until])), start, until)
 
@@ -80,30 +79,18 @@ INTERVAL_FAULTS = {
 }
 
 
-def budget_windows(
-    original: Flows, tz: str, window: WindowLength, interval_s: int | None, k: int
-) -> tuple[Ints, Mask]:  # fmt: skip
-    """Return the window of each time step, by the local calendar, and whether the step counts for the budget of the window.
+def days_that_count(original: Flows, tz: str, interval_s: int, k: int) -> tuple[Ints, Mask]:
+    """Return the local day of each time step, and whether the step counts for the budget of the day.
 
-    Time steps do not count where the longest interval that could be published, of `interval_s` seconds (the whole window for
-    None), has fewer than k people. Of a period of any length only the days between the first and the last with k people
-    are one window.
+    Time steps do not count where the longest interval that could be published, of `interval_s` seconds, has fewer than k people.
     """
     local = local_seconds(original.t, tz)
-    key = window_keys(local, window)
-    if window == "all":
-        day = local // _DAY_S if (original.step_s or 0) <= _DAY_S else _weeks(local)
-        large = [d for d in np.unique(day).tolist() if people_in(original, np.flatnonzero(day == d)) >= k]
-        inner = (day >= large[0]) & (day <= large[-1]) if large else np.zeros(len(day), np.bool_)
-        key = np.where(inner, np.int64(NO_TIME), day)
-    top = key if interval_s is None else (_weeks(local) if interval_s == _WEEK_S else local // interval_s)
-    # A part of a window and a whole one differ in both.
-    _, top = np.unique(np.column_stack([key, top]), axis=0, return_inverse=True)
-    counts = np.zeros(len(key), np.bool_)
-    for number in np.unique(top).tolist():
-        here = np.flatnonzero(top.reshape(-1) == number)
+    intervals, top = np.unique(local // interval_s, return_inverse=True)
+    counts = np.zeros(len(local), np.bool_)
+    for number in range(len(intervals)):
+        here = np.flatnonzero(top == number)
         counts[here] = people_in(original, here) >= k
-    return key, counts
+    return local // _DAY_S, counts
 
 
 def rounded_over_windows(original: Flows, window: Ints) -> Flows:
@@ -119,20 +106,6 @@ def rounded_over_windows(original: Flows, window: Ints) -> Flows:
         so_far = (np.cumsum(rest) + WEIGHT_UNITS // 2) // WEIGHT_UNITS
         volume[here] = whole + np.diff(so_far, prepend=0)
     return replace(original, volume=volume)
-
-
-def window_keys(local: Ints, window: WindowLength) -> Ints:
-    """Return a number of the window of each local time."""
-    if window == "all":
-        return np.zeros(len(local), np.int64)
-    keys: Ints = _weeks(local) if window == "7d" else local // _DAY_S
-    return keys
-
-
-def _weeks(local: Ints) -> Ints:
-    """Return the week of each local time; weeks begin on Monday, and 1970-01-01 was a Thursday."""
-    weeks: Ints = (local // _DAY_S + 3) // 7
-    return weeks
 
 
 def local_seconds(t: Ints, tz: str) -> Ints:
@@ -156,4 +129,4 @@ def people_of(original: Flows, flows: Ints) -> int:
         return int(original.people[flows].sum())
     if original.person_ids is None or original.person_offsets is None:
         return int(original.people[flows].max(initial=0))
-    return len(distinct(original.person_ids[take_slices(original.person_offsets, flows)[0]]))
+    return len(np.unique(original.person_ids[take_slices(original.person_offsets, flows)[0]]))

@@ -15,10 +15,9 @@ from pydantic import Field
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import ComparedWithOriginal, Finding, Merge, faults_in, flags
 from crowdveil.guarantees.intervals import people_of
-from crowdveil.guarantees.original_rows import LocatedRows, _Sums, located_sums, original_steps
-from crowdveil.guarantees.runs import add_by_group
+from crowdveil.guarantees.original_rows import LocatedRows, RowSums, original_steps
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.model.arrays import Ints, Mask
+from crowdveil.model.arrays import Ints, Mask, group_sums
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 
 NEEDS_ORIGINAL = "the files alone do not show"
@@ -45,23 +44,25 @@ def volumes_by_step(written: WrittenRelease, original: Flows) -> tuple[Ints, int
     times, number = written.row_steps()
     step = original_steps(times, original)
     # The last is for those that it lacks.
-    published = add_by_group(step[number], written.column("volume"), original.steps + 1)
+    published = group_sums(step[number], written.column("volume"), original.steps + 1)
     return published[:-1], int((step < 0).sum())
 
 
 def volumes_in_rows(written: WrittenRelease, original: Flows) -> Ints | None:
     """Return the volume of the original flows of each time step that lie in a row; None where they may lie in several."""
-    rows = LocatedRows.of(written, original)
-    sums = None if rows.faults else _Sums(written, original, rows)
-    if sums is None or sums.crossed:
+    volumes = volumes_of_rows(written, original)
+    if volumes is None:
         return None
-    return add_by_group(rows.step, sums.volume, original.steps)
+    return group_sums(LocatedRows.of(written, original).step, volumes, original.steps)
 
 
 def volumes_of_rows(written: WrittenRelease, original: Flows) -> Ints | None:
     """Return the volume of the original flows in each row; None where they may lie in several."""
-    _, sums = located_sums(written, original)
-    return None if sums is None or sums.crossed else sums.volume
+    rows = LocatedRows.of(written, original)
+    if rows.faults:
+        return None
+    sums = RowSums(written, original, rows)
+    return None if sums.crossed else sums.volume
 
 
 _UNSEEN = f"{NEEDS_ORIGINAL} the sums of the original flows."
@@ -98,9 +99,10 @@ class TrueVolumes(ComparedWithOriginal):
 
     def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
         """Add up the original flows of each row, and compare."""
-        rows, sums = located_sums(written, original)
-        if sums is None:
+        rows = LocatedRows.of(written, original)
+        if rows.faults:
             return self.make_finding(True, dict.fromkeys(rows.faults, 1), with_original=True)
+        sums = RowSums(written, original, rows)
         if sums.crossed:
             return self.make_finding(True, {"crossed": sums.crossed}, with_original=True)
         volume = written.column("volume")
@@ -220,8 +222,8 @@ def _count_wrong_totals(
     `own` are the volumes in the original, where rows repeat those of an earlier release.
     """
     volumes = _window_volumes(written, original) if written.has_intervals else step_volumes(original)
-    published = add_by_group(rows.step, volume, len(volumes))
-    held = add_by_group(rows.step, volume if own is None else own, len(volumes))
+    published = group_sums(rows.step, volume, len(volumes))
+    held = group_sums(rows.step, volume if own is None else own, len(volumes))
     listed = written.listed("published"), written.listed("suppressed")
     wrong: Mask = (held > volumes)[rows.listed]
     for (values, given), true in zip(listed, (published, volumes - held), strict=True):

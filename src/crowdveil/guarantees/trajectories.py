@@ -12,7 +12,6 @@ import numpy as np
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import WHOSE, Finding, Guarantee, Kind, Merge, Splitting, faults_in, flags
 from crowdveil.guarantees.outlines import broken_outlines
-from crowdveil.guarantees.runs import distinct
 from crowdveil.io.written_release import TRAJECTORY_COLUMNS, WrittenRelease
 from crowdveil.model.arrays import Floats, Ints, Mask, gather
 from crowdveil.model.trajectories import Trajectories
@@ -199,7 +198,7 @@ class SegmentKAnonymity(TrajectoryKAnonymity):
 def _small_classes(group: Ints, person: Ints, k: int) -> int:
     """Return the number of equivalence classes with fewer than k different people."""
     ids = int(person.max(initial=0)) + 1
-    people = np.bincount(distinct(group * ids + person) // ids)
+    people = np.bincount(np.unique(group * ids + person) // ids)
     return int((people < k).sum())
 
 

@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 from crowdveil.errors import InputError, counted
 from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.duckdb_engine import duckdb_errors, engine, execute, fetch, is_pattern, quote_literal
-from crowdveil.io.od_rows import OdReader
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.od_rows import OdReader, with_trips
 from crowdveil.io.values import encode_ids
 from crowdveil.io.weights import read_weight_sums
 from crowdveil.model.arrays import Indices, Ints, row_slices
@@ -38,20 +39,22 @@ FILE_ROWS = 20_000
 def group_sql(rows: str, columns: Collection[str]) -> str:
     """Return SQL that adds up trips, people and weights by step, origin and destination.
 
-    With the column n, a row stands for n trips. With "members" in `columns`, the ids of people are listed too.
+    With the column n, a row stands for n trips, and with the column part for a part of one more. With "members" in `columns`, the
+    ids of people are listed too.
     """
     trips = "sum(n)" if "n" in columns else "count(*)"
-    weight = ", sum(weight)::DECIMAL(38, 0) AS weight" if "weight" in columns else ""
+    sums = ", sum(weight)::DECIMAL(38, 0) AS weight" if "weight" in columns else ""
+    sums += ", sum(part)::BIGINT AS part" if "part" in columns else ""
     if "person" in columns:
         # Two nested groupings can spill to disk, where count(DISTINCT) holds sets in memory.
         members = ", list(person) AS members" if "members" in columns else ""
         return (
-            f"SELECT step, o, d, sum(n)::BIGINT AS trips, count(*) AS people{weight}{members} FROM "
-            f"(SELECT step, o, d, person, {trips} AS n{weight} FROM {rows} GROUP BY 1, 2, 3, 4) GROUP BY 1, 2, 3"
+            f"SELECT step, o, d, sum(n)::BIGINT AS trips, count(*) AS people{sums}{members} FROM "
+            f"(SELECT step, o, d, person, {trips} AS n{sums} FROM {rows} GROUP BY 1, 2, 3, 4) GROUP BY 1, 2, 3"
         )
     of_each = "sum(rows)" if "rows" in columns else "count(*)"
     people = f", sum(people)::BIGINT AS people, {of_each}::BIGINT AS rows" if "people" in columns else ""
-    return f"SELECT step, o, d, {trips}::BIGINT AS trips{people}{weight} FROM {rows} GROUP BY 1, 2, 3"
+    return f"SELECT step, o, d, {trips}::BIGINT AS trips{people}{sums} FROM {rows} GROUP BY 1, 2, 3"
 
 
 def read_grouped(reader: OdReader, seconds: int | None, own_steps: bool, drop_invalid: bool, members: bool) -> Flows:
@@ -65,12 +68,35 @@ def read_grouped(reader: OdReader, seconds: int | None, own_steps: bool, drop_in
     known, final = reader.names.finish()
     if "rows" in grouped.column_names:
         refuse_repeated(int((grouped["rows"].to_numpy() > 1).sum()), name)
+    if "part" in grouped.column_names and pc.max(grouped["part"]).as_py():
+        note_fractions(reader.notes, f"volumes in column {columns.volume}")
+        grouped = _rounded_volumes(grouped, final)
     with_people = columns.user is not None or columns.people is not None
     held = [grouped]
     del grouped  # `to_flows` frees the groups while it puts them in order
     flows = to_flows(held.pop(), known, final, steps, with_people, name)
     flows = flows if columns.user is None else replace(flows, distinct_people=reader.count_people())
     return with_inferred_steps(flows) if own_steps else flows
+
+
+def note_fractions(notes: ReadNotes, what: str) -> None:
+    """Note how fractions of trips are read."""
+    notes.add(
+        f"{what} are fractions: they are rounded to whole trips in the order of the zones, and what is left of each is "
+        "carried over to the next one."
+    )
+
+
+def _rounded_volumes(grouped: pa.Table, final: Indices | None) -> pa.Table:
+    """Return groups with fractional volumes rounded in each time step, as weights are."""
+    step, o, d, whole, part = (grouped[name].to_numpy() for name in ("step", "o", "d", "trips", "part"))
+    if final is not None:
+        o, d = final[o], final[d]
+    order = np.lexsort((d, o, step))
+    starts = np.flatnonzero(np.append(True, np.diff(step[order]) != 0))
+    trips = np.empty(len(grouped), np.int64)
+    trips[order] = rounded(whole[order], part[order], np.append(starts, len(order)))
+    return grouped.set_column(grouped.column_names.index("trips"), "trips", pa.array(trips))
 
 
 def refuse_repeated(repeated: int, name: str) -> None:
@@ -125,12 +151,10 @@ def _group_by_file(connection: Any, names: Collection[str], files: int, folder: 
 
 def _keyed(rows: pa.RecordBatch, steps: TimeAxis | None) -> pa.RecordBatch:
     """Return prepared rows with their time step, and with the trips that a row stands for as n; rows without trips go."""
+    rows = with_trips(rows)
     number = np.zeros(len(rows), np.int64) if steps is None else steps.number(rows["wall"].to_numpy())
-    columns = {"step": pa.array(number), **{c: rows[c] for c in rows.schema.names if c not in ("wall", "volume")}}
-    if "volume" not in rows.schema.names:
-        return pa.RecordBatch.from_pydict(columns)
-    made = pa.RecordBatch.from_pydict({**columns, "n": rows["volume"]})
-    return made.filter(pc.greater(made["n"], 0))
+    columns = {"n" if name == "volume" else name: rows[name] for name in rows.schema.names if name != "wall"}
+    return pa.RecordBatch.from_pydict({"step": pa.array(number), **columns})
 
 
 def regroup(rows: pa.Table, *, members: bool, threads: int | None = 1) -> pa.Table:

@@ -32,6 +32,7 @@ from crowdveil.io.values import comma_reason, decimal_commas, encode_ids, natura
 from crowdveil.io.weights import find_unusable_weights, to_weight_units
 from crowdveil.io.zone_ids import refuse_other_spelling
 from crowdveil.model.arrays import Floats, Indices, Ints, Labels, Mask
+from crowdveil.model.flows import WEIGHT_UNITS
 from crowdveil.model.tessellation import locate
 from crowdveil.model.time_axis import Clock
 from crowdveil.model.zones import Zones
@@ -261,10 +262,7 @@ class OdReader:
             person = normalized_ids(batch[self.columns.user], f"{self.source.name}, column {self.columns.user}")
             problem(f"have no user in column {self.columns.user}", person.is_null().to_numpy(zero_copy_only=False))
             columns["person"] = person
-        for role, weight in (("volume", False), ("people", False), ("weight", True)):
-            column = getattr(self.columns, role)
-            if column is not None:
-                columns[role] = self._amount(batch[column], column, weight, problem)
+        columns |= self._amounts(batch, problem)
         if "people" in columns and "volume" in columns:
             more = columns["people"] > columns["volume"]
             problem(f"have more people than trips (columns {self.columns.people} and {self.columns.volume})", more)
@@ -280,7 +278,7 @@ class OdReader:
         """Return the distinct person ids of usable rows."""
         if self.columns.user is None:
             return None
-        return pc.unique((rows.filter(pc.greater(rows["volume"], 0)) if self.columns.is_flows else rows)["person"])
+        return pc.unique(with_trips(rows)["person"])
 
     def _zone_indices(self, batch: pa.RecordBatch, end: str, problem: Any, crop: Any) -> Indices:
         if self.columns.by_id:
@@ -325,22 +323,51 @@ class OdReader:
                 problem(reason, bad)
         return wall, None if times.bad.all() else times.instants, odd_times(times, clock)
 
-    def _amount(self, column: Any, name: str, fractions: bool, problem: Any) -> Floats | Any:
-        if pa.types.is_integer(column.type) and column.null_count == 0 and not fractions and column.type != pa.uint64():
-            whole: Ints = column.to_numpy().astype(np.int64, copy=False)
-            if len(whole) == 0 or (whole.min() >= 0 and whole.max() <= 2**53):
-                return whole
+    def _amounts(self, batch: pa.RecordBatch, problem: Any) -> dict[str, Any]:
+        """Return volumes, numbers of people and weights. What is left of fractional volumes is in the column part."""
+        columns, made = self.columns, {}
+        if columns.volume is not None and pa.types.is_integer(batch[columns.volume].type):
+            made["volume"] = self._whole_numbers(batch[columns.volume], columns.volume, problem)
+        elif columns.volume is not None:
+            values = self._numbers(batch[columns.volume], columns.volume, problem)
+            made["volume"] = _without_large(values, columns.volume, problem)
+            made["part"] = np.rint((values - np.floor(values)) * WEIGHT_UNITS).astype(np.int64)
+        if columns.people is not None:
+            made["people"] = self._whole_numbers(batch[columns.people], columns.people, problem)
+        if columns.weight is not None:
+            weights = self._numbers(batch[columns.weight], columns.weight, problem)
+            for reason, rows in find_unusable_weights(weights).items():
+                problem(f"{reason} in column {columns.weight}", rows)
+            made["weight"] = to_weight_units(weights)
+        return made
+
+    def _numbers(self, column: Any, name: str, problem: Any) -> Floats:
+        """Return numbers of at least 0."""
         values, missing = read_floats(column, f"{self.source.name}, column {name}")
         problem(comma_reason(name), None if missing is None else decimal_commas(column))
         problem(f"have no usable number in column {name}", missing)
         problem(f"are below zero in column {name}", values < 0)
-        if fractions:
-            for reason, rows in find_unusable_weights(values).items():
-                problem(f"{reason} in column {name}", rows)
-            return to_weight_units(values)
+        return values
+
+    def _whole_numbers(self, column: Any, name: str, problem: Any) -> Ints:
+        values = self._numbers(column, name, problem)
         problem(f"are not whole in column {name}", values != np.floor(values))
-        problem(f"are too large in column {name}", values > 2**53)
-        return np.where(np.abs(values) <= 2**53, values, 0).astype(np.int64)
+        return _without_large(values, name, problem)
+
+
+def _without_large(values: Floats, name: str, problem: Any) -> Ints:
+    """Return numbers without their fractions; those that are not exact are a problem, and 0."""
+    problem(f"are too large in column {name}", values > 2**53)
+    whole: Ints = np.where(np.abs(values) <= 2**53, values, 0).astype(np.int64)
+    return whole
+
+
+def with_trips(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return prepared rows without flows of volume 0."""
+    if "volume" not in rows.schema.names:
+        return rows
+    some = pc.greater(rows["volume"], 0)
+    return rows.filter(pc.or_(some, pc.greater(rows["part"], 0)) if "part" in rows.schema.names else some)
 
 
 def read_coordinates(batch: Any, columns: tuple[str, str], name: str, problem: Any) -> tuple[Floats, Floats]:

@@ -13,10 +13,11 @@ import pyarrow as pa
 from crowdveil.errors import InputError, Option, OutputError, counted, import_extra
 from crowdveil.io.hdf5 import check_hdf5
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.od_grouping import note_fractions
 from crowdveil.io.times import iso_times, read_seconds
 from crowdveil.io.zones import sort_by_id
 from crowdveil.model.arrays import Floats, Indices, Ints
-from crowdveil.model.flows import Flows
+from crowdveil.model.flows import WEIGHT_UNITS, Flows, rounded
 from crowdveil.model.zones import Zones
 
 OMX_VERSION = b"0.2"
@@ -70,22 +71,20 @@ def read_omx(
             t, names, timed = _matrices(path, list(file["data"]), chosen, notes)
             index, known = _zones_of(path, file, zones, lookup, notes)
             cells = [_cells(path, name, file["data"][name], len(index)) for name in names]
-            parts = [(origin, destination, _whole(amount)) for origin, destination, amount in cells]
-            rounded = any(bool((amount != np.floor(amount)).any()) for _, _, amount in cells)
+            parts = [_rounded_cells(index[origin], index[destination], amount) for origin, destination, amount in cells]
+            fractional = any(bool((amount != np.floor(amount)).any()) for _, _, amount in cells)
     except (OSError, LookupError, AttributeError, TypeError, ValueError, RuntimeError):
         raise InputError(path, "the file is broken or is no OMX; write it again.") from None
     when = np.repeat(t, [len(v) for _, _, v in parts])
-    origin, destination, volume = (np.concatenate(values) for values in zip(*parts, strict=True))
-    if rounded:
-        notes.add(
-            "cells are fractions: they are rounded to whole trips in the order of the zones, and what is left of each is "
-            "carried over to the next one."
-        )
-    when, origin, destination, volume = (values[volume > 0] for values in (when, origin, destination, volume))
+    if fractional:
+        note_fractions(notes, "cells")
+    volume = np.concatenate([part[2] for part in parts])
+    origin, destination = (np.concatenate([part[end] for part in parts])[volume > 0] for end in (0, 1))
+    when, volume = when[volume > 0], volume[volume > 0]
     if len(volume) == 0:
         raise InputError(path, "all cells are zero or missing; wanted at least one flow.")
     step_s = (int(np.diff(np.sort(t)).min()) if len(t) > 1 else 3600) if timed else None
-    return Flows.from_rows(known, when, index[origin], index[destination], volume, step_s=step_s)
+    return Flows.from_rows(known, when, origin, destination, volume, step_s=step_s)
 
 
 def _check_groups(path: Path, file: Any) -> None:
@@ -186,12 +185,13 @@ def _cells(path: Path, name: str, data: Any, zones: int) -> tuple[Ints, Ints, Fl
     return tuple(np.concatenate([b[i] for b in bands]) for i in range(3))  # type: ignore[return-value]
 
 
-def _whole(amount: Floats) -> Ints:
-    """Return volumes as whole numbers; of fractions, what is left of each is carried over to the next cell."""
-    if np.array_equal(amount, np.floor(amount)):
-        return amount.astype(np.int64)
-    whole: Ints = np.diff(np.floor(np.cumsum(amount) + 0.5), prepend=0).astype(np.int64)
-    return whole
+def _rounded_cells(origin: Indices, destination: Indices, amount: Floats) -> tuple[Indices, Indices, Ints]:
+    """Return cells in the order of the zones with whole volumes; what is left of each is carried over to the next one."""
+    order = np.lexsort((destination, origin))
+    whole = np.floor(amount[order])
+    part = np.rint((amount[order] - whole) * WEIGHT_UNITS).astype(np.int64)
+    volume = rounded(whole.astype(np.int64), part, np.array([0, len(order)]))
+    return origin[order], destination[order], volume
 
 
 def write_omx(flows: Flows, path: Path) -> None:

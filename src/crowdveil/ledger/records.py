@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.od_columns import OdColumns
@@ -69,11 +70,7 @@ def read_records(data: Any, reading: Reading, flows: Flows, known: Mapping[str, 
                 "a ledger knows flows in memory and matrices by their time steps; give a table of trips or flows.",
             )
         return _cells(flows, known, key, input_files(data))
-    options = {
-        name: getattr(reading, name)
-        for name in type(reading).model_fields
-        if not name.startswith("partition") and name not in ("like", "time_tree", "pois")
-    }
+    options = {name: getattr(reading, name) for name in type(reading).model_fields if name not in ("partition", "pois")}
     if isinstance(data, Trips):
         data, options = _table_of(data), options | {"user": None}
     files = input_files(data)
@@ -85,6 +82,8 @@ def read_records(data: Any, reading: Reading, flows: Flows, known: Mapping[str, 
 
     reader = reader_over(flows, data, options, content)
     rows = pa.Table.from_batches(list(reader.batches()))
+    if "part" in rows.column_names and pc.max(rows["part"]).as_py():
+        raise InputError(reader.source.name, "Expected whole volumes for a ledger, got fractions. Round them.")
     cell = flow_of_rows(flows, rows, fold)
     found = cell >= 0
     person = rows["person_hash"].to_numpy() if "person_hash" in rows.column_names else None

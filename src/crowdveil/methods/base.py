@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from crowdveil.guarantees.base import Guarantee
-from crowdveil.io.time_windows import TimeUnits, Window
+from crowdveil.io.time_windows import TimeUnits
 from crowdveil.model.arrays import Ints
 from crowdveil.model.canonical import digest
 from crowdveil.model.flows import Flows
@@ -45,19 +45,16 @@ INDEPENDENT: Partitioning = _independent
 
 @dataclass(frozen=True)
 class WindowedRun:
-    """How a method with intervals of time runs on some windows of the data.
+    """How a method with intervals of time runs on some days of the data; the time steps of a day are in one partition.
 
     Attributes
     ----------
-    window
-        Length of a window; its time steps are in one partition.
     run
         As `Method.run`, but rows have intervals even where each is one time step.
     as_steps
         (data, release, parameters) → the release by time step where each interval is one time step, else the same release.
     """
 
-    window: Window
     run: Callable[[Any, Any, Progress], FlowRelease]
     as_steps: Callable[[Any, FlowRelease, Any], FlowRelease]
 
@@ -169,9 +166,8 @@ class Method(Described):
     example: str | None = None
 
     def time_units(self, params: Params, tz: str) -> TimeUnits:
-        """Return what of time is in one partition: a window, of which the suppression budget may be, or a time step."""
-        windowed = self.windowed(params)
-        return TimeUnits(None if windowed is None else windowed.window, tz)
+        """Return what of time is in one partition: a day, where rows have intervals, or a time step."""
+        return TimeUnits(self.windowed(params) is not None, tz)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "run", update_wrapper(partial(_run_and_mark, self.run), self.run))

@@ -19,12 +19,12 @@ def overlapping_flow_guarantees(data: Flows, params: FlowParams) -> tuple[Guaran
         return (anonymity,)
     period: dict[str, Any] = {}
     if isinstance(params, AdaptiveInTime) and params.time_partition == "adaptive":
-        longest = longest_interval(data, params.window_options, params.k) if isinstance(data, Flows) else None
-        period = {"period": "window", "window": params.window, "interval_s": longest}
+        longest = longest_interval(data, params.longest_s) if isinstance(data, Flows) else None
+        period = {"period": "day", "interval_s": longest}
     elif isinstance(params, TimePartitioned) and params.time_partition == "stable":
         period = {"period": params.budget_period}
     budget = library.SuppressionBudget(
-        suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k, weighted=data.weight is not None,
+        suppress=params.suppress, k=params.k, weighted=data.weight is not None,
         **period, **({"tz": getattr(data, "tz", "UTC")} if period else {}),
     )  # fmt: skip
     return (anonymity, budget)

@@ -23,7 +23,6 @@ from crowdveil.model.arrays import (
     slice_sums,
     take_slices,
 )
-from crowdveil.model.intervals import TimeLevels
 from crowdveil.model.tabular import Tabular
 from crowdveil.model.zones import Zones
 
@@ -72,8 +71,6 @@ class Flows(Tabular):
         Trees over the zones given by the user, or None.
     partition
         A partition of the map that was made before, or None.
-    time_levels
-        Intervals of a day or of a week given by the user; None for those of the calendar.
     visited_tiles
         For some time steps of a larger data set: whether any trip of that data set starts or ends in each tile.
     pois
@@ -105,7 +102,6 @@ class Flows(Tabular):
     dropped_weight: int = 0
     distinct_people: int | None = None
     partition: Partition | None = None
-    time_levels: TimeLevels | None = None
     pois: PointsOfInterest | None = None
 
     def __post_init__(self) -> None:

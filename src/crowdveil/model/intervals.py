@@ -3,22 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
 from crowdveil.model.arrays import Ints, check_lengths, check_offsets, freeze_columns, require, row_slices
-
-
-class TimeLevels(NamedTuple):
-    """Intervals of a day or of a week given by the user.
-
-    The seconds of a day or of a week, which begins on Monday; and for each level, from the shortest intervals to the longest,
-    their starts in seconds after the start of the day or week, from 0.
-    """
-
-    period_s: int
-    starts: tuple[Ints, ...]
 
 
 @dataclass(frozen=True, eq=False)

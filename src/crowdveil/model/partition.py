@@ -93,37 +93,4 @@ class ZoneGroups:
         check_lengths("partition", len(self.areas.zones), part=self.part)
 
 
-@dataclass(frozen=True, eq=False)
-class EarlierRows:
-    """The rows of an earlier release, each in every time step of the data that its interval holds.
-
-    Attributes
-    ----------
-    areas
-        The areas; origins and destinations are indices of them.
-    origin, destination
-        Areas of each row.
-    step, row
-        Pairs of a time step of the data and a row whose interval holds it, in order of steps and of rows.
-    k
-        The smallest group size of the release.
-    """
-
-    areas: Areas
-    origin: Indices
-    destination: Indices
-    step: Ints
-    row: Ints
-    k: int
-
-    def __post_init__(self) -> None:
-        freeze_columns(self)
-        check_lengths("rows", len(self.origin), destination=self.destination)
-        check_lengths("rows", len(self.step), row=self.row)
-        require(bool(np.all(np.diff(self.step) >= 0)), "rows: time steps must be in order.")
-
-    def __len__(self) -> int:
-        return len(self.origin)
-
-
-Partition = BoxPartition | ZoneGroups | EarlierRows
+Partition = BoxPartition | ZoneGroups

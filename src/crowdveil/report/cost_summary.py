@@ -153,7 +153,7 @@ def over_budget(manifest: Mapping[str, Any]) -> list[str]:
     """Return a line where more is suppressed than the share that was allowed: time steps with fewer than k people."""
     allowed = manifest["method"]["parameters"].get("suppress")
     lost = manifest["cost"].get("suppressed_volume_percent")
-    if allowed is None or lost is None or "published_volume" not in manifest["cost"]:
+    if not isinstance(allowed, float) or lost is None or "published_volume" not in manifest["cost"]:
         return []
     whole = manifest["cost"]["published_volume"] / max(1 - lost / 100, 0.01)
     if lost - share_step(whole, manifest["method"]["parameters"].get("k")) / 2 <= 100 * allowed:  # as it may be rounded

@@ -24,9 +24,9 @@ from crowdveil.params import Params
 from crowdveil.run.options import DECISION
 from crowdveil.run.stages import FileEntries, Findings, RunSpec, Solution
 
-FILES = ("zones", "hierarchy", "partition", "like", "time_tree", "pois")
+FILES = ("zones", "hierarchy", "partition", "pois")
 """Input options that name a file, or are data themselves."""
-NOT_OF_FLOWS = ("hierarchy", "partition", "partition_step", "like", "time_tree")
+NOT_OF_FLOWS = ("hierarchy", "partition")
 """Input options that do not change flows: the original of a release is read without them."""
 ONLY_CHECKED = ("pois",)
 """Input options that do not change flows, but are needed to check a guarantee; without them it is not checked."""

@@ -46,7 +46,7 @@ class ReleasePartition:
     units: TimeUnits
 
     def unit_of(self, column: Any) -> Ints:
-        """Return the time step, or the window, of each time in a column."""
+        """Return the time step, or the day, of each time in a column."""
         return units_of(self.units, moments_of(column))
 
     def __call__(self, rows: pa.Table, units: Ints | None = None, *, all_areas: bool = False) -> WrittenRelease:
@@ -68,8 +68,8 @@ def moments_of(column: Any) -> Ints:
 
 
 def units_of(units: TimeUnits, moments: Ints) -> Ints:
-    """Return the time step, or the window, of each time in milliseconds; rows without a time are in the unit of 1970."""
-    if units.window is None:
+    """Return the time step, or the day, of each time in milliseconds; rows without a time are in the unit of 1970."""
+    if not units.days:
         return moments
     return units.number(np.where(moments == NO_MOMENT, 0, moments // 1000))
 

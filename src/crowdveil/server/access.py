@@ -1,15 +1,14 @@
-"""The caller of a request: a token, or this machine where there are no tokens."""
+"""The caller of a request: a token, or this machine with --no-auth."""
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
 
 from crowdveil.server.answers import ApiError
-from crowdveil.server.settings import Service
+from crowdveil.server.service import Service
 from crowdveil.server.tokens import Caller, ExpiredError
 
 HEADERS = {
@@ -20,15 +19,6 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 _HERE = ("localhost", "127.0.0.1", "::1", "[::1]")
-_FORWARDING = (
-    "forwarded",
-    "via",
-    "x-real-ip",
-    "x-client-ip",
-    "x-original-host",
-    "x-envoy-external-address",
-    "cf-connecting-ip",
-)
 
 
 def caller(request: Request) -> Caller:
@@ -44,10 +34,10 @@ def caller(request: Request) -> Caller:
             raise _who("the token is not known, or it was revoked; ask the operator of the server for one.")
         request.scope["crowdveil.caller"] = found.who
         return found
-    if service.settings.is_local and not service.needs_tokens():
-        check_local(request)
+    if service.settings.no_auth:
+        _check_local(request)
         return service.tokens.local()
-    raise _who("wanted a token; send it as Authorization: Bearer TOKEN, or set CROWDVEIL_TOKEN.")
+    raise _who("Expected a token. Send it as Authorization: Bearer TOKEN, or set CROWDVEIL_TOKEN.")
 
 
 async def _service(request: Request) -> Service:  # not in a thread of its own: it waits for nothing
@@ -87,32 +77,18 @@ Reviewer = Annotated[Caller, _scoped("review")]
 """Who decides on results of others."""
 Admin = Annotated[Caller, _scoped("admin")]
 """Who lists and revokes tokens."""
+Collector = Annotated[Caller, _scoped("metrics")]
+"""Who reads figures of the service."""
 
 
-def check_local(request: Request) -> None:
-    """Refuse a request that does not come straight from this machine, and from no page of another site.
-
-    A page in the browser of a user of this machine must not act for them, by whatever name it calls us (DNS rebinding), and a
-    proxy must not open the service to others: one that forwards requests says so in headers, or speaks HTTP/1.0.
-    """
+def _check_local(request: Request) -> None:
+    """Refuse a request of a page of another site, by whatever name it calls this machine (DNS rebinding)."""
     headers = request.headers
     host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
     origin = headers.get("origin")
     foreign = origin is not None and urlsplit(origin).netloc != headers.get("host")
-    foreign = foreign or any(name in _FORWARDING or name.startswith("x-forwarded") for name in headers)
-    foreign = foreign or request.scope.get("http_version") == "1.0" or not _is_loopback(request)
     if host not in _HERE or foreign or headers.get("sec-fetch-site") in ("cross-site", "same-site"):
-        raise ApiError(403, "foreign", "the request comes from another site or machine; make a token to allow that.")
-
-
-def _is_loopback(request: Request) -> bool:
-    """Return whether the connection comes from this machine; one on a Unix socket has no address."""
-    if request.client is None or not request.client.host:
-        return True
-    try:
-        return ipaddress.ip_address(request.client.host.split("%")[0]).is_loopback
-    except ValueError:
-        return False
+        raise ApiError(403, "foreign", "The request comes from another site. Send it with a token.")
 
 
 def _who(sentence: str) -> ApiError:

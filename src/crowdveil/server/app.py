@@ -26,7 +26,7 @@ from crowdveil.server.routes.preview import add_preview
 from crowdveil.server.routes.result_files import add_parts
 from crowdveil.server.routes.review import add_review
 from crowdveil.server.routes.uploads import add_uploads
-from crowdveil.server.settings import Service
+from crowdveil.server.service import Service
 from crowdveil.server.views import JobView
 
 Name = Annotated[str, Path(max_length=100)]

@@ -12,14 +12,17 @@ from typing import Any
 _TOGETHER_S = 60.0
 
 
-def time_text(seconds: float) -> str:
-    """Return a time as it stands in exported lines."""
-    return datetime.fromtimestamp(round(seconds, 3), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def exported(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row of the log as an exported line."""
-    return {"time": time_text(row["at"]), **{name: row.get(name) for name in ("who", "what", "job")}}
+def exported(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Return a row of the log as an exported line; `names` are those of tokens."""
+    moment = datetime.fromtimestamp(round(row["at"], 3), UTC).isoformat(timespec="milliseconds")
+    who = row["who"]
+    return {
+        "time": moment.replace("+00:00", "Z"),
+        "who": who,
+        "name": names.get(who, who),
+        "what": row["what"],
+        "job": row["job"],
+    }
 
 
 class Refusals:

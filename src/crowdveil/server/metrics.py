@@ -11,7 +11,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.queue.job import STATES
-from crowdveil.server.settings import Service
+from crowdveil.server.service import Service
 from crowdveil.server.workers.heartbeat import live_workers
 
 disable_created_metrics()  # type: ignore[no-untyped-call]

@@ -8,18 +8,17 @@ import time
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
 
 from crowdveil.errors import internal_error
 from crowdveil.server import logs
-from crowdveil.server.access import HEADERS, check_local
-from crowdveil.server.answers import ApiError, answer
+from crowdveil.server.access import HEADERS
+from crowdveil.server.answers import answer
 from crowdveil.server.metrics import Metrics
 from crowdveil.server.queue.database import DatabaseUnavailableError
-from crowdveil.server.routes.operations import HEALTH, READY
-from crowdveil.server.settings import Service
+from crowdveil.server.routes.operations import READY
+from crowdveil.server.service import Service
 
-REFUSED = {401: "was refused for want of a valid token", 403: "was refused for want of rights"}
+REFUSED = {401: "rejected: missing or invalid token", 403: "rejected: not allowed"}
 """What the audit log says of refused requests."""
 
 
@@ -30,7 +29,7 @@ class Observe:
         self.app, self.service, self.metrics = app, service, metrics
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Pass a request on, and note what became of it."""
+        """Handle a request and log its outcome."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -47,12 +46,7 @@ class Observe:
             await send(message)
 
         try:
-            try:
-                await self._guard(scope)
-                await self.app(scope, receive, noted)
-            except ApiError as error:
-                scope["crowdveil.code"] = error.code
-                await answer(error.status, error.code, error.text)(scope, receive, noted)
+            await self.app(scope, receive, noted)
         except Exception as error:
             logs.say_fault(error, request=request_id, route=_route(scope))
             if not status:
@@ -60,17 +54,6 @@ class Observe:
                 await answer(500, "fault", internal_error(error))(scope, receive, noted)
         finally:
             await self._note(scope, request_id, status, time.perf_counter() - begun)
-
-    async def _guard(self, scope: Any) -> None:
-        """Without tokens, refuse whatever does not come straight from this machine: pages and descriptions too."""
-        service = self.service
-        if service.had_tokens or scope["path"] == HEALTH or not service.settings.is_local:
-            return
-        try:
-            if not await run_in_threadpool(service.needs_tokens):
-                check_local(Request(scope))
-        except DatabaseUnavailableError:
-            return  # the route says so
 
     async def _note(self, scope: Any, request_id: str, status: int, seconds: float) -> None:
         route, method, code = _route(scope), scope["method"], scope.get("crowdveil.code", "")

@@ -12,47 +12,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
-from pydantic import Field
 
 from crowdveil.errors import Option, ParameterError
-from crowdveil.params import Params
 from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.queue.schema import now, tokens
 from crowdveil.server.queue.store import Store
+from crowdveil.server.settings import SCOPES, USUAL, Limits
 
 PREFIX = "cv_"
 LOCAL = "local"
-"""The owner of all jobs of this machine where there are no tokens."""
-SCOPES = {
-    "submit": "send jobs, look at files, follow and end its jobs",
-    "read": "follow its jobs, and fetch their results and reports",
-    "review": "see reports of others' jobs, and approve or reject their results",
-    "admin": "list and revoke tokens",
-}
-USUAL = ("submit", "read")
-"""Scopes of a token that is made without saying which."""
+"""The owner of all jobs of this machine with --no-auth."""
 SEEN_EVERY_S = 60.0
 """How often the last use of a token is written down."""
 _UNITS = {"min": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _LONGEST_S = 100 * 366 * 86_400
-
-
-class Limits(Params):
-    """What one token may do."""
-
-    max_upload_mib: int = Field(2048, ge=1)
-    """Size of all files of one request together, and of what is unpacked of them, in MiB."""
-    max_running: int = Field(4, ge=1)
-    """Jobs that run at once; more wait."""
-    max_waiting: int = Field(1000, ge=1)
-    """Jobs that run or wait; more are refused."""
-    max_seconds: int = Field(3600, ge=1)
-    """Time that a job may run, in seconds."""
-
-    @property
-    def upload_bytes(self) -> int:
-        """The size in bytes."""
-        return self.max_upload_mib << 20
 
 
 @dataclass(frozen=True)
@@ -123,7 +96,7 @@ class Tokens:
         other = next((row for row in rows if row["name"] == jobs_of), None)
         if jobs_of is not None and other is None:
             raise ParameterError(
-                Option("jobs_of"), "there is no such token, or it was revoked; see crowdveil token list."
+                Option("jobs_of"), "there is no such token, or it was revoked; see crowdveil server token list."
             )
         secret = _secret()
         row = sa.insert(tokens).values(
@@ -143,7 +116,7 @@ class Tokens:
             rows = do(sa.update(tokens).where(*mine).values(revoked=now()).returning(tokens.c.id))
             if not rows:
                 raise ParameterError(
-                    Option("name"), "there is no such token, or it was revoked before; see crowdveil token list."
+                    Option("name"), "there is no such token, or it was revoked before; see crowdveil server token list."
                 )
             self.store.record(do, by, f"revoked the token {name}")
 
@@ -153,7 +126,7 @@ class Tokens:
         return self.store.db.do(sa.select(*shown).order_by(tokens.c.created))
 
     def any(self) -> bool:
-        """Return whether there ever was a token: from then on every request needs one."""
+        """Return whether there ever was a token."""
         return bool(self.store.db.do(sa.select(tokens.c.id).limit(1)))
 
     def name_of(self, owner: str | None) -> str | None:
@@ -192,7 +165,7 @@ class Tokens:
 
     def local(self) -> Caller:
         """Return the caller of this machine, who may do all that needs no second person."""
-        return Caller(LOCAL, LOCAL, self.default)
+        return Caller(LOCAL, LOCAL, self.default, frozenset({*USUAL, "metrics"}))
 
 
 def length_s(text: str, name: str) -> float:

@@ -134,7 +134,7 @@ def test_small_clusters_join_small_ones_by_default() -> None:
     data = _line([9, 10, 40], [20, 4, 4])
     release = run(data, GloveParams(k=5, suppress=0), np.random.default_rng(0), no_progress)
     assert sorted(release.volume.tolist()) == [8, 20]
-    release = run(data, GloveParams(k=5, suppress_trips=4, join="any"), np.random.default_rng(0), no_progress)
+    release = run(data, GloveParams(k=5, suppress="4trips", join="any"), np.random.default_rng(0), no_progress)
     assert release.volume.tolist() == [24] and len(release.areas) == 2
 
 

@@ -57,7 +57,7 @@ def test_a_coarser_pair_may_be_better_than_one_on_the_edge_of_the_budget() -> No
     zones, volumes = testing.Zones.from_ids(list("abcdefghi")), np.array([2] * 8 + [6, 6])
     data = Flows.from_rows(zones, 0 * origin, origin, destination, volumes)
     data = replace(data, origin_tree=origins, destination_tree=destinations)
-    release = run(data, OighParams(k=10, suppress_trips=12), np.random.default_rng(0), no_progress)
+    release = run(data, OighParams(k=10, suppress="12trips"), np.random.default_rng(0), no_progress)
     assert sorted((len(o), len(d), v) for o, d, v, _ in boxes(release, 0)) == [(1, 8, 16), (2, 1, 12)]
 
 

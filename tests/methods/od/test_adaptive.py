@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,16 +18,13 @@ from release_rows import sorted_rows
 from crowdveil import testing
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.flows import trips_to_flows
-from crowdveil.io.time_levels import read_time_levels
-from crowdveil.io.time_windows import WindowOptions, time_windows
-from crowdveil.methods.od.joint import METHOD, JointParams, run
+from crowdveil.io.time_windows import time_windows
+from crowdveil.methods.od.joint import JointParams, run
 from crowdveil.model.flows import Flows
-from crowdveil.model.intervals import TimeLevels
 from crowdveil.model.release import REPORTED, FlowRelease
 from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
-from crowdveil.run import pipeline, releases
 from crowdveil.solve.od.assignment import row_of_flows
 from crowdveil.solve.od.region_space import RegionExtent, RegionSpace
 from crowdveil.solve.od.time_boxes import AdaptiveProblem
@@ -70,7 +66,7 @@ def test_an_evaluation_is_the_best_of_all_partitions(
     plain = _plain(flows, trips, k, splits, weight=Fraction(weight), cells=objective == "reconstruction", tiles=tiles)
     everything = plain.all(longest)
     make = RegionSpace.rectangles if splits == "dyadic" else RegionSpace.trees
-    windows = time_windows(flows, WindowOptions("1d", longest * HOUR), k, Fraction(weight))
+    windows = time_windows(flows, longest * HOUR, Fraction(weight))
     asked = AdaptiveProblem(flows, make(flows, objective, RegionExtent(tiles)), windows, k, objective)
     assert len(windows) == 1
     space = asked.space(0)
@@ -90,7 +86,7 @@ def test_an_interval_without_a_crowd_in_any_part_can_be_given_up(hours: tuple[in
     zones = Zones(np.array(["a", "b"], object), np.array([2.0, 2.1]), np.array([48.0, 48.0]), kind="centroids")
     trips = Trips(zones, np.zeros(2, np.int32), np.ones(2, np.int32), HOUR * np.array(hours))
     flows = trips_to_flows(trips, step="1h", members=True)
-    windows = time_windows(flows, WindowOptions("1d", 24 * HOUR), 2, Fraction(0))
+    windows = time_windows(flows, 24 * HOUR, Fraction(0))
     space = AdaptiveProblem(flows, RegionSpace.trees(flows), windows, 2, "generalization").space(0)
     assert space is not None
     assert space.solve_at(Fraction(0))[:2] == (0, 2)
@@ -181,7 +177,7 @@ def test_small_flows_of_intervals_are_aggregated() -> None:
     )
     o, d, h = (np.array(c) for c in zip(*rows, strict=True))
     flows = trips_to_flows(Trips(zones, o, d, t=HOUR * h), step="1h", members=True)
-    params = JointParams(k=5, suppress_trips=7, time_partition="adaptive", aggregate_small=True, hour_weight=0.01)
+    params = JointParams(k=5, suppress="7trips", time_partition="adaptive", aggregate_small=True, hour_weight=0.01)
     release = run(flows, params, np.random.default_rng(0), no_progress)
     small = release.state == REPORTED
     assert small.any() and release.people[small].min() >= 5 and release.intervals is not None
@@ -255,7 +251,7 @@ def test_sparse_hours_are_joined(weight: int) -> None:
         ({"time_partition": "adaptive", "hour_weight": 0.001}, "two decimals"),
         ({"time_partition": "adaptive", "hour_weight": -1}, "two decimals"),
         ({"time_partition": "adaptive", "longest": "soon"}, "length of time"),
-        ({"time_partition": "stable", "window": "7d"}, "time_partition"),
+        ({"time_partition": "adaptive", "longest": "7d"}, "at most a day"),
         ({"time_partition": "adaptive", "stable_by": "day-type"}, "time_partition"),
     ],
 )
@@ -265,36 +261,12 @@ def test_options_that_do_not_fit(asked: dict[str, Any], said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("step_s", "said"), [(None, "need time steps"), (7 * HOUR, "divide a day"), (7 * DAY, "longer than")]
+    ("step_s", "said"), [(None, "need time steps"), (7 * HOUR, "divide a day"), (7 * DAY, "divide a day")]
 )
 def test_time_steps_that_do_not_fit(step_s: int | None, said: str) -> None:
     data = replace(_city().at_steps(np.arange(1)), step_s=step_s)
     with pytest.raises(InputError, match=said):
         run(data, JointParams(time_partition="adaptive"), np.random.default_rng(0), no_progress)
-
-
-def test_the_ends_of_a_period_have_k_people() -> None:
-    """One trip three days before all others: no interval begins on its day."""
-    data = _city()
-    zones = data.zones
-    early = Flows.from_rows(
-        zones, np.array([-3 * DAY]), np.zeros(1, np.int32), np.zeros(1, np.int32), np.ones(1, np.int64), step_s=HOUR
-    )
-    both = Flows.from_rows(
-        zones, np.concatenate([early.t[early.step], data.t[data.step]]), np.concatenate([early.origin, data.origin]),
-        np.concatenate([early.destination, data.destination]), np.concatenate([early.volume, data.volume]), step_s=HOUR,
-    )  # fmt: skip
-    params = JointParams(k=500, time_partition="adaptive", window="all", longest="all", hour_weight=0)
-    release = run(both, params, np.random.default_rng(0), no_progress)
-    assert release.intervals is not None and release.intervals.t.min() == 0 and release.step_table().num_rows == 1
-
-
-def test_partitions_hold_whole_windows() -> None:
-    assert METHOD.windowed(JointParams()) is None
-    weeks = METHOD.windowed(JointParams(time_partition="adaptive", window="7d"))
-    assert weeks is not None and weeks.window == "7d"
-    everything = METHOD.windowed(JointParams(time_partition="adaptive", window="all"))
-    assert everything is not None and everything.window == "all"
 
 
 @pytest.mark.parametrize("splits", ["dyadic", "free"])
@@ -308,96 +280,3 @@ def test_a_window_without_k_people_is_suppressed_next_to_others(splits: Any) -> 
     release = run(trips_to_flows(trips, step="1h"), asked, rng, no_progress)
     first_rows = release.offsets[np.searchsorted(release.t, DAY)]
     assert first_rows == 0 and len(release) > 0 and release.people.min() >= 10
-
-
-TABLE = "time,period,half\n00:00,night,early\n06:00,morning,early\n09:00,midday,late\n16:00,evening,late\n20:00,night,late\n"
-
-
-def test_a_table_of_the_day(tmp_path: Path) -> None:
-    """Intervals are those of the table, whole days, or single time steps."""
-    path = tmp_path / "day.csv"
-    path.write_text(TABLE)
-    data = replace(_city(), time_levels=read_time_levels(path))
-    release = run(
-        data, JointParams(k=8, time_partition="adaptive", hour_weight=1), np.random.default_rng(0), no_progress
-    )
-    assert release.intervals is not None
-    spans = {(a % 24, a % 24 + n) for a, n in zip(release.intervals.t // HOUR, release.intervals.steps, strict=True)}
-    named = {(0, 6), (6, 9), (9, 16), (16, 20), (20, 24), (0, 9), (9, 24), (0, 24)}
-    assert spans <= named | {(h, h + 1) for h in range(24)} and spans & named
-    assert read_time_levels("calendar") is None
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("time\n00:00\n", "one or more"),
-        ("time,a\n01:00,x\n", "rise from 00:00"),
-        ("time,a\n00:00,x\n00:00,y\n", "rise from 00:00"),
-        ("time,a\n00:00,x\n25:00,y\n", "such as 06:30"),
-        ("time,a,b\n00:00,x,p\n05:00,x,q\n", "whole ones"),
-        ("time,a\n00:00,x\n05:00,\n", "fill it in"),
-        ("time,a\nTue 00:00,x\n", "rise from Mon 00:00"),
-        ("time,a\nMon 00:00,x\n05:00,y\n", "names a day"),
-        ("time,a\nDay 00:00,x\n", "Mon 06:30"),
-    ],
-)
-def test_tables_of_the_day_that_are_wrong(tmp_path: Path, text: str, said: str) -> None:
-    path = tmp_path / "day.csv"
-    path.write_text(text)
-    with pytest.raises(InputError, match=said):
-        read_time_levels(path)
-
-
-@pytest.mark.parametrize(
-    ("starts", "longest", "said"), [([0, 5400], "24h", "begin with"), ([0, 7200], "4h", "at least 24h")]
-)
-def test_tables_of_the_day_that_do_not_fit(starts: list[int], longest: str, said: str) -> None:
-    data = replace(_city(), time_levels=TimeLevels(86_400, (np.array(starts),)))
-    with pytest.raises(InputError, match=said):
-        run(data, JointParams(time_partition="adaptive", longest=longest), np.random.default_rng(0), no_progress)
-
-
-WEEK_TABLE = (
-    "time,part,days\nMon 00:00,work,working days\nFri 16:00,evening,working days\nSat 00:00,Saturday,weekend\n"
-    "Sunday 00:00,Sunday,weekend\n"
-)
-
-
-def _two_weeks(rng: np.random.Generator) -> Flows:
-    """A few trips of two weeks from Monday, 2023-01-02."""
-    city, n = _city(), 260
-    hour = rng.integers(0, 14 * 24, n)
-    ends = (rng.integers(0, len(city.zones), n) for _ in range(2))
-    trips = Trips(city.zones, *ends, t=1_672_617_600 + HOUR * hour, person=np.arange(n))
-    return trips_to_flows(trips, step="1h", members=True)
-
-
-@pytest.mark.parametrize("window", ["7d", "all"])
-def test_a_table_of_the_week(tmp_path: Path, window: Any) -> None:
-    """Intervals are those of the table, whole weeks, or hours; the written release keeps k and its budget in each window."""
-    path = tmp_path / "week.csv"
-    path.write_text(WEEK_TABLE)
-    data = replace(_two_weeks(np.random.default_rng(4)), time_levels=read_time_levels(path))
-    asked = {"k": 12, "time_partition": "adaptive", "hour_weight": 0.05, "window": window, "longest": "7d"}
-    pipeline.run(pipeline.Request("joint", data, tmp_path / "out", asked, options={"attack": False, "report": False}))
-    assert all(finding.holds for _, finding in releases.verify(tmp_path / "out", data))
-    release = run(data, JointParams(**asked), np.random.default_rng(0), no_progress)
-    assert release.intervals is not None
-    begun = (release.intervals.t - 1_672_617_600) // HOUR % 168
-    spans = set(zip(begun.tolist(), (begun + release.intervals.steps).tolist(), strict=True))
-    named = {(0, 112), (112, 120), (0, 120), (120, 144), (144, 168), (120, 168), (0, 168)}
-    assert spans <= named | {(h, h + 1) for h in range(168)} and len(spans & named) > 1
-    assert int(release.intervals.steps.max()) > 24
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [({"longest": "7d"}, "must be 7d or all"), ({"window": "7d"}, "at least 7d")],
-)
-def test_a_table_of_the_week_needs_a_window_of_a_week(tmp_path: Path, given: Any, said: str) -> None:
-    path = tmp_path / "week.csv"
-    path.write_text(WEEK_TABLE)
-    data = replace(_city(), time_levels=read_time_levels(path))
-    with pytest.raises(InputError, match=said):
-        run(data, JointParams(time_partition="adaptive", **given), np.random.default_rng(0), no_progress)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import crowdveil
 from crowdveil import testing
-from crowdveil.errors import CrowdveilError, InputError, ParameterError
+from crowdveil.errors import CrowdveilError, InputError
 from crowdveil.io.partition import read_partition
 from crowdveil.methods.od.fixed import FixedParams, run
 from crowdveil.model.flows import Flows
@@ -121,7 +121,7 @@ def test_districts_of_a_table(tmp_path: Path, town: dict[str, Any]) -> None:
     assert rows == [("east", "east", 20)] * 2 + [("west", "west", 20)] * 2
 
 
-def test_areas_that_differ_need_a_step(tmp_path: Path, town: dict[str, Any]) -> None:
+def test_areas_that_differ_are_no_partition(tmp_path: Path, town: dict[str, Any]) -> None:
     mixed = tmp_path / "mixed.csv"
     lines = [f"a,b,2024-03-01T07:10:00,u{i}" for i in range(9)] + [
         f"{'ab'[i % 2]},b,2024-03-01T17:10:00,u{i}" for i in range(9)
@@ -131,9 +131,6 @@ def test_areas_that_differ_need_a_step(tmp_path: Path, town: dict[str, Any]) -> 
     zones = crowdveil.read_flows(mixed, **town).zones
     with pytest.raises(InputError, match="differ from one time step to another"):
         read_partition(tmp_path / "hours", zones)
-    assert len(read_partition(tmp_path / "hours", zones, "2024-03-01T07:00").areas) == 2
-    with pytest.raises(ParameterError, match="wanted the start of a time step"):
-        read_partition(tmp_path / "hours", zones, "2024-03-01T09:00")
 
 
 TABLES = [

@@ -22,7 +22,7 @@ from crowdveil.run.releases import sound_release
 matplotlib = pytest.importorskip("matplotlib")
 SIDE = 4
 OPTIONS: dict[str, dict[str, Any]] = {
-    "destinations": {"zone": "z5"}, "flows": {"top": 20}, "loss": {"measures": "E,S,volume-by-origin-size"},
+    "destinations": {"zone": "z5"}, "flows": {"top": 20}, "loss": {"measures": "E,S,t-closeness"},
 }  # fmt: skip
 NEED_ZONES = ("destinations", "tree", "coarsening")
 OF_RELEASES = [name for name, kind in KINDS.items() if kind.releases != "no"]

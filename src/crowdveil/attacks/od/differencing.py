@@ -22,9 +22,7 @@ import numpy as np
 from crowdveil.attacks.base import Attack, Exposure, FlowAttackParams
 from crowdveil.attacks.od.published import Published
 from crowdveil.errors import counted
-from crowdveil.guarantees.painting import blocks, by_step
-from crowdveil.guarantees.runs import Runs
-from crowdveil.model.arrays import Ints, Mask, row_slices, slice_sums, take_slices
+from crowdveil.model.arrays import Ints, Mask, slice_sums, take_slices
 from crowdveil.model.release import FlowRelease
 
 ONE_RELEASE = (
@@ -75,22 +73,20 @@ def run(published: Published, params: FlowAttackParams) -> Exposure:
 
 def _overlapping_steps(release: FlowRelease) -> Mask:
     """Return the time steps (windows, where rows have intervals) in which a pair of tiles lies in two rows at a time."""
-    areas, origin, destination = release.areas, release.origin.astype(np.int64), release.destination.astype(np.int64)
-    crossed = np.zeros(len(release.step_starts), np.bool_)
-    if not len(release):
-        return np.zeros(len(release.t), np.bool_)
-    tiles = [np.unique(part).astype(np.int64) for part in np.split(areas.tiles, areas.offsets[1:-1])]
-    named = np.bincount(origin, minlength=len(areas)) + np.bincount(destination, minlength=len(areas))
-    runs = Runs.of(tiles, len(areas.zones), named)
-    step, row = (release.step, slice(None)) if release.intervals is None else release.intervals.spread()
-    _, rows = by_step(step, origin[row], destination[row])
-    for block in blocks(runs, *rows):
-        crossed[block.steps[block.painted().crossed]] = True
-    if release.intervals is None:
-        return crossed
-    within = np.zeros(len(release.t), np.bool_)
-    within[row_slices(release.intervals.offsets)[crossed]] = True
-    return within
+    from scipy.sparse import csr_array
+
+    areas = release.areas
+    shape = (len(areas), len(areas.zones))
+    tiles_of = csr_array((np.ones(len(areas.tiles), np.int64), areas.tiles, areas.offsets), shape=shape)
+    crossed = np.zeros(len(release.t), np.bool_)
+    for step in range(len(release.t)):
+        rows = np.arange(release.offsets[step], release.offsets[step + 1])
+        origin, destination = tiles_of[release.origin[rows]], tiles_of[release.destination[rows]]
+        common = (origin @ origin.T).multiply(destination @ destination.T).tocoo()
+        first, last = _times(release, rows)
+        one, other = common.row, common.col
+        crossed[step] = np.any((one < other) & (first[one] < last[other]) & (first[other] < last[one]))
+    return crossed
 
 
 def _differences(release: FlowRelease, rows: Ints) -> list[int]:

@@ -1,4 +1,4 @@
-"""Measure generalization in tiles: Ḡ, and the sums G and G_δ that methods minimize."""
+"""Measure generalization in tiles: Ḡ, and the sum G_δ that methods minimize."""
 
 from __future__ import annotations
 
@@ -40,13 +40,9 @@ MEASURES = (
         "Tiles of the origin and of the destination together, mean over published trips; 2 means single tiles.", "Ḡ",
     ),
     Measure(
-        "generalization-total", "total generalization error", "tiles × trips", "lower", Flows, total,
-        "Tiles of the origin and of the destination together, summed over published trips.", "G",
-    ),
-    Measure(
         "generalization-cost", "generalization error with suppressed trips", "tiles × trips", "lower", Flows,
         with_suppressed,
-        "The total generalization error, and for each suppressed trip the share delta of that of a trip from the whole map to "
-        "the whole map.", "G_δ", params=CostParams,
+        "Tiles of the origin and of the destination together, summed over published trips, and for each suppressed trip the "
+        "share delta of that of a trip from the whole map to the whole map.", "G_δ", params=CostParams,
     ),
 )  # fmt: skip

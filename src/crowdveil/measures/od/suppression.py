@@ -1,4 +1,4 @@
-"""Measure the share of suppressed trips: S, and its complement."""
+"""Measure the share of suppressed trips: S."""
 
 from __future__ import annotations
 
@@ -18,21 +18,9 @@ def suppressed(compared: OdComparison) -> Floats:
     return ratio(compared.volume - compared.published, compared.volume)
 
 
-def k_anonymous(compared: OdComparison) -> Floats:
-    """Return the share of trips in a row, published or reported."""
-    if compared.release.intervals is not None:
-        return 1 - suppressed(compared)
-    return ratio(compared.published, compared.volume)
-
-
 MEASURES = (
     Measure(
         "suppressed", "share of trips suppressed", "", "lower", Flows, suppressed,
         "Share of the original trips that are in no row of the release.", "S",
-    ),
-    Measure(
-        "k-anonymous", "share of trips released", "", "higher", Flows, k_anonymous,
-        "Share of the original trips that are in a row, published or reported; every row of a k-anonymous release is.",
-        "%k-anon",
     ),
 )  # fmt: skip

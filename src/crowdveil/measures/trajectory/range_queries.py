@@ -13,7 +13,7 @@ Notes
   whole seconds from 0 to t, in order. It does not define the centers of circles. Here they are random points of the original:
   of circles anywhere in the box around the data most are empty if there are outliers. `centers = box` draws the latter.
 - Queries without a result on either side carry no information and lower the mean; with an interval of a moment they are the
-  majority. `sid-found` and `aid-found` are the means over the other queries.
+  majority.
 
 References
 ----------
@@ -112,24 +112,21 @@ def answers(compared: TrajectoryComparison, params: RangeQueryParams) -> tuple[A
     return original, compared.once(name, lambda: ask(PathTree.of(compared.published)))
 
 
-def mean_distortion(original: Ints, published: Ints, found_only: bool) -> float:
+def mean_distortion(original: Ints, published: Ints) -> float:
     """Return the mean of |Q − Q*| / max(Q, Q*) over queries; NaN over none."""
     larger = np.maximum(original, published)
     each = np.abs(original - published) / np.maximum(larger, 1)
-    counted = each[larger > 0] if found_only else each
-    return float(counted.mean()) if len(counted) else float("nan")
+    return float(each.mean()) if len(each) else float("nan")
 
 
-def query_measure(
-    name: str, kind: int, title: str, doc: str, *, symbol: str = "", found_only: bool = False
-) -> Measure:  # fmt: skip
-    """Return the record of the mean distortion of SI (0) or AI (1) in each window, over all queries or those with a result."""
+def query_measure(name: str, kind: int, title: str, doc: str, symbol: str) -> Measure:
+    """Return the record of the mean distortion of SI (0) or AI (1) in each window."""
 
     def compute(compared: TrajectoryComparison, params: RangeQueryParams) -> Floats:
         if len(compared.original) == 0:
             return np.full((1, len(params.windows)), np.nan)
         both = zip(*answers(compared, params), strict=True)
-        return np.array([[mean_distortion(a[kind], b[kind], found_only) for a, b in both]])
+        return np.array([[mean_distortion(a[kind], b[kind]) for a, b in both]])
 
     parts = RangeQueryParams().parts
     return Measure(name, title, "", "lower", Trajectories, compute, doc, symbol, parts, RangeQueryParams)
@@ -145,15 +142,5 @@ MEASURES = (
         "aid", 1, "Distortion of staying trajectories",
         "Mean over random circles and intervals of |Q − Q*| / max(Q, Q*), Q the trajectories that are inside all the time.",
         symbol="AID",
-    ),
-    query_measure(
-        "sid-found", 0, "Distortion of passing trajectories, where there are any",
-        "SID over the queries that find a trajectory on either side.",
-        symbol="SID⁺", found_only=True,
-    ),
-    query_measure(
-        "aid-found", 1, "Distortion of staying trajectories, where there are any",
-        "AID over the queries that find a trajectory on either side.",
-        symbol="AID⁺", found_only=True,
     ),
 )  # fmt: skip

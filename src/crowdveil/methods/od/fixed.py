@@ -14,15 +14,8 @@ Notes
 -----
 `partition` names the folder of an earlier release, or a table with the columns zone and group. The boxes of a release are the
 pairs of areas of its rows, over all of its time steps; they must be disjoint, as those of a release with `time_partition =
-stable` are. `partition_step` takes the boxes of one time step of any release. Where a release has a partition for each class of
-time steps (`stable_by`), every new time step has that of its class. Groups of a table are areas of origins and of destinations.
-
-`like` names an earlier release of the same trips, and the new one has its rows. With the same time steps (and another k) each row
-is one of the earlier rows, so that nothing new can be derived from both: a ledger accepts it at tier 0. With shorter time steps,
-what is left of an earlier row after the new rows inside it are subtracted is nothing, or at least k people: rows with the
-fewest people are suppressed until it is. Longer time steps are derived from the release itself (`crowdveil derive`). Trips
-at times without rows in the earlier release are suppressed, and no suppressed totals are given. All this is for equal trips:
-where data were corrected, a ledger decides.
+stable` are. Where a release has a partition for each class of time steps (`stable_by`), every new time step has that of its
+class. Groups of a table are areas of origins and of destinations.
 
 A box is published in the time steps in which it reaches k. Trips outside all boxes are suppressed. The share of suppressed trips
 is compared with that of the release that the areas are of: the run warns if it is far larger, since the areas are then out of
@@ -42,13 +35,12 @@ from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.methods.base import INDEPENDENT, Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.flows import Flows
-from crowdveil.model.partition import EarlierRows, Partition, ZoneGroups
+from crowdveil.model.partition import Partition, ZoneGroups
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.time_axis import step_classes
 from crowdveil.params import FlowParams
 from crowdveil.progress import Progress
 from crowdveil.solve.od.fixed_boxes import release_fixed_boxes
-from crowdveil.solve.od.like_release import release_like
 from crowdveil.solve.od.merging import release_merged_flows
 from crowdveil.solve.od.step_solver import check_person_ids
 
@@ -61,9 +53,7 @@ def run(data: Flows, params: FixedParams, rng: np.random.Generator, progress: Pr
     """Add up the flows of each box, and keep the boxes that reach k."""
     check_person_ids(data)
     partition = _given_partition(data)
-    if isinstance(partition, EarlierRows):
-        release = release_like(data, partition, params.k)
-    elif isinstance(partition, ZoneGroups):
+    if isinstance(partition, ZoneGroups):
         release = release_merged_flows(data, partition.areas, partition.part, params.k, params.reporting)
     else:
         classes = step_classes(data.t, data.tz, partition.by)
@@ -75,8 +65,7 @@ def run(data: Flows, params: FixedParams, rng: np.random.Generator, progress: Pr
 def _given_partition(data: Flows) -> Partition:
     if data.partition is None:
         raise InputError(
-            f"fixed needs areas that were made before; name a release or a table of zones and groups with {Option('partition')}, "
-            f"or an earlier release of the same trips with {Option('like')}."
+            f"fixed needs areas that were made before; name a release or a table of zones and groups with {Option('partition')}."
         )
     return data.partition
 

@@ -11,7 +11,7 @@ interest or categories of them, and at most this number of square
 kilometers. With a largest area the budget may be impossible to keep: the run then stops and gives the smallest budget. With
 `time_partition = stable` the budget is for all time steps together, or for those of each class in `stable_by`; time steps with
 fewer than k people in all do not count. With `time_partition = adaptive` a row has an interval of time, rows are disjoint in
-origin, destination and time, people in several time steps of a row count once, and the budget is for each window; intervals of
+origin, destination and time, people in several time steps of a row count once, and the budget is for each day; intervals of
 the longest length with fewer than k people in all do not count.
 
 Assumptions
@@ -42,14 +42,12 @@ add up over time steps, and so do the trips that it suppresses where it is below
 way. It is coarser than one partition for each time step. The method `fixed` applies it to later data.
 
 With `time_partition = adaptive` a box is an origin, a destination and an interval of time, and can also be split by time.
-Intervals are those of the calendar (time steps, 2 and 4 hours, half a day, a day, a week, all of the period), or of a table of
-the day or the week (`time_tree`). A trip of a box costs its tiles, and `hour_weight` tiles for each hour after the first; the
-objective `reconstruction` counts the error of the cells of all time steps, and needs no weight. So hours in which few travel
-are joined where that makes areas smaller. `longest` limits intervals. Windows of a day, a week or all of the period (`window`)
-are solved on their own, so that memory is that of one window. The ends of a period of any length are days with at least k
-people. As with areas, that an interval is published and not a part of it shows that more than one of its parts has trips. Where
-every interval is one time step the release is as with `steps`. Weights of trips are rounded over each window, not in each time
-step, and their rows always have intervals.
+Intervals are those of the calendar: time steps, 2 and 4 hours, half a day, a day. A trip of a box costs its tiles, and
+`hour_weight` tiles for each hour after the first; the objective `reconstruction` counts the error of the cells of all time
+steps, and needs no weight. So hours in which few travel are joined where that makes areas smaller. `longest` limits intervals.
+Days are solved on their own, so that memory is that of one day. As with areas, that an interval is published and not a part of
+it shows that more than one of its parts has trips. Where every interval is one time step the release is as with `steps`.
+Weights of trips are rounded over each day, not in each time step, and their rows always have intervals.
 
 With `splits = free` the boxes of the best dyadic partition are cut again, at any tile boundary in x or y of their origins or
 destinations; areas are then any tiles of a rectangle, named after their tiles. Strips without trips are cut off an area, and
@@ -130,7 +128,7 @@ class JointParams(AdaptiveInTime, Budgeted, SizedAreas):
 
 
 def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
-    """Find the best partition of each time step or window into boxes, or the best one for all time steps."""
+    """Find the best partition of each time step or day into boxes, or the best one for all time steps."""
     if params.time_partition == "stable" and len(data):
         return _run_stable(data, params, progress)
     if params.time_partition == "adaptive" and len(data):
@@ -222,18 +220,18 @@ def shared(params: JointParams) -> SharedPartition | None:
 
 
 def windowed(params: JointParams) -> WindowedRun | None:
-    """Return how windows of time are solved in partitions; None where rows have no intervals."""
+    """Return how days are solved in partitions; None where rows have no intervals."""
     if params.time_partition != "adaptive":
         return None
-    return WindowedRun(params.window, _run_adaptive, lambda data, release, params: as_steps(data, release, params.k))
+    return WindowedRun(_run_adaptive, lambda data, release, params: as_steps(data, release, params.k))
 
 
 def _run_adaptive(data: Flows, params: JointParams, progress: Progress) -> FlowRelease:
-    """Find the best partition of each window into boxes over origin, destination and time."""
+    """Find the best partition of each day into boxes over origin, destination and time."""
     weight = Fraction(repr(params.hour_weight))
     if params.objective == "area":
         weight *= Fraction(mean_hectares(data)).limit_denominator(100)
-    windows = time_windows(data, params.window_options, params.k, weight)
+    windows = time_windows(data, params.longest_s, weight)
     data = rounded_in_windows(data, windows.of_steps(data.steps))
     problem = AdaptiveProblem(data, _regions(data, params), windows, params.k, params.objective)
     refinement = (
@@ -256,7 +254,7 @@ def check_data(data: Flows, params: JointParams) -> None:
     if params.objective == "area":
         check_outlines(data, f"{Option('objective', 'area')}")
     if params.time_partition == "adaptive":
-        checked_step(data, params.window_options)
+        checked_step(data)
 
 
 def summarize_diagnostics(params: JointParams, facts: Floats) -> dict[str, Any]:

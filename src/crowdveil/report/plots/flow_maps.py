@@ -8,7 +8,6 @@ from typing import Any, Literal
 import numpy as np
 
 from crowdveil.errors import InputError, Option, ParameterError
-from crowdveil.guarantees.runs import Runs
 from crowdveil.model.area_labels import explained
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.globe import Box
@@ -297,11 +296,12 @@ def tile_order(panels: Sequence[FlowPanel], tree: Hierarchy | None, zone_names: 
         return {zone_names[tile]: i for i, tile in enumerate(tree.leaf_tile.tolist())}
     position: dict[str, int] = {}
     for panel in sorted(panels, key=lambda panel: panel.confidential):
-        flows = panel.flows
-        rows = np.bincount(np.concatenate([flows.origin, flows.destination]), minlength=len(flows.names))
-        tiles = [panel.tiles_of(area) for area in range(len(flows.names))]
-        order = np.argsort(Runs.of(tiles, len(panel.tile_names), rows).position, kind="stable")
-        for tile in order.tolist():
+        inside: list[list[int]] = [[] for _ in panel.tile_names]
+        areas = [panel.tiles_of(area).tolist() for area in range(len(panel.flows.names))]
+        for rank, tiles in enumerate(sorted(areas, key=len, reverse=True)):
+            for tile in tiles:
+                inside[tile].append(rank)
+        for tile in sorted(range(len(inside)), key=inside.__getitem__):
             position.setdefault(panel.tile_names[tile], len(position))
     return position
 

@@ -47,11 +47,10 @@ def check_supported_on_spark(spec: RunSpec) -> None:
         )
     if options.pairing is not None:
         raise ParameterError(f"{Option('pairing')} shows the original, which does not leave the cluster; leave it out.")
-    for name in ("keep_unchanged", "like"):
-        if getattr(options, name, False) or getattr(spec.reading, name, None) is not None:
-            raise ParameterError(
-                Option(name), "rows of all time steps decide together; leave it out, or run it on one machine."
-            )
+    if options.keep_unchanged:
+        raise ParameterError(
+            Option("keep_unchanged"), "rows of all time steps decide together; leave it out, or run it on one machine."
+        )
 
 
 class SparkBackend(Backend):

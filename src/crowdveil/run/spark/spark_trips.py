@@ -27,7 +27,7 @@ from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.globe import JOINED, Reach
 from crowdveil.model.time_axis import TimeAxis
 from crowdveil.model.zones import Zones
-from crowdveil.reading import FlowReading, with_partition, with_pois, with_time_levels
+from crowdveil.reading import FlowReading, with_partition, with_pois
 from crowdveil.run.spark.parquet_pieces import map_source
 from crowdveil.run.spark.sources import (
     FORM_ROWS,
@@ -250,8 +250,8 @@ def _frame(zones: Zones, reading: FlowReading, columns: OdColumns, notes: ReadNo
         zones, none, np.zeros(1, np.int64), nowhere, nowhere, none, none, counts, tz=reading.tz, weight=weight
     )
     frame = empty if reading.hierarchy is None else with_tree(empty, reading.hierarchy)
-    frame = with_pois(with_time_levels(frame, reading.time_tree), reading.pois, notes)
-    return with_partition(frame, reading.partition, reading.partition_step)
+    frame = with_pois(frame, reading.pois, notes)
+    return with_partition(frame, reading.partition)
 
 
 def _settle(said: dict[str, int], reader: TripReader, reading: FlowReading, notes: ReadNotes) -> None:

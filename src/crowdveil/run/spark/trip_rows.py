@@ -85,6 +85,8 @@ class TripReader(Sent):
             if batch.num_rows == 0:
                 continue
             chunk = reader.prepare(0, without_missing(self.source, batch))
+            if "part" in chunk.rows.schema.names and pc.max(chunk.rows["part"]).as_py():
+                raise InputError(self.source.name, "Expected whole volumes on Spark, got fractions. Round them.")
             held.append(self._keyed(chunk.rows))
             for reason, n in chunk.problems.count.items():
                 notes[BAD + reason] = notes.get(BAD + reason, 0) + n
@@ -224,7 +226,7 @@ class FlowPartitionReader(Sent):
             return None
         return replace(
             flows, step_s=frame.step_s, origin_tree=frame.origin_tree, destination_tree=frame.destination_tree,
-            visited_tiles=frame.visited_tiles, partition=frame.partition, time_levels=frame.time_levels, pois=frame.pois,
+            visited_tiles=frame.visited_tiles, partition=frame.partition, pois=frame.pois,
         )  # fmt: skip
 
     def weight(self, partition: pa.Table) -> int:

@@ -179,7 +179,7 @@ def file_options(model: type[Params]) -> list[str]:
 
 def endings_of(option: str) -> tuple[str, ...]:
     """Return the endings of files that an option takes: a partition is a release or a table, others are maps or tables."""
-    return RELEASE if option in ("partition", "like") else MAPS
+    return RELEASE if option == "partition" else MAPS
 
 
 def check_word(option: str, value: Any, uploaded: bool) -> None:

@@ -33,10 +33,6 @@ class MeasureOptions(ResultOptions):
     paired_by_id: bool | Literal["if-possible"] = False
     """Pair published and original trajectories by equal ids; only for trajectories that others published under them. With
     if-possible, a release of Crowdveil, whose ids are new, is not paired."""
-    traveler_class: str | None = None
-    """Column of the trips with classes of travelers, such as an age group: their t-closeness is measured too."""
-    class_order: list[str] | None = None
-    """All classes from one end to the other, if neighbors are alike; otherwise all are equally far apart."""
     plot: bool = False
     """Draw it too; the result is a zip file then."""
 
@@ -69,7 +65,7 @@ def _run(task: Task) -> JobOutput:
     by_id = not _has_new_ids(task.files["release"]) if options.paired_by_id == IF_POSSIBLE else options.paired_by_id
     found = api.measure(
         task.files["original"], task.files["release"], _wanted(task.name, task.values), pairing=task.files.get("pairing"),
-        paired_by_id=bool(by_id), traveler_class=options.traveler_class, class_order=options.class_order,
+        paired_by_id=bool(by_id),
         **task.reporting, **values_of(task.reading, EitherReading),
     )  # fmt: skip
     found.write(task.out / f"measures.{options.format}")

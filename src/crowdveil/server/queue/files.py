@@ -3,19 +3,16 @@
 incoming/ID/…                 what is being uploaded
 jobs/ID/inputs/…              what a job works on; removed when it ends
 jobs/ID/run-LEASE/…           what one run of it wrote; the row of the job names the one that counts
-quarantine/DATE/ID            folders of jobs that no row names; removed after the retention time
 """
 
 from __future__ import annotations
 
 import os
 import re
-import secrets
 import shutil
 import time
 import unicodedata
 from contextlib import suppress
-from datetime import date, datetime, timedelta
 from itertools import chain, count
 from pathlib import Path
 
@@ -32,7 +29,7 @@ _NAME = re.compile(r"\w[\w.+=, -]{0,79}")
 """A plain name, which may have letters of any language."""
 ID = re.compile(r"[0-9a-f]{32}")
 ORPHAN_S = 3600.0
-"""Age at which files that belong to no job are moved away: an upload may be under way until then."""
+"""Age at which files that belong to no job are removed: an upload may be under way until then."""
 
 
 class Files:
@@ -40,11 +37,11 @@ class Files:
 
     def __init__(self, root: Path, *, create: bool = True) -> None:
         self.root = root
-        self.incoming, self.jobs, self.quarantine = root / "incoming", root / "jobs", root / "quarantine"
+        self.incoming, self.jobs = root / "incoming", root / "jobs"
         if not create:  # commands that only read change nothing
             return
         try:
-            for folder in (root, self.incoming, self.jobs):
+            for folder in (root, self.jobs, self.incoming):  # a folder with `jobs` is ours
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 folder.chmod(0o700)  # an older folder may be open to others
         except OSError as error:
@@ -90,39 +87,16 @@ class Files:
                     shutil.rmtree(path, ignore_errors=True)
 
     def sweep(self, store: Store) -> None:
-        """Remove what no job needs any more. What is queued or running is left alone.
-
-        Folders of jobs that no row names are moved to the quarantine, since the rows may be lost; what has another name than
-        an id is not ours, and stays.
-        """
+        """Remove what no job needs any more; what is queued or running, or has another name than an id, is left alone."""
         for folder in [path for path in (*self.incoming.iterdir(), *self.jobs.iterdir()) if ID.fullmatch(path.name)]:
             known = store.state_of(folder.name)
-            if folder.parent == self.incoming:
-                if _age(folder) > ORPHAN_S:  # an upload that broke off
+            if folder.parent == self.incoming or known is None:
+                if _age(folder) > ORPHAN_S:  # an upload that broke off, or that no row names
                     shutil.rmtree(folder, ignore_errors=True)
-            elif known is None:
-                if _age(folder) > ORPHAN_S:
-                    self._isolate(folder)
             elif known[0] in ("failed", "cancelled", "expired"):
                 self.remove(folder.name)
             elif known[0] == "done" and known[1] is not None:
                 self.keep_result(folder.name, known[1]["lease"])
-
-    def _isolate(self, folder: Path) -> None:
-        """Move a folder to the quarantine of today."""
-        today = self.quarantine / date.today().isoformat()
-        today.mkdir(mode=0o700, parents=True, exist_ok=True)
-        target = today / folder.name
-        with suppress(OSError):
-            folder.rename(target if not target.exists() else today / f"{folder.name}-{secrets.token_hex(4)}")
-
-    def purge(self, after_s: float) -> None:
-        """Remove what is in quarantine for longer than this."""
-        for folder in self.quarantine.glob("*"):
-            with suppress(ValueError):  # of another name: not ours
-                ended = datetime.combine(date.fromisoformat(folder.name) + timedelta(days=1), datetime.min.time())
-                if time.time() - ended.timestamp() > after_s:
-                    shutil.rmtree(folder, ignore_errors=True)
 
 
 def safe_name(given: str, field: str, endings: tuple[str, ...], taken: tuple[str, ...] = ()) -> str | None:

@@ -69,9 +69,6 @@ log = Table(
     _serial("id"), Column("at", DOUBLE_PRECISION, nullable=False), _text("who"), _text("what"), Column("job", Text),
 )  # fmt: skip
 
-about = Table("about", metadata, Column("name", Text, primary_key=True), _text("value"))
-"""What the database belongs to: the id of its data directory."""
-
 
 class now(GenericFunction[float]):  # noqa: N801  (used as a function of SQL)
     """Seconds since 1970 by the clock of the database: those of several machines need not agree."""

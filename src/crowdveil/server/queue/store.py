@@ -19,7 +19,7 @@ from crowdveil.server.queue.database import Database
 from crowdveil.server.queue.job import OPEN, NewJob, QueuedJob, json_object, sendable
 from crowdveil.server.queue.leases import LeaseStore
 from crowdveil.server.queue.migrate import prepare
-from crowdveil.server.queue.schema import about, jobs, log, now
+from crowdveil.server.queue.schema import jobs, log, now
 
 REMOVED = "the message was removed with the files of the job."
 
@@ -30,23 +30,6 @@ class Store(LeaseStore):
     def __init__(self, database: Database, *, create: bool = True) -> None:
         super().__init__(database)
         prepare(database, create=create)
-
-    # Which data directory it belongs to
-
-    def data_id(self) -> str | None:
-        """Return the id of the data directory that the database belongs to."""
-        rows = self.db.do(sa.select(about.c.value).where(about.c.name == "data_id"))
-        return rows[0]["value"] if rows else None
-
-    def set_data_id(self, data_id: str, *, replace: bool = False) -> str:
-        """Set the id where there is none yet, or in any case; returns the one that holds."""
-        with self.db.transaction(alone=True) as do:
-            found = do(sa.select(about.c.value).where(about.c.name == "data_id"))
-            if found and not replace:
-                return str(found[0]["value"])
-            do(sa.delete(about).where(about.c.name == "data_id"))
-            do(sa.insert(about).values(name="data_id", value=data_id))
-        return data_id
 
     # What callers of the service do
 

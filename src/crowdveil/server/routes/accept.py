@@ -13,7 +13,7 @@ from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds.base import Kind
 from crowdveil.server.queue.job import NewJob, QueuedJob, new_id
 from crowdveil.server.routes.uploads import UPLOADS, Form, check_files, check_size, make_folder, parsed, receive
-from crowdveil.server.settings import Service
+from crowdveil.server.service import Service
 from crowdveil.server.sources import with_source
 from crowdveil.server.tokens import Caller
 

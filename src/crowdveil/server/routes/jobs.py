@@ -21,7 +21,7 @@ from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.queue.files import ID
 from crowdveil.server.queue.job import QueuedJob, sendable
-from crowdveil.server.settings import Service
+from crowdveil.server.service import Service
 from crowdveil.server.tokens import Caller
 from crowdveil.server.views import JOB_ID, ErrorView, JobList, JobView, ResultView, SummaryView, iso_time
 from crowdveil.server.workers.job import SUMMARY

@@ -44,7 +44,7 @@ def add_pages(app: FastAPI) -> None:
     @app.get("/auth", include_in_schema=False)
     def auth(service: TheService) -> dict[str, Any]:
         return {
-            "token_needed": not service.settings.is_local or service.needs_tokens(),
+            "token_needed": not service.settings.no_auth,
             "version": __version__,
         }
 
@@ -52,7 +52,7 @@ def add_pages(app: FastAPI) -> None:
              responses=openapi.errors())  # fmt: skip
     def session(service: TheService, who: Who) -> dict[str, Any]:
         return {
-            "name": who.name, "limits": who.limits.model_dump(), "keep_hours": service.settings.keep_s / 3600,
+            "name": who.name, "limits": who.limits.model_dump(), "keep_hours": service.settings.keep_hours,
             "upload_hours": KEEP_S / 3600,
             "scopes": sorted(who.scopes), "four_eyes": service.settings.four_eyes,
         }  # fmt: skip

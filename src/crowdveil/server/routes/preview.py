@@ -18,7 +18,7 @@ from crowdveil.server.queue.files import FLOWS
 from crowdveil.server.queue.job import new_id
 from crowdveil.server.routes.uploads import UPLOADS, Form, check_files, check_size, make_folder, parsed, receive
 from crowdveil.server.sentences import without_paths
-from crowdveil.server.settings import Service
+from crowdveil.server.service import Service
 from crowdveil.server.tokens import Caller
 from crowdveil.server.views import PreviewView
 from crowdveil.server.workers.sandbox import Bounds, run_sandboxed
@@ -61,9 +61,9 @@ async def _previewed(request: Request, service: Service, who: Caller) -> dict[st
         form = await receive(request, folder, _FIELDS, tuple(_TEXTS), who)
         asked = _asked(form, {"upload_bytes": limits.upload_bytes})
         await run_in_threadpool(check_files, form, folder, limits.upload_bytes)
-        seconds, memory = min(limits.max_seconds, SECONDS_MOST), service.settings.memory_bytes
+        seconds, memory = min(limits.max_seconds, SECONDS_MOST), service.memory_bytes
         async with service.previews:
-            bounds = Bounds(min(memory or MEMORY_MOST, MEMORY_MOST), limits.upload_bytes * 8)
+            bounds = Bounds(min(memory, MEMORY_MOST), limits.upload_bytes * 8)
             seen = await run_in_threadpool(_inspected, asked, folder, bounds, seconds)
         more = {
             "notes": [_without_paths(note) for note in seen["notes"]],

@@ -17,7 +17,7 @@ from crowdveil.server.answers import ApiError
 from crowdveil.server.queue.job import QueuedJob
 from crowdveil.server.routes.jobs import JobId, awaits, no_job, report_of, shown
 from crowdveil.server.routes.uploads import parsed
-from crowdveil.server.settings import Service
+from crowdveil.server.service import Service
 from crowdveil.server.tokens import Caller
 from crowdveil.server.views import iso_time
 

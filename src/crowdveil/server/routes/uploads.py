@@ -25,7 +25,7 @@ from crowdveil.server.answers import ApiError
 from crowdveil.server.queue.files import FLOWS, MAPS, RELEASE, safe_name, sync_file
 from crowdveil.server.queue.job import new_id, sendable
 from crowdveil.server.queue.upload_files import KEEP_S, share
-from crowdveil.server.settings import Service
+from crowdveil.server.service import Service
 from crowdveil.server.tokens import Caller
 from crowdveil.server.views import UploadView
 

@@ -118,11 +118,7 @@ def _counted(takes: str, request: dict[str, Any], values: dict[str, Any]) -> dic
     if strange:
         raise ParameterError(Option(strange[0]), "there is no such input option; leave it out.")
     # A partition changes nothing of the data, and a release is unpacked for a job alone.
-    given = {
-        n: v
-        for n, v in with_files(values, request["files"]).items()
-        if n not in ("partition", "partition_step", "like")
-    }
+    given = {n: v for n, v in with_files(values, request["files"]).items() if n != "partition"}
     model = read(TAKES[takes], request["data"], reading.checked(given), notes)
     if isinstance(model, Flows):
         counts = {"flows": len(model), "trips": model.total, "zones": len(model.zones), "steps": model.steps}
@@ -146,7 +142,7 @@ def _unfit(model: Flows | Trajectories, request: dict[str, Any]) -> dict[str, An
         params = method.params.checked(request["method_parameters"])
         if not request["part"]:  # there may be more people in the rest of the file
             check_k_feasible(model, params)
-        if not {"partition", "like"} & (request["values"] | request["files"]).keys():  # which previews do not read
+        if "partition" not in request["values"] | request["files"]:  # which previews do not read
             method.check_data(model, params)
     except CrowdveilError as error:
         return as_json(error.code, error.text)

@@ -120,7 +120,7 @@ def start(
     temporary = folder / TEMPORARY
     temporary.mkdir(mode=0o700)
     # A process that reads files of strangers must not write kernels that others run, so it has a copy of them.
-    shutil.copytree(CACHE, temporary / CACHE.name, copy_function=shutil.copyfile)
+    shutil.copytree(CACHE, temporary / CACHE.name, copy_function=_copy_if_there)
     environment = clean_environment(os.environ, temporary) | environment_for(processes)
     how, writable = how or confinement(), [folder.resolve(), *(path.resolve() for path in write)]
     readable = _readable(writable)
@@ -138,6 +138,12 @@ def start(
             start_new_session=True,
         )  # fmt: skip
     return Sandboxed(process, folder)
+
+
+def _copy_if_there(source: str, target: str) -> None:
+    """Copy a file of the kernels; a process that compiles renames and removes its own."""
+    with suppress(FileNotFoundError):
+        shutil.copyfile(source, target)
 
 
 def run_sandboxed(

@@ -13,7 +13,7 @@ from crowdveil.kernels._jit import compiled_before
 from crowdveil.server import logs
 from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.queue.store import Store
-from crowdveil.server.settings import Service
+from crowdveil.server.service import Service
 from crowdveil.server.workers.heartbeat import EVERY_S, Heartbeat
 from crowdveil.server.workers.worker import Worker
 
@@ -29,12 +29,11 @@ class Supervisor:
         worker = Worker(
             service.store,
             service.files,
-            settings.lease_s,
-            settings.memory_bytes,
-            settings.workers,
+            memory_bytes=service.memory_bytes,
+            processes=settings.jobs_at_once,
             stopping=self.stopping,
         )
-        self.workers = [threading.Thread(target=worker.work, name=f"worker-{n}") for n in range(settings.workers)]
+        self.workers = [threading.Thread(target=worker.work, name=f"worker-{n}") for n in range(settings.jobs_at_once)]
         self._beating = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
 
     def start(self) -> None:

@@ -50,4 +50,3 @@ def upgrade() -> None:
     op.create_table(
         "log", _serial("id"), sa.Column("at", time, nullable=False), *_texts("who", "what"), sa.Column("job", sa.Text)
     )
-    op.create_table("about", sa.Column("name", sa.Text, primary_key=True), *_texts("value"))

@@ -1,0 +1,155 @@
+"""The service as all of its parts see it: its settings, files, jobs and tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+
+import sqlalchemy as sa
+
+from crowdveil.errors import Option, OutputError, ParameterError
+from crowdveil.server.audit import Refusals
+from crowdveil.server.queue.database import DatabaseUnavailableError, open_database
+from crowdveil.server.queue.files import Files
+from crowdveil.server.queue.job import QueuedJob
+from crowdveil.server.queue.store import Store
+from crowdveil.server.queue.upload_files import UploadFiles
+from crowdveil.server.settings import PREVIEWS, Place, Settings
+from crowdveil.server.tokens import Tokens
+from crowdveil.server.workers.memory import default_memory
+
+FORGET_S = 90 * 86_400.0
+"""How long the row of a job and the log are kept."""
+
+
+@dataclass(eq=False)
+class Service:
+    """An open service."""
+
+    settings: Settings
+    files: Files
+    store: Store
+    tokens: Tokens
+    uploads: UploadFiles
+
+    def __enter__(self) -> Service:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.store.db.close()
+
+    @cached_property
+    def previews(self) -> asyncio.Semaphore:
+        """Places for previews, which wait for one."""
+        return asyncio.Semaphore(PREVIEWS)
+
+    @cached_property
+    def refusals(self) -> Refusals:
+        """Refused requests, for the audit log."""
+        return Refusals(self.store.say)
+
+    @cached_property
+    def memory_bytes(self) -> int:
+        """The memory that one job may hold."""
+        given = self.settings.max_memory_mib
+        return default_memory(self.settings.jobs_at_once + PREVIEWS) if given is None else given << 20
+
+    def has_room(self, size: int = 0) -> bool:
+        """Return whether the disk has space for a file of some bytes."""
+        return shutil.disk_usage(self.files.root).free >= self.settings.min_free_bytes + size
+
+    def delete(self, job: str, owner: str, by: str = "") -> QueuedJob | None:
+        """End a job of an owner and remove its files; None if it is not theirs."""
+        ended = self.store.cancel(job, owner, by)
+        if ended is not None:
+            self.files.remove(job)
+        return ended
+
+    def tidy(self) -> None:
+        """Return jobs without a lease to the queue, and remove what is no longer needed.
+
+        One step that fails does not keep the others from being done.
+        """
+        failed: Exception | None = None
+        for step in (
+            self._expire,
+            self._expire_uploads,
+            self.store.take_back,
+            self._sweep,
+            self._forget,
+            self.refusals.flush,
+        ):
+            try:
+                step()
+            except Exception as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
+
+    def _expire(self) -> None:
+        """Remove results whose time is over."""
+        for job in self.store.expire():
+            self.files.remove(job)
+
+    def _expire_uploads(self) -> None:
+        """Remove uploads that nobody used for a while, and write it into the log."""
+        for upload in self.uploads.expire():
+            with suppress(DatabaseUnavailableError):  # a full disk: the file is gone all the same
+                self.store.say("server", "removed an upload whose time was over", upload)
+
+    def _sweep(self) -> None:
+        self.files.sweep(self.store)
+
+    def _forget(self) -> None:
+        self.store.forget(FORGET_S)
+
+
+def open_service(settings: Settings) -> Service:
+    """Open the files and the database, and create them where the data directory is new."""
+    if not _has_data(settings):
+        try:
+            settings.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unusable(settings, error) from None
+    return _opened(settings, create=True)
+
+
+def open_to_read(place: Place) -> Service:
+    """Open a service for a command that only reads: nothing is made or changed."""
+    if not _has_data(place):
+        raise ParameterError(
+            Option("data_dir"), f"Expected the data directory of a service, got {place.folder}. Name another."
+        )
+    return _opened(Settings(**place.model_dump()), create=False)
+
+
+def _has_data(place: Place) -> bool:
+    """Return whether a folder is a data directory; raise where it has other contents, or its database is lost."""
+    try:
+        names = {path.name for path in place.folder.iterdir()} - {"lost+found"} if place.folder.exists() else set()
+    except OSError as error:
+        raise _unusable(place, error) from None
+    mark = "jobs.sqlite" if place.database_url is None else "jobs"
+    if names and mark not in names:
+        raise ParameterError(
+            Option("data_dir"),
+            f"Expected an empty folder or a data directory, got {place.folder} without {mark}. Name another folder, or "
+            "restore it from a backup.",
+        )
+    return bool(names)
+
+
+def _opened(settings: Settings, *, create: bool) -> Service:
+    try:
+        store = Store(open_database(settings.url), create=create)
+    except sa.exc.DatabaseError:
+        raise ParameterError(Option("data_dir"), "jobs.sqlite is no database; restore it from a backup.") from None
+    files = Files(settings.folder, create=create)
+    return Service(settings, files, store, Tokens(store, settings.limits), UploadFiles(files.root))
+
+
+def _unusable(place: Place, error: OSError) -> OutputError:
+    return OutputError(place.folder, f"the data directory cannot be used ({error.strerror}); name another.")
