@@ -14,7 +14,7 @@ from serving import Within, opened
 from crowdveil.cli.main import ALIASES, COMMANDS
 from crowdveil.compat.mobidatalab.commands import configured_server
 from crowdveil.errors import ParameterError
-from crowdveil.remote import LOCAL_SERVER
+from crowdveil.server.client import LOCAL_SERVER
 
 
 def test_the_package_is_a_program() -> None:

@@ -14,7 +14,7 @@ from serving_hostile import hostile
 @pytest.fixture(scope="module")
 def roomy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A service of our own, that may be killed and filled."""
-    service = Running(tmp_path_factory.mktemp("roomy"), "--lease", "2")
+    service = Running(tmp_path_factory.mktemp("roomy"))
     service.make_token("anna")
     service.start()
     yield service

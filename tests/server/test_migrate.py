@@ -35,7 +35,7 @@ def test_the_migration_makes_the_tables_of_the_program(database_url: str) -> Non
     migrated = tables(database)
     metadata.drop_all(database.engine)
     metadata.create_all(database.engine)
-    assert set(migrated) == {"jobs", "tokens", "log", "about"} and tables(database) == migrated
+    assert set(migrated) == {"jobs", "tokens", "log"} and tables(database) == migrated
 
 
 def test_servers_that_start_at_once_make_the_tables_once(database_url: str) -> None:

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from serving import Within, cabs, opened
+from serving import Within, opened
 
 from crowdveil.server.app import make_app
 from crowdveil.server.queue.database import DatabaseUnavailableError, open_database
@@ -35,13 +35,6 @@ def test_two_files_of_one_name_are_both_kept(service: Service) -> None:
     for field, name in names.items():
         stored = (service.files.inputs(answer.json()["id"]) / name).read_text()
         assert stored == files[field][1]
-
-
-def test_a_name_with_umlauts_is_kept(service: Service) -> None:
-    answer = Within(make_app(service)).post(
-        "/methods/simple-generalization/jobs", files={"data": ("Fahrten_Köln.csv", cabs())}, data={"parameters": "{}"}
-    )
-    assert answer.status_code == 202 and answer.json()["files"] == {"data": "Fahrten_Köln.csv"}
 
 
 def test_no_name_is_given_twice() -> None:

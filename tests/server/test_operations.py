@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.queue.job import NewJob, new_id
 from crowdveil.server.queue.schema import jobs
 from crowdveil.server.service import Service
-from crowdveil.server.workers.heartbeat import Heartbeat
+from crowdveil.server.workers.supervisor import Heartbeat
 
 SECRET = "secret_name"
 GENERALIZE = "/methods/simple-generalization/jobs"
@@ -41,13 +40,6 @@ def figures(client: Within, **headers: str) -> dict[tuple[str, ...], float]:
     )
     families = text_string_to_metric_families(answer.text)
     return {(s.name, *s.labels.values()): s.value for family in families for s in family.samples}
-
-
-def test_health_says_that_the_process_lives(service: Service) -> None:
-    service.tokens.create("anna")
-    for headers in ({}, {"X-Forwarded-For": "192.0.2.1", "Host": "crowdveil.example.org"}):
-        answer = Within(make_app(service)).get("/health", headers=headers)
-        assert answer.status_code == 200 and answer.json() == {"status": "ok"}
 
 
 def test_ready_names_what_is_missing(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,12 +138,6 @@ def test_an_internal_error_is_logged_without_its_message(service: Service, capsy
         and SECRET not in logged
     )
     assert answer.headers["x-request-id"] in logged and "Traceback" not in logged
-
-
-def test_the_text_log_is_quiet_about_requests(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
-    logs.configure("text")
-    assert Within(make_app(service)).get("/jobs").status_code == 200
-    assert capsys.readouterr().err == "" and logging.getLogger("uvicorn.error").level == logging.WARNING
 
 
 # The audit log

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,13 +22,12 @@ from crowdveil.errors import CrowdveilError, from_json
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods
 from crowdveil.report.html import asset
-from crowdveil.server.answers import ApiError
 from crowdveil.server.app import make_app
 from crowdveil.server.kinds.anonymize import JobOptions
-from crowdveil.server.presets import PRESETS
+from crowdveil.server.responses import ApiError
 from crowdveil.server.routes import preview
-from crowdveil.server.workers.inspect_upload import ROLES, TRACK_ROLES, cut_last_line, work
-from crowdveil.server.workers.preview_times import near_time_zones
+from crowdveil.server.routes.pages import PRESETS
+from crowdveil.server.workers.inspect_upload import cut_last_line, near_time_zones, work
 from crowdveil.server.workers.sandbox import Bounds
 
 TRIPS = "who,when,from_zone,to_zone\n" + "".join(
@@ -130,16 +127,6 @@ def _takes() -> dict[str, type]:
     return TAKES
 
 
-def test_the_page_knows_every_role_of_a_column() -> None:
-    """The roles that the page offers are those that readers know."""
-    words = (Path(__file__).parents[2] / "web" / "page" / "words.ts").read_text()
-    offered = {
-        takes: set(re.findall(r'"(\w+)"', re.search(rf"{takes}: (\[[^\]]*\])", words)[1]))  # type: ignore[index]
-        for takes in ("flows", "trajectories")
-    }
-    assert offered == {"flows": set(ROLES), "trajectories": set(TRACK_ROLES)}
-
-
 def test_a_look_at_trips(near: Within) -> None:
     seen = looked(near, "trips.csv", TRIPS).json()
     assert seen["looks_like"] == seen["takes"] == "flows"
@@ -209,20 +196,6 @@ def test_time_zones_near_the_data(near: Within) -> None:
     assert {*near_time_zones(180.0, -16.0)} & {*near_time_zones(-180.0, -16.0)}, "across the date line"
 
 
-def test_a_look_at_trajectories_in_parquet(near: Within, tmp_path: Path) -> None:
-    table = pa.table({"y": [48.0, 48.1], "x": [2.0, 2.1], "t": [0, 60], "uid": ["a", "a"], "ok": [True, None]})
-    pq.write_table(table, tmp_path / "tracks.parquet")
-    seen = looked(near, "tracks.parquet", (tmp_path / "tracks.parquet").read_bytes()).json()
-    assert seen["looks_like"] == "trajectories" and seen["roles"] == {
-        "lat": "y",
-        "lon": "x",
-        "time": "t",
-        "user": "uid",
-    }
-    assert [c["type"] for c in seen["columns"]] == ["number", "number", "whole number", "text", "yes or no"]
-    assert seen["counts"] == {"trajectories": 1, "points": 2, "crowd": 1} and seen["rows"][1][4] is None
-
-
 def test_problems_are_counted_and_the_sentence_is_the_readers(near: Within) -> None:
     bad = TRIPS.replace("2026-03-02 01", "soon", 2).replace(",a2,", ",,", 1)
     seen = looked(near, "trips.csv", bad, takes="flows", parameters={"time": "when"}).json()
@@ -267,17 +240,10 @@ def test_a_look_opens_no_path_and_takes_no_unknown_option(near: Within) -> None:
     assert near.post("/preview", files={"zones": ("z.csv", b"a")}).status_code == 422
 
 
-def test_a_look_in_a_process_of_its_own(local: Within) -> None:
-    assert looked(local, "trips.csv", TRIPS).json()["counts"]["trips"] == 24
-    empty = looked(local, "trips.csv", b"")
-    assert empty.status_code == 422 and "the file is empty" in empty.json()["error"]["message"]
-
-
 def test_limits_hold_for_a_look(tmp_path: Path) -> None:
     with opened(tmp_path) as service:
         client = Within(make_app(service), Authorization=f"Bearer {service.tokens.create('anna', max_upload_mib=1)}")
         assert looked(client, "cabs.csv", cabs(5000, 9)).status_code == 413
-        assert Within(make_app(service)).post("/preview").status_code == 401
 
 
 def test_a_look_that_takes_too_long_is_ended(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from serving import Running, cabs, ended, post, put
 
 import crowdveil
 from conftest import Ran
-from crowdveil.remote import Remote
+from crowdveil.server.client import Remote
 
 pytestmark = pytest.mark.slow
 
@@ -189,31 +189,6 @@ MEASURES: dict[str, object] = {
 """A file of measures as mdl-anonymizer has it."""
 
 
-def test_the_documents_measures_and_heat_map_are_those_of_the_command_line(
-    releases: Path, tmp_path: Path, on_server: Running, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(releases)
-    heat = {"method": "QuadTreeHeatMap", "input_file": "cabs.csv", "output_folder": str(tmp_path), "params": {"min_k": 4},
-            "main_output_file": "map.geojson"}  # fmt: skip
-    for name, content, here, sent in (
-        (
-            "measures",
-            MEASURES | {"output_folder": str(tmp_path), "main_output_file": "m.json"},
-            "measure",
-            "measures-api",
-        ),
-        ("map", heat, "analyze", "analysis-api"),
-    ):
-        file = tmp_path / f"{name}-run.json"
-        file.write_text(json.dumps(content))
-        assert command(here, "-f", file).code == 0
-        task = json.loads(command(sent, "-f", file, "--server", on_server.url).out)["task_id"]
-        with on_server.client() as anna:
-            assert ended(anna, task)["state"] == "done"
-            got = anna.get("/task/", params={"task_id": task})
-        assert got.content == (tmp_path / str(content["main_output_file"])).read_bytes(), name
-
-
 def test_private_files_are_not_made_on_a_server(
     there: Path, tmp_path: Path, on_server: Running, command: Command
 ) -> None:
@@ -351,14 +326,3 @@ def test_detach_needs_a_server(there: Path, tmp_path: Path, command: Command) ->
         "name it with --server"
         in command("anonymize", "swapmob", there / "cabs.csv", "-o", tmp_path / "o", "--detach").sentence
     )
-
-
-@pytest.mark.parametrize("line", [["anonymize", "swapmob"], ["analyze", "quadtree-heatmap"]])
-def test_a_server_before_the_name_is_not_passed_over(
-    line: list[str], there: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    group, name = line
-    ran = command(group, "--server", "http://127.0.0.1:9", name, there / "cabs.csv", "-o", tmp_path / "out")
-    assert ran.code == 2 and f"give --server after {name}" in ran.sentence
-    monkeypatch.setenv("CROWDVEIL_SERVER", "http://127.0.0.1:9")
-    assert "does not answer" in command(group, name, there / "cabs.csv", "-o", tmp_path / "out").sentence

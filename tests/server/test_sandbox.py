@@ -12,9 +12,9 @@ import pytest
 from hostile import SECRET, Hostile, Listener, make_secret
 
 from crowdveil.errors import InputError, Name, Option, ParameterError, as_field, render
+from crowdveil.server.service import default_memory
 from crowdveil.server.workers import sandbox
 from crowdveil.server.workers.check_rows import check_rows
-from crowdveil.server.workers.memory import default_memory
 from crowdveil.server.workers.sandbox import BUBBLEWRAP, LANDLOCK, Bounds, clean_environment, confinement, run_sandboxed
 from crowdveil.server.workers.worker import SENTENCE_MOST, checked_answer, checked_progress
 

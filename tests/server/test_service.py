@@ -74,14 +74,6 @@ def assert_one_script_may_run(policy: str, page: str) -> None:
     assert rules["frame-ancestors"] == "'none'" and rules["sandbox"] == "allow-scripts" and "unsafe" not in policy
 
 
-def test_filtering_gives_one_file(running: Running) -> None:
-    with running.client() as anna:
-        job = put(anna, "/filter/trajectories/jobs", CABS, {"filters": [{"min_locations": 6}]})
-        assert ended(anna, job)["summary"]["lines"][0] == "min_locations 6: removed 12 trajectories"
-        assert anna.get(f"/jobs/{job}/result").text.splitlines() == ["lat,lon,timestamp,trajectory_id,user_id"]
-        assert anna.get(f"/jobs/{job}/report").status_code == 404
-
-
 def test_what_is_wrong_with_the_data_is_reported_by_the_job(running: Running) -> None:
     with running.client() as anna:
         job = put(anna, GENERALIZE, {"data": ("cabs.csv", "lat,lon\n1,2\n")})
@@ -116,15 +108,6 @@ def test_parameters_are_checked_before_anything_runs(
     with running.client() as anna:
         answer = post(anna, "/methods/microaggregation/jobs", CABS, parameters)
         assert answer.status_code == 422 and message(answer).startswith(sentence)
-
-
-def test_names_of_files_are_kept_only_if_they_are_plain(running: Running) -> None:
-    with running.client() as anna:
-        for given, kept in (("../../../etc/x.csv", "x.csv"), ("a\\..\\b.csv", "b.csv"), ("..csv", "data.csv"),
-                            ("-rf.csv", "data.csv"), ("né.csv", "né.csv"), ("x" * 300 + ".csv", "data.csv")):  # fmt: skip
-            job = put(anna, GENERALIZE, {"data": (given, cabs())}, BARE)
-            assert anna.get(f"/jobs/{job}").json()["files"] == {"data": kept}, given
-            anna.delete(f"/jobs/{job}")
 
 
 def zipped(**entries: bytes) -> bytes:
@@ -220,19 +203,6 @@ def test_a_manifest_that_names_other_files_opens_none(running: Running) -> None:
         assert failed["state"] == "failed" and "manifest is broken" in failed["error"]["message"]
 
 
-def test_every_route_wants_a_token(running: Running) -> None:
-    with running.client(None) as nobody:
-        paths = nobody.get("/openapi.json").json()["paths"]
-        for path, operations in paths.items():
-            for method in operations:
-                for headers in ({}, {"Authorization": "Bearer cv_guess"}, {"Authorization": "Basic YTpi"}):
-                    answer = nobody.request(
-                        method, path.replace("{job_id}", "0" * 32).replace("{name}", "joint"), headers=headers
-                    )
-                    assert answer.status_code == 401, (method, path, answer.text)
-                    assert message(answer) and answer.headers["www-authenticate"] == "Bearer"
-
-
 def test_errors_have_one_shape(running: Running) -> None:
     with running.client() as anna:
         for method, path, status in (("GET", "/no", 404), ("PUT", "/jobs", 405), ("GET", "/jobs/x", 422),
@@ -265,19 +235,6 @@ def test_no_parameter_of_a_job_means_two_things() -> None:
             fields = [field for model in kind.models(name) for field in model.model_fields]
             assert len(fields) == len(set(fields)), (kind.verb, name)
             assert set(kind.schema(name)["properties"]) == set(fields) and kind.about(name)["summary"]
-
-
-def test_one_measure_by_its_address(running: Running) -> None:
-    files = {"original": ("a.csv", cabs()), "release": ("b.csv", cabs())}
-    with running.client() as anna:
-        listed = anna.get("/measures/rmse").json()
-        assert "distance" in listed["parameters"]["properties"] and listed["takes"] == "trajectories"
-        job = put(anna, "/measures/rmse/jobs", files, {"distance": "dtw", "paired_by_id": True})
-        assert ended(anna, job)["state"] == "done"
-        assert list(anna.get(f"/jobs/{job}/result").json()["measures"]) == ["rmse:distance=dtw"]
-        for path, wrong in (("rmse", {"measures": ["E"]}), ("all", {"measures": []}), ("all", {"measures": ["E:x=1"]})):
-            answer = post(anna, f"/measures/{path}/jobs", files, wrong)
-            assert answer.status_code == 422 and message(answer)
 
 
 def test_the_documents_routes_and_answers(running: Running) -> None:

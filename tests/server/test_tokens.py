@@ -52,12 +52,6 @@ def test_the_last_use_is_noted_at_most_once_a_minute(store: Store, monkeypatch: 
     known.caller(secret + "x")  # who is not known leaves nothing
 
 
-def test_scopes_are_known_ones(store: Store) -> None:
-    for scopes in ((), ("all",), ("read", "all")):
-        with pytest.raises(ParameterError, match="scope: wanted one or more of submit, read, review, admin"):
-            Tokens(store).create("anna", scopes=scopes)
-
-
 def test_lengths_of_time() -> None:
     assert [length_s(text, "x") for text in ("90d", "12h", "4w", "30min", "0h")] == [
         7_776_000.0, 43_200.0, 2_419_200.0, 1800.0, 0.0,

@@ -620,8 +620,8 @@ def test_no_page_is_wider_than_a_phone(browser: Any, busy: Running, files: Path)
 
 
 @pytest.mark.slow
-def test_without_tokens_nobody_signs_in(browser: Any, tmp_path: Path) -> None:
-    service = Running(tmp_path, workers=1)
+def test_with_no_auth_nobody_signs_in(browser: Any, tmp_path: Path) -> None:
+    service = Running(tmp_path, "--no-auth", workers=1)
     service.start()
     try:
         with Visit(browser, service.url) as visit:

@@ -235,7 +235,7 @@ def rate(service: Running, seconds: float) -> dict[str, float]:
 
 def upload(service: Running, file: Path) -> dict[str, float]:
     """One large upload: by how much the server's memory grew, and at its height."""
-    from crowdveil.remote import Remote
+    from crowdveil.server.client import Remote
 
     assert service.process is not None
     process, stop, seen = service.process.pid, threading.Event(), [0.0]

@@ -74,7 +74,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def _emptied(database: Database) -> None:
     with database.transaction() as do:
-        for table in ("jobs", "tokens", "log", "about", "alembic_version"):
+        for table in ("jobs", "tokens", "log", "alembic_version"):
             do(f"DROP TABLE IF EXISTS {table}")
     database.close()
 

@@ -23,9 +23,9 @@ from crowdveil.io.written_release import MANIFEST_FILE
 from crowdveil.io.zones import VORONOI, is_voronoi
 from crowdveil.params import Params
 from crowdveil.progress import progress_bar
-from crowdveil.remote import Remote, remote, with_paths
 from crowdveil.run import pipeline, releases
 from crowdveil.run.options import AuditOptions, ReleaseOptions, RunOptions
+from crowdveil.server.client import Remote, remote, with_paths
 
 _PRIVATE = "this private file must not lie on a server; leave it out, or run it here."
 ONLY_HERE: dict[Option | Name, str] = {

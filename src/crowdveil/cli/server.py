@@ -122,7 +122,7 @@ def audit(since: datetime | None, output: Path | None, **values: Any) -> None:
     Example:
       crowdveil server audit -o audit-2026-11.jsonl --since 2026-11-01
     """
-    from crowdveil.server.audit import exported
+    from crowdveil.server.logs import exported
     from crowdveil.server.service import open_to_read
 
     first = 0.0 if since is None else since.replace(tzinfo=UTC).timestamp()

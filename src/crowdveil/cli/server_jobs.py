@@ -13,7 +13,7 @@ from crowdveil.errors import Option, ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.written_release import MANIFEST_FILE
 from crowdveil.progress import progress_bar
-from crowdveil.remote import LOCAL_SERVER, Remote, remote
+from crowdveil.server.client import LOCAL_SERVER, Remote, remote
 
 _server_option = click.option(
     "--server", envvar="CROWDVEIL_SERVER", default=LOCAL_SERVER, metavar="URL",

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
 
-from crowdveil.server.answers import ApiError
+from crowdveil.server.responses import ApiError
 from crowdveil.server.service import Service
 from crowdveil.server.tokens import Caller, ExpiredError
 
@@ -22,7 +22,7 @@ _HERE = ("localhost", "127.0.0.1", "::1", "[::1]")
 
 
 def caller(request: Request) -> Caller:
-    """Return the caller; raises where access is denied."""
+    """Return the caller, or raise if access is denied."""
     service: Service = request.app.state.service
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     if token:
@@ -45,16 +45,16 @@ async def _service(request: Request) -> Service:  # not in a thread of its own: 
     return found
 
 
-TheService = Annotated[Service, Depends(_service)]
-"""The service that is asked, as a dependency of routes."""
-Who = Annotated[Caller, Depends(caller)]
+OpenService = Annotated[Service, Depends(_service)]
+"""The service, as a dependency of routes."""
+CurrentUser = Annotated[Caller, Depends(caller)]
 """The caller, as a dependency of routes."""
 
 
 def _scoped(*scopes: str) -> Any:
-    """Return the caller, if the token has one of some scopes."""
+    """Return a dependency that admits tokens with one of the scopes."""
 
-    async def scoped(who: Who) -> Caller:  # not in a thread of its own: it waits for nothing
+    async def scoped(who: CurrentUser) -> Caller:  # not in a thread of its own: it waits for nothing
         if not who.scopes.intersection(scopes):
             wanted = " or ".join(scopes)
             raise ApiError(
@@ -68,21 +68,21 @@ def _scoped(*scopes: str) -> Any:
 
 
 Sender = Annotated[Caller, _scoped("submit")]
-"""Who sends jobs, looks at files, and ends jobs."""
+"""A caller who may submit jobs, preview files and cancel jobs."""
 Follower = Annotated[Caller, _scoped("submit", "read")]
-"""Who follows jobs."""
+"""A caller who may follow jobs."""
 Reader = Annotated[Caller, _scoped("read")]
-"""Who fetches results."""
+"""A caller who may fetch results."""
 Reviewer = Annotated[Caller, _scoped("review")]
-"""Who decides on results of others."""
+"""A caller who may review the results of others."""
 Admin = Annotated[Caller, _scoped("admin")]
-"""Who lists and revokes tokens."""
+"""A caller who may list and revoke tokens."""
 Collector = Annotated[Caller, _scoped("metrics")]
-"""Who reads figures of the service."""
+"""A caller who may read metrics."""
 
 
 def _check_local(request: Request) -> None:
-    """Refuse a request of a page of another site, by whatever name it calls this machine (DNS rebinding)."""
+    """Reject requests from pages of other sites, including those that rebind a DNS name to this machine."""
     headers = request.headers
     host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
     origin = headers.get("origin")

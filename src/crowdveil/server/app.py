@@ -1,4 +1,4 @@
-"""The service's app: its routes, drawn from the kinds of job."""
+"""Build the web app; its routes are generated from the kinds of job."""
 
 from __future__ import annotations
 
@@ -12,18 +12,16 @@ from starlette.routing import BaseRoute
 
 from crowdveil import __version__
 from crowdveil.server import openapi
-from crowdveil.server.access import Sender, Who
-from crowdveil.server.answers import add_error_answers
+from crowdveil.server.access import CurrentUser, Sender
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.base import Kind
-from crowdveil.server.metrics import Metrics
 from crowdveil.server.observe import Observe
+from crowdveil.server.responses import add_error_answers
 from crowdveil.server.routes.accept import accept, known
-from crowdveil.server.routes.jobs import add_job_routes, shown
-from crowdveil.server.routes.operations import add_operations
+from crowdveil.server.routes.jobs import add_job_routes, add_parts, shown
+from crowdveil.server.routes.operations import Metrics, add_operations
 from crowdveil.server.routes.pages import add_pages
 from crowdveil.server.routes.preview import add_preview
-from crowdveil.server.routes.result_files import add_parts
 from crowdveil.server.routes.review import add_review
 from crowdveil.server.routes.uploads import add_uploads
 from crowdveil.server.service import Service
@@ -53,7 +51,7 @@ def make_app(service: Service, extra: Sequence[AddRoutes] = ()) -> FastAPI:
 
 @cache
 def _job_routes(extra: tuple[AddRoutes, ...]) -> tuple[BaseRoute, ...]:
-    """Return the routes of jobs and of `extra`; they find the service in the request, so that apps of a process share them."""
+    """Return the routes of jobs and of `extra`. They take the service from the request, so all apps of a process share them."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     for kind in KINDS.values():
         _add_kind(app, kind)
@@ -64,17 +62,17 @@ def _job_routes(extra: tuple[AddRoutes, ...]) -> tuple[BaseRoute, ...]:
 
 
 def _add_kind(app: FastAPI, kind: Kind) -> None:
-    """Add the listing of a job kind, and the route for its jobs."""
+    """Add the routes that list a kind of job and submit one."""
 
     @app.get(f"/{kind.collection}", summary=f"What there is to {kind.verb} with", tags=[kind.collection],
              operation_id=f"list_{kind.collection}",
              responses=openapi.errors())  # fmt: skip
-    def listing(who: Who) -> dict[str, Any]:
+    def listing(who: CurrentUser) -> dict[str, Any]:
         return {kind.collection: [_described(kind, name) for name in kind.names()]}
 
     @app.get(f"/{kind.collection}/{{name}}", summary="One of them, with the schema of its parameters", tags=[kind.collection],
              operation_id=f"describe_{kind.collection}", responses=openapi.errors(404))  # fmt: skip
-    def one(who: Who, name: Name) -> dict[str, Any]:
+    def one(who: CurrentUser, name: Name) -> dict[str, Any]:
         return _described(kind, known(kind, name))
 
     @app.post(f"/{kind.collection}/{{name}}/jobs", status_code=202, summary=kind.summary, tags=[kind.collection],

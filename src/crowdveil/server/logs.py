@@ -1,4 +1,4 @@
-"""What the service says to its operator, on standard error: plain lines, or one JSON object a line.
+"""Log to standard error, as text or JSON, and keep the audit log.
 
 No line holds a token, a name of a file, a parameter, or anything of the data. Of an unexpected error it gives the type and the
 place in the code, and never the message.
@@ -11,7 +11,11 @@ import json
 import logging
 import os
 import sys
+import threading
+import time
 import traceback
+from collections import Counter
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -44,7 +48,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """Sentences."""
+    """One sentence per line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record."""
@@ -53,7 +57,7 @@ class TextFormatter(logging.Formatter):
 
 
 class StandardErrorHandler(logging.Handler):
-    """Lines on standard error as it is when they are written: it may be another one, or closed, since the start."""
+    """Write to the current standard error, which may have been replaced or closed since the start."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the line of a record."""
@@ -63,7 +67,7 @@ class StandardErrorHandler(logging.Handler):
 
 
 def configure(form: str) -> None:
-    """Write lines of this form from now on; requests are logged in JSON alone."""
+    """Set the log format. Requests are logged in JSON only."""
     handler = StandardErrorHandler()
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     for name in (_LOGGER.name, *_OTHERS):
@@ -75,13 +79,13 @@ def configure(form: str) -> None:
 
 
 def say(event: str, message: str, level: int = logging.INFO, **fields: Any) -> None:
-    """Write a line."""
+    """Log an event."""
     if _LOGGER.isEnabledFor(level):
         _LOGGER.log(level, message, extra={"event": event, "fields": fields})
 
 
 def say_fault(error: BaseException, **fields: Any) -> None:
-    """Write where an unexpected error came from; its message may hold data, so it is left out."""
+    """Log the type and place of an unexpected error, but not its message, which may hold data."""
     say("fault", "internal error", logging.ERROR, **located(error), **fields)
 
 
@@ -91,3 +95,47 @@ def located(error: BaseException) -> dict[str, str]:
     ours = [f for f in frames if f"{os.sep}crowdveil{os.sep}" in f.filename][-1:]
     places = dict.fromkeys(f"{Path(f.filename).name}:{f.lineno}" for f in [*ours, *frames[-1:]])
     return {"error": type(error).__name__, "place": " > ".join(places)}
+
+
+_TOGETHER_S = 60.0
+
+
+def exported(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Return a row of the log as an exported line; `names` are those of tokens."""
+    moment = datetime.fromtimestamp(round(row["at"], 3), UTC).isoformat(timespec="milliseconds")
+    who = row["who"]
+    return {
+        "time": moment.replace("+00:00", "Z"),
+        "who": who,
+        "name": names.get(who, who),
+        "what": row["what"],
+        "job": row["job"],
+    }
+
+
+class Refusals:
+    """Rejected requests, recorded at most once a minute per reason, since strangers can send any number of them."""
+
+    def __init__(self, say: Callable[[str, str], None]) -> None:
+        self._say, self._lock = say, threading.Lock()
+        self._more = Counter[str]()
+        self._since: dict[str, float] = {}
+
+    def add(self, reason: str) -> None:
+        """Record a rejected request, or count it."""
+        with self._lock:
+            now = time.monotonic()
+            if now - self._since.get(reason, -_TOGETHER_S) < _TOGETHER_S:
+                self._more[reason] += 1
+                return
+            self._since[reason] = now
+        self._say("stranger", reason)
+
+    def flush(self, *, all_of_them: bool = False) -> None:
+        """Record the counted requests."""
+        with self._lock:
+            now = time.monotonic()
+            due = [r for r in self._more if all_of_them or now - self._since[r] >= _TOGETHER_S]
+            counted = {reason: self._more.pop(reason) for reason in due}
+        for reason, times in counted.items():
+            self._say("stranger", f"{reason}, {times:,} more times")

@@ -1,4 +1,4 @@
-"""What happens around every request: an id, headers, a line of the log, figures, and an answer to unexpected errors."""
+"""Wrap every request: give it an id and headers, log and count it, and answer unexpected errors."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from starlette.concurrency import run_in_threadpool
 from crowdveil.errors import internal_error
 from crowdveil.server import logs
 from crowdveil.server.access import HEADERS
-from crowdveil.server.answers import answer
-from crowdveil.server.metrics import Metrics
 from crowdveil.server.queue.database import DatabaseUnavailableError
-from crowdveil.server.routes.operations import READY
+from crowdveil.server.responses import answer
+from crowdveil.server.routes.operations import READY, Metrics
 from crowdveil.server.service import Service
 
 REFUSED = {401: "rejected: missing or invalid token", 403: "rejected: not allowed"}
@@ -23,7 +22,7 @@ REFUSED = {401: "rejected: missing or invalid token", 403: "rejected: not allowe
 
 
 class Observe:
-    """Plain ASGI, so that what comes in and goes out is passed on as it flows."""
+    """A plain ASGI middleware, so that requests and responses are streamed."""
 
     def __init__(self, app: Any, service: Service, metrics: Metrics) -> None:
         self.app, self.service, self.metrics = app, service, metrics
@@ -78,5 +77,5 @@ _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 def _route(scope: Any) -> str:
-    """Return the route as it is declared, never the path of a request, which may hold anything."""
+    """Return the declared route, never the requested path, which may hold anything."""
     return getattr(scope.get("route"), "path", "unknown")

@@ -1,4 +1,4 @@
-"""What the description of the API says beyond what FastAPI finds out by itself: forms, answers, examples, access."""
+"""Complete the OpenAPI description that FastAPI generates: forms, responses, examples, access."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from crowdveil.server.answers import ERROR_SCHEMA
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.base import Kind
+from crowdveil.server.responses import ERROR_SCHEMA
 
 UPLOADS = {
     "type": "string",
@@ -33,14 +33,14 @@ _MEANING = {
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Answers that a route may give instead, besides those of every route: it can refuse the caller, the address, the upload."""
+    """Return the error responses of a route, including those that every route can give."""
     schema = {"$ref": "#/components/schemas/Error"}
     all_statuses = sorted({401, 403, 422, 429, 503, *statuses, *((411, 507) if 413 in statuses else ())})
     return {s: {"description": _MEANING[s], "content": {"application/json": {"schema": schema}}} for s in all_statuses}
 
 
 def file_answer() -> dict[int | str, dict[str, Any]]:
-    """The answer that is a file."""
+    """Return the response that is a file."""
     kinds = (
         "application/zip", "application/json", "application/geo+json", "application/octet-stream", "text/csv", "text/html",
         "image/png",
@@ -51,7 +51,7 @@ def file_answer() -> dict[int | str, dict[str, Any]]:
 
 
 def upload_body(kind: Kind) -> dict[str, Any]:
-    """The form of a job of some kind: its files, and its parameters as JSON."""
+    """Return the form of a job: its files, and its parameters as JSON."""
     fields: dict[str, tuple[str, ...]] = {}
     for name in kind.names():
         for field, endings in kind.fields(name).items():
@@ -68,7 +68,7 @@ def upload_body(kind: Kind) -> dict[str, Any]:
 
 
 def form_schema(fields: dict[str, tuple[str, ...]], texts: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a form: files by field, with their endings, and other fields."""
+    """Return the schema of a form: files by field, with their endings, and other fields."""
     files = {
         field: {"type": "string", "format": "binary", "description": f"A file: {', '.join(endings)}."}
         for field, endings in fields.items()
@@ -77,7 +77,7 @@ def form_schema(fields: dict[str, tuple[str, ...]], texts: dict[str, Any]) -> di
 
 
 def form(schema: dict[str, Any], files: dict[str, str], json_field: str) -> dict[str, Any]:
-    """A form: the ending of a name for each file, since a name states the type of its file, and one field of JSON."""
+    """Return a form: the ending of each file name, since the name states the type, and one field of JSON."""
     encoding: dict[str, Any] = {json_field: {"contentType": "application/json"}}
     for field, ending in files.items():
         name = f'form-data; name="{field}"; filename="{field}{ending}"'
@@ -88,7 +88,7 @@ def form(schema: dict[str, Any], files: dict[str, str], json_field: str) -> dict
 
 
 def _distinct(kind: Kind) -> list[str]:
-    """One name for each set of models: measures all take the same."""
+    """Return one name for each set of models, since all measures take the same."""
     seen: dict[Any, str] = {}
     for name in kind.names():
         seen.setdefault(kind.models(name), name)
@@ -96,7 +96,7 @@ def _distinct(kind: Kind) -> list[str]:
 
 
 def schema_name(kind: Kind, name: str) -> str:
-    """What the schema of parameters is called."""
+    """Return the name of the schema of parameters."""
     return f"{kind.verb}-{name}"
 
 
@@ -124,7 +124,7 @@ def describe(app: FastAPI) -> None:
 
 
 def _name_known(paths: dict[str, Any], kind: Kind) -> None:
-    """Say which names there are."""
+    """List the known names."""
     for path in (f"/{kind.collection}/{{name}}", f"/{kind.collection}/{{name}}/jobs"):
         for operation in paths[path].values():
             for parameter in operation.get("parameters", []):

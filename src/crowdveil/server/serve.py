@@ -27,7 +27,7 @@ TLS = "note: requests are not encrypted here; put a proxy with TLS in front of t
 
 
 def tidy(service: Service) -> None:
-    """Remove what is no longer needed; a database that is away for a while must not end the thread that does this."""
+    """Remove old files. A database that is briefly unavailable must not end the cleanup thread."""
     try:
         service.tidy()
     except Exception as error:
@@ -35,14 +35,14 @@ def tidy(service: Service) -> None:
 
 
 def keep_tidy(service: Service, stopping: threading.Event) -> None:
-    """Remove what is no longer needed, now and then, until stopped."""
+    """Remove old files at intervals until stopped."""
     while not stopping.is_set():
         tidy(service)
         stopping.wait(TIDY_EVERY_S)
 
 
 def first_token(service: Service) -> str | None:
-    """Make a token where there never was one, and return it."""
+    """Create the first token of a new service, and return it."""
     if service.settings.no_auth or service.tokens.any():
         return None
     with suppress(ParameterError):  # another server of the same database just made it
@@ -51,7 +51,7 @@ def first_token(service: Service) -> str | None:
 
 
 def start_app(settings: Settings, extra_routes: Sequence[Callable[[Any], None]]) -> tuple[Service, Any]:
-    """Open a service, and return it with its app; its cleanup runs in a thread that ends with the process."""
+    """Open a service, start its cleanup thread, and return it with its app."""
     service = open_service(settings)
     tempfile.tempdir = str(service.files.incoming)  # files of a form that is coming in, which have no name
     threading.Thread(target=keep_tidy, args=(service, threading.Event()), name="tidy", daemon=True).start()

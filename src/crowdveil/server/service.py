@@ -1,25 +1,26 @@
-"""The service as all of its parts see it: its settings, files, jobs and tokens."""
+"""The open service: its settings, files, jobs and tokens."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import sqlalchemy as sa
 
 from crowdveil.errors import Option, OutputError, ParameterError
-from crowdveil.server.audit import Refusals
+from crowdveil.server.logs import Refusals
 from crowdveil.server.queue.database import DatabaseUnavailableError, open_database
-from crowdveil.server.queue.files import Files
+from crowdveil.server.queue.files import Files, UploadFiles
 from crowdveil.server.queue.job import QueuedJob
 from crowdveil.server.queue.store import Store
-from crowdveil.server.queue.upload_files import UploadFiles
 from crowdveil.server.settings import PREVIEWS, Place, Settings
 from crowdveil.server.tokens import Tokens
-from crowdveil.server.workers.memory import default_memory
 
 FORGET_S = 90 * 86_400.0
 """How long the row of a job and the log are kept."""
@@ -43,12 +44,12 @@ class Service:
 
     @cached_property
     def previews(self) -> asyncio.Semaphore:
-        """Places for previews, which wait for one."""
+        """Limit the previews that run at once."""
         return asyncio.Semaphore(PREVIEWS)
 
     @cached_property
     def refusals(self) -> Refusals:
-        """Refused requests, for the audit log."""
+        """Rejected requests, for the audit log."""
         return Refusals(self.store.say)
 
     @cached_property
@@ -69,9 +70,9 @@ class Service:
         return ended
 
     def tidy(self) -> None:
-        """Return jobs without a lease to the queue, and remove what is no longer needed.
+        """Requeue the jobs of dead workers, and remove old files and rows.
 
-        One step that fails does not keep the others from being done.
+        A step that fails does not prevent the others.
         """
         failed: Exception | None = None
         for step in (
@@ -90,12 +91,12 @@ class Service:
             raise failed
 
     def _expire(self) -> None:
-        """Remove results whose time is over."""
+        """Remove expired results."""
         for job in self.store.expire():
             self.files.remove(job)
 
     def _expire_uploads(self) -> None:
-        """Remove uploads that nobody used for a while, and write it into the log."""
+        """Remove expired uploads, and log their removal."""
         for upload in self.uploads.expire():
             with suppress(DatabaseUnavailableError):  # a full disk: the file is gone all the same
                 self.store.say("server", "removed an upload whose time was over", upload)
@@ -118,7 +119,7 @@ def open_service(settings: Settings) -> Service:
 
 
 def open_to_read(place: Place) -> Service:
-    """Open a service for a command that only reads: nothing is made or changed."""
+    """Open a service for a command that only reads."""
     if not _has_data(place):
         raise ParameterError(
             Option("data_dir"), f"Expected the data directory of a service, got {place.folder}. Name another."
@@ -127,7 +128,7 @@ def open_to_read(place: Place) -> Service:
 
 
 def _has_data(place: Place) -> bool:
-    """Return whether a folder is a data directory; raise where it has other contents, or its database is lost."""
+    """Return whether a folder is a data directory; raise if it has other contents or its database is missing."""
     try:
         names = {path.name for path in place.folder.iterdir()} - {"lost+found"} if place.folder.exists() else set()
     except OSError as error:
@@ -153,3 +154,34 @@ def _opened(settings: Settings, *, create: bool) -> Service:
 
 def _unusable(place: Place, error: OSError) -> OutputError:
     return OutputError(place.folder, f"the data directory cannot be used ({error.strerror}); name another.")
+
+
+SHARE_OF_MEMORY = 0.8
+LEAST_MEMORY = 1 << 30
+
+
+def default_memory(jobs: int, system: Path = Path("/")) -> int:
+    """Return the memory limit of one of several jobs: a share of the memory, at least `LEAST_MEMORY`."""
+    try:
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        total = 16 << 30
+    return max(LEAST_MEMORY, int(SHARE_OF_MEMORY * min(total, *_cgroup_limits(system))) // max(1, jobs))
+
+
+def _cgroup_limits(system: Path) -> list[int]:
+    """Return the limits of memory, in bytes, of the control groups of this process (container, unit of systemd)."""
+    found = [sys.maxsize]
+    with suppress(OSError):
+        for line in (system / "proc/self/cgroup").read_text().splitlines():
+            _, controllers, group = line.split(":", 2)
+            if controllers not in ("", "memory"):
+                continue
+            folder, name = ("memory", "memory.limit_in_bytes") if controllers else ("", "memory.max")
+            root = system / "sys/fs/cgroup" / folder
+            at = root / group.lstrip("/")
+            for level in (at, *at.parents):
+                if level.is_relative_to(root):
+                    with suppress(OSError, ValueError):  # "max", or a group that the container does not show
+                        found.append(int((level / name).read_text()))
+    return found

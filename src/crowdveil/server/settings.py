@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from crowdveil.engine.threads import processors
 from crowdveil.errors import Option
 from crowdveil.params import Params
-from crowdveil.remote import is_here
+from crowdveil.server.client import is_here
 
 PREVIEWS = 2
 """Previews at once; others wait."""

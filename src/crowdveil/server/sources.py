@@ -17,7 +17,7 @@ NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 def check_names(sources: Iterable[str]) -> None:
-    """Raise unless names of sources are plain words."""
+    """Raise unless the names of sources are plain words."""
     if not all(NAME.fullmatch(source) for source in sources):
         raise ParameterError(
             Option("source"), "wanted up to 64 small letters, digits, _ and -, beginning with a letter or digit."
@@ -31,12 +31,12 @@ def ledger_of(root: Path, source: str) -> Path:
 
 
 def has_ledger(root: Path, source: str) -> bool:
-    """Return whether the ledger of a source is there."""
+    """Return whether the ledger of a source exists."""
     return (ledger_of(root, source) / MARKER).is_file()
 
 
 def make_ledgers(root: Path, sources: Iterable[str]) -> None:
-    """Make the ledgers of sources that have none. A ledger that was lost is not made by a job: it would audit nothing."""
+    """Create missing ledgers. A job never replaces a lost ledger, since its audit would find nothing."""
     sources = list(sources)
     check_names(sources)
     (root / FOLDER).mkdir(mode=0o700, exist_ok=True)
@@ -46,7 +46,7 @@ def make_ledgers(root: Path, sources: Iterable[str]) -> None:
 
 
 def with_source(kind: Kind, name: str, values: dict[str, Any], who: Caller) -> dict[str, Any]:
-    """Return the parameters of a job with the source that it is audited for: the given one, or the only one of the token."""
+    """Return the parameters of a job with its source: the given one, or the only one of the token."""
     if not any("source" in model.model_fields for model in kind.models(name)):
         return values
     given = values.get("source")

@@ -1,4 +1,4 @@
-"""Who may use the service: tokens, of which only a hash is kept, and what each may do."""
+"""Tokens: their secrets (only hashes are stored), scopes, limits and sources."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class Caller:
 
     @property
     def who(self) -> str:
-        """Who did it, for the log."""
+        """Return the id for the log."""
         return self.token or self.id
 
 
 class ExpiredError(ParameterError):
-    """The token was good until a while ago."""
+    """The token has expired."""
 
 
 class Tokens:
@@ -78,7 +78,7 @@ class Tokens:
         sources: tuple[str, ...] = (),
         **limits: Any,
     ) -> str:
-        """Make a token; it is returned once, and only its hash is kept. With `jobs_of`, it works on the jobs of another token.
+        """Create a token and return it once; only its hash is stored. With `jobs_of`, it shares the jobs of another token.
 
         Releases of flows and heat maps of a token with `sources` are audited against the ledger of one of them.
         """
@@ -110,7 +110,7 @@ class Tokens:
         return secret
 
     def revoke(self, name: str, by: str = "operator") -> None:
-        """Take a token's rights away; its jobs stay its own, and no other token can see them."""
+        """Revoke a token. No other token can see its jobs."""
         mine = (tokens.c.name == name, tokens.c.revoked.is_(None))
         with self.store.db.transaction() as do:
             rows = do(sa.update(tokens).where(*mine).values(revoked=now()).returning(tokens.c.id))
@@ -121,7 +121,7 @@ class Tokens:
             self.store.record(do, by, f"revoked the token {name}")
 
     def all(self) -> list[dict[str, Any]]:
-        """Tokens without their hashes, oldest first."""
+        """Return all tokens without their hashes, oldest first."""
         shown = [c for c in tokens.c if c.name != "hash"]
         return self.store.db.do(sa.select(*shown).order_by(tokens.c.created))
 
@@ -130,12 +130,12 @@ class Tokens:
         return bool(self.store.db.do(sa.select(tokens.c.id).limit(1)))
 
     def name_of(self, owner: str | None) -> str | None:
-        """What a token is called."""
+        """Return the name of a token."""
         rows = [] if owner is None else self.store.db.do(sa.select(tokens.c.name).where(tokens.c.id == owner))
         return rows[0]["name"] if rows else owner
 
     def caller(self, token: str) -> Caller | None:
-        """Return the caller of a token, None for an unknown one; raises where it has expired."""
+        """Return the caller of a token, or None if the token is unknown; raise if it has expired."""
         # Looked up by hash: the time that takes does not depend on the token.
         digest = hashed(token)
         over = sa.func.coalesce(tokens.c.expires < now(), sa.false()).label("over")
@@ -154,7 +154,7 @@ class Tokens:
         return Caller(row["owner"] or row["id"], row["name"], limits, scopes, row["id"], sources)
 
     def _note_use(self, token: str) -> None:
-        """Write down that a token was used, but not at every request."""
+        """Record that a token was used, at most once a minute."""
         at, before = time.monotonic(), self._seen.get(token)
         if before is not None and at - before < SEEN_EVERY_S:
             return
@@ -164,12 +164,12 @@ class Tokens:
             self.store.db.do(sa.update(tokens).where(tokens.c.id == token, late).values(last_used=now()))
 
     def local(self) -> Caller:
-        """Return the caller of this machine, who may do all that needs no second person."""
+        """Return the caller of this machine, who may do everything that needs no second person."""
         return Caller(LOCAL, LOCAL, self.default, frozenset({*USUAL, "metrics"}))
 
 
 def length_s(text: str, name: str) -> float:
-    """Seconds of a length of time such as 90d, 12h, 4w or 30min."""
+    """Return the seconds of a duration such as 90d, 12h, 4w or 30min."""
     match = re.fullmatch(r"(\d{1,6})\s*(min|h|d|w)", text.strip())
     seconds = int(match[1]) * _UNITS[match[2]] if match else -1
     if not 0 <= seconds <= _LONGEST_S:
@@ -178,7 +178,7 @@ def length_s(text: str, name: str) -> float:
 
 
 def hashed(token: str) -> str:
-    """What is kept of a token. It has 256 random bits, so that a plain hash cannot be turned round."""
+    """Return the stored hash of a token. With 256 random bits, a plain hash cannot be inverted."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""The answers of the service as models: the description of the API and the types of the page are generated from them."""
+"""Models of responses; the API description and the types of the page are generated from them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JobKind = Annotated[
 
 
 class View(BaseModel):
-    """An answer; nothing but the declared fields is sent."""
+    """A response; only declared fields are sent."""
 
     # All fields are always sent, so all are required, those with a default too.
     model_config = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True)
@@ -123,7 +123,7 @@ class UploadView(View):
 
 
 class PreviewView(View):
-    """What there is to see in a file before a job is made of it."""
+    """The preview of a file."""
 
     model_config = ConfigDict(json_schema_serialization_defaults_required=False)
 

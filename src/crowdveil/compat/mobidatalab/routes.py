@@ -30,14 +30,13 @@ from crowdveil.registry import find_analysis
 from crowdveil.runfiles.common import known_only, need, tables
 from crowdveil.server import openapi
 from crowdveil.server.access import Reader, Sender
-from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.filter import TRAJECTORIES
 from crowdveil.server.kinds.measure import ALL, IF_POSSIBLE
 from crowdveil.server.queue.files import ID
+from crowdveil.server.responses import ApiError
 from crowdveil.server.routes.accept import Fields, accept
-from crowdveil.server.routes.jobs import awaits, open_result, result_of
-from crowdveil.server.routes.result_files import part_of
+from crowdveil.server.routes.jobs import awaits, open_result, part_of, result_of
 from crowdveil.server.routes.uploads import TEXT_MOST, Form, parsed
 
 PROCESSING = "Your task is being processed. Use the 'GET /task/' endpoint to obtain the results later"

@@ -1,4 +1,4 @@
-"""What a kind of job is: its record, and how a request of it is checked."""
+"""Kinds of job: the record of a kind, and the check of a request."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ WORD = r"^(grid:[0-9.]{1,12} ?k?m?|h3:[0-9]{1,2}|[A-Za-z0-9_ -]{1,64})$"
 
 
 class PlainReading(TrajectoryReading):
-    """How trajectories are read where zones mean nothing."""
+    """Options of reading trajectories without zones."""
 
     zones: None = None
-    """Means nothing here."""
+    """Not used here."""
 
 
 class SourceOptions(Params):
@@ -59,12 +59,12 @@ class Task:
 
     @property
     def reading(self) -> dict[str, Any]:
-        """The values with the paths of uploaded files."""
+        """Return the values with the paths of uploaded files."""
         return with_files(self.values, self.files)
 
     @property
     def reporting(self) -> dict[str, Any]:
-        """The arguments of a function of the API that notes and progress come through."""
+        """Return the arguments that pass notes and progress to a function of the API."""
         return {"notes": self.notes, "progress": self.progress, "stage": self.stage}
 
 
@@ -124,12 +124,12 @@ class Kind:
     secret: tuple[str, ...] = ()
 
     def fields(self, name: str) -> dict[str, tuple[str, ...]]:
-        """Every field of files with its endings."""
+        """Return every file field with its allowed endings."""
         options = {option: endings_of(option) for model in self.models(name) for option in file_options(model)}
         return self.required_files(name) | self.optional_files(name) | options
 
     def checked(self, name: str, values: dict[str, Any], uploaded: dict[str, str]) -> None:
-        """Raise unless parameters and uploads can be run; nothing is read for it."""
+        """Raise unless the parameters and uploads are valid, without reading any file."""
         models = self.models(name)
         known = [option for model in models for option in model.model_fields]
         for option in values:
@@ -147,7 +147,7 @@ class Kind:
         self.check(name, values)
 
     def schema(self, name: str) -> dict[str, Any]:
-        """The JSON schema of its parameters."""
+        """Return the JSON schema of the parameters."""
         properties: dict[str, Any] = {}
         required: list[str] = []
         for model in self.models(name):
@@ -173,7 +173,7 @@ def _drawn(model: type[Params]) -> tuple[dict[str, Any], list[str]]:
 
 
 def file_options(model: type[Params]) -> list[str]:
-    """Options that can name a file: those that take anything."""
+    """Return the options that can name a file: those of type Any."""
     return [name for name, info in model.model_fields.items() if info.annotation is Any]
 
 
@@ -183,7 +183,7 @@ def endings_of(option: str) -> tuple[str, ...]:
 
 
 def check_word(option: str, value: Any, uploaded: bool) -> None:
-    """Raise where an option that can name a file is neither uploaded nor a plain word."""
+    """Raise if an option that can name a file is neither uploaded nor a plain word."""
     if value is None:
         return
     if uploaded and value == VORONOI and option == "zones":
@@ -198,5 +198,5 @@ def check_word(option: str, value: Any, uploaded: bool) -> None:
 
 
 def values_of(values: dict[str, Any], *models: type[Params]) -> dict[str, Any]:
-    """Those values that are parameters of a model."""
+    """Return the values that are parameters of the models."""
     return {n: v for n, v in values.items() if any(n in model.model_fields for model in models)}

@@ -1,4 +1,4 @@
-"""The database of the service: SQLite for one machine, PostgreSQL for several. SQLAlchemy knows how they differ.
+"""The database of the service: SQLite for one machine, PostgreSQL for several. SQLAlchemy handles the differences.
 
 Statements are SQLAlchemy Core expressions over the tables in `schema`. Connections are pooled; before a fork the pool is closed
 (`close`), and a forked process begins with an empty one.
@@ -45,11 +45,11 @@ class Database:
 
     @property
     def is_sqlite(self) -> bool:
-        """Whether it is a file."""
+        """Return whether the database is a file."""
         return self.engine.dialect.name == "sqlite"
 
     def do(self, statement: Any) -> list[Row]:
-        """Run one statement, which takes effect whole or not at all; one that only reads does not wait for writers."""
+        """Run one statement atomically. A SELECT does not wait for writers."""
         if isinstance(statement, sa.Select):
             with or_away(), self.engine.connect().execution_options(**{_READS: True}) as connection:
                 return _run(connection, statement)
@@ -58,14 +58,14 @@ class Database:
 
     @contextmanager
     def transaction(self, *, alone: bool = False) -> Iterator[Do]:
-        """Several statements that take effect together: gives a function as `do`. With `alone`, no two of these run at once."""
+        """Yield a function that runs statements in one transaction. With `alone`, no two such transactions run at once."""
         with or_away(), self.engine.begin() as connection:
             if alone:
                 self.lock(connection.execute)
             yield lambda statement: _run(connection, statement)
 
     def lock(self, do: Callable[..., Any]) -> None:
-        """Hold the one lock until the transaction ends; a transaction of SQLite that writes is alone already."""
+        """Take the global lock until the transaction ends. SQLite has one writer at a time anyway."""
         if not self.is_sqlite:
             do(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
 
@@ -78,7 +78,7 @@ _OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
 
 
 def _forget_connections() -> None:
-    """A connection must not be in two processes: a fork leaves those of its parent alone."""
+    """Drop the connections of the parent after a fork, since two processes must not share one."""
     for database in list(_OPEN):
         database.engine.dispose(close=False)
 
@@ -88,7 +88,7 @@ os.register_at_fork(after_in_child=_forget_connections)
 
 @contextmanager
 def or_away() -> Iterator[None]:
-    """Distinguish a database that does not answer from an internal error."""
+    """Report a database that does not answer as `DatabaseUnavailableError`."""
     try:
         yield
     except (OperationalError, InterfaceError):
@@ -101,7 +101,7 @@ def _run(connection: sa.Connection, statement: Any) -> list[Row]:
 
 
 def open_database(url: str) -> Database:
-    """The database of an address: `sqlite:///path` or `postgresql://…`."""
+    """Open the database of a URL: `sqlite:///path` or `postgresql://…`."""
     if url.startswith(("postgresql://", "postgres://")):
         return Database(_postgres(url))
     if url.startswith("sqlite:///"):
@@ -110,7 +110,7 @@ def open_database(url: str) -> Database:
 
 
 def _sqlite(path: Path) -> sa.Engine:
-    """A file; many readers and one writer at a time, who waits for the other."""
+    """Open a SQLite file: many readers, and one writer at a time."""
     path.touch(mode=0o600)
     engine = sa.create_engine(
         # A file that was removed is not made again: its jobs would be lost without a word.
@@ -145,7 +145,7 @@ def _sqlite(path: Path) -> sa.Engine:
 
 
 def _postgres(url: str) -> sa.Engine:
-    """A server that several machines share."""
+    """Connect to a PostgreSQL server."""
     try:
         import psycopg  # noqa: F401
     except ImportError:

@@ -1,4 +1,4 @@
-"""Where the files of jobs lie. No name here comes from a request, but for those that passed `safe_name`.
+"""The folders of jobs and uploads. Names from requests are used only after `safe_name`.
 
 incoming/ID/…                 what is being uploaded
 jobs/ID/inputs/…              what a job works on; removed when it ends
@@ -12,6 +12,7 @@ import re
 import shutil
 import time
 import unicodedata
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
@@ -48,30 +49,30 @@ class Files:
             raise OutputError(root, f"the data directory cannot be used ({error.strerror}); name another.") from None
 
     def job(self, job: str) -> Path:
-        """The folder of a job."""
+        """Return the folder of a job."""
         return self.jobs / _checked(job, "id")
 
     def inputs(self, job: str) -> Path:
-        """What a job works on."""
+        """Return the folder of a job's inputs."""
         return self.job(job) / "inputs"
 
     def run(self, job: str, lease: str) -> Path:
-        """What one run of a job writes."""
+        """Return the folder that one run of a job writes to."""
         return self.job(job) / f"run-{_checked(lease, 'lease')}"
 
     def receive(self, job: str) -> Path:
-        """A new folder for what is being uploaded."""
+        """Make a folder for an upload in progress."""
         folder = self.incoming / _checked(job, "id")
         (folder / "inputs").mkdir(mode=0o700, parents=True)
         return folder
 
     def accept(self, job: str) -> None:
-        """Make what was uploaded a job's; all of it or nothing."""
+        """Move a complete upload to the folder of its job, atomically."""
         (self.incoming / job).rename(self.job(job))
         sync_folder(self.jobs)
 
     def discard(self, job: str) -> None:
-        """Remove what was uploaded and not accepted."""
+        """Remove an upload that was not accepted."""
         shutil.rmtree(self.incoming / job, ignore_errors=True)
 
     def remove(self, job: str) -> None:
@@ -79,7 +80,7 @@ class Files:
         shutil.rmtree(self.job(job), ignore_errors=True)
 
     def keep_result(self, job: str, lease: str) -> None:
-        """Remove all files of a job but the run that counts."""
+        """Remove all files of a job except those of its published run."""
         keep = self.run(job, lease)
         with suppress(FileNotFoundError):
             for path in self.job(job).iterdir():
@@ -87,7 +88,7 @@ class Files:
                     shutil.rmtree(path, ignore_errors=True)
 
     def sweep(self, store: Store) -> None:
-        """Remove what no job needs any more; what is queued or running, or has another name than an id, is left alone."""
+        """Remove files that no job needs. Queued and running jobs, and folders with other names than ids, are kept."""
         for folder in [path for path in (*self.incoming.iterdir(), *self.jobs.iterdir()) if ID.fullmatch(path.name)]:
             known = store.state_of(folder.name)
             if folder.parent == self.incoming or known is None:
@@ -114,14 +115,14 @@ def safe_name(given: str, field: str, endings: tuple[str, ...], taken: tuple[str
 
 
 def _checked(name: str, what: str) -> str:
-    """Return an id or a lease, which is safe as a part of a path."""
+    """Return an id or a lease, or raise if it is not safe in a path."""
     if not ID.fullmatch(name):
         raise ValueError(f"no {what} of a job")
     return name
 
 
 def _age(folder: Path) -> float:
-    """Seconds since anything was written in a folder or those in it."""
+    """Return the seconds since the last write below a folder."""
     newest = 0.0
     with suppress(FileNotFoundError):
         for path in (folder, *folder.rglob("*")):
@@ -130,7 +131,75 @@ def _age(folder: Path) -> float:
 
 
 def sync_file(path: Path) -> None:
-    """Flush a file to the disk before it is announced."""
+    """Flush a file to disk."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
     sync_folder(path.parent)
+
+
+KEEP_S = 3600.0
+"""Time after its last use at which an upload is removed."""
+_OWNER = re.compile(r"[0-9A-Za-z_-]{1,64}")
+
+
+class UploadFiles:
+    """The folders of uploads."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root / "uploads"
+
+    def keep(self, owner: str, upload: str, received: Path) -> None:
+        """Turn a received folder into an upload of an owner."""
+        folder = self._folder(owner, upload)
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        received.rename(folder)
+
+    def get(self, owner: str, upload: str) -> Path | None:
+        """Return the file of an upload, and note its use; None if it is another's, has expired, or never was."""
+        if not ID.fullmatch(upload):
+            return None
+        folder = self._folder(owner, upload)
+        with suppress(OSError):
+            if time.time() - folder.stat().st_mtime <= KEEP_S:
+                os.utime(folder)
+                return next(folder.iterdir(), None)
+        return None
+
+    def count(self, owner: str) -> int:
+        """Return the number of uploads of an owner."""
+        return len(list(self._folders(owner)))
+
+    def remove(self, owner: str, upload: str) -> None:
+        """Remove an upload; jobs that were made of it keep their file."""
+        shutil.rmtree(self._folder(owner, upload), ignore_errors=True)
+
+    def expire(self) -> list[str]:
+        """Remove uploads that nobody used for a while, and return their ids."""
+        over = []
+        for folder in self._folders("*"):
+            with suppress(FileNotFoundError):
+                if time.time() - folder.stat().st_mtime > KEEP_S:
+                    self.remove(folder.parent.name, folder.name)
+                    over.append(folder.name)
+        return over
+
+    def _folder(self, owner: str, upload: str) -> Path:
+        if not _OWNER.fullmatch(owner) or not ID.fullmatch(upload):
+            raise ValueError("no id of an upload")
+        return self.root / owner / upload
+
+    def _folders(self, owner: str) -> Iterator[Path]:
+        return (path for path in self.root.glob(f"{owner}/*") if ID.fullmatch(path.name))
+
+
+def share(file: Path, target: Path) -> None:
+    """Put a file under another name, without a copy where the file system can.
+
+    A confined process could change the content of its own input; that is another preview or job of the same owner, no more.
+    """
+    try:
+        os.link(file, target)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        shutil.copyfile(file, target)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 import secrets
 from dataclasses import dataclass, field
 from typing import Any
 
 from crowdveil.server.queue.database import Row
+from crowdveil.server.sanitize import sendable
 
 STATES = ("queued", "running", "done", "failed", "cancelled", "expired")
 OPEN = ("queued", "running")
-_UNSENDABLE = re.compile(r"[\x00\ud800-\udfff]")
-"""NUL, and half of a surrogate pair."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class QueuedJob:
 
     @staticmethod
     def of(row: Row) -> QueuedJob:
-        """A job from its row, which never fails: one bad row must not hide the others."""
+        """Read a job from its row. This never fails, so that one bad row does not hide the others."""
         known = {name: row[name] for name in QueuedJob.__dataclass_fields__}
         for name in ("parameters", "files", "limits"):
             known[name] = json_object(known[name]) or {}
@@ -58,7 +56,7 @@ class QueuedJob:
 
 @dataclass(frozen=True)
 class NewJob:
-    """What a job begins with: `review` says whether its result must be approved, and `by` is
+    """A new job: `review` says whether its result must be approved, and `by` is
     the token that sent it, where that is not its owner."""
 
     id: str
@@ -80,20 +78,9 @@ def new_id() -> str:
 
 
 def json_object(text: str | None) -> dict[str, Any] | None:
-    """Return an object of JSON in a row; None where there is none, or it is broken."""
+    """Return a JSON object from a row, or None if it is missing or broken."""
     try:
         found = json.loads(text or "null")
     except ValueError:
         return None
     return sendable(found) if isinstance(found, dict) else None
-
-
-def sendable(value: Any) -> Any:
-    """Return a JSON value with a replacement character for all that neither PostgreSQL nor an answer can hold."""
-    if isinstance(value, str):
-        return _UNSENDABLE.sub("\ufffd", value)
-    if isinstance(value, dict):
-        return {sendable(name): sendable(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [sendable(inner) for inner in value]
-    return value

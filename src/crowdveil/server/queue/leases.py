@@ -14,8 +14,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from crowdveil.server.queue.database import Database, Do, Row
-from crowdveil.server.queue.job import QueuedJob, sendable
+from crowdveil.server.queue.job import QueuedJob
 from crowdveil.server.queue.schema import jobs, log, now
+from crowdveil.server.sanitize import sendable
 
 CRASHES_MOST = 2
 """Times that a job may end the process that runs it, or break its worker."""
@@ -48,7 +49,7 @@ class LeaseStore:
         do(sa.insert(log).values(at=now(), who=who, what=what, job=job))
 
     def claim(self, worker: str, lease_s: float) -> QueuedJob | None:
-        """Take the job whose turn it is."""
+        """Claim the next job."""
         if not self.db.do(sa.select(jobs.c.id).where(jobs.c.state == "queued").limit(1)):
             return None  # most of the time, and without a lock
         change = (
@@ -63,7 +64,7 @@ class LeaseStore:
             return QueuedJob.of(rows[0]) if rows else None
 
     def holds(self, job: QueuedJob) -> bool:
-        """Whether the job is still this worker's."""
+        """Return whether the worker still holds the job."""
         return bool(self.db.do(sa.select(jobs.c.id).where(jobs.c.id == job.id, jobs.c.lease == job.lease)))
 
     def beat(self, job: QueuedJob, lease_s: float, stage: str, done: int, total: int) -> bool:
@@ -71,25 +72,25 @@ class LeaseStore:
         return self._held(job, lease_until=now() + lease_s, stage=stage, done=done, total=total)
 
     def finish(self, job: QueuedJob, result: dict[str, Any]) -> bool:
-        """Publish a result: from here on it is the job's, and no other can become it. False if the lease was lost."""
+        """Publish the result of a job; return False if the lease was lost."""
         return self._held(
             job, "finished a job", state="done", lease=None, ended=now(), expires=now() + jobs.c.keep_s,
             result=json.dumps(result),
         )  # fmt: skip
 
     def fail(self, job: QueuedJob, code: str, message: str) -> bool:
-        """End a job with a sentence; False if the lease was lost."""
+        """Fail a job with a message; return False if the lease was lost."""
         return self._held(
             job, f"failed a job ({code})", state="failed", lease=None, ended=now(), parameters="{}", error_code=code,
             error=sendable(message),
         )  # fmt: skip
 
     def crash(self, job: QueuedJob, why: str) -> bool:
-        """Note that a job ended the process that ran it: it is run again, but not for ever."""
+        """Record that a job killed its process. It is retried, but not forever."""
         return self._held(job, "saw a job end its process", **_crashed(why))
 
     def give_back(self, job: QueuedJob) -> bool:
-        """Put a job back as it was: its worker is to stop."""
+        """Requeue a job because its worker stops."""
         return self._held(job, state="queued", lease=None, runs=jobs.c.runs - 1, stage=None, done=0, total=0)
 
     def _held(self, job: QueuedJob, what: str = "", **values: Any) -> bool:
@@ -102,18 +103,18 @@ class LeaseStore:
             return bool(rows)
 
     def void(self, worker: str) -> None:
-        """Take every lease from a worker that is known to be dead."""
+        """Void every lease of a dead worker."""
         held = (jobs.c.worker == worker, jobs.c.state == "running")
         self.db.do(sa.update(jobs).where(*held).values(lease_until=0.0))
 
     def holders(self) -> list[str]:
-        """Workers that hold a job."""
+        """Return the workers that hold a job."""
         return [
             row["worker"] for row in self.db.do(sa.select(jobs.c.worker).distinct().where(jobs.c.state == "running"))
         ]
 
     def take_back(self) -> int:
-        """Return jobs without a valid lease to the queue; return how many."""
+        """Requeue jobs whose lease ran out, and return their number."""
         late = (jobs.c.state == "running", jobs.c.lease_until < now())
         if not self.db.do(sa.select(jobs.c.id).where(*late).limit(1)):
             return 0
@@ -122,7 +123,7 @@ class LeaseStore:
 
 
 def next_job() -> sa.Select[Any]:
-    """The id of the job that is to be claimed now; owners with as many running jobs as they may have are passed over."""
+    """Return the query for the next job; owners at their limit of running jobs are skipped."""
     first = (
         sa.select(sa.func.min(jobs.c.place).label("place"), jobs.c.owner)
         .where(jobs.c.state == "queued").group_by(jobs.c.owner).subquery("first")
@@ -145,7 +146,7 @@ def _crashed(why: str) -> dict[str, Any]:
 
 
 def _again_unless(often: Any, code: str, sentence: str) -> dict[str, Any]:
-    """The change that puts a job back into the queue, or ends it with a sentence where that happened too often."""
+    """Return the update that requeues a job, or fails it if that happened too often."""
     return {
         "lease": None, "stage": None, "done": 0, "total": 0,
         "state": sa.case((often, "failed"), else_="queued"),

@@ -1,7 +1,7 @@
-"""Jobs and the queue of them. What is true of a job is in its row; files only follow.
+"""The queue of jobs. The row of a job decides; files follow.
 
-A job is held by a lease: a random word that its worker shows with everything that it writes, and renews while it works. Who
-lost the lease (was slow, was cancelled, came back from the dead) writes nothing, so results are published once.
+A worker holds a job by a lease: a random word that it renews, and shows with every write. A worker that has lost its lease
+cannot write, so each result is published once.
 
     queued ──▶ running ──▶ done ──▶ expired
        │  ◀──────┤ ├─────▶ failed
@@ -16,10 +16,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from crowdveil.server.queue.database import Database
-from crowdveil.server.queue.job import OPEN, NewJob, QueuedJob, json_object, sendable
+from crowdveil.server.queue.job import OPEN, NewJob, QueuedJob, json_object
 from crowdveil.server.queue.leases import LeaseStore
 from crowdveil.server.queue.migrate import prepare
 from crowdveil.server.queue.schema import jobs, log, now
+from crowdveil.server.sanitize import sendable
 
 REMOVED = "the message was removed with the files of the job."
 
@@ -34,7 +35,7 @@ class Store(LeaseStore):
     # What callers of the service do
 
     def add(self, job: NewJob, waiting_most: int) -> bool:
-        """Put a job at the end of the queue; False if its owner has too many there."""
+        """Queue a job; return False if its owner has too many."""
         with self.db.transaction(alone=True) as do:
             mine = sa.select(sa.func.count().label("n")).where(jobs.c.owner == job.owner, jobs.c.state.in_(OPEN))
             if do(mine)[0]["n"] >= waiting_most:
@@ -47,7 +48,7 @@ class Store(LeaseStore):
             return True
 
     def get(self, job: str, owner: str | None = None) -> QueuedJob | None:
-        """A job; with an owner, only if it is theirs."""
+        """Return a job; with an owner, only if the job is theirs."""
         found = sa.select(jobs).where(jobs.c.id == job)
         rows = self.db.do(found if owner is None else found.where(jobs.c.owner == owner))
         return QueuedJob.of(rows[0]) if rows else None
@@ -62,7 +63,7 @@ class Store(LeaseStore):
         return [QueuedJob.of(row) for row in self.db.do(found.order_by(jobs.c.place.desc()).limit(limit))]
 
     def cancel(self, job: str, owner: str, by: str = "") -> QueuedJob | None:
-        """End a job of an owner, or give up the result of one that ended. None if it is another's."""
+        """Cancel a job, or remove the result of a finished one; return None if the job is another owner's."""
         theirs = (jobs.c.id == job, jobs.c.owner == owner)
         with self.db.transaction() as do:
             state = sa.case(
@@ -86,7 +87,7 @@ class Store(LeaseStore):
         return [QueuedJob.of(row) for row in self.db.do(found.order_by(jobs.c.place).limit(limit))]
 
     def decide(self, job: str, reviewer: str, owner: str, *, approved: bool, comment: str) -> bool:
-        """Write down the decision on a result; False if it is not there any more, or was decided on, or is the reviewer's own."""
+        """Record a review; return False if the result is gone, was decided before, or is the reviewer's own."""
         decision = "approved" if approved else "rejected"
         open_ = sa.or_(jobs.c.review == "awaiting", jobs.c.review.is_(None))
         change = (
@@ -114,7 +115,7 @@ class Store(LeaseStore):
     # Maintenance
 
     def expire(self) -> list[str]:
-        """Let results go whose time is over; ids of their jobs."""
+        """Expire old results, and return the ids of their jobs."""
         over = (jobs.c.state == "done", jobs.c.expires < now())
         with self.db.transaction() as do:
             rows = do(sa.update(jobs).where(*over).values(state="expired", **_scrubbed()).returning(jobs.c.id))
@@ -131,12 +132,12 @@ class Store(LeaseStore):
         self.db.do(sa.delete(log).where(log.c.at < now() - after_s))
 
     def state_of(self, job: str) -> tuple[str, dict[str, Any] | None] | None:
-        """The state and the result of a job."""
+        """Return the state and the result of a job."""
         rows = self.db.do(sa.select(jobs.c.state, jobs.c.result).where(jobs.c.id == job))
         return (rows[0]["state"], json_object(rows[0]["result"])) if rows else None
 
 
 def _scrubbed() -> dict[str, Any]:
-    """The change that leaves nothing of a user in the row of a job: names of files, parameters, sentences about the data."""
+    """Return the update that removes file names, parameters and messages from the row of a job."""
     message = sa.case((jobs.c.error.is_(None), None), else_=REMOVED)
     return {"parameters": "{}", "files": "{}", "result": None, "error": message, "comment": None}

@@ -1,4 +1,4 @@
-"""Accept jobs: a form is received, checked as far as possible without reading data, and put into the queue."""
+"""Accept jobs: receive the form, check it without reading data, and queue the job."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
 from crowdveil.errors import ParameterError
-from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds.base import Kind
 from crowdveil.server.queue.job import NewJob, QueuedJob, new_id
+from crowdveil.server.responses import ApiError
 from crowdveil.server.routes.uploads import UPLOADS, Form, check_files, check_size, make_folder, parsed, receive
 from crowdveil.server.service import Service
 from crowdveil.server.sources import with_source
@@ -22,7 +22,7 @@ Fields = dict[str, tuple[str, ...]]
 
 
 def known(kind: Kind, name: str) -> str:
-    """The name by which something is registered."""
+    """Return the registered name, or answer 404."""
     try:
         return kind.find(name)
     except ParameterError as error:
@@ -85,7 +85,7 @@ async def accept(
 
 
 def _allowed(kind: Kind, name: str | None, fields: Fields | None) -> dict[str, tuple[str, ...]]:
-    """Fields of files in a form, with the endings of each; in the document's forms it is not known yet what is to be run."""
+    """Return the file fields of a form with their endings; in the MobiDataLab forms the method is not known yet."""
     if fields is None:
         return kind.fields(known(kind, str(name)))
     endings: dict[str, tuple[str, ...]] = {}

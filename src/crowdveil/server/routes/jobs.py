@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import base64
 import json
+import mimetypes
 import zipfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Query, Response
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, StreamingResponse
 
 from crowdveil.errors import as_json
 from crowdveil.report.html import policy_in
 from crowdveil.server import openapi
-from crowdveil.server.access import Follower, Reader, Sender, TheService
-from crowdveil.server.answers import ApiError
+from crowdveil.server.access import Follower, OpenService, Reader, Sender
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.queue.files import ID
-from crowdveil.server.queue.job import QueuedJob, sendable
+from crowdveil.server.queue.job import QueuedJob
+from crowdveil.server.responses import ApiError
+from crowdveil.server.sanitize import sendable
 from crowdveil.server.service import Service
 from crowdveil.server.tokens import Caller
-from crowdveil.server.views import JOB_ID, ErrorView, JobList, JobView, ResultView, SummaryView, iso_time
+from crowdveil.server.views import JOB_ID, ErrorView, FileList, JobList, JobView, ResultView, SummaryView, iso_time
 from crowdveil.server.workers.job import SUMMARY
 
 _EMPTY = QueuedJob("", "", "", "", {}, {}, {}, "failed", 0.0, 0.0)
@@ -33,12 +36,12 @@ JobId = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="A job's id.",
 
 
 def add_job_routes(app: FastAPI) -> None:
-    """What can be asked about jobs."""
+    """Add the routes of jobs."""
 
     @app.get("/jobs", tags=["jobs"], summary="Your jobs, newest first", operation_id="list_jobs",
              response_model=JobList, responses=openapi.errors())  # fmt: skip
     def jobs(
-        service: TheService,
+        service: OpenService,
         who: Follower,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
         before: Annotated[
@@ -49,13 +52,13 @@ def add_job_routes(app: FastAPI) -> None:
 
     @app.get("/jobs/{job_id}", tags=["jobs"], summary="State, progress and time of a job", operation_id="get_job",
              response_model=JobView, responses=openapi.errors(404))  # fmt: skip
-    async def job(service: TheService, who: Follower, job_id: JobId) -> JobView:
+    async def job(service: OpenService, who: Follower, job_id: JobId) -> JobView:
         # Clients ask this again and again: one change of threads for all of it.
         return await run_in_threadpool(lambda: shown(service, theirs(service, who, job_id)))
 
     @app.delete("/jobs/{job_id}", tags=["jobs"], summary="End a job, and remove its files", operation_id="delete_job",
                 response_model=JobView, responses=openapi.errors(404))  # fmt: skip
-    def delete(service: TheService, who: Sender, job_id: JobId) -> JobView:
+    def delete(service: OpenService, who: Sender, job_id: JobId) -> JobView:
         ended = service.delete(job_id, who.id, who.who)
         if ended is None:
             raise no_job()
@@ -63,7 +66,7 @@ def add_job_routes(app: FastAPI) -> None:
 
     @app.get("/jobs/{job_id}/result", tags=["jobs"], summary="The result: a zip file, or one file", operation_id="get_result",
              response_class=FileResponse, responses=openapi.errors(404, 409, 410) | openapi.file_answer())  # fmt: skip
-    def result(service: TheService, who: Reader, job_id: JobId) -> Response:
+    def result(service: OpenService, who: Reader, job_id: JobId) -> Response:
         job = theirs(service, who, job_id)
         file, about = result_of(service, job)
         service.store.say(who.who, "fetched a result", job.id)
@@ -73,7 +76,7 @@ def add_job_routes(app: FastAPI) -> None:
 
     @app.get("/jobs/{job_id}/report", tags=["jobs"], summary="What a job says about its result", operation_id="get_report",
              responses=openapi.errors(404, 409, 410) | openapi.file_answer())  # fmt: skip
-    def report(service: TheService, who: Reader, job_id: JobId) -> Response:
+    def report(service: OpenService, who: Reader, job_id: JobId) -> Response:
         return report_of(service, theirs(service, who, job_id), who)
 
 
@@ -91,7 +94,7 @@ def report_of(service: Service, job: QueuedJob, who: Caller) -> Response:
 
 
 def as_report(name: str, content: bytes) -> Response:
-    """A report as it is sent. A page may run the one script that it holds, and nothing else: its own policy in the header too."""
+    """Send a report. Its header repeats its own policy: a page may run the one script in it, and nothing else."""
     if not name.endswith(".html"):
         return Response(content, media_type="application/json")
     policy = f"{policy_in(content.decode('utf-8'))}; frame-ancestors 'none'; sandbox allow-scripts"
@@ -107,17 +110,17 @@ def theirs(service: Service, who: Caller, job: str) -> QueuedJob:
 
 
 def no_job() -> ApiError:
-    """The answer where there is no such job, or it is not theirs."""
+    """Return the error for an unknown job."""
     return ApiError(404, "no_job", "there is no such job.")
 
 
 def review_of(service: Service, job: QueuedJob) -> str | None:
-    """Where the review of a result stands: awaiting, approved, rejected; None where none is asked for."""
+    """Return the state of a review: awaiting, approved or rejected; None if no review is required."""
     return job.review or ("awaiting" if service.settings.four_eyes else None)
 
 
 def awaits(service: Service, job: QueuedJob) -> bool:
-    """Return whether a result awaits a decision."""
+    """Return whether a result awaits review."""
     return job.state == "done" and review_of(service, job) == "awaiting"
 
 
@@ -198,3 +201,62 @@ def _summary(service: Service, job: QueuedJob) -> SummaryView | None:
         return SummaryView.model_validate(sendable(json.loads(text)))
     except (OSError, ValueError, KeyError):
         return None
+
+
+FileName = Annotated[
+    str, Path(max_length=120, description="The name of a file of the result.", examples=["manifest.json"])
+]
+
+
+def add_parts(app: FastAPI) -> None:
+    """Add the routes."""
+    wrong = openapi.errors(404, 409, 410)
+
+    @app.get("/jobs/{job_id}/files", tags=["jobs"], summary="The files of a result", operation_id="list_files",
+             response_model=FileList, responses=wrong)  # fmt: skip
+    def files(service: OpenService, who: Reader, job_id: JobId) -> Any:
+        file, about = result_of(service, theirs(service, who, job_id), review=False)
+        if about["media_type"] != "application/zip":
+            return {"files": [{"name": about["name"], "bytes": about["bytes"]}]}
+        with open_result(file) as archive:
+            return {"files": [{"name": e.filename, "bytes": e.file_size} for e in archive.infolist()]}
+
+    @app.get("/jobs/{job_id}/files/{name}", tags=["jobs"], summary="One file of a result", operation_id="get_file",
+             response_class=StreamingResponse, responses=wrong | openapi.file_answer())  # fmt: skip
+    def one(service: OpenService, who: Reader, job_id: JobId, name: FileName) -> Response:
+        job = theirs(service, who, job_id)
+        # What a review is about can be seen before it.
+        file, about = result_of(service, job, review=name not in REPORTS)
+        if about["media_type"] != "application/zip":
+            if name != about["name"]:
+                raise _no_file()
+            service.store.say(who.who, "fetched a result", job.id)
+            return FileResponse(file, media_type=_kind(name), filename=name)
+        archive = open_result(file)
+        if name not in archive.namelist():
+            archive.close()
+            raise _no_file()
+        service.store.say(who.who, "fetched a file of a result", job.id)
+        return part_of(archive, name)
+
+
+def part_of(archive: zipfile.ZipFile, name: str) -> Response:
+    """Send a file of an open archive as a download, so that nothing of a result runs as a page of ours."""
+    size = archive.getinfo(name).file_size
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Length": str(size)}
+    return StreamingResponse(_content(archive, name), media_type=_kind(name), headers=headers)
+
+
+def _content(archive: zipfile.ZipFile, name: str) -> Iterator[bytes]:
+    """Yield a file of an archive in pieces, and close the archive."""
+    with archive, archive.open(name) as file:
+        while piece := file.read(1 << 18):
+            yield piece
+
+
+def _kind(name: str) -> str:
+    return mimetypes.guess_type(name)[0] or "application/octet-stream"
+
+
+def _no_file() -> ApiError:
+    return ApiError(404, "not_found", "the result has no file of that name.")

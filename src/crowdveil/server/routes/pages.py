@@ -1,9 +1,10 @@
-"""The page of the service at /, and its routes beyond those of the API."""
+"""The web page at /, and the routes that only the page uses."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path as FilePath
@@ -18,12 +19,51 @@ from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods
 from crowdveil.report.html import asset
 from crowdveil.server import openapi
-from crowdveil.server.access import TheService, Who
+from crowdveil.server.access import CurrentUser, OpenService
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.anonymize import FlowAuditOptions, JobOptions
 from crowdveil.server.kinds.base import file_options
-from crowdveil.server.presets import PRESETS
-from crowdveil.server.queue.upload_files import KEEP_S
+from crowdveil.server.queue.files import KEEP_S
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A group size in use.
+
+    Attributes
+    ----------
+    name
+        The organization that uses it.
+    k
+        The smallest group size.
+    source
+        Its source, in a sentence.
+    """
+
+    name: str
+    k: int
+    source: str
+
+
+PRESETS = (
+    Preset(
+        "CNIL", 10,
+        "The French data-protection authority accepts groups of 10 for origin-destination matrices (paper on ATG).",
+    ),
+    Preset(
+        "INSEE", 11,
+        "The French statistical office publishes no incomes of fewer than 11 households, as in its data on squares.",
+    ),
+    Preset(
+        "MDS", 10,
+        "The Mobility Data Specification publishes no count below 10 in its Metrics and in its reports of trips.",
+    ),
+    Preset(
+        "ACRO", 10,
+        "The checker of research outputs requires 10 in each cell, unless an organization sets another threshold.",
+    ),
+)  # fmt: skip
+
 
 _PAGE = "crowdveil.server.page"
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
@@ -31,7 +71,7 @@ Asset = Annotated[Literal["app.js", "app.css", "icon.svg"], Path()]
 
 
 def add_pages(app: FastAPI) -> None:
-    """The routes."""
+    """Add the routes."""
 
     @app.get("/", include_in_schema=False)
     def page() -> Response:
@@ -42,7 +82,7 @@ def add_pages(app: FastAPI) -> None:
         return Response(_file(name), media_type=_TYPES[FilePath(name).suffix])
 
     @app.get("/auth", include_in_schema=False)
-    def auth(service: TheService) -> dict[str, Any]:
+    def auth(service: OpenService) -> dict[str, Any]:
         return {
             "token_needed": not service.settings.no_auth,
             "version": __version__,
@@ -50,7 +90,7 @@ def add_pages(app: FastAPI) -> None:
 
     @app.get("/session", tags=["page"], summary="Who asks, and what they may do", operation_id="session",
              responses=openapi.errors())  # fmt: skip
-    def session(service: TheService, who: Who) -> dict[str, Any]:
+    def session(service: OpenService, who: CurrentUser) -> dict[str, Any]:
         return {
             "name": who.name, "limits": who.limits.model_dump(), "keep_hours": service.settings.keep_hours,
             "upload_hours": KEEP_S / 3600,
@@ -59,7 +99,7 @@ def add_pages(app: FastAPI) -> None:
 
     @app.get("/form", tags=["page"], summary="What a form for anonymizing is drawn from", operation_id="form",
              responses=openapi.errors())  # fmt: skip
-    def form(who: Who) -> dict[str, Any]:
+    def form(who: CurrentUser) -> dict[str, Any]:
         return _form() | {"sources": list(who.sources)}
 
 
@@ -70,7 +110,7 @@ def _file(name: str) -> bytes:
 
 @cache
 def _policy() -> str:
-    """Nothing but our own files. The frame that a report is shown in inherits this, so it names a report's script and style."""
+    """Return a policy that allows only our own files. Report frames inherit it, so it includes the report's script and style."""
     return (
         f"default-src 'none'; script-src 'self' {_hash('report.js')}; style-src 'self' {_hash('report.css')}; "
         "img-src 'self' data:; connect-src 'self'; frame-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -99,7 +139,7 @@ def _form() -> dict[str, Any]:
 
 
 def _drawn(model: type[Params]) -> list[dict[str, Any]]:
-    """The fields of a model, with bounds as words and as numbers."""
+    """Return the fields of a model, with bounds as words and as numbers."""
     schema, uploads = model.model_json_schema()["properties"], file_options(model)
     return [
         {
@@ -112,7 +152,7 @@ def _drawn(model: type[Params]) -> list[dict[str, Any]]:
 
 
 def _range(schema: dict[str, Any]) -> dict[str, Any]:
-    """The least and the most of a number."""
+    """Return the minimum and maximum of a number."""
     plain: dict[str, Any] = next(
         (s for s in schema.get("anyOf", [schema]) if s.get("type") in ("integer", "number")), {}
     )

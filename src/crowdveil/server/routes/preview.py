@@ -1,4 +1,4 @@
-"""A look at a file before a job is made of it: taken in as for a job, looked at, and removed before the answer is sent."""
+"""Preview a file before a job is submitted: receive it, inspect it in the sandbox, and remove it before answering."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from starlette.concurrency import run_in_threadpool
 from crowdveil.errors import NO_MEMORY, Option, as_json, from_json
 from crowdveil.reading import READINGS
 from crowdveil.server import openapi
-from crowdveil.server.access import Sender, TheService
-from crowdveil.server.answers import ApiError
+from crowdveil.server.access import OpenService, Sender
 from crowdveil.server.kinds.base import check_word, endings_of, file_options
 from crowdveil.server.queue.files import FLOWS
 from crowdveil.server.queue.job import new_id
+from crowdveil.server.responses import ApiError
 from crowdveil.server.routes.uploads import UPLOADS, Form, check_files, check_size, make_folder, parsed, receive
-from crowdveil.server.sentences import without_paths
+from crowdveil.server.sanitize import without_paths
 from crowdveil.server.service import Service
 from crowdveil.server.tokens import Caller
 from crowdveil.server.views import PreviewView
@@ -42,13 +42,13 @@ _BODY = openapi.form_schema(_FIELDS, {field: {"type": "string", **about} for fie
 
 
 def add_preview(app: FastAPI) -> None:
-    """The route."""
+    """Add the route."""
     body = {"required": True, "content": {"multipart/form-data": {"schema": _BODY}}}
 
     @app.post("/preview", tags=["preview"], summary="Look at a file, and forget it", operation_id="preview",
               openapi_extra={"requestBody": body}, response_model=PreviewView, response_model_exclude_unset=True,
               responses=openapi.errors(400, 413, 415))  # fmt: skip
-    async def preview(request: Request, service: TheService, who: Sender) -> Any:
+    async def preview(request: Request, service: OpenService, who: Sender) -> Any:
         return await _previewed(request, service, who)
 
 
@@ -96,7 +96,7 @@ def _without_paths(error: dict[str, Any]) -> dict[str, Any]:
 
 
 def _asked(form: Form, limits: dict[str, Any]) -> dict[str, Any]:
-    """What is looked at, and how; a path in a request is never opened."""
+    """Return the request for the sandbox. Paths in parameters are never opened."""
     if "data" not in form.files:
         raise ApiError(422, "bad_form", Option("data"), "wanted a file in this field of the form; add it.")
     takes, values = form.texts.get("takes", ""), parsed(form.texts.get("parameters") or "{}", "parameters")

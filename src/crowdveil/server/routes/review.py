@@ -12,9 +12,9 @@ from starlette.requests import ClientDisconnect
 from crowdveil.errors import ParameterError
 from crowdveil.params import Params
 from crowdveil.server import openapi
-from crowdveil.server.access import Admin, Reviewer, TheService
-from crowdveil.server.answers import ApiError
+from crowdveil.server.access import Admin, OpenService, Reviewer
 from crowdveil.server.queue.job import QueuedJob
+from crowdveil.server.responses import ApiError
 from crowdveil.server.routes.jobs import JobId, awaits, no_job, report_of, shown
 from crowdveil.server.routes.uploads import parsed
 from crowdveil.server.service import Service
@@ -29,12 +29,12 @@ TokenName = Annotated[
 
 
 class Decision(Params):
-    """What a reviewer decides."""
+    """The decision of a reviewer."""
 
     decision: Literal["approve", "reject"]
     """Whether the result may be given out."""
     comment: str = Field("", max_length=2000)
-    """Return the review as its submitter sees it."""
+    """Message to the submitter."""
 
 
 _BODY: dict[str, Any] = {
@@ -46,7 +46,7 @@ _BODY: dict[str, Any] = {
 
 
 def add_review(app: FastAPI) -> None:
-    """The routes."""
+    """Add the routes."""
     _add_decisions(app)
     _add_tokens(app)
 
@@ -54,23 +54,23 @@ def add_review(app: FastAPI) -> None:
 def _add_decisions(app: FastAPI) -> None:
     @app.get("/reviews", tags=["reviews"], summary="Results of others that await review", operation_id="list_reviews",
              responses=openapi.errors())  # fmt: skip
-    def reviews(service: TheService, who: Reviewer) -> dict[str, Any]:
+    def reviews(service: OpenService, who: Reviewer) -> dict[str, Any]:
         waiting = service.store.awaiting(who.id, all_done=service.settings.four_eyes)
         return {"reviews": [_asked(service, job) for job in waiting]}
 
     @app.get("/reviews/{job_id}/report", tags=["reviews"], summary="The report that is to be approved",
              operation_id="get_review_report", responses=openapi.errors(404, 410) | openapi.file_answer())  # fmt: skip
-    def report(service: TheService, who: Reviewer, job_id: JobId) -> Response:
+    def report(service: OpenService, who: Reviewer, job_id: JobId) -> Response:
         return report_of(service, _reviewable(service, who, job_id), who)
 
     @app.get("/reviews/{job_id}", tags=["reviews"], summary="What is to be approved", operation_id="get_review",
              responses=openapi.errors(404))  # fmt: skip
-    def one(service: TheService, who: Reviewer, job_id: JobId) -> dict[str, Any]:
+    def one(service: OpenService, who: Reviewer, job_id: JobId) -> dict[str, Any]:
         return _asked(service, _reviewable(service, who, job_id))
 
     @app.post("/reviews/{job_id}", tags=["reviews"], summary="Approve or reject a result", operation_id="decide",
               openapi_extra={"requestBody": _BODY}, responses=openapi.errors(400, 404, 409, 413))  # fmt: skip
-    async def decide(request: Request, service: TheService, who: Reviewer, job_id: JobId) -> dict[str, Any]:
+    async def decide(request: Request, service: OpenService, who: Reviewer, job_id: JobId) -> dict[str, Any]:
         decision: Decision = Decision.checked(parsed(await _small_body(request), "decision"))
         return await run_in_threadpool(_decided, service, who, job_id, decision)
 
@@ -84,7 +84,7 @@ def _decided(service: Service, who: Caller, job_id: str, decision: Decision) -> 
 
 
 async def _small_body(request: Request) -> str:
-    """Return the body, which must be as short as a decision; the caller is known before any of it is read."""
+    """Read the body of a decision, which must be short. The caller is checked before it is read."""
     body = b""
     try:
         async for piece in request.stream():
@@ -99,7 +99,7 @@ async def _small_body(request: Request) -> str:
 
 
 def _reviewable(service: Service, who: Caller, job: str) -> QueuedJob:
-    """A finished job that is or was to be reviewed; one's own is for others."""
+    """Return a finished job that needs or had a review and is not the reviewer's own."""
     found = service.store.get(job)
     if found is None or found.state != "done" or not (found.review or awaits(service, found)):
         raise no_job()
@@ -109,7 +109,7 @@ def _reviewable(service: Service, who: Caller, job: str) -> QueuedJob:
 
 
 def _asked(service: Service, job: QueuedJob) -> dict[str, Any]:
-    """A job as a reviewer sees it: no parameters, which may hold a secret; what a job says of itself where it has no report."""
+    """Return a job as a reviewer sees it: without parameters, which may hold a secret."""
     seen = shown(service, job).model_dump()
     kept = ["id", "kind", "name", "ended_at", "expires_at", "result", "review"]
     if job.kind != "anonymize":
@@ -120,7 +120,7 @@ def _asked(service: Service, job: QueuedJob) -> dict[str, Any]:
 def _add_tokens(app: FastAPI) -> None:
     @app.get("/tokens", tags=["tokens"], summary="All tokens, without their secrets", operation_id="list_tokens",
              responses=openapi.errors())  # fmt: skip
-    def tokens(service: TheService, who: Admin) -> dict[str, Any]:
+    def tokens(service: OpenService, who: Admin) -> dict[str, Any]:
         times = ("created", "expires", "last_used", "revoked")
         return {
             "tokens": [
@@ -131,7 +131,7 @@ def _add_tokens(app: FastAPI) -> None:
 
     @app.delete("/tokens/{name}", tags=["tokens"], summary="Revoke a token", operation_id="revoke_token",
                 responses=openapi.errors(404))  # fmt: skip
-    def revoke(service: TheService, who: Admin, name: TokenName) -> dict[str, Any]:
+    def revoke(service: OpenService, who: Admin, name: TokenName) -> dict[str, Any]:
         try:
             service.tokens.revoke(name, who.who)
         except ParameterError as error:

@@ -20,11 +20,11 @@ from starlette.requests import ClientDisconnect
 from crowdveil.errors import CrowdveilError, InputError, Option
 from crowdveil.io.archive import check_archive
 from crowdveil.server import openapi
-from crowdveil.server.access import Sender, TheService
-from crowdveil.server.answers import ApiError
-from crowdveil.server.queue.files import FLOWS, MAPS, RELEASE, safe_name, sync_file
-from crowdveil.server.queue.job import new_id, sendable
-from crowdveil.server.queue.upload_files import KEEP_S, share
+from crowdveil.server.access import OpenService, Sender
+from crowdveil.server.queue.files import FLOWS, KEEP_S, MAPS, RELEASE, safe_name, share, sync_file
+from crowdveil.server.queue.job import new_id
+from crowdveil.server.responses import ApiError
+from crowdveil.server.sanitize import sendable
 from crowdveil.server.service import Service
 from crowdveil.server.tokens import Caller
 from crowdveil.server.views import UploadView
@@ -66,13 +66,13 @@ def add_uploads(app: FastAPI) -> None:
     @app.post("/uploads", tags=["uploads"], summary="Send a file for several previews and jobs", operation_id="upload",
               status_code=201, openapi_extra=_BODY, response_model=UploadView,
               responses=openapi.errors(400, 411, 413, 415))  # fmt: skip
-    async def upload(request: Request, service: TheService, who: Sender, name: FileName) -> Any:
+    async def upload(request: Request, service: OpenService, who: Sender, name: FileName) -> Any:
         return await _upload(request, service, who, checked_name(name, "name", _ENDINGS))
 
     @app.delete("/uploads/{upload_id}", tags=["uploads"], summary="Remove an upload", operation_id="remove_upload",
                 status_code=204, response_class=Response, response_model=None,
                 responses=openapi.errors(404))  # fmt: skip
-    def remove(service: TheService, who: Sender, upload_id: UploadId) -> None:
+    def remove(service: OpenService, who: Sender, upload_id: UploadId) -> None:
         _upload_of(service, who, upload_id)
         service.uploads.remove(who.id, upload_id)
         service.store.say(who.who, "removed an upload", upload_id)
@@ -229,7 +229,7 @@ def _cut() -> ApiError:
 
 
 def check_files(form: Form, folder: Path, most: int) -> None:
-    """See files onto the disk, and look at those that libraries would follow to anywhere, or unpack without end."""
+    """Flush the files to disk, and reject archives and zones that libraries would follow or unpack without limit."""
     for name in form.files.values():
         path = folder / name
         sync_file(path)
@@ -250,7 +250,7 @@ def _no_zones(name: str) -> CrowdveilError:
 
 
 def parsed(text: str, name: str) -> dict[str, Any]:
-    """An object of JSON that came with a request."""
+    """Parse a JSON object of a request."""
     try:
         values = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Check that a Parquet file is not far larger once it is read."""
+"""Check that a Parquet file does not grow far beyond its size when it is read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CELLS_FREE, _CELLS_A_BYTE = 4_000_000, 256
 
 
 def check_rows(path: Path, limits: dict[str, Any]) -> None:
-    """Raise where a Parquet file holds more values than its size allows."""
+    """Raise if a Parquet file holds more values than its size allows."""
     if not path.is_file():
         return
     with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Inspect a file before a job is made of it: its columns and their roles, a few rows, and what is wrong with it.
+"""Inspect a file for a preview: its columns and their roles, a few rows, and its problems.
 
 It runs in a sandboxed process, in the folder with the files, by the same readers as a job.
 """
@@ -6,8 +6,12 @@ It runs in a sandboxed process, in the folder with the files, by the same reader
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -18,14 +22,16 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import NAMED, ROLES, by_role, find_od_columns
 from crowdveil.io.source import Source, open_source
 from crowdveil.io.tiling import by_coordinates
+from crowdveil.io.time_forms import TimeForm
+from crowdveil.io.times import read_seconds
 from crowdveil.io.zones import with_files
 from crowdveil.model.flows import Flows
+from crowdveil.model.projection import great_circle_m
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import READINGS, read
 from crowdveil.registry import find_method
 from crowdveil.run.verification import check_k_feasible
 from crowdveil.server.workers.check_rows import check_rows
-from crowdveil.server.workers.preview_times import near_time_zones, parsed_times
 
 ROWS_SHOWN = 5
 ROWS_TYPED = 1000
@@ -68,7 +74,7 @@ def _times(first: Any, column: str, values: dict[str, Any]) -> list[dict[str, st
 
 
 def _looks_like(source: Source) -> str | None:
-    """Flows or trajectories, from the names of columns; None where neither is there."""
+    """Guess flows or trajectories from the names of columns; return None if neither fits."""
     there = {role for role in USUAL if _found(source, role, None) is not None}
     if {"origin", "destination"} <= there or {r for r in ROLES if r.endswith(("_lon", "_lat"))} <= there:
         return "flows"
@@ -76,7 +82,7 @@ def _looks_like(source: Source) -> str | None:
 
 
 def _roles(source: Source, takes: str, values: dict[str, Any]) -> dict[str, str]:
-    """Which column each role is read from; of those that must be named and are not, none."""
+    """Return the column of each role, as far as it is known."""
     if takes == "flows":
         try:
             named = by_role({r: values.get(r) for r in NAMED}, source)
@@ -96,7 +102,7 @@ def _found(source: Source, role: str, named: str | None) -> str | None:
 
 
 def _read(takes: str, request: dict[str, Any]) -> dict[str, Any]:
-    """Read it as a job would: how much there is, what was guessed, and what is wrong, row by row where rows can be left out."""
+    """Read the file as a job would, and return counts, guesses and problems."""
     answer: dict[str, Any] = {"counts": {}, "notes": [], "problems": [], "error": None, "unfit": None, "near": []}
     values = {n: v for n, v in request["values"].items() if n != "drop_invalid"}
     try:
@@ -159,7 +165,7 @@ def _near(model: Flows | Trajectories) -> list[str]:
 
 
 def _type(of: Any, values: list[Any]) -> str:
-    """The type of a column in a word; that of text by its first rows."""
+    """Return the type of a column in a word; for text it is guessed from the first rows."""
     if pa.types.is_integer(of):
         return "whole number"
     if pa.types.is_floating(of) or pa.types.is_decimal(of):
@@ -185,7 +191,7 @@ def _shown(value: Any) -> str | None:
 
 
 def cut_last_line(path: Path) -> None:
-    """End a table, of which only the beginning came, behind its last whole row."""
+    """Truncate a partial table after its last complete row."""
     content = path.read_bytes()
     end = content.rfind(b"\n") + 1
     quotes = content.count(b'"', 0, end)
@@ -195,3 +201,64 @@ def cut_last_line(path: Path) -> None:
     if end > 0:
         with path.open("r+b") as file:
             file.truncate(end)
+
+
+VALUES_SHOWN = 5
+NEAR_SHOWN = 8
+_NEAR_FACTOR, _NEAR_KM = 2.0, 400.0
+"""Zones of cities within twice the distance of the nearest, or within this distance, are near."""
+
+
+def parsed_times(column: Any, values: dict[str, Any]) -> list[dict[str, str | None]]:
+    """Return the first values of a time column, each as text and as local time; None where it cannot be read.
+
+    The form of the times is learned from all values given here, and the first that are not empty are shown.
+    """
+    shown = [i for i, value in enumerate(column.to_pylist()) if value not in (None, "")][:VALUES_SHOWN]
+    texts = [str(column[i].as_py()) for i in shown]
+    try:
+        read = read_seconds(column, "time", TimeForm(values.get("time_format")))
+        zone = ZoneInfo(str(values.get("tz") or "UTC"))
+        local = [None if read.bad[i] else _local(int(read.values[i]), zone if read.instants else None) for i in shown]
+    except (CrowdveilError, OSError, ValueError, pa.ArrowInvalid):  # the reader of the whole file states what is wrong
+        local = [None] * len(shown)
+    return [{"text": text, "read": moment} for text, moment in zip(texts, local, strict=True)]
+
+
+def _local(seconds: int, zone: ZoneInfo | None) -> str:
+    """Return a time as people read it: 'Mon 2 Mar 2026, 08:05:00'."""
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+    moment = moment.astimezone(zone) if zone is not None else moment
+    return f"{moment:%a} {moment.day} {moment:%b %Y, %H:%M:%S}"
+
+
+def near_time_zones(lon: float, lat: float) -> list[str]:
+    """Return time zones whose cities are near a position, the nearest first; only a guess, since borders are not known."""
+    names, places = list(_cities()), np.array(list(_cities().values())).reshape(-1, 2)
+    km = great_circle_m(np.array(lon), np.array(lat), places[:, 0], places[:, 1]) / 1000
+    cities = sorted(zip(km.tolist(), names, strict=True))
+    most = max(_NEAR_FACTOR * cities[0][0], _NEAR_KM) if cities else 0.0
+    return [name for distance, name in cities[:NEAR_SHOWN] if distance <= most]
+
+
+@cache
+def _cities() -> dict[str, tuple[float, float]]:
+    """Return longitude and latitude of the city of each time zone, from the time zone database."""
+    try:
+        lines = files("tzdata.zoneinfo").joinpath("zone1970.tab").read_text(encoding="utf-8").splitlines()
+    except (OSError, ModuleNotFoundError):
+        return {}
+    rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
+    return {row[2]: _position(row[1]) for row in rows if len(row) >= 3}
+
+
+def _position(text: str) -> tuple[float, float]:
+    """Return longitude and latitude of ±DDMM±DDDMM or ±DDMMSS±DDDMMSS."""
+    split = max(text.rfind("+"), text.rfind("-"))
+    return _degrees(text[split:], 3), _degrees(text[:split], 2)
+
+
+def _degrees(text: str, digits: int) -> float:
+    sign, rest = (-1 if text[0] == "-" else 1), text[1:]
+    whole, minutes, seconds = rest[:digits], rest[digits : digits + 2], rest[digits + 2 :]
+    return sign * (int(whole) + int(minutes) / 60 + int(seconds or 0) / 3600)

@@ -15,7 +15,7 @@ from crowdveil.io.archive import pack, unpack
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.base import JobOutput, Task
 from crowdveil.server.queue.files import sync_file
-from crowdveil.server.sentences import without_paths
+from crowdveil.server.sanitize import without_paths
 from crowdveil.server.workers.check_rows import check_rows
 from crowdveil.server.workers.sandboxed import write_object
 

@@ -101,7 +101,7 @@ def confinement() -> str | None:
 
 
 def check_confinement(*, local: bool) -> str | None:
-    """Return a warning where confinement is weak; raise where there is none and other machines can reach the service."""
+    """Return a warning if confinement is weak; raise if there is none and other machines can reach the service."""
     found = confinement()
     if found is None and not local:
         raise ParameterError(Option("host"), f"{NEITHER} Until then, listen on 127.0.0.1.")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import socket
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +16,6 @@ from crowdveil.server import logs
 from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.queue.store import Store
 from crowdveil.server.service import Service
-from crowdveil.server.workers.heartbeat import EVERY_S, Heartbeat
 from crowdveil.server.workers.worker import Worker
 
 NOT_COMPILED = "the kernels are not compiled, so each job compiles its own; run crowdveil warmup as the service's user"
@@ -46,7 +47,7 @@ class Supervisor:
             thread.start()
 
     def stop(self) -> None:
-        """End all workers; their jobs go back into the queue."""
+        """Stop all workers; their jobs return to the queue."""
         self.stopping.set()
         for worker in self.workers:
             worker.join()
@@ -70,10 +71,52 @@ def void_dead(store: Store) -> None:
 
 
 def _is_alive(process: int) -> bool:
-    """Return whether a number is that of a supervisor: the system uses numbers of processes again."""
+    """Return whether a process id is that of a supervisor, since the system reuses ids."""
     try:
         return b"crowdveil" in Path(f"/proc/{process}/cmdline").read_bytes()
     except FileNotFoundError:
         return not Path("/proc/self").is_dir()
     except OSError:
         return True
+
+
+FOLDER = "workers"
+EVERY_S = 5.0
+DEAD_AFTER_S = 30.0
+_FORGET_AFTER_S = 86_400.0
+
+
+class Heartbeat:
+    """The heartbeat file of one supervisor."""
+
+    def __init__(self, root: Path) -> None:
+        self.file = root / FOLDER / f"{socket.gethostname()}-{os.getpid()}.json"
+
+    def beat(self, workers: int) -> None:
+        """Write the number of live workers. A full disk must not end them."""
+        with suppress(OSError):
+            self.file.parent.mkdir(mode=0o700, exist_ok=True)
+            made = self.file.with_suffix(".new")
+            made.write_text(json.dumps({"workers": workers}), encoding="utf-8")
+            made.replace(self.file)
+            return
+        with suppress(OSError):
+            os.utime(self.file)
+
+    def end(self) -> None:
+        """Remove the file when they end."""
+        with suppress(OSError):
+            self.file.unlink()
+
+
+def live_workers(root: Path) -> int:
+    """Return the number of workers that reported lately, and remove old files."""
+    alive, now = 0, time.time()
+    for file in (root / FOLDER).glob("*.json"):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            age = now - file.stat().st_mtime
+            if age < DEAD_AFTER_S:
+                alive += int(json.loads(file.read_text(encoding="utf-8"))["workers"])
+            elif age > _FORGET_AFTER_S:
+                file.unlink()
+    return alive

@@ -23,7 +23,7 @@ from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.queue.files import Files
 from crowdveil.server.queue.job import QueuedJob
 from crowdveil.server.queue.store import Store
-from crowdveil.server.sentences import without_paths
+from crowdveil.server.sanitize import without_paths
 from crowdveil.server.sources import has_ledger, ledger_of
 from crowdveil.server.workers.job import PROGRESS, SUMMARY
 from crowdveil.server.workers.sandbox import ANSWER, TEMPORARY, Bounds, Sandboxed, start
@@ -37,7 +37,7 @@ _LARGEST = 2**53
 
 
 def checked_answer(answer: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the answer of a job that may have opened hostile files; None unless it has the form of one."""
+    """Validate the answer of a job, which may have opened hostile files; return None if it is malformed."""
     result, error = (answer or {}).get("result"), (answer or {}).get("error")
     if isinstance(error, dict) and isinstance(error.get("code"), str) and isinstance(error.get("message"), str):
         sentence = error["message"].encode("utf-8", "replace").decode()
@@ -55,7 +55,7 @@ def checked_answer(answer: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def checked_progress(found: dict[str, Any] | None) -> tuple[str, int, int]:
-    """Return stage, done and total of what a job reports, whatever it reports."""
+    """Return stage, done and total of a progress report, which may hold anything."""
     found = found or {}
     stage, numbers = found.get("stage", "starting"), (found.get("done"), found.get("total"))
     done, total = (n if isinstance(n, int) and 0 <= n < _LARGEST else 0 for n in numbers)
@@ -93,7 +93,7 @@ class Worker:
                 self.stopping.wait(LOOK_EVERY_S)
 
     def _run_safely(self, job: QueuedJob) -> None:
-        """Run a job; an unexpected error is held against the job, and the worker goes on."""
+        """Run a job; an unexpected error counts as a crash of the job, and the worker continues."""
         try:
             self.run(job)
         except DatabaseUnavailableError:
@@ -124,7 +124,7 @@ class Worker:
                 shutil.rmtree(run, ignore_errors=True)
 
     def _lacks_ledger(self, job: QueuedJob) -> bool:
-        """End a job whose ledger is lost: with a new one it would be audited against nothing."""
+        """Fail a job whose ledger is lost, and return whether it is; a new ledger would audit nothing."""
         source = job.parameters.get("source")
         if source is None or has_ledger(self.files.root, source):
             return False
@@ -133,7 +133,7 @@ class Worker:
         return True
 
     def _run_in(self, job: QueuedJob, run: Path) -> bool:
-        """Run a job in a folder, and return whether that is its result now."""
+        """Run a job in a folder, and return whether the result was published."""
         source = job.parameters.get("source")
         ledger = None if source is None else ledger_of(self.files.root, source)
         inputs = self.files.inputs(job.id)
@@ -159,7 +159,7 @@ class Worker:
         return self._ended(job, answer, reason, running.signal())
 
     def _watch(self, job: QueuedJob, running: Sandboxed) -> str | None:
-        """Wait for the end of a job; return why it is to be ended before that."""
+        """Wait for a job to end; return the reason if it must be stopped earlier."""
         started, beaten, reported = time.monotonic(), 0.0, None
         while True:
             with suppress(subprocess.TimeoutExpired):
@@ -178,7 +178,7 @@ class Worker:
                 return "time"
 
     def _ended(self, job: QueuedJob, answer: dict[str, Any] | None, reason: str | None, number: int) -> bool:
-        """Write down how a job ended, and return whether its result is published."""
+        """Record the end of a job, and return whether its result was published."""
         if reason == "lost":  # cancelled, or given to another worker
             self._remove_if("cancelled", job)
         elif reason == "stopping":
@@ -201,7 +201,7 @@ class Worker:
         return False
 
     def _remove_if(self, state: str, job: QueuedJob) -> None:
-        """Remove the files of a job that is in some state now."""
+        """Remove the files of a job if it is in the given state."""
         found = self.store.state_of(job.id)
         if found is not None and found[0] == state:
             self.files.remove(job.id)

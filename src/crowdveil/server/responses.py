@@ -13,7 +13,7 @@ from starlette.routing import Match
 from crowdveil.errors import CrowdveilError, Option, ParameterError, as_json
 from crowdveil.params import expected
 from crowdveil.server.queue.database import DatabaseUnavailableError
-from crowdveil.server.sentences import without_paths
+from crowdveil.server.sanitize import without_paths
 
 ERROR_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -39,12 +39,12 @@ class ApiError(CrowdveilError):
 
 
 def answer(status: int, code: str, text: str, headers: Any = None, **more: Any) -> JSONResponse:
-    """Return an error as an answer."""
+    """Return an error as a response."""
     return JSONResponse({"error": as_json(code, text), **more}, status, headers)
 
 
 def add_error_answers(app: FastAPI) -> None:
-    """Answer every error of an app in the same form."""
+    """Answer all errors of an app in one format."""
 
     def answered(request: Request, status: int, code: str, text: str, headers: Any = None) -> JSONResponse:
         request.scope["crowdveil.code"] = code  # for the log and the metrics
@@ -77,6 +77,6 @@ def add_error_answers(app: FastAPI) -> None:
 
 
 def _allow(request: Request) -> dict[str, str]:
-    """Return the methods of an address; of several routes the framework names those of the first alone."""
+    """Return the methods of an address; the framework names those of the first matching route only."""
     there = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
     return {"Allow": ", ".join(sorted({method for route in there for method in route.methods}))}

@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 LOCAL_SERVER = "http://127.0.0.1:8000"
 CHUNK = 1 << 18
 PATIENCE_S = 60.0
-"""How long a server may be unreachable (it may be restarting) while a job is followed or a result is fetched."""
+"""How long a server may be unreachable (it may be restarting) while a job is followed."""
 TIMEOUT_S = 120.0
 RETRIES = 2
 AGAIN_S = 0.5
-PARTIAL_CONTENT, BAD_REQUEST = 206, 400
+BAD_REQUEST = 400
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
 class ServerError(CrowdveilError):
-    """The server does not answer, or not as it should."""
+    """The server does not answer, or answers unexpectedly."""
 
 
 @dataclass
@@ -67,8 +67,6 @@ class Remote:
                 "data must not be sent over http:// to another machine; use https://, or set CROWDVEIL_INSECURE=1 "
                 "where the way is safe by other means.",
             )
-
-    # What can be asked
 
     def start(
         self,
@@ -100,7 +98,7 @@ class Remote:
             return _json(answer)
 
     def job(self, job: str) -> dict[str, Any]:
-        """What is known of a job."""
+        """Return a job."""
         return self._answer("GET", f"/jobs/{checked_id(job)}")
 
     def jobs(self) -> list[dict[str, Any]]:
@@ -109,12 +107,12 @@ class Remote:
         return found
 
     def reviews(self) -> list[dict[str, Any]]:
-        """Results of others that await review."""
+        """Return results of others that await review."""
         found: list[dict[str, Any]] = self._answer("GET", "/reviews")["reviews"]
         return found
 
     def review_report(self, job: str) -> AbstractContextManager[httpx.Response]:
-        """The report of a result that awaits review."""
+        """Fetch the report of a result that awaits review."""
         return self._asked("GET", f"/reviews/{checked_id(job)}/report")
 
     def decide(self, job: str, decision: str, comment: str) -> dict[str, Any]:
@@ -123,11 +121,11 @@ class Remote:
         return self._answer("POST", f"/reviews/{checked_id(job)}", json=body)
 
     def cancel(self, job: str) -> dict[str, Any]:
-        """End a job, and have its files removed."""
+        """End a job and remove its files."""
         return self._answer("DELETE", f"/jobs/{checked_id(job)}")
 
     def follow(self, job: str, progress: Progress, stage: Any) -> dict[str, Any]:
-        """Wait for a job's end, and show how far it is meanwhile. An interrupt ends the job too."""
+        """Wait for a job to end and show its progress. An interrupt cancels the job."""
         shown, pause = "", 0.1
         try:
             while True:
@@ -155,7 +153,7 @@ class Remote:
         return seen
 
     def _patient(self, job: str) -> dict[str, Any]:
-        """A job's row; a server that is away is waited for a while."""
+        """Return a job; wait for a server that is away for a while."""
         until = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -166,33 +164,16 @@ class Remote:
                 time.sleep(AGAIN_S)
 
     def fetch(self, job: dict[str, Any], target: Path, progress: Progress = no_progress) -> None:
-        """Write a job's result to a file, and check that all of it arrived. A broken transfer goes on where it ended."""
-        about, digest, arrived, until = job["result"], hashlib.sha256(), 0, time.monotonic() + PATIENCE_S
-        with target.open("wb") as file:
-            while True:
-                # The result of a job never changes, and its hash is compared at the end.
-                rest = {"Range": f"bytes={arrived}-"} if arrived else {}
-                try:
-                    with self._asked("GET", f"/jobs/{checked_id(job['id'])}/result", headers=rest) as answer:
-                        if rest and answer.status_code != PARTIAL_CONTENT:
-                            file.seek(0)
-                            file.truncate()
-                            digest, arrived = hashlib.sha256(), 0
-                        for chunk in answer.iter_raw(CHUNK):
-                            digest.update(chunk)
-                            file.write(chunk)
-                            arrived += len(chunk)
-                            until = time.monotonic() + PATIENCE_S
-                            progress(arrived, about["bytes"])
-                    break
-                except ServerError:
-                    if time.monotonic() > until:
-                        raise
-                    time.sleep(AGAIN_S)
+        """Write a job's result to a file, and check that all of it arrived."""
+        about, digest, arrived = job["result"], hashlib.sha256(), 0
+        with target.open("wb") as file, self._asked("GET", f"/jobs/{checked_id(job['id'])}/result") as answer:
+            for chunk in answer.iter_raw(CHUNK):
+                digest.update(chunk)
+                file.write(chunk)
+                arrived += len(chunk)
+                progress(arrived, about["bytes"])
         if digest.hexdigest() != about["sha256"]:
-            raise ServerError(
-                "the result that arrived is not the one that was made (its SHA-256 differs); fetch it again."
-            )
+            raise ServerError("The result that arrived has another SHA-256 than the one that was made. Fetch it again.")
 
     def get(self, path: str) -> AbstractContextManager[httpx.Response]:
         """Ask for any other path of the server."""
@@ -221,7 +202,7 @@ class Remote:
 
     @cached_property
     def _client(self) -> httpx.Client:
-        """One client with its connections. Retries are of connecting alone, when nothing was sent yet."""
+        """Return the HTTP client. It retries connecting only, when nothing was sent yet."""
         import httpx
 
         access = {"Authorization": f"Bearer {self.token}"} if self.token else {}
@@ -260,7 +241,7 @@ class ByteCount:
 
 
 def _is_about_tls(error: BaseException | None) -> bool:
-    """Return whether an error of a connection came from one of TLS."""
+    """Return whether a connection failed because of TLS."""
     while error is not None and not isinstance(error, ssl.SSLError):
         error = error.__cause__ or error.__context__
     return error is not None
@@ -275,7 +256,7 @@ def is_here(host: str) -> bool:
 
 
 def checked_id(job: str) -> str:
-    """Return the id of a job; raise where it is none."""
+    """Return the id of a job, or raise if it is not one."""
     if not _ID.fullmatch(job):
         raise ParameterError("task", "wanted the id of a job, 32 signs from 0 to 9 and a to f.")
     return job
@@ -328,5 +309,5 @@ def with_paths(given: Mapping[str, Any]) -> Iterator[None]:
 
 
 def remote(url: str) -> Remote:
-    """A server with the token of the environment."""
+    """Return a server with the token from the environment."""
     return Remote(url, os.environ.get("CROWDVEIL_TOKEN", ""))

@@ -8,34 +8,19 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from serving import Within, opened
 
-from crowdveil.compat.mobidatalab.routes import add_routes
 from crowdveil.errors import OutputError
-from crowdveil.server.app import make_app
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.base import JobOutput, Task
 from crowdveil.server.queue.job import NewJob, new_id
 from crowdveil.server.queue.schema import jobs
 from crowdveil.server.queue.store import Store
-from crowdveil.server.sentences import without_paths
+from crowdveil.server.sanitize import without_paths
 from crowdveil.server.workers import sandboxed
 from crowdveil.server.workers.worker import Worker
 
 SECRET = "secret_name"
 GENERALIZE = "/methods/simple-generalization/jobs"
-
-
-@pytest.mark.parametrize("length", [257, 5000])
-def test_a_boundary_that_is_too_long_is_a_bad_form(tmp_path: Path, length: int) -> None:
-    with opened(tmp_path) as service:
-        client, boundary = Within(make_app(service, [add_routes])), "x" * length
-        body = f'--{boundary}\r\nContent-Disposition: form-data; name="data"; filename="a.csv"\r\n\r\n1\r\n--{boundary}--\r\n'
-        for path in (GENERALIZE, "/preview", "/anonymize/"):
-            kind = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
-            answer = client.post(path, content=body.encode(), headers=kind)
-            assert answer.status_code == 400 and "boundary" in answer.json()["error"]["message"], answer.text
-        assert list(service.files.incoming.iterdir()) == []
 
 
 @pytest.mark.parametrize(
