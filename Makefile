@@ -85,7 +85,7 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/mypy --config-file tests/mypy.ini
 	$(BIN)/lint-imports
-	$(BIN)/python -m crowdveil.server.page_types --check
+	$(BIN)/python tools/page_types.py --check
 	$(MAKE) --no-print-directory docs
 	web/check.sh
 
@@ -97,7 +97,7 @@ docs: $(STAMP)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/site
 
 web: $(STAMP)
-	$(BIN)/python -m crowdveil.server.page_types
+	$(BIN)/python tools/page_types.py
 	cd web && npm ci --no-audit --no-fund --silent && npm run --silent build
 
 bench: $(STAMP)

@@ -90,7 +90,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         make(folder, flows)
-        service = Running(folder / "service", workers=1)
+        service = Running(folder / "service", "--no-auth", workers=1)
         service.start()
         try:
             with service.client() as client:

@@ -92,7 +92,7 @@ CHECKS: dict[str, Callable[[], Any]] = {
     "load": lambda: with_service(load),
     "rate": lambda: with_service(rate),
     "fair": lambda: with_service(lambda service: checks.fair(service, 50)),
-    "kill": lambda: with_service(lambda s: checks.killing(s, KILLED, EVERY_S, seed=1), "--lease", "3"),
+    "kill": lambda: with_service(lambda s: checks.killing(s, KILLED, EVERY_S, seed=1)),
     "schema": lambda: with_service(lambda s: dict(checks.described(s, EXAMPLES, 1)), "--max-waiting", "1000000"),
     "upload": lambda: with_service(upload),
 }

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, get_args, get_origin
 
 from pydantic import (
@@ -80,7 +81,7 @@ class Described:
 class FlowParams(Params):
     """Parameters of every method for flows."""
 
-    k: int = Field(10, ge=2)
+    k: int = Field(10, ge=2, title="Smallest group (k)")
     """Smallest group size of a published flow."""
     aggregate_small: bool = False
     """Aggregate the suppressed destinations of an origin to one area, where at least k people go there."""
@@ -96,7 +97,7 @@ class FlowParams(Params):
 class SizedAreas(FlowParams):
     """How many tiles or points of interest a published area must contain, at least (l-diversity)."""
 
-    min_tiles: int = Field(1, ge=1)
+    min_tiles: int = Field(1, ge=1, title="Fewest tiles of an area")
     """Smallest number of tiles of a published area."""
     min_inhabited_tiles: int = Field(0, ge=0)
     """Smallest number of visited tiles of a published area (l-diversity)."""
@@ -157,7 +158,7 @@ Budget = Annotated[float | str, BeforeValidator(read_budget)]
 class Budgeted(Params):
     """The suppression budget."""
 
-    suppress: Budget = 0.1
+    suppress: Budget = Field(0.1, title="Trips that may be suppressed")
     """Trips of a time step that may be suppressed: a share such as 10% or 0.1, or a number such as 500trips."""
 
     def max_suppressed(self, volume: int) -> int:
@@ -170,18 +171,20 @@ class Budgeted(Params):
 class GroupingParams(Params):
     """Parameters of every method that publishes groups of trajectories."""
 
-    k: int = Field(3, ge=2)
+    k: int = Field(3, ge=2, title="Smallest group (k)")
     """Smallest number of people of a group."""
-    suppress: Annotated[float, BeforeValidator(read_share_of_trajectories)] = 0.0
+    suppress: Annotated[float, BeforeValidator(read_share_of_trajectories)] = Field(
+        0.0, title="Share that may be suppressed"
+    )
     """Share of the trajectories that may be suppressed, such as 2%: whole groups, those with the largest distortion first."""
 
 
 class TimePartitioned(Params):
     """Whether areas are the same in all time steps."""
 
-    time_partition: Literal["steps", "stable"] = "steps"
+    time_partition: Literal["steps", "stable"] = Field("steps", title="Areas over time")
     """Areas of each time step on its own, which are finer, or the same areas in all time steps."""
-    stable_by: StepClass = "all"
+    stable_by: StepClass = Field("all", title="Time steps that share areas")
     """With the same areas: in all time steps, or in those of one hour of the day, hour of the week, or type of day."""
 
     @model_validator(mode="after")
@@ -234,7 +237,7 @@ def _longest(value: Any) -> Any:
 class AdaptiveInTime(TimePartitioned):
     """Intervals of time that fit the flows."""
 
-    time_partition: Literal["steps", "adaptive", "stable"] = "steps"  # type: ignore[assignment]
+    time_partition: Literal["steps", "adaptive", "stable"] = Field("steps", title="Areas over time")  # type: ignore[assignment]
     """Areas of each time step on its own; adaptive intervals of time, which are longer where few travel, so that areas are
     finer; or the same areas in all time steps."""
     hour_weight: Annotated[float, BeforeValidator(_hour_weight)] = 5.0
@@ -291,12 +294,19 @@ def expected(error: Any) -> str:
     return _EXPECTED.get(kind, fallback).format_map(error.get("ctx", {}))
 
 
+def no_such_parameter(name: str, known: Sequence[str]) -> ParameterError:
+    """Return the error for a parameter that does not exist, with the nearest one where one is near."""
+    near = get_close_matches(name, known, n=1, cutoff=0.7)
+    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known) or 'none'}."
+    return ParameterError(Option(name), f"there is no such parameter; {hint}")
+
+
 def _error(error: ValidationError, known: list[str]) -> ParameterError:
     first = error.errors(include_url=False)[0]
     # The rest of the location names the type of a union that was tried, which is no help to the user.
     subject = Option(str(first["loc"][0])) if first["loc"] else "parameters"
     if first["type"] == "extra_forbidden":
-        return ParameterError(subject, f"there is no such parameter; known are {', '.join(known) or 'none'}.")
+        return no_such_parameter(str(first["loc"][0]), known)
     got = first["input"]
     shown = f", but got {got!r}" if isinstance(got, bool | int | float | str) and len(repr(got)) < 60 else ""
     return ParameterError(subject, f"wanted {expected(first)}{shown}.")
@@ -341,6 +351,8 @@ class Row:
     ----------
     name
         Its name in Python and in run files.
+    title
+        Its label in a form.
     kind
         "int", "float", "bool", "text", "choice" or "share" (a number below 1, or percents such as 10%).
     default
@@ -362,6 +374,7 @@ class Row:
     """
 
     name: str
+    title: str
     kind: Kind
     default: Any
     required: bool
@@ -397,15 +410,17 @@ def _row(model: type[Params], name: str, info: FieldInfo) -> Row:
     if more and kind != "choice":
         share = any(getattr(m, "func", None) in (read_budget, read_share_of_trajectories) for m in info.metadata)
         kind = "share" if share else "text"  # it takes forms of its own, such as 10%
+    unit = next((suffix for suffix in _UNITS if name.endswith(suffix)), "")
     return Row(
         name=name,
+        title=info.title or name.removesuffix(unit).replace("_", " ").capitalize(),
         kind=kind,
         default=None if info.is_required() else info.default,
         required=info.is_required(),
         choices=choices,
         more=more,
         bounds=_bounds(info),
-        unit=next((unit for suffix, unit in _UNITS.items() if name.endswith(suffix)), ""),
+        unit=_UNITS.get(unit, ""),
         model=model,
         metavar=str(info.json_schema_extra.get("metavar", "")) if isinstance(info.json_schema_extra, dict) else "",
     )

@@ -35,20 +35,20 @@ def _as_text(step: Any) -> Any:
 class Reading(Params):
     """Input options that flows and trajectories share."""
 
-    zones: Any = Field(None, json_schema_extra={"metavar": "ZONES"})
+    zones: Any = Field(None, title="File of zones", json_schema_extra={"metavar": "ZONES"})
     """File of zones (GeoJSON, GeoPackage, GeoParquet, a CSV of centroids), voronoi:FILE for the cells of points, or, for
     coordinates, grid:500m for squares or h3:8 for H3 cells."""
-    zone_id: str | None = None
+    zone_id: str | None = Field(None, title="Column with the zones' ids")
     """Column of the zones' ids."""
     time: str | None = None
     """Column of times."""
     user: str | None = None
     """Column of the person's id."""
-    tz: str = "UTC"
+    tz: str = Field("UTC", title="Time zone")
     """Time zone of times that name none, and of the time steps; such as Europe/Paris."""
-    time_format: str | None = None
+    time_format: str | None = Field(None, title="Date and time format")
     """Format of the times in signs of strptime, such as %d/%m/%Y %H:%M, or the unit of numbers: seconds, milliseconds, excel."""
-    drop_invalid: bool = False
+    drop_invalid: bool = Field(False, title="Leave out rows that cannot be used")
     """Drop and count unusable rows, instead of stopping."""
 
 
@@ -71,14 +71,14 @@ class FlowReading(Reading):
     """Leave out trips that begin or end outside of this box, and zones whose center is outside; degrees."""
     time_window: str | None = Field(None, json_schema_extra={"metavar": "FROM,TO"})
     """Leave out trips before the first time and from the second on; local times, such as 2020-03-01,2020-03-08."""
-    hierarchy: Any = None
+    hierarchy: Any = Field(None, title="Tree over the zones")
     """Tree over the zones, for methods that generalize: ward, kd, quadtree, h3, or a table of levels, parents or nodes."""
     partition: Any = None
     """Areas that were made before, for the method fixed: the folder of a release, or a table of zones and their groups."""
     pois: Any = None
     """Points of interest that areas must contain (min_pois): a table with lon, lat and optionally category, or of tiles and
     their counts."""
-    step: Annotated[str | int | None, BeforeValidator(_as_text)] = None
+    step: Annotated[str | int | None, BeforeValidator(_as_text)] = Field(None, title="Length of a time step")
     """Length of a time step, such as 15min, 1h, 1d; all for one matrix. Default with times: 1h."""
     fold: str | None = None
     """Add up time steps that are whole periods apart, such as 1w or 2w; people in several periods count once."""

@@ -147,7 +147,7 @@ CALLS: dict[str, Callable[[Given], Any]] = {
 }
 """Functions that take data or zones, each with a call that gives a number or a list to compare."""
 WITHOUT_DATA = {
-    "methods", "all_methods", "all_measures", "all_analyses", "all_attacks",
+    "list_methods", "all_methods", "all_measures", "all_analyses", "all_attacks",
     "ledger_init", "ledger_list", "write_report", "ledger_explain", "ledger_verify", "ledger_retire",
 }  # fmt: skip
 """Functions that take no data."""

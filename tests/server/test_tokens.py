@@ -57,5 +57,5 @@ def test_lengths_of_time() -> None:
         7_776_000.0, 43_200.0, 2_419_200.0, 1800.0, 0.0,
     ]  # fmt: skip
     for wrong in ("", "d", "1", "1y", "-1d", "1.5d", "1e3d", "9999999d"):
-        with pytest.raises(ParameterError, match="x: wanted a length of time"):
+        with pytest.raises(ParameterError, match="x: Expected a duration"):
             length_s(wrong, "x")

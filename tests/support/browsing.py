@@ -73,15 +73,11 @@ class Visit:
         frame.content_frame.locator("html[data-painted]").wait_for(state="attached")
         return frame.element_handle().content_frame()
 
-    def grave(self) -> list[Any]:
-        """What axe finds that is serious or worse; the page must have been opened with its policy put aside."""
+    def violations(self) -> list[Any]:
+        """What axe finds; the page must have been opened with its policy put aside."""
         if not self.page.evaluate("() => 'axe' in window"):
             self.page.add_script_tag(path=str(AXE))
         found = self.page.evaluate("() => axe.run(document, {resultTypes: ['violations'], iframes: false})")[
             "violations"
         ]
-        return [
-            (f["id"], [n["html"][:120] for n in f["nodes"]][:3])
-            for f in found
-            if f["impact"] in ("serious", "critical")
-        ]
+        return [(f["id"], [n["html"][:120] for n in f["nodes"]][:3]) for f in found]

@@ -4,7 +4,7 @@ import type { ErrorView, JobView as Job, ReviewView as Review } from "./views";
 import { sentence } from "./words";
 
 export interface Field {
-  name: string; kind: "int" | "float" | "bool" | "text" | "choice" | "share" | "file"; default: unknown; required: boolean; choices: string[];
+  name: string; title: string; kind: "int" | "float" | "bool" | "text" | "choice" | "share" | "file"; default: unknown; required: boolean; choices: string[];
   bounds: string; unit: string; help: string; least?: number; most?: number;
 }
 export type Takes = "flows" | "trajectories";

@@ -1,7 +1,6 @@
 // Controls that are drawn from the parameters that the service describes.
 import { useState } from "preact/hooks";
-import type { Field, Preset, Takes } from "./api";
-import { What } from "./pictures";
+import type { Field, Preset } from "./api";
 import { choice, INSTEAD, label, size } from "./words";
 
 export type Change = (name: string, value: string | boolean) => void;
@@ -44,9 +43,9 @@ function control(field: Field, given: string | boolean | undefined, change: Chan
   return <input {...common} type="text" placeholder={INSTEAD[field.name]} autocomplete="off" spellcheck={false} required={field.required} value={text} onInput={type} />;
 }
 
-interface One { field: Field; given: string | boolean | undefined; change: Change; at?: At; note?: string; takes?: Takes }
+interface One { field: Field; given: string | boolean | undefined; change: Change; at?: At; note?: string }
 
-export function Control({ field, given, change, at = "f", note = "", takes }: One) {
+export function Control({ field, given, change, at = "f", note = "" }: One) {
   const id = `${at}-${field.name}`, described = `${at}h-${field.name}`;
   if (field.kind === "bool")
     return <div class="field check">
@@ -54,20 +53,18 @@ export function Control({ field, given, change, at = "f", note = "", takes }: On
         onChange={(event) => change(field.name, event.currentTarget.checked)} />
       <label for={id}>{label(field)}</label>
       <p class="hint" id={described}>{field.help}</p>
-      {at === "f" && <What name={field.name} takes={takes} />}
     </div>;
   return <div class="field">
     <label for={id}>{label(field)}{field.unit && <span class="unit"> ({field.unit})</span>}</label>
     {control(field, given, change, at)}
     <p class="hint" id={described}>{note && <b>{note} </b>}{hint(field)}</p>
-    {at === "f" && <What name={field.name} takes={takes} />}
   </div>;
 }
 
-interface Some { fields: Field[]; values: Record<string, string | boolean>; change: Change; takes?: Takes }
+interface Some { fields: Field[]; values: Record<string, string | boolean>; change: Change }
 
-export function Controls({ fields, values, change, takes }: Some) {
-  return <div class="fields">{fields.map((field) => <Control key={field.name} field={field} given={values[field.name]} change={change} takes={takes} />)}</div>;
+export function Controls({ fields, values, change }: Some) {
+  return <div class="fields">{fields.map((field) => <Control key={field.name} field={field} given={values[field.name]} change={change} />)}</div>;
 }
 
 const chosen = (field: Field, given: string | boolean | undefined): boolean => given !== undefined && given !== "" && String(given) !== String(field.default);
@@ -80,12 +77,12 @@ export function More({ title, set, ...some }: Some & { title: string; set?: Some
 }
 
 /** The group size k, with presets. */
-export function Crowd({ field, given, change, presets, takes }: One & { presets: Preset[] }) {
+export function Crowd({ field, given, change, presets }: One & { presets: Preset[] }) {
   const k = Number(given ?? field.default);
   const meant = presets.filter((p) => p.k === k);
   return <fieldset class="crowd">
     <legend>How large must a group be?</legend>
-    <Control field={field} given={given} change={change} takes={takes} />
+    <Control field={field} given={given} change={change} />
     <div class="presets" role="group" aria-label="Sizes in use">
       {presets.map((p) => <button key={p.name} type="button" aria-pressed={p.k === k} onClick={() => change(field.name, String(p.k))}>{p.name} <b>{p.k}</b></button>)}
     </div>

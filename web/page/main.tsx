@@ -13,6 +13,7 @@ import { go, route } from "./router";
 import { ReviewPage, Reviews } from "./review";
 import { SignIn } from "./signin";
 import { forgetAll } from "./uploads";
+import { learnTitles } from "./words";
 
 interface Inside { form: Form; session: Session }
 const may = (inside: Inside, scope: string): boolean => inside.session.scopes.includes(scope);
@@ -22,6 +23,7 @@ function App() {
   const [access, setAccess] = useState<"asking" | "closed" | "open">("asking"), [error, setError] = useState("");
   const enter = async () => {
     const [session, form] = await Promise.all([json<Session>("/session"), json<Form>("/form")]);
+    learnTitles(form);
     setInside({ session, form });
     setAccess("open");
   };

@@ -34,7 +34,7 @@ export function FieldControl({ desk, field, at = "f" }: { desk: Desk; field: Fie
   if (field.kind === "file")
     return <FileField at={at} field={field} file={draft.files[field.name]} word={given} endings={form.files[field.name]} words={field.name.endsWith("hierarchy") ? TREES : []} choose={attach} change={set} />;
   const note = field.name === "tz" && draft.zoneFrom ? `Guessed from ${draft.zoneFrom === "map" ? "the position of the data" : "your browser"}; change it if it is wrong.` : "";
-  return <Control at={at} field={field} given={given} change={set} note={note} takes={takes} />;
+  return <Control at={at} field={field} given={given} change={set} note={note} />;
 }
 
 function RoleChoice({ desk: { seen, map }, role, at }: { desk: Desk; role: string; at: string }) {

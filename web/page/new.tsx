@@ -179,8 +179,8 @@ function MethodChoice({ desk, edit }: { desk: Desk; edit: (part: Partial<Draft>)
       </select>
       <p class="summary" id="method-hint">{now.summary} <span class={`mark ${now.status}`}>{STATUS_WORDS[now.status]}</span></p>
     </div>
-    {k && <Crowd field={k} given={draft.values.k} change={set} presets={form.presets} takes={takes} />}
-    <Controls fields={shown} values={draft.values} change={set} takes={takes} />
-    <More title={`More parameters of ${now.name}`} fields={own.filter((f) => !shown.includes(f))} values={draft.values} change={set} takes={takes} />
+    {k && <Crowd field={k} given={draft.values.k} change={set} presets={form.presets} />}
+    <Controls fields={shown} values={draft.values} change={set} />
+    <More title={`More parameters of ${now.name}`} fields={own.filter((f) => !shown.includes(f))} values={draft.values} change={set} />
   </section>;
 }

@@ -88,7 +88,7 @@ function Measures({ job, manifest, report }: { job: Job; manifest: Manifest; rep
 
 function Notes({ job }: { job: Job }) {
   const { notes = [] } = job.summary ?? {};
-  return notes.length > 0 ? <><h3>Worth knowing</h3><ul>{notes.map((n) => <li key={n}>{withLabels(n)}</li>)}</ul></> : null;
+  return notes.length > 0 ? <><h2>Worth knowing</h2><ul>{notes.map((n) => <li key={n}>{withLabels(n)}</li>)}</ul></> : null;
 }
 
 /** What the command line would have said; exact figures, for the owner's eyes. */
@@ -96,7 +96,7 @@ function Said({ job }: { job: Job }) {
   const { lines = [] } = job.summary ?? {};
   return <>
     <Notes job={job} />
-    {lines.length > 0 && <><h3>Exact figures (confidential, do not publish)</h3><pre class="lines" tabIndex={0} aria-label="Exact figures">{lines.join("\n")}</pre></>}
+    {lines.length > 0 && <><h2>Exact figures (confidential, do not publish)</h2><pre class="lines" tabIndex={0} aria-label="Exact figures">{lines.join("\n")}</pre></>}
   </>;
 }
 

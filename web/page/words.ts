@@ -1,32 +1,13 @@
 // Labels and texts of the page.
-import type { Field, Takes } from "./api";
+import type { Field, Form, Takes } from "./api";
 import type { ErrorView, ReferenceView } from "./views";
 
-const LABELS: Record<string, string> = {
-  k: "Smallest group (k)", suppress: "Share that may be suppressed", suppress_trips: "Number of trips that may be suppressed", min_tiles: "Fewest tiles of an area", min_inhabited_tiles: "Fewest visited tiles of an area", min_pois: "Fewest points of interest of an area", min_poi_categories: "Fewest categories of points of interest of an area", pois: "Points of interest",
-  delta_m: "Diameter of a cylinder (δ)", trash: "Share that may be left out",
-  max_area_km2: "Largest area", v_target: "Trips that each origin should have", epsilon: "Privacy loss (epsilon)", aggregate_small: "Publish small flows together",
-  include_empty: "Let areas include tiles without trips", count_trajectories: "Count trajectories instead of people", tile_size_m: "Side of a tile",
-  zones: "Zones file", zone_id: "Column with the zones’ ids", tz: "Time zone", time_format: "Date and time format", drop_invalid: "Leave out rows that cannot be used",
-  grid: "Make square zones", h3: "Make H3 cells (hexagons)", voronoi: "Make zones around points", matrix: "Matrix of the file", hierarchy: "Tree over the zones",
-  destination_hierarchy: "Tree over the destinations", partition: "Areas of an earlier release", partition_step: "Time step of these areas", bbox: "Only trips inside this box", extent: "Number of squares",
-  time_window: "Only trips of this period", from_trajectories: "Find trips in trajectories by", stay_s: "Shortest stay", stay_radius_m: "Radius of a stay", any_years: "Allow years before 1970 and after 2100",
-  user_case_sensitive: "Person ids: A and a are two people", user_ignore_case: "Person ids: A and a are one person",
-  trips_per_person: "Trips that are kept of each person", min_volume: "Smallest published volume", unit: "What is protected", splits: "Shape of areas", objective: "What is kept small",
-  spend_rest: "Use up the rest of the suppression budget", price: "Cost of a suppressed trip", scope: "Suppression budget for", delta: "Extra cost of a suppressed trip", block: "Cells on the side of a block",
-  join: "Clusters that may be merged", cost: "Cost of a merge", neighbors: "Near flows that are tried",
-  time_partition: "Areas over time", stable_by: "Time steps that share areas", step: "Length of a time step", seed: "Random seed", format: "File format",
-  distance: "How trajectories are compared", time_weight: "Weight of time", aggregation: "Published trajectory of a group", improve: "Rounds of improvement", center: "Where groups begin",
-  interval_s: "Length of a time interval", parts_by: "Time that assigns a trajectory", exchange: "Exchange trajectories between groups", segment_s: "Length of a segment", space_weight: "Weight of space",
-  grouping: "How groups grow", reconstruction: "Published point of a box", suppression_cost: "Cost of a removed point", pivots: "Trajectories tried as a center", resample: "Compare at the same moments",
-  pivot_path: "How centers are chosen", left_over: "Trajectories that are left over", knowledge: "Visits that an adversary knows", time_interval_s: "Length of a time interval", strategy: "Position of a visit", time_strategy: "Time of a visit",
-  min_radius_m: "Radius of a cluster at first", max_radius_m: "Largest radius of a cluster", min_time_s: "Duration of a cluster at first", max_time_s: "Longest duration of a cluster",
-  min_pair_people: "Fewest people of a step between squares", time_threshold_s: "Largest time difference", space_threshold_m: "Largest distance", permutation: "How locations are permuted", max_distance_m: "Largest distance of a meeting",
-  min_n_swaps: "Fewest swaps of a trajectory", overlapping_strategy: "Points in one tile", link_users: "Link the trajectories of a person",
-  hour_weight: "Tiles that an hour is worth", longest: "Longest interval", window: "Windows of time", fold: "Period that time steps are added up over", time_tree: "Intervals of a day or week",
-  names: "Also flows with names of areas", wide: "Also one column for each time step", export: "Also files for other tools", title: "Name of the data set", purpose: "Purpose of the release", recipient: "Recipients",
-  data_name: "Name of the data file", attack: "Attack the release first", report: "Write the report",
-};
+/** The titles of fields, as the models of the service have them. */
+const titles = new Map<string, string>();
+export function learnTitles(form: Form): void {
+  const fields = [...form.methods.map((method) => method.fields), ...Object.values(form.reading), form.run, form.audit];
+  for (const field of fields.flat()) titles.set(field.name, field.title);
+}
 
 export const ROLE_WORDS: Record<string, string> = {
   origin: "Origin zone", destination: "Destination zone", origin_lon: "Origin longitude", origin_lat: "Origin latitude",
@@ -56,7 +37,7 @@ export const STAGE_WORDS: [string, string][] = [
 export const INSTEAD: Record<string, string> = { step: "1h", grid: "500m", h3: "8", time_format: "%d/%m/%Y %H:%M", zone_id: "zone_id", data_name: "flows.csv" };
 
 export function label(field: Pick<Field, "name">): string {
-  return LABELS[field.name] ?? ROLE_WORDS[field.name] ?? spoken(field.name.replace(/_(m|s|km2|kmh)$/, ""));
+  return ROLE_WORDS[field.name] ?? titles.get(field.name) ?? spoken(field.name);
 }
 
 /** A choice as people read it. */

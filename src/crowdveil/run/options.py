@@ -44,9 +44,9 @@ class ReleaseOptions(Params):
     """File format of the tables. Default: that of the input."""
     export: Literal["flowmap", "omx", "all"] | None = None
     """Also write flows for other tools: flowmap.gl and kepler.gl, or matrices (OMX) in which suppressed cells are NaN."""
-    attack: bool = Field(True, strict=True)
+    attack: bool = Field(True, strict=True, title="Attack the release first")
     """Attack the release before it is published; the run fails if an attack succeeds more often than the guarantee allows."""
-    report: bool = Field(True, strict=True)
+    report: bool = Field(True, strict=True, title="Write the report")
     """Write report.html into the release."""
     title: str | None = _text_field()
     """Name of the data set, the title of the report. It is published."""

@@ -31,7 +31,7 @@ def caller(request: Request) -> Caller:
         except ExpiredError as error:
             raise _who(error.text) from None
         if found is None:
-            raise _who("the token is not known, or it was revoked; ask the operator of the server for one.")
+            raise _who("The token is unknown or revoked. Ask the operator of the server for one.")
         request.scope["crowdveil.caller"] = found.who
         return found
     if service.settings.no_auth:
@@ -56,11 +56,11 @@ def _scoped(*scopes: str) -> Any:
 
     async def scoped(who: CurrentUser) -> Caller:  # not in a thread of its own: it waits for nothing
         if not who.scopes.intersection(scopes):
-            wanted = " or ".join(scopes)
+            needed = " or ".join(scopes)
             raise ApiError(
                 403,
                 "no_scope",
-                f"the token lacks the scope {wanted}; ask the operator of the server for one that has it.",
+                f"The token lacks the scope {needed}. Ask the operator of the server for one that has it.",
             )
         return who
 

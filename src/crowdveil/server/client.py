@@ -59,7 +59,7 @@ class Remote:
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ParameterError(
-                Option("server"), "wanted an address such as https://crowdveil.example.org or http://127.0.0.1:8000."
+                Option("server"), "Expected an address such as https://crowdveil.example.org or http://127.0.0.1:8000."
             )
         if parts.scheme == "http" and not is_here(parts.hostname) and not os.environ.get("CROWDVEIL_INSECURE"):
             raise ParameterError(
@@ -258,13 +258,13 @@ def is_here(host: str) -> bool:
 def checked_id(job: str) -> str:
     """Return the id of a job, or raise if it is not one."""
     if not _ID.fullmatch(job):
-        raise ParameterError("task", "wanted the id of a job, 32 signs from 0 to 9 and a to f.")
+        raise ParameterError("task", "Expected the id of a job, 32 characters from 0 to 9 and a to f.")
     return job
 
 
 def _size(path: Path) -> int:
     if path.is_dir():
-        raise InputError(path, "wanted a file, but this is a folder.")
+        raise InputError(path, "Expected a file, got a folder.")
     try:
         return path.stat().st_size
     except OSError:
@@ -282,7 +282,7 @@ def _json(answer: httpx.Response) -> dict[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise ServerError("the server answers otherwise than a crowdveil server; check its address.")
+        raise ServerError("The answer is not that of a crowdveil server. Check the address.")
     return found
 
 

@@ -20,7 +20,7 @@ def check_names(sources: Iterable[str]) -> None:
     """Raise unless the names of sources are plain words."""
     if not all(NAME.fullmatch(source) for source in sources):
         raise ParameterError(
-            Option("source"), "wanted up to 64 small letters, digits, _ and -, beginning with a letter or digit."
+            Option("source"), "Expected up to 64 lower-case letters, digits, _ and -, beginning with a letter or digit."
         )
 
 

@@ -83,11 +83,11 @@ class Tokens:
         Releases of flows and heat maps of a token with `sources` are audited against the ledger of one of them.
         """
         if not name or len(name) > 100 or not name.isprintable():
-            raise ParameterError(Option("name"), "wanted up to 100 printable signs.")
+            raise ParameterError(Option("name"), "Expected up to 100 printable characters.")
         Limits.checked(limits)
         strange = sorted(set(scopes) - set(SCOPES))
         if strange or not scopes:
-            raise ParameterError(Option("scope"), f"wanted one or more of {', '.join(SCOPES)}.")
+            raise ParameterError(Option("scope"), f"Expected one or more of {', '.join(SCOPES)}.")
         rows = [row for row in self.all() if row["revoked"] is None]
         if any(row["name"] == name for row in rows):
             raise ParameterError(
@@ -173,7 +173,7 @@ def length_s(text: str, name: str) -> float:
     match = re.fullmatch(r"(\d{1,6})\s*(min|h|d|w)", text.strip())
     seconds = int(match[1]) * _UNITS[match[2]] if match else -1
     if not 0 <= seconds <= _LONGEST_S:
-        raise ParameterError(Option(name), "wanted a length of time such as 90d, 12h, 4w or 30min.")
+        raise ParameterError(Option(name), "Expected a duration such as 90d, 12h, 4w or 30min.")
     return float(seconds)
 
 

@@ -21,7 +21,7 @@ class JobOptions(ReleaseOptions):
     """Options of a run on the service, which chooses the places of files."""
 
     data_name: str | None = Field(None, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\.(csv|parquet)$")
-    """Name of the data file in the release, where the usual one is not wanted."""
+    """Name of the data file in the release. [a name after the kind of data]"""
 
 
 class FlowAuditOptions(AuditOptions, SourceOptions):

@@ -41,7 +41,7 @@ class ResultOptions(Params):
     """Parameters of every job whose result may be one file."""
 
     result_name: str | None = Field(None, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\.[A-Za-z0-9]{1,10}$")
-    """Name under which the result is sent, where it is one file and the usual name is not wanted."""
+    """File name of the result, if it is one file. [a name after the kind of job]"""
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Kind:
             model.checked({n: v for n, v in values.items() if n in model.model_fields})
         for need in self.required_files(name):
             if need not in uploaded:
-                raise ParameterError(Option(need), "wanted a file in this field of the form; add it.")
+                raise ParameterError(Option(need), "Expected a file in this field of the form. Add it.")
         self.check(name, values)
 
     def schema(self, name: str) -> dict[str, Any]:
@@ -189,11 +189,11 @@ def check_word(option: str, value: Any, uploaded: bool) -> None:
     if uploaded and value == VORONOI and option == "zones":
         return
     if uploaded:
-        raise ParameterError(Option(option), "wanted a file in the form or a word among the parameters, but got both.")
+        raise ParameterError(Option(option), "Expected a file in the form or a word in the parameters, got both.")
     if not isinstance(value, str) or not re.fullmatch(WORD, value):
         raise ParameterError(
             Option(option),
-            f"wanted a file in the field {Option(option)} of the form, or a plain word; upload the file.",
+            f"Expected a file in the field {Option(option)} of the form, or a plain word. Upload the file.",
         )
 
 

@@ -1,12 +1,10 @@
 """The database of the service: SQLite for one machine, PostgreSQL for several. SQLAlchemy handles the differences.
 
-Statements are SQLAlchemy Core expressions over the tables in `schema`. Connections are pooled; before a fork the pool is closed
-(`close`), and a forked process begins with an empty one.
+Statements are SQLAlchemy Core expressions over the tables in `schema`.
 """
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import weakref
 from collections.abc import Callable, Iterator
@@ -40,7 +38,6 @@ class Database:
 
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
-        _OPEN.add(self)
         weakref.finalize(self, engine.dispose)
 
     @property
@@ -74,18 +71,6 @@ class Database:
         self.engine.dispose()
 
 
-_OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
-
-
-def _forget_connections() -> None:
-    """Drop the connections of the parent after a fork, since two processes must not share one."""
-    for database in list(_OPEN):
-        database.engine.dispose(close=False)
-
-
-os.register_at_fork(after_in_child=_forget_connections)
-
-
 @contextmanager
 def or_away() -> Iterator[None]:
     """Report a database that does not answer as `DatabaseUnavailableError`."""
@@ -106,7 +91,7 @@ def open_database(url: str) -> Database:
         return Database(_postgres(url))
     if url.startswith("sqlite:///"):
         return Database(_sqlite(Path(url.removeprefix("sqlite:///"))))
-    raise ParameterError(Option("database_url"), "wanted postgresql://… or sqlite:///path, but it begins otherwise.")
+    raise ParameterError(Option("database_url"), "Expected postgresql://… or sqlite:///path, got another address.")
 
 
 def _sqlite(path: Path) -> sa.Engine:
@@ -153,7 +138,9 @@ def _postgres(url: str) -> sa.Engine:
     try:
         made = sa.make_url(url).set(drivername="postgresql+psycopg")
     except (sa.exc.ArgumentError, ValueError):
-        raise ParameterError(Option("database_url"), "wanted postgresql://USER@HOST/NAME; fix the address.") from None
+        raise ParameterError(
+            Option("database_url"), "Expected postgresql://USER@HOST/NAME, got another address."
+        ) from None
     # A server that was started again is found out before a statement is lost to it.
     return sa.create_engine(
         made, connect_args={"connect_timeout": 10}, pool_size=8, max_overflow=-1, pool_pre_ping=True

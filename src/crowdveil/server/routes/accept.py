@@ -73,7 +73,7 @@ async def accept(
         form = await receive(request, inputs, allowed, texts, who)
         found = await run_in_threadpool(add, form)
         if not accepted:
-            sentence = f"wanted at most {limits.max_waiting:,} jobs at a time; wait until some end."
+            sentence = f"Too many jobs at once (limit {limits.max_waiting:,}). Wait for some to finish."
             raise ApiError(429, "too_many", sentence, Retry_After="5")
     finally:
         if not accepted:

@@ -7,7 +7,6 @@ import json
 import mimetypes
 import zipfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Annotated, Any
 
@@ -26,10 +25,9 @@ from crowdveil.server.responses import ApiError
 from crowdveil.server.sanitize import sendable
 from crowdveil.server.service import Service
 from crowdveil.server.tokens import Caller
-from crowdveil.server.views import JOB_ID, ErrorView, FileList, JobList, JobView, ResultView, SummaryView, iso_time
+from crowdveil.server.views import JOB_ID, FileList, JobList, JobView, ResultView, SummaryView, iso_time
 from crowdveil.server.workers.job import SUMMARY
 
-_EMPTY = QueuedJob("", "", "", "", {}, {}, {}, "failed", 0.0, 0.0)
 REPORTS = ("report.html", "manifest.json")
 """What stands for the report of a job: the first of these in its result."""
 JobId = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="A job's id.", examples=[JOB_ID])]
@@ -48,7 +46,7 @@ def add_job_routes(app: FastAPI) -> None:
             str | None, Query(pattern="^[0-9a-f]{32}$", description="Only those before this job of yours.")
         ] = None,
     ) -> JobList:
-        return JobList(jobs=[listed(service, job) for job in service.store.of_owner(who.id, limit, before)])
+        return JobList(jobs=[shown(service, job) for job in service.store.of_owner(who.id, limit, before)])
 
     @app.get("/jobs/{job_id}", tags=["jobs"], summary="State, progress and time of a job", operation_id="get_job",
              response_model=JobView, responses=openapi.errors(404))  # fmt: skip
@@ -153,16 +151,6 @@ def open_result(file: FilePath) -> zipfile.ZipFile:
 
 def _gone(state: str) -> ApiError:
     return ApiError(410, "gone", f"the job is {state}; its result was removed.")
-
-
-def listed(service: Service, job: QueuedJob) -> JobView:
-    """Return a job in a list, which one bad row must not break."""
-    try:
-        return shown(service, job)
-    except (ArithmeticError, KeyError, TypeError, ValueError):
-        unread = ErrorView(**as_json("unreadable", "the record of this job cannot be read; remove the job."))
-        plain_row = replace(_EMPTY, id=job.id, kind=job.kind, name=job.name, state=job.state)
-        return shown(service, plain_row).model_copy(update={"error": unread})
 
 
 def _review(service: Service, job: QueuedJob) -> dict[str, Any] | None:

@@ -143,7 +143,7 @@ def _drawn(model: type[Params]) -> list[dict[str, Any]]:
     schema, uploads = model.model_json_schema()["properties"], file_options(model)
     return [
         {
-            "name": row.name, "kind": "file" if row.name in uploads else row.kind, "default": row.default,
+            "name": row.name, "title": row.title, "kind": "file" if row.name in uploads else row.kind, "default": row.default,
             "required": row.required, "choices": row.choices, "bounds": row.bounds, "unit": row.unit, "help": row.help,
             **_range(schema[row.name]),
         }

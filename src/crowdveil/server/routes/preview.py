@@ -80,7 +80,7 @@ def _inspected(request: dict[str, Any], folder: Path, bounds: Bounds, seconds: f
         answer = run_sandboxed("crowdveil.server.workers.inspect_upload", request, folder, bounds, seconds)
     except TimeoutError:
         raise ApiError(
-            422, "too_long", "looking at the file takes too long; run it without, or give less data."
+            422, "too_long", "The preview takes too long. Start the job without it, or send less data."
         ) from None
     if answer is None:
         raise ApiError(422, "no_memory", NO_MEMORY)
@@ -98,10 +98,10 @@ def _without_paths(error: dict[str, Any]) -> dict[str, Any]:
 def _asked(form: Form, limits: dict[str, Any]) -> dict[str, Any]:
     """Return the request for the sandbox. Paths in parameters are never opened."""
     if "data" not in form.files:
-        raise ApiError(422, "bad_form", Option("data"), "wanted a file in this field of the form; add it.")
+        raise ApiError(422, "bad_form", Option("data"), "Expected a file in this field of the form. Add it.")
     takes, values = form.texts.get("takes", ""), parsed(form.texts.get("parameters") or "{}", "parameters")
     if takes not in TAKES:
-        raise ApiError(422, "bad_form", Option("takes"), "wanted flows or trajectories, or nothing.")
+        raise ApiError(422, "bad_form", Option("takes"), "Expected flows, trajectories or nothing.")
     for option in sorted(_OPTIONS):
         check_word(option, values.get(option), option in form.files)
     return {

@@ -90,12 +90,12 @@ async def _small_body(request: Request) -> str:
         async for piece in request.stream():
             body += piece
             if len(body) > BODY_MOST:
-                raise ApiError(413, "too_large", f"wanted at most {BODY_MOST >> 10} KiB; send a shorter comment.")
+                raise ApiError(413, "too_large", f"Expected at most {BODY_MOST >> 10} KiB. Send a shorter comment.")
         return body.decode("utf-8")
     except ClientDisconnect:
         raise ApiError(400, "bad_request", "the request ended too early; send it again.") from None
     except UnicodeDecodeError:
-        raise ApiError(422, "bad_request", "decision", "wanted JSON in UTF-8.") from None
+        raise ApiError(422, "bad_request", "decision", "Expected JSON in UTF-8.") from None
 
 
 def _reviewable(service: Service, who: Caller, job: str) -> QueuedJob:

@@ -246,7 +246,7 @@ def check_files(form: Form, folder: Path, most: int) -> None:
 
 
 def _no_zones(name: str) -> CrowdveilError:
-    return InputError(name, "the file is broken or holds no zones; wanted GeoJSON or GeoPackage.")
+    return InputError(name, "Expected zones as GeoJSON or GeoPackage, got another or a broken file.")
 
 
 def parsed(text: str, name: str) -> dict[str, Any]:
@@ -254,9 +254,9 @@ def parsed(text: str, name: str) -> dict[str, Any]:
     try:
         values = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        raise ApiError(422, "bad_form", Option(name), "wanted valid JSON; fix it.") from None
+        raise ApiError(422, "bad_form", Option(name), "Expected valid JSON. Fix it.") from None
     if not isinstance(values, dict) or _depth(values) > DEPTH_MOST:
-        raise ApiError(422, "bad_form", Option(name), "wanted an object of names and values.")
+        raise ApiError(422, "bad_form", Option(name), "Expected an object of names and values.")
     if sendable(values) != values:
         raise ApiError(
             422, "bad_text", Option(name), "the text has a NUL character or half of a surrogate pair; remove it."

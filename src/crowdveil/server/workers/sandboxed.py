@@ -47,6 +47,7 @@ def write_object(path: Path, content: dict[str, Any]) -> None:
 
 def _answer(module: str, request: dict[str, Any]) -> dict[str, Any]:
     try:
+        # Imported only now, so that threads which libraries start are confined too.
         return {"result": import_module(module).work(request)}
     except CrowdveilError as error:
         return _error(error.code, error.text)

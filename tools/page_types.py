@@ -1,4 +1,4 @@
-"""The TypeScript types of the page, generated from the models of answers: `python -m crowdveil.server.page_types` writes them,
+"""The TypeScript types of the page, generated from the models of answers: `python tools/page_types.py` writes them,
 `--check` fails if they are stale.
 """
 
@@ -13,7 +13,7 @@ from pydantic.json_schema import models_json_schema
 
 from crowdveil.server.views import JobList, UploadView
 
-TARGET = Path(__file__).parents[3] / "web" / "page" / "views.ts"
+TARGET = Path(__file__).parents[1] / "web" / "page" / "views.ts"
 _HEAD = "// Generated from src/crowdveil/server/views.py by `make web`; change the models, not this file.\n"
 _PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 
