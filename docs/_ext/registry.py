@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, ClassVar
 
 from docutils import nodes
@@ -82,10 +81,11 @@ def reading() -> str:
 def routes() -> str:
     """Return a table of the service's routes, from its OpenAPI description."""
     from crowdveil.server.app import make_app
+    from crowdveil.server.service import open_service
     from crowdveil.server.settings import Settings
 
     with tempfile.TemporaryDirectory() as folder:
-        paths = make_app(Settings(Path(folder)).open()).openapi()["paths"]
+        paths = make_app(open_service(Settings(data_dir=folder))).openapi()["paths"]
     cells = (
         (f"`{verb.upper()} {path}`", route.get("summary", ""))
         for path, verbs in paths.items()

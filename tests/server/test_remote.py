@@ -122,7 +122,7 @@ COMMANDS = [
     (["measure", "cabs.csv", "tracks", "--pairing", "kept.csv", "-m", "rmse:distance=dtw,RL"], ".json"),
     (["measure", "cabs.csv", "tracks", "-m", "trajectories-removed"], ".csv"),
     (["measure", "cabs.csv", "theirs.csv", "-m", "rmse,record-linkage:time_weight=0.005", "--paired-by-id"], ".json"),
-    (["profiles", "flows", "--zones", "zones.geojson"], ".json"),
+    (["analyze", "profiles", "flows", "--zones", "zones.geojson"], ".json"),
     (["analyze", "reconstruct", "flows", "--zones", "zones.geojson", "--over", "day"], ".csv"),
     (["analyze", "quadtree-heatmap", "cabs.csv", "--min-k", "3"], ""),
     (["analyze", "QuadTreeHeatMap", "cabs.csv"], ".geojson"),

@@ -22,10 +22,9 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import find_od_columns
 from crowdveil.io.source import open_source
 from crowdveil.io.time_forms import TimeForm
-from crowdveil.io.time_windows import TimeUnits
 from crowdveil.io.zones import read_zones
 from crowdveil.model.flows import Flows
-from crowdveil.model.time_axis import TimeAxis, step_classes
+from crowdveil.model.time_axis import TimeAxis, TimeUnits, step_classes
 from crowdveil.registry import find_method
 from crowdveil.run.flow_partitions import PartitionSolver
 from crowdveil.run.merge_partitions import FlowTotals, merge_findings, summarize_facts

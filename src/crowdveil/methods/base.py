@@ -10,14 +10,13 @@ from typing import Any, Literal
 import numpy as np
 
 from crowdveil.guarantees.base import Guarantee
-from crowdveil.io.time_windows import TimeUnits
 from crowdveil.model.arrays import Ints
 from crowdveil.model.canonical import digest
 from crowdveil.model.flows import Flows
 from crowdveil.model.flows import trips_within as trips_within
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
-from crowdveil.model.time_axis import StepClass
-from crowdveil.model.trajectories import Outline
+from crowdveil.model.time_axis import StepClass, TimeUnits
+from crowdveil.model.trajectories import Outline, Trajectories
 from crowdveil.params import Described, Params
 from crowdveil.progress import Progress
 
@@ -41,6 +40,39 @@ def _independent(params: Any) -> None:
 
 INDEPENDENT: Partitioning = _independent
 """The partitioning of methods that can solve every partition on its own, whatever the parameters."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What guarantees depend on besides the parameters of the method.
+
+    Attributes
+    ----------
+    k_unit
+        What k counts: people, trips or trajectories.
+    weighted
+        Whether trips have weights.
+    tiles
+        Number of tiles of the map.
+    step_s, tz
+        Seconds of a time step, None without one; and the time zone.
+    center
+        Longitude and latitude of the center of the plane that trajectories are projected to.
+    """
+
+    k_unit: Any
+    weighted: bool = False
+    tiles: int = 1
+    step_s: int | None = None
+    tz: str = "UTC"
+    center: tuple[float, float] = (0.0, 0.0)
+
+    @classmethod
+    def of(cls, data: Flows | Trajectories) -> Facts:
+        """Return the facts of data."""
+        if isinstance(data, Flows):
+            return cls(data.k_unit, data.weight is not None, len(data.zones), data.step_s, data.tz)
+        return cls(data.k_unit, center=(data.projection.lon0, data.projection.lat0))
 
 
 @dataclass(frozen=True)
@@ -111,7 +143,7 @@ class Method(Described):
     run
         (data, params, rng, progress) → release. Reads no file, changes no input, draws from `rng` alone.
     guarantees
-        The guarantees of a release made with these parameters. Checkers share no code with the method.
+        (parameters, facts of the data) → the guarantees of a release. Checkers share no code with the method.
     status
         How certain the guarantee of anonymity is.
     needs_person_ids
@@ -149,7 +181,7 @@ class Method(Described):
     takes: type
     params: type[Params]
     run: Run
-    guarantees: Callable[[Any, Any], tuple[Guarantee, ...]]
+    guarantees: Callable[[Any, Facts], tuple[Guarantee, ...]]
     status: Status
     needs_person_ids: bool = False
     needs_zones: bool = False

@@ -14,6 +14,7 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.omx import is_omx
 from crowdveil.io.tiling import Tiling
 from crowdveil.measures.rounding import round_down_to_groups
+from crowdveil.methods.base import Facts
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.trips import Trips
@@ -137,7 +138,7 @@ def run_stages(spec: RunSpec, backend: Backend, progress: Progress, stage: Stage
 
     stage("anonymizing")
     structural = structural_guarantees(method, params, repeated=options.keep_unchanged)
-    guarantees = (*method.guarantees(data, params), *structural)
+    guarantees = (*method.guarantees(params, Facts.of(data)), *structural)
     solution = backend.solve(guarantees, progress)
     add_run_warnings(method, data, params, solution.cost, notes, seed_given=spec.seed_given)
     for sentence in solution.notes:

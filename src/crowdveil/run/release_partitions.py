@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdveil.guarantees import Guarantee, WellFormedFlows
-from crowdveil.io.time_windows import TimeUnits
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
+from crowdveil.model.time_axis import TimeUnits
 from crowdveil.run.merge_partitions import merge_findings
 from crowdveil.run.stages import Findings, Guarantees
 from crowdveil.run.verification import check

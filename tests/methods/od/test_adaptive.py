@@ -18,7 +18,6 @@ from release_rows import sorted_rows
 from crowdveil import testing
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.flows import trips_to_flows
-from crowdveil.io.time_windows import time_windows
 from crowdveil.methods.od.joint import JointParams, run
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import REPORTED, FlowRelease
@@ -28,6 +27,7 @@ from crowdveil.progress import no_progress
 from crowdveil.solve.od.assignment import row_of_flows
 from crowdveil.solve.od.region_space import RegionExtent, RegionSpace
 from crowdveil.solve.od.time_boxes import AdaptiveProblem
+from crowdveil.solve.od.time_tree import time_windows
 
 HOUR, DAY = 3600, 86_400
 SPLITS = st.sampled_from(["tree", "dyadic"])

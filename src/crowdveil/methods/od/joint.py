@@ -89,8 +89,7 @@ from pydantic import Field
 from crowdveil import guarantees as library
 from crowdveil.errors import Option
 from crowdveil.guarantees import Guarantee
-from crowdveil.io.time_windows import checked_step, time_windows
-from crowdveil.methods.base import INDEPENDENT, Method, SharedPartition, WindowedRun
+from crowdveil.methods.base import INDEPENDENT, Facts, Method, SharedPartition, WindowedRun
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
@@ -107,6 +106,7 @@ from crowdveil.solve.od.stable import StableProblem, StableRelease, StepSums, re
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import as_figure, summarize_gaps
 from crowdveil.solve.od.time_boxes import AdaptiveProblem
+from crowdveil.solve.od.time_tree import checked_step, time_windows
 from crowdveil.solve.od.weights import rounded_in_windows
 
 
@@ -254,7 +254,7 @@ def check_data(data: Flows, params: JointParams) -> None:
     if params.objective == "area":
         check_outlines(data, f"{Option('objective', 'area')}")
     if params.time_partition == "adaptive":
-        checked_step(data)
+        checked_step(data.step_s)
 
 
 def summarize_diagnostics(params: JointParams, facts: Floats) -> dict[str, Any]:
@@ -262,9 +262,9 @@ def summarize_diagnostics(params: JointParams, facts: Floats) -> dict[str, Any]:
     return summarize_gaps(facts[:, 0], facts[:, 1])
 
 
-def guarantees(data: Flows, params: JointParams) -> tuple[Guarantee, ...]:
+def guarantees(params: JointParams, facts: Facts) -> tuple[Guarantee, ...]:
     """Return the guarantees of flows, and those of the requested sizes of areas."""
-    made = list(flow_guarantees(data, params))
+    made = list(flow_guarantees(params, facts))
     if params.max_area_km2 is not None:
         made.append(library.MaxArea(km2=params.max_area_km2))
     return tuple(made)

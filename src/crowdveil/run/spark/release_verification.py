@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from crowdveil.engine.packing import in_runs, packed, unpacked
 from crowdveil.engine.spark import Frame, SparkEngine
-from crowdveil.io.time_windows import TimeUnits
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints, group_sums
 from crowdveil.model.flows import Flows
+from crowdveil.model.time_axis import TimeUnits
 from crowdveil.progress import Progress, no_progress
 from crowdveil.run.merge_partitions import split_by_size
 from crowdveil.run.release_partitions import (
