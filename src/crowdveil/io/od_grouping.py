@@ -134,15 +134,16 @@ def _group_rows(reader: OdReader, steps: TimeAxis | None, members: bool) -> pa.T
         connection.register("rows", pa.RecordBatchReader.from_batches(schema, stream()))
         if files == 1 or is_pattern(Path(folder)):
             return fetch(connection, group_sql("rows", names))
-        return _group_by_file(connection, names, files, Path(folder) / "groups")
+        return _group_by_file(connection, schema, names, files, Path(folder) / "groups")
 
 
-def _group_by_file(connection: Any, names: Collection[str], files: int, folder: Path) -> pa.Table:
+def _group_by_file(connection: Any, schema: pa.Schema, names: Collection[str], files: int, folder: Path) -> pa.Table:
     """Distribute rows over files, all rows of a time step and an origin to the same one, and group each file."""
     target = f"{quote_literal(str(folder))} (FORMAT parquet, PARTITION_BY (number), ROW_GROUP_SIZE {FILE_ROWS})"
     execute(connection, f"COPY (SELECT *, (hash(step, o) % {files})::INTEGER AS number FROM rows) TO {target}")
-    tables = []
-    for part in sorted(folder.iterdir()):
+    connection.register("no_rows", schema.empty_table())
+    tables = [fetch(connection, group_sql("no_rows", names))]
+    for part in sorted(folder.iterdir()) if folder.exists() else ():
         rows = f"read_parquet({quote_literal(f'{part}/*.parquet')}, hive_partitioning = false)"
         tables.append(fetch(connection, group_sql(rows, names)))
         shutil.rmtree(part)
