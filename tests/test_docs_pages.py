@@ -26,8 +26,8 @@ from crowdveil.cli.main import cli
 
 PAPERS, TAXIS = "docs/coverage.md", "docs/tutorial-nyc-taxi.md"
 QUICK = ("docs/glossary.md",)
-OTHER_TOOLS = {"--factory", "--no-index", "--find-links", "--conf", "--archives", "--schema"}
-"""Options of curl, pip and spark-submit that pages mention."""
+OTHER_TOOLS = {"--small", "--factory", "--no-index", "--find-links", "--conf", "--archives", "--schema"}
+"""Options of benchmarks, curl, pip and spark-submit that pages mention."""
 NUMBER = re.compile(r"(?<!area-)\b\d[\d,]*(?:\.\d+)?\b")
 
 
