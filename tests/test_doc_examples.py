@@ -27,7 +27,6 @@ from crowdveil.registry import METHODS, find_method
 
 SERVICE = ("server",)
 NOT_RUN = {
-    "warmup": "compiles every kernel",
     "demo -o demo/": "run by make demo, with a million trips",
     "synth trips 1000000 --zones-out zones.geojson -o trips.parquet": "a smaller one is made here",
 }

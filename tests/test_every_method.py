@@ -19,7 +19,7 @@ from synthetic import grid_frame
 from crowdveil import testing
 from crowdveil.compat.mobidatalab import names as mobidatalab
 from crowdveil.errors import CrowdveilError, GuaranteeViolatedError, ParameterError
-from crowdveil.methods.base import Method
+from crowdveil.methods.base import Facts, Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, TrajectoryRelease
 from crowdveil.model.tessellation import grid_zones
@@ -254,7 +254,7 @@ def test_has_a_mirror_test_file(method: Method) -> None:
 
 @EVERY
 def test_a_heuristic_guarantees_no_anonymity_and_others_do(method: Method) -> None:
-    kinds = {p.kind for p in method.guarantees(_empty(method), method.params.checked({}))}
+    kinds = {p.kind for p in method.guarantees(method.params.checked({}), Facts.of(_empty(method)))}
     assert ("privacy" in kinds) == (method.status != "heuristic")
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, get_args, get_origin
 
 from pydantic import (
@@ -293,12 +294,19 @@ def expected(error: Any) -> str:
     return _EXPECTED.get(kind, fallback).format_map(error.get("ctx", {}))
 
 
+def no_such_parameter(name: str, known: Sequence[str]) -> ParameterError:
+    """Return the error for a parameter that does not exist, with the nearest one where one is near."""
+    near = get_close_matches(name, known, n=1, cutoff=0.7)
+    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known) or 'none'}."
+    return ParameterError(Option(name), f"there is no such parameter; {hint}")
+
+
 def _error(error: ValidationError, known: list[str]) -> ParameterError:
     first = error.errors(include_url=False)[0]
     # The rest of the location names the type of a union that was tried, which is no help to the user.
     subject = Option(str(first["loc"][0])) if first["loc"] else "parameters"
     if first["type"] == "extra_forbidden":
-        return ParameterError(subject, f"there is no such parameter; known are {', '.join(known) or 'none'}.")
+        return no_such_parameter(str(first["loc"][0]), known)
     got = first["input"]
     shown = f", but got {got!r}" if isinstance(got, bool | int | float | str) and len(repr(got)) < 60 else ""
     return ParameterError(subject, f"wanted {expected(first)}{shown}.")

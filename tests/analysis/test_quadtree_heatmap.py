@@ -276,10 +276,6 @@ def test_analyze_holds_every_analysis(command: Any) -> None:
     shown = command("analyze", "--help")
     assert shown.code == 0 and all(name in shown.out for name in ("quadtree-heatmap", "reconstruct", "topics"))
     assert command("analyze").out == shown.out
-    assert (
-        command("analyze", "topics", "--help").out.split("[OPTIONS]")[1]
-        == command("topics", "--help").out.split("[OPTIONS]")[1]
-    )
     assert "--min-sector-length-m" in command("analyze", "QuadTreeHeatMap", "--help").out
     assert "known are" in command("analyze", "heat", "x").sentence
     assert "not both" in command("analyze", "-f", "run.json", "topics", "out").sentence

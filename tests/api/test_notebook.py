@@ -137,6 +137,33 @@ def test_a_release_in_memory_is_saved_with_the_same_bytes(result: Any, tmp_path:
         crowdveil.write_report(result)
 
 
+def test_a_result_answers_short_questions(result: Any) -> None:
+    pd = pytest.importorskip("pandas")
+    assert result.k == 5 and result.summary().startswith("holds ") and "suppressed" in result.summary()
+    flows = result.flows
+    frame = pd.DataFrame(flows)
+    assert list(frame.columns) == flows.columns and len(frame) == len(flows) == frame.shape[0]
+    assert flows["volume"].sum() == frame["volume"].sum() and len(flows.head(1)) == 1
+    assert flows[["volume"]].columns == ["volume"] and len(result.areas.head(2).to_geopandas()) == 2
+    checked = result.verify()
+    assert checked.ok and len(checked) == len(checked.to_pandas()) and "checked" in repr(checked)
+    assert {guarantee.name for guarantee, _ in checked} == set(checked.to_pandas()["guarantee"])
+
+
+def test_a_picture_is_drawn_on_given_axes(result: Any) -> None:
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    axes = figure.subplots()
+    assert result.plot(ax=axes).content == result.plot.flows().content and len(axes.images) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("supress", "suppress"), ("hierachy", "hierarchy"), ("owerwrite", "overwrite")]
+)
+def test_a_misspelled_option_gets_a_suggestion(name: str, near: str) -> None:
+    with pytest.raises(ParameterError, match=f"{name}: there is no such parameter; did you mean {near}\\?"):
+        crowdveil.anonymize(make_trips(), zones=make_zones(), **{name: "x"})
+
+
 def test_notes_are_warnings_that_name_arguments() -> None:
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always", CrowdveilWarning)

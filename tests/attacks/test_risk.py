@@ -25,6 +25,7 @@ from crowdveil.guarantees import (
     TrajectoryKAnonymity,
     TrueVolumes,
 )
+from crowdveil.methods.base import Facts
 from crowdveil.methods.trajectory import microaggregation, protected_generalization
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
@@ -111,7 +112,7 @@ def test_what_is_proved_holds_against_adversaries(method: Any, data: Trajectorie
         return
     params = method.params.checked({"k": 2})
     release = method.run(data, params, np.random.default_rng(seed), no_progress)
-    require_withstood(attack_release(data, release, method.guarantees(data, params), method.status, seed))
+    require_withstood(attack_release(data, release, method.guarantees(params, Facts.of(data)), method.status, seed))
 
 
 def test_an_adversary_stops_a_run_whose_checker_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,15 +69,15 @@ def _published(folder: Path) -> int:
 
 
 def test_reconstruct_writes_what_the_ending_says(command: Any, city: Path, tmp_path: Path) -> None:
-    ran = command("reconstruct", city / "out", "-o", tmp_path / "a.parquet")
+    ran = command("analyze", "reconstruct", city / "out", "-o", tmp_path / "a.parquet")
     assert ran.code == 0 and "16 zones" in ran.out and "not counts" in ran.out and ran.err == ""
     table = pq.read_table(tmp_path / "a.parquet")
     assert table.column_names == ["t", "origin", "destination", "volume", "lower", "upper"]
     assert table["t"].type.tz == "Europe/Paris"
     assert sum(table["volume"].to_pylist()) == pytest.approx(_published(city / "out"))
     assert "not counts" in json.loads(table.schema.metadata[ABOUT])["meaning"]
-    assert command("reconstruct", city / "out", "-o", tmp_path / "a.csv").code == 0
-    assert command("reconstruct", city / "out", "-o", tmp_path / "a.json").code == 0
+    assert command("analyze", "reconstruct", city / "out", "-o", tmp_path / "a.csv").code == 0
+    assert command("analyze", "reconstruct", city / "out", "-o", tmp_path / "a.json").code == 0
     rows = json.loads((tmp_path / "a.json").read_text())["rows"]
     assert rows[0]["t"].startswith("2026-01-05T08:00:00+01:00") and '"' not in (tmp_path / "a.csv").read_text()
     for other in (pacsv.read_csv(tmp_path / "a.csv").to_pylist(), rows):
@@ -87,8 +87,10 @@ def test_reconstruct_writes_what_the_ending_says(command: Any, city: Path, tmp_p
 
 def test_on_quarters_with_outlines_or_without_nothing_is_lost(command: Any, city: Path, tmp_path: Path) -> None:
     quarters = ("--to-zones", city / "quarters.geojson", "--over", "all")
-    tiles = command("reconstruct", city / "out", *quarters, "--zones", city / "zones.geojson", "-o", tmp_path / "t.csv")
-    areas = command("reconstruct", city / "out", *quarters, "-o", tmp_path / "a.csv")
+    tiles = command(
+        "analyze", "reconstruct", city / "out", *quarters, "--zones", city / "zones.geojson", "-o", tmp_path / "t.csv"
+    )
+    areas = command("analyze", "reconstruct", city / "out", *quarters, "-o", tmp_path / "a.csv")
     assert tiles.code == areas.code == 0
     a, t = (pacsv.read_csv(tmp_path / f"{name}.csv").to_pylist() for name in "at")
     assert sum(r["volume"] for r in t) == pytest.approx(_published(city / "out"))
@@ -99,11 +101,11 @@ def test_on_quarters_with_outlines_or_without_nothing_is_lost(command: Any, city
 
 def test_weights_come_from_a_column_or_a_table(command: Any, city: Path, tmp_path: Path) -> None:
     zones = ("--zones", city / "zones.geojson", "--over", "all")
-    one = command("reconstruct", city / "out", *zones, "--weight", "population", "-o", tmp_path / "one.csv")
+    one = command("analyze", "reconstruct", city / "out", *zones, "--weight", "population", "-o", tmp_path / "one.csv")
     lines = [f"t{i},{100 if i % SIDE == 0 else 10},1" for i in range(16)]
     (tmp_path / "people.csv").write_text("id,people,other\n" + "\n".join(lines) + "\n")
     two = command(
-        "reconstruct", city / "out", *zones, "--weight", tmp_path / "people.csv", "--weight-column", "people",
+        "analyze", "reconstruct", city / "out", *zones, "--weight", tmp_path / "people.csv", "--weight-column", "people",
         "-o", tmp_path / "two.csv",
     )  # fmt: skip
     assert one.code == two.code == 0 and (tmp_path / "one.csv").read_text() == (tmp_path / "two.csv").read_text()
@@ -117,11 +119,13 @@ def test_weights_come_from_a_column_or_a_table(command: Any, city: Path, tmp_pat
 
 
 def test_profiles_are_compared_with_the_original_only_if_it_is_given(command: Any, city: Path, tmp_path: Path) -> None:
-    alone = command("profiles", city / "out", "-o", tmp_path / "alone.csv")
+    alone = command("analyze", "profiles", city / "out", "-o", tmp_path / "alone.csv")
     assert alone.code == 0 and "exact and confidential" not in alone.out and "correlation" not in alone.out
     assert "original" not in (tmp_path / "alone.csv").read_text()
     given = ("--original", city / "trips.parquet", "--zones", city / "zones.geojson")
-    ran = command("profiles", city / "out", *given, "-o", tmp_path / "both.json", "--plot", tmp_path / "p.png")
+    ran = command(
+        "analyze", "profiles", city / "out", *given, "-o", tmp_path / "both.json", "--plot", tmp_path / "p.png"
+    )
     assert ran.code == 0 and "exact and confidential" in ran.out and "median correlation" in ran.out
     content = json.loads((tmp_path / "both.json").read_text())
     assert "do not publish" in content["meaning"]
@@ -180,18 +184,29 @@ def test_an_original_in_memory_needs_no_files(city: Path) -> None:
 def test_land_use_and_topics_draw_maps(command: Any, city: Path, tmp_path: Path) -> None:
     zones = ("--zones", city / "zones.geojson")
     ran = command(
-        "land-use", city / "out", *zones, "--original", city / "trips.parquet", "--most-clusters", 3, "-o",
+        "analyze", "land-use", city / "out", *zones, "--original", city / "trips.parquet", "--most-clusters", 3, "-o",
         tmp_path / "l.csv", "--plot", tmp_path / "l.png",
     )  # fmt: skip
     assert ran.code == 0 and "agreement (adjusted Rand index) 1.00" in ran.out
     groups = {r["zone"]: r["cluster"] for r in pacsv.read_csv(tmp_path / "l.csv").to_pylist()}
     assert len({groups[f"t{i}"] for i in range(16) if i % SIDE < 2}) == 1 and len(set(groups.values())) == 2
     ran = command(
-        "topics", city / "out", *zones, "--topics", 2, "-o", tmp_path / "t.json", "--plot", tmp_path / "t.png"
+        "analyze",
+        "topics",
+        city / "out",
+        *zones,
+        "--topics",
+        2,
+        "-o",
+        tmp_path / "t.json",
+        "--plot",
+        tmp_path / "t.png",
     )
     assert ran.code == 0 and "2 topics of 14 hours of the week" in ran.out
     assert {row["what"] for row in json.loads((tmp_path / "t.json").read_text())["rows"]} == {"hours", "flows"}
-    ran = command("reconstruct", city / "out", *zones, "--to-h3", 8, "--over", "all", "--plot", tmp_path / "r.png")
+    ran = command(
+        "analyze", "reconstruct", city / "out", *zones, "--to-h3", 8, "--over", "all", "--plot", tmp_path / "r.png"
+    )
     assert ran.code == 0 and all((tmp_path / f"{name}.png").stat().st_size > 10_000 for name in "ltr")
 
 
@@ -216,26 +231,29 @@ def test_the_release_alone_is_enough(city: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["reconstruct", "{out}", "-o", "a.xlsx"], "ends in .csv or .parquet"),
-        (["reconstruct", "{out}", "--plot", "a.pdf"], "ends in .png"),
-        (["reconstruct", "{city}"], "no manifest.json"),
-        (["reconstruct", "{out}", "--min-volume", "-1"], "--min-volume: "),
-        (["reconstruct", "{out}", "--to-zones", "{city}/nowhere.geojson"], "no such file"),
-        (["reconstruct", "{out}", "--to-grid", "0m"], "side of a tile"),
-        (["reconstruct", "{out}", "--zones", "{city}/quarters.geojson"], "not the file"),
-        (["reconstruct", "{out}", "--zones", "{city}/zones.geojson", "--weight", "height"], "no column height"),
-        (["reconstruct", "{out}", "--weight", "population"], "no file population"),
-        (["reconstruct", "{bare}", "--to-h3", "8"], "no outlines"),
-        (["reconstruct", "{bare}", "--plot", "map.png"], "needs the outlines"),
-        (["reconstruct", "{bare}", "--weight", "area"], "surface of tiles"),
+        (["analyze", "reconstruct", "{out}", "-o", "a.xlsx"], "ends in .csv or .parquet"),
+        (["analyze", "reconstruct", "{out}", "--plot", "a.pdf"], "ends in .png"),
+        (["analyze", "reconstruct", "{city}"], "no manifest.json"),
+        (["analyze", "reconstruct", "{out}", "--min-volume", "-1"], "--min-volume: "),
+        (["analyze", "reconstruct", "{out}", "--to-zones", "{city}/nowhere.geojson"], "no such file"),
+        (["analyze", "reconstruct", "{out}", "--to-grid", "0m"], "side of a tile"),
+        (["analyze", "reconstruct", "{out}", "--zones", "{city}/quarters.geojson"], "not the file"),
         (
-            ["profiles", "{out}", "--original", "{city}/trips.parquet"],
+            ["analyze", "reconstruct", "{out}", "--zones", "{city}/zones.geojson", "--weight", "height"],
+            "no column height",
+        ),
+        (["analyze", "reconstruct", "{out}", "--weight", "population"], "no file population"),
+        (["analyze", "reconstruct", "{bare}", "--to-h3", "8"], "no outlines"),
+        (["analyze", "reconstruct", "{bare}", "--plot", "map.png"], "needs the outlines"),
+        (["analyze", "reconstruct", "{bare}", "--weight", "area"], "surface of tiles"),
+        (
+            ["analyze", "profiles", "{out}", "--original", "{city}/trips.parquet"],
             "made with a file of zones; give it with --zones",
         ),
-        (["profiles", "{out}", "--select", "t99"], "names none"),
-        (["land-use", "{out}", "--least-trips", "100000"], "lower --least-trips"),
-        (["topics", "{out}", "--topics", "1"], "topics"),
-        (["topics", "{bare}", "--plot", "map.png"], "a map needs the positions of the zones"),
+        (["analyze", "profiles", "{out}", "--select", "t99"], "names none"),
+        (["analyze", "land-use", "{out}", "--least-trips", "100000"], "lower --least-trips"),
+        (["analyze", "topics", "{out}", "--topics", "1"], "topics"),
+        (["analyze", "topics", "{bare}", "--plot", "map.png"], "a map needs the positions of the zones"),
     ],
 )
 def test_what_is_wrong_is_reported_in_one_sentence_and_nothing_is_written(
@@ -254,16 +272,16 @@ def test_what_is_wrong_is_reported_in_one_sentence_and_nothing_is_written(
 
 def test_existing_files_are_replaced_only_if_asked(command: Any, city: Path, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("mine")
-    assert "the file exists" in command("profiles", city / "out", "-o", tmp_path / "a.csv").sentence
+    assert "the file exists" in command("analyze", "profiles", city / "out", "-o", tmp_path / "a.csv").sentence
     assert (tmp_path / "a.csv").read_text() == "mine"
-    assert command("profiles", city / "out", "-o", tmp_path / "a.csv", "--overwrite").code == 0
+    assert command("analyze", "profiles", city / "out", "-o", tmp_path / "a.csv", "--overwrite").code == 0
 
 
 def test_trajectories_are_refused(command: Any, tmp_path: Path) -> None:
     points = "lat,lon,timestamp,trajectory_id\n48,2,2026-03-02T08:00:00Z,1\n48.1,2.1,2026-03-02T08:10:00Z,1\n"
     (tmp_path / "points.csv").write_text(points)
     crowdveil.anonymize(tmp_path / "points.csv", tmp_path / "moved", method="simple-generalization")
-    assert "trajectories" in command("profiles", tmp_path / "moved").sentence
+    assert "trajectories" in command("analyze", "profiles", tmp_path / "moved").sentence
 
 
 @pytest.mark.parametrize("name", ANALYSES)
@@ -279,5 +297,3 @@ def test_every_analysis_is_documented_and_has_a_command_and_a_function(command: 
 def test_an_unknown_analysis_is_reported() -> None:
     with pytest.raises(crowdveil.CrowdveilError, match="known are reconstruct"):
         find_analysis("heat")
-    with pytest.raises(crowdveil.CrowdveilError, match="reads the release alone"):
-        crowdveil.topic_number("out", original="trips.parquet")

@@ -118,17 +118,9 @@ def test_the_first_run_says_why_it_takes_longer(
 
 
 def test_warmup_compiles_a_method(command: Callable[..., Any]) -> None:
-    ran = command("warmup", "suppression")
+    ran = command("server", "warmup", "suppression")
     assert ran.code == 0 and "kernels of 1 method are compiled" in ran.out, ran.err
-    assert "did you mean suppression?" in command("warmup", "supression").sentence
-
-
-def test_compare_says_how_much_it_does(command: Callable[..., Any], tmp_path: Path) -> None:
-    rows = "".join(f"2026-03-0{d} 08:00,a,b{i},30\n" for d in (1, 2, 3) for i in range(3))
-    (tmp_path / "flows.csv").write_text("time,origin,destination,volume\n" + rows)
-    ran = command("compare", tmp_path / "flows.csv", "--methods", "suppression", "--step", "1d", "--sample", 2)
-    assert ran.code == 0, ran.err
-    assert "note: comparing 1 method on 2 of 3 matrices; change the number with --sample." in ran.err
+    assert "did you mean suppression?" in command("server", "warmup", "supression").sentence
 
 
 def test_every_command_is_in_the_help(command: Callable[..., Any]) -> None:

@@ -48,7 +48,10 @@ def made(once: Path, tmp_path: Path) -> Path:
 
 
 def test_prints_a_line_for_each_measure(command: Any, made: Path) -> None:
-    ran = command("measure", made / "trips.csv", made / "out", "--zones", made / "zones.csv")
+    line = ("measure", made / "trips.csv", made / "out", "--zones", made / "zones.csv")
+    few = command(*line)
+    assert few.code == 0 and len(few.out.splitlines()) == 1 + 5, "five measures show most"
+    ran = command(*line, "-m", "all")
     assert ran.code == 0 and "hash" not in ran.err
     lines = {line[:40].strip(): line.split()[-2:] for line in ran.out.splitlines()}
     assert lines["↓ reconstruction error (E)"] == lines["↓ share of trips suppressed (S)"]
@@ -63,7 +66,7 @@ def test_rows_that_overlap_are_measured_and_it_is_said(command: Any, made: Path)
     diagonal = made / "diagonal.csv"
     diagonal.write_text("id,lon,lat\n1,2.0,48.0\n2,2.1,48.05\n3,2.2,48.1\n")
     crowdveil.anonymize(made / "more.csv", made / "glove", method="glove", zones=diagonal, k=10, suppress=0)
-    ran = command("measure", made / "more.csv", made / "glove", "--zones", diagonal, "--json")
+    ran = command("measure", made / "more.csv", made / "glove", "--zones", diagonal, "--json", "-m", "all")
     assert ran.code == 0 and "overlap" in ran.err
     reported = {name: found["mean"] for name, found in json.loads(ran.out)["measures"].items()}
     a, b = 6 - 12 / 9, 12 / 9  # what is missing from, and what is too much in, each of their nine cells

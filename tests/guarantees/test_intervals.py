@@ -20,6 +20,7 @@ from crowdveil.io.flows import trips_to_flows
 from crowdveil.io.release_reader import load_flow_release
 from crowdveil.io.release_writer import write_release
 from crowdveil.io.written_release import WrittenRelease, read_release
+from crowdveil.methods.base import Facts
 from crowdveil.methods.od.joint import METHOD, JointParams
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 from crowdveil.model.trips import Trips
@@ -175,7 +176,7 @@ def test_what_is_written_holds_and_is_read_again(
     release, params = _made(data, k=k, **asked)
     files = write_release(release, folder, "csv" if csv else "parquet", None)
     written = read_release(folder, files)
-    for guarantee in (*METHOD.guarantees(data, params), TrueVolumes(), WellFormedFlows()):
+    for guarantee in (*METHOD.guarantees(params, Facts.of(data)), TrueVolumes(), WellFormedFlows()):
         finding = guarantee.check_with_flows(written, data)
         assert finding.outcome is not Outcome.VIOLATED, finding.detail
         assert not guarantee.check(written).violated
@@ -215,7 +216,7 @@ def test_a_budget_that_is_not_kept_is_found(tmp_path: Path) -> None:
     data = _busy(48, 4)
     release, params = _made(data, k=4, hour_weight=0)
     written = read_release(tmp_path, write_release(release, tmp_path, "parquet", None))
-    (budget,) = (g for g in METHOD.guarantees(data, params) if isinstance(g, SuppressionBudget))
+    (budget,) = (g for g in METHOD.guarantees(params, Facts.of(data)) if isinstance(g, SuppressionBudget))
     assert budget.check_with_flows(written, data).holds
     finding = budget.check_with_flows(replace(written, data=written.data.slice(0, 0)), data)
     assert finding.violated and finding.counts["over"] == 2
@@ -231,7 +232,7 @@ def test_hours_below_k_are_published_together(tmp_path: Path) -> None:
     written = read_release(tmp_path, write_release(release, tmp_path, "csv", None))
     assert release.intervals is not None and set(release.intervals.steps.tolist()) == {2}
     assert FlowKAnonymity(k=4, k_unit="people").check(written).holds
-    assert all(g.check_with_flows(written, data).holds for g in METHOD.guarantees(data, params))
+    assert all(g.check_with_flows(written, data).holds for g in METHOD.guarantees(params, Facts.of(data)))
     assert written.data.column_names[:2] == ["t", "until"] and written.steps.column_names[:2] == ["t", "until"]
 
 
@@ -274,7 +275,7 @@ def test_weights_are_rounded_over_each_window(
         data, k=3, hour_weight=1, suppress=f"{100 * share}%", aggregate_small=small,
     )  # fmt: skip
     written = read_release(folder, write_release(release, folder, "parquet", None))
-    checks = (*METHOD.guarantees(data, params), WellFormedFlows(), TrueVolumes())
+    checks = (*METHOD.guarantees(params, Facts.of(data)), WellFormedFlows(), TrueVolumes())
     findings = {g.name: g.check_with_flows(written, data) for g in checks}
     assert all(finding.holds for finding in findings.values()), findings
     assert release.intervals is not None or len(release) == 0
@@ -293,6 +294,6 @@ def test_a_budget_of_weights_that_is_not_kept_is_found(tmp_path: Path) -> None:
     data = _weighted([(h, i % 3, i // 3, i, 700 + 13 * h) for h in range(24) for i in range(7)], 24)
     release, params = _made(data, k=4, hour_weight=1)
     written = read_release(tmp_path, write_release(release, tmp_path, "parquet", None))
-    (budget,) = (g for g in METHOD.guarantees(data, params) if isinstance(g, SuppressionBudget))
+    (budget,) = (g for g in METHOD.guarantees(params, Facts.of(data)) if isinstance(g, SuppressionBudget))
     assert len(release) > 1 and budget.check_with_flows(written, data).holds
     assert budget.check_with_flows(replace(written, data=written.data.slice(0, 0)), data).violated

@@ -89,7 +89,7 @@ def test_python_door_takes_the_same_names(trips: Path, tmp_path: Path) -> None:
 
 
 def test_a_broken_guarantee_publishes_nothing(trips: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stricter = lambda data, params: (FlowKAnonymity(k=1000, k_unit=data.k_unit),)  # noqa: E731
+    stricter = lambda params, facts: (FlowKAnonymity(k=1000, k_unit=facts.k_unit),)  # noqa: E731
     method = suppression.METHOD
     monkeypatch.setattr(pipeline, "find_method", lambda name: _with_guarantees(method, stricter))
     with pytest.raises(GuaranteeViolatedError, match="nothing was published"):

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdveil.guarantees import SuppressedTrajectories
+from crowdveil.methods.base import Facts
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
@@ -120,12 +121,9 @@ def test_the_far_group_is_suppressed_and_facts_do_not_count_it() -> None:
 
 
 def test_the_guarantee_is_stated_only_where_nothing_else_is_left_out() -> None:
-    class People:
-        k_unit = "people"
-
     def stated(name: str, **parameters: Any) -> bool:
         method = find_method(name)
-        found = method.guarantees(People, method.params.checked(parameters))
+        found = method.guarantees(method.params.checked(parameters), Facts("people"))
         return any(isinstance(g, SuppressedTrajectories) for g in found)
 
     assert all(stated(name, suppress="2%") and not stated(name) for name in GROUPING)

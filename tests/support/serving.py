@@ -57,7 +57,7 @@ def free_port() -> int:
 @cache
 def warm_up() -> None:
     """Compile kernels, as operators do: a job keeps none that it compiles."""
-    subprocess.run([sys.executable, "-c", _CODE, "warmup", *WARM], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, "-c", _CODE, "server", "warmup", *WARM], check=True, stdout=subprocess.DEVNULL)
 
 
 def opened(folder: Path, database_url: str | None = None, **settings: Any) -> Service:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdveil.api.opened import visible
-from crowdveil.comparison.requested_measures import named_measures, parsed
+from crowdveil.comparison.requested_measures import ALL, parsed, requested
 from crowdveil.errors import Option, ParameterError, as_command_line, render
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import PUBLISHED, pairing_by_ids, read_pairing
@@ -35,7 +35,7 @@ OWN_IDS = (
 def measure(
     original: Any,
     release: Any,
-    measures: Sequence[str | MeasureRequest] | None = None,
+    measures: str | Sequence[str | MeasureRequest] | None = None,
     *,
     pairing: str | Path | None = None,
     paired_by_id: bool = False,
@@ -48,17 +48,18 @@ def measure(
 
     `original` is a path, an Arrow table, a data frame, `Flows` or `Trajectories`; `release` the folder of a release, a
     `FlowRelease` over the zones and time steps of the flows, or a `TrajectoryRelease`. Trajectories that others published are
-    given as a file or a table. `measures` are names or symbols, with parameters as in `rmse:distance=dtw`; all of them where
-    none are given. Measures that compare each trajectory with its own original need `pairing`, the file that was kept when a
-    release of trajectories was made, or `paired_by_id=True` if others published it under the original ids. Input `options`
-    are those of the release unless given; files, such as zones, must be given.
+    given as a file or a table. `measures` are names or symbols, with parameters as in `rmse:distance=dtw`, or "all"; without
+    them five are taken that show most. Measures that compare each trajectory with its own original need `pairing`, the file
+    that was kept when a release of trajectories was made, or `paired_by_id=True` if others published it under the original ids.
+    Input `options` are those of the release unless given; files, such as zones, must be given.
 
     >>> crowdveil.measure("trips.parquet", "out", ["E", "D"], zones="zones.geojson")["E"].mean  # doctest: +SKIP
     >>> crowdveil.measure("cabs.csv", "out", ["rmse", "RL"], pairing="cabs-pairing.csv")["RL"].pooled  # doctest: +SKIP
     """
     said = notes if notes is not None else ReadNotes()
-    wanted: list[MeasureRequest] | None = None
-    if measures is not None:  # a misspelled one is refused before anything is read
+    measures = [measures] if isinstance(measures, str) else measures
+    wanted: list[str | MeasureRequest] | None = None if measures is None else [ALL]
+    if measures is not None and list(measures) != [ALL]:  # a misspelled one is refused before anything is read
         wanted = [asked for name in measures for asked in (parsed(name) if isinstance(name, str) else [name])]
     if pairing is not None and paired_by_id:
         raise ParameterError(
@@ -67,7 +68,7 @@ def measure(
     stage("reading")
     data, made, how = _read_both(original, release, pairing, paired_by_id, options, said)
     takes: type = Flows if isinstance(data, Flows) else Trajectories
-    listed = named_measures(wanted, takes)
+    listed = requested(wanted, takes)
     found = measured(data, made, listed, progress=progress, stage=stage)
     for sentence in found.notes:
         said.add(sentence)

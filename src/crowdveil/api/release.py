@@ -12,16 +12,16 @@ import pyarrow as pa
 
 from crowdveil.api.opened import folder_of, split_options, warn
 from crowdveil.errors import Option, ParameterError
-from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.methods.base import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.tabular import Table
+from crowdveil.params import no_such_parameter
 from crowdveil.progress import Progress, Stage, progress_bar
 from crowdveil.reading import READINGS
 from crowdveil.registry import METHODS, all_methods, default_method, find_method
 from crowdveil.run import pipeline, releases
 from crowdveil.run.options import RunOptions
-from crowdveil.run.result import Result
+from crowdveil.run.result import Result, Verification
 
 
 def anonymize(
@@ -84,6 +84,9 @@ def anonymize(
         )
     chosen = find_method(method) if method is not None else default_method(data, options)
     reading, method_options = split_options(options, READINGS[chosen.takes])
+    for name in method_options.keys() - chosen.params.model_fields.keys():
+        models = (chosen.params, READINGS[chosen.takes], RunOptions)
+        raise no_such_parameter(name, [known for model in models for known in model.model_fields])
     with ExitStack() as opened:
         target = output if output is not None else Path(opened.enter_context(TemporaryDirectory())) / "release"
         request = pipeline.Request(chosen.name, data, target, method_options, reading, run_options, spark=spark)
@@ -124,19 +127,16 @@ def _parameters() -> str:
 anonymize.__doc__ = (anonymize.__doc__ or "") + _parameters()
 
 
-def verify(
-    folder: str | Path | Result, original: Any = None, *, pairing: Any = None, **options: Any
-) -> list[tuple[Guarantee, Finding]]:
-    """Check a release or a heat map from its files; returns each guarantee with its finding.
+def verify(folder: str | Path | Result, original: Any = None, *, pairing: Any = None, **options: Any) -> Verification:
+    """Check a release or a heat map from its files: `.ok`, and a table with a row for each guarantee.
 
     `folder` is that of a release or of a heat map, the GeoJSON of a heat map, or a result of `anonymize`.
-    A finding's `outcome` is `Outcome.HOLDS`,
-    `VIOLATED` or `NOT_CHECKED`, where files alone are not enough. `original` is what the release was made
-    from: `Flows`, `Trajectories`, or a path, a table or a data frame, which is read as the manifest says (for a heat map
-    as `options` say). `pairing`, the file that was kept, says which published trajectory is whose: without it the people of
-    trajectories are not counted. Files that were needed for it, such as zones, are given as `options`.
+    `original` is what the release was made from: `Flows`, `Trajectories`, or a path, a table or a data frame, which is read as
+    the manifest says (for a heat map as `options` say). `pairing`, the file that was kept, says which published trajectory is
+    whose: without it the people of trajectories are not counted. Files that were needed for the release, such as zones, are
+    given as `options`.
 
-    >>> crowdveil.verify("out", "trips.parquet", zones="zones.geojson")  # doctest: +SKIP
+    >>> crowdveil.verify("out", "trips.parquet", zones="zones.geojson").ok  # doctest: +SKIP
     """
     with folder_of(folder) as opened:
-        return releases.verify(Path(opened), original, options, pairing)
+        return Verification(tuple(releases.verify(Path(opened), original, options, pairing)))

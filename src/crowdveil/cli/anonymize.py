@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from crowdveil.cli.console import show_if_compiling, show_notes, show_sentences
-from crowdveil.cli.options import NamedCommands, given, options_of
+from crowdveil.cli.options import GroupedCommand, NamedCommands, given, options_of
 from crowdveil.cli.remote_jobs import (
     RemoteTarget,
     not_before_a_name,
@@ -31,22 +31,20 @@ EXAMPLES = {
     True: "trips.parquet --zones zones.geojson --step 1h --tz Europe/Paris",
     False: "cabs.csv",
 }
-FIRST = (
-    "format",
-    "export",
-    "seed",
-    "overwrite",
+OUTPUT = ("format", "export", "report", "title", "purpose", "recipient", "pairing", "overwrite")
+RUN = (
     "attack",
-    "report",
-    "title",
-    "purpose",
-    "recipient",
+    "seed",
     "ledger",
     "keep_unchanged",
     "independent",
-    "pairing",
+    "engine",
+    "master",
+    "table",
+    "server",
+    "detach",
+    "source",
 )
-"""The order of the options of a run."""
 NOT_OF_TRAJECTORIES = ("ledger", *AuditOptions.model_fields)
 
 
@@ -91,7 +89,17 @@ def _fitting_method(args: list[str]) -> str:
     return method.name
 
 
-class MethodCommand(click.Command):
+def _unread(method: Method) -> tuple[str, ...]:
+    """Return the input options that only other methods read."""
+    read_by = {
+        "partition": method.name == "fixed",
+        "pois": "min_pois" in method.params.model_fields,
+        "hierarchy": method.name not in ("suppression", "laplace", "fixed"),
+    }
+    return tuple(name for name, read in read_by.items() if not read)
+
+
+class MethodCommand(GroupedCommand):
     """A command with one input."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -125,11 +133,17 @@ def method_command(method: Method) -> click.Command:
             click.Argument(["data"], metavar="TRIPS_OR_FLOWS" if od else "TRAJECTORIES"),
             *options_of(method.params),
             click.Option(["-o", "--output"], required=True, metavar="FOLDER", help="Folder to write the release to."),
-            *options_of(RunOptions, first=FIRST, without=("pairing",) if od else NOT_OF_TRAJECTORIES),
+            *options_of(RunOptions, without=("pairing",) if od else NOT_OF_TRAJECTORIES),
             *server_options(),
             *([source_option()] if od else []),
-            *options_of(reading),
+            *options_of(reading, without=_unread(method)),
         ],
+        groups={
+            "Method": tuple(method.params.model_fields),
+            "Input": tuple(reading.model_fields),
+            "Output": OUTPUT,
+            "Run": RUN,
+        },
         help=f"{method.summary}\n\nStatus: {method.status}.\n\n\b\nExample:\n  {example}",
         short_help=method.summary,
     )

@@ -27,24 +27,16 @@ COMMANDS = {
     "describe": "Describe OD matrices: size, density, and what of them is k-anonymous as it is.",
     "compare": "Run methods with several parameters side by side, and publish nothing.",
     "analyze": "Analyze a release, or draw a heat map of trajectories that can be published.",
-    "reconstruct": "Estimate the flows of a release between any zones, with bounds.",
-    "profiles": "Trips by hour of the week that leave and reach each zone.",
-    "land-use": "Group zones by the shape of their profiles.",
-    "topics": "Find flows that come up together at the same hours.",
-    "topic-number": "Compare numbers of topics, and suggest one.",
-    "warmup": "Compile the kernels ahead, so that the first run need not.",
     "methods": "List the methods, or describe one.",
     "flows": "Turn trips to OD flows, or flows from one format to another.",
     "trips": "Find trips in trajectories or records of calls.",
     "filter": "Leave out trajectories: too short, too fast, outside a box or a time window.",
-    "zones": "Crop zones to a part of the map, or split each, with the trips between them.",
     "hierarchy": "Make a tree over zones.",
     "server": "Run jobs for others over HTTP, and work with a server: tokens, jobs, reviews, audit log.",
-    "synth": "Make a synthetic city: trips, trajectories, OD matrices.",
+    "synth": "Make a synthetic city: trips or trajectories.",
+    "experiment": "Make the data and figures of experiments in papers.",
 }
-"""What each command does. Its module has its name, but for those of analyses."""
-ANALYSES = ("analyze", "reconstruct", "profiles", "land-use", "topics", "topic-number")
-"""Commands of `cli/analyses.py`, which makes all but the first from the record of an analysis."""
+"""What each command does; its module has its name."""
 
 ALIASES = {"measures": "measure", "analysis": "analyze", "anonymise": "anonymize", "analyse": "analyze"}
 """Names of commands in mdl-anonymizer, and British spellings; --help does not list them."""
@@ -67,8 +59,7 @@ class StoppedError(CrowdveilError):
 
 def load_command(name: str) -> click.Command:
     """Import a command, and name it: its function has the name `command`."""
-    module = import_module(f"crowdveil.cli.{'analyses' if name in ANALYSES else name}")
-    command: click.Command = module.command_of(name) if name in ANALYSES[1:] else module.command
+    command: click.Command = import_module(f"crowdveil.cli.{name}").command
     command.name = name
     return command
 

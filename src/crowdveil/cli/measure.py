@@ -23,7 +23,6 @@ from crowdveil.measures.base import MeasureRequest
 from crowdveil.progress import progress_bar
 from crowdveil.reading import EitherReading, FlowReading
 from crowdveil.registry import MEASURES
-from crowdveil.run.manifest import NOT_OF_FLOWS, ONLY_CHECKED
 from crowdveil.runfiles.common import load
 
 
@@ -114,8 +113,8 @@ command = click.Command(
         click.Argument(["release"], required=False, metavar="RELEASE"),
         click.Option(
             ["-m", "--measures"], metavar="NAMES",
-            help="Names with commas between, with parameters as in rmse:distance=dtw. [all that there are for the release] "
-            f"Of flows and of trajectories: {', '.join(MEASURES)}.",
+            help="Names with commas between, with parameters as in rmse:distance=dtw; all for every measure. "
+            f"[five that show most] Of flows and of trajectories: {', '.join(MEASURES)}.",
         ),
         click.Option(["-f", "--file", "run_file"], metavar="FILE", help="A file of measures, as mdl-anonymizer has it."),
         click.Option(["--pairing"], metavar="FILE", help="What was kept with --pairing when trajectories were anonymized."),
@@ -135,13 +134,13 @@ command = click.Command(
         click.Option(["--plot"], metavar="FILE", help="Also draw it, .png."),
         click.Option(["--overwrite"], is_flag=True, help="Replace files that exist."),
         *server_options(),
-        *options_of(EitherReading, without=(*NOT_OF_FLOWS, *ONLY_CHECKED)),
+        *options_of(EitherReading, only=("zones",)),
     ],
     help="Measure what a release lost of the original flows or trajectories. The numbers are exact and confidential: do not "
     "publish them.\n\n"
     "RELEASE is the folder of a release. Trajectories that others published may be a CSV or Parquet file; "
     "with --paired-by-id if their ids are the original's. "
-    "Input options are those of the release unless given; files, such as zones, must be given again. "
+    "The original is read as it was for the release; only files, such as zones, are given again. "
     "↓ lower is better, ↑ higher is better, – undefined.\n\n"
     "\b\nExamples:\n"
     "  crowdveil measure trips.parquet out/ --zones zones.geojson\n"

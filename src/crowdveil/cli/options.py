@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +41,37 @@ class NamedCommands(click.Group):
             raise click.UsageError(str(error), ctx) from None
 
 
+MAIN = ("k", "suppress", "zones", "step", "tz", "output")
+"""The options that most runs need; the help shows them first."""
+
+
+class GroupedCommand(click.Command):
+    """A command whose help has its options in groups, those of most runs first."""
+
+    def __init__(self, *arguments: Any, groups: Mapping[str, Sequence[str]], **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.groups = {"Options": MAIN, **groups}
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a section for each group; options that are in no group are in the last one."""
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in self.groups}
+        for param in self.get_params(ctx):
+            record, name = param.get_help_record(ctx), param.name or ""
+            if record is not None:
+                title = next((title for title, names in self.groups.items() if name in names), [*sections][-1])
+                sections[title].append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
 def options_of(
-    params: type[Params], *, first: tuple[str, ...] = (), without: tuple[str, ...] = ()
+    params: type[Params], *, only: tuple[str, ...] | None = None, without: tuple[str, ...] = ()
 ) -> list[click.Option]:
-    """Return an option for each parameter but those in `without`; those in `first` lead."""
-    ordered = sorted(rows(params), key=lambda r: first.index(r.name) if r.name in first else len(first))
-    return [_option(row) for row in ordered if row.name not in without]
+    """Return an option for each parameter, or for those in `only`, but those in `without`."""
+    listed = [row for row in rows(params) if only is None or row.name in only]
+    return [_option(row) for row in listed if row.name not in without]
 
 
 class LazyOption(click.Option):

@@ -10,12 +10,8 @@ from crowdveil.api import show as api
 from crowdveil.cli.console import show_notes
 from crowdveil.cli.options import NamedCommands, options_of
 from crowdveil.io.notes import ReadNotes
-from crowdveil.reading import EitherReading, FlowReading, Reading, TrajectoryReading
+from crowdveil.reading import FlowReading, TrajectoryReading
 from crowdveil.report.plots.kinds import KINDS, PlotKind, find_kind
-
-_READINGS: dict[str, type[Reading]] = {"flows": FlowReading, "trajectories": TrajectoryReading, "either": EitherReading}
-_OF_ZONES = ("zones", "zone_id", "hierarchy")
-_NOT_SHOWN = ("partition",)
 
 
 def command_of(name: str) -> click.Command:
@@ -55,15 +51,11 @@ def _params(kind: PlotKind) -> list[click.Parameter]:
 
 
 def _reading(kind: PlotKind) -> list[click.Option]:
-    """Return the input options: of the original where it can be shown, else those of zones."""
-    own = set(kind.params.model_fields)
-    if kind.original != "no":
-        reading = _READINGS[kind.data]
-        return options_of(reading, without=(*own, *_NOT_SHOWN))
-    if kind.zones == "no":
-        return []
-    unused = [name for name in FlowReading.model_fields if name not in _OF_ZONES]
-    return options_of(FlowReading, without=(*own, *unused, *(("hierarchy",) if kind.name != "tree" else ())))
+    """Return the input options: files; those of the manifest only for an original that may be drawn without a release."""
+    if kind.releases != "required" and kind.original != "no" and kind.data == "trajectories":
+        return options_of(TrajectoryReading)
+    named = () if kind.zones == "no" and kind.original == "no" else ("zones", "zone_id")
+    return options_of(FlowReading, only=(*named, *(("hierarchy",) if kind.name in ("tree", "matrix") else ())))
 
 
 def _help(kind: PlotKind) -> str:

@@ -14,6 +14,7 @@ import click
 
 from crowdveil.cli import server_jobs
 from crowdveil.cli.options import given, options_of
+from crowdveil.cli.warmup import command as warmup
 from crowdveil.io.atomic import new_file
 from crowdveil.params import Params
 from crowdveil.server.settings import PREFIX, SCOPES, USUAL, Limits, Place, Settings, WorkerSettings
@@ -32,6 +33,9 @@ def command() -> None:
       crowdveil server token create anna
       crowdveil server jobs 30c2ad9df0f9470abfd8198b4cb4f86a -o out/
     """
+
+
+command.add_command(warmup, "warmup")
 
 
 def settings_options(model: type[Params]) -> list[click.Option]:

@@ -27,7 +27,8 @@ command = click.Command(
         click.Argument(["data"], metavar="TRAJECTORIES"),
         click.Option(["-o", "--output"], required=True, metavar="FILE", help="Table to write: .csv or .parquet."),
         click.Option(["--overwrite"], is_flag=True, help="Replace the file if it exists."),
-        *options_of(TripOptions, first=("by", "stay_s", "stay_radius_m", "zones", "zone_id")),
+        *options_of(TripOptions, only=("by", "stay_s", "stay_radius_m", "zones", "zone_id")),
+        *options_of(TripOptions, without=("by", "stay_s", "stay_radius_m", "zones", "zone_id")),
     ],
     help="Find trips in trajectories or records of calls, for methods of flows. Nothing is anonymized.\n\n"
     "\b\nExamples:\n"

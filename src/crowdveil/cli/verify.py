@@ -15,8 +15,11 @@ from crowdveil.guarantees.base import FROM_FILES, tally
 from crowdveil.reading import EitherReading
 from crowdveil.run import releases
 
+FILES = ("zones", "pois")
+"""The files that the manifest has no more of than a hash; the other input options are those of the release."""
 
-@click.command(params=options_of(EitherReading))
+
+@click.command(params=options_of(EitherReading, only=FILES))
 @click.argument("folder")
 @click.option("--original", metavar="FILE", help="The trips, flows or trajectories that the release was made from.")
 @click.option("--pairing", metavar="FILE", help="Table that says which published trajectory is whose, to count people.")
@@ -31,9 +34,10 @@ def command(
     """Check a release or a heat map from its files alone, or with the original data too.
 
     Each guarantee holds, is violated, or is not checked: files alone do not show everything, and noise is shown by no file.
-    The original is read as it was for the release; the other options are for that, and only files, such as zones, must be given
-    again. For a heat map they are given as for the map. Exit code 0 if no guarantee is violated (the last lines say how many
-    were not checked), 1 if one is or a file was changed, 2 if nothing can be checked.
+    The original is read as it was for the release; only files, such as zones, are given again.
+
+    Exit code 0 if no guarantee is violated (the last lines say how many were not checked), 1 if one is or a file was changed, 2
+    if nothing can be checked.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`crowdveil warmup`: compile the kernels of methods ahead of the first run."""
+"""`crowdveil server warmup`: compile the kernels of methods ahead of the first run."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def command(methods: tuple[str, ...]) -> None:
 
     \b
     Examples:
-      crowdveil warmup joint suppression
-      crowdveil warmup
+      crowdveil server warmup joint suppression
+      crowdveil server warmup
     """
     chosen = [find_method(name) for name in methods] or list(all_methods().values())
     start = time.perf_counter()

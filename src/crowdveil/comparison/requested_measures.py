@@ -23,6 +23,13 @@ USUAL: dict[type, tuple[str, ...]] = {Flows: SYMBOLS, Trajectories: ("sid", "aid
 """The measures of a comparison where none are named."""
 FIGURES = {"multiplier": "λ*", "v-target": "v_target"}
 """Figures of the solution of a matrix that a comparison can show, and their symbols; undefined for methods without them."""
+HEADLINES: dict[type, tuple[str, ...]] = {
+    Flows: ("generalization", "suppressed", "reconstruction-error", "distribution-distance", "trip-length"),
+    Trajectories: ("rmse", "sid", "visits-per-location", "trajectories-removed", "locations-removed"),
+}
+"""The measures that are taken where none are named."""
+ALL = "all"
+"""In place of names: all measures."""
 _KINDS = {Flows: "flows", Trajectories: "trajectories"}
 
 
@@ -126,6 +133,13 @@ def named_measures(names: Sequence[str | MeasureRequest] | None, takes: type = F
     if not found:
         raise ParameterError(Option("measures"), "wanted at least one, but got none; omit the option for all of them.")
     return list(found.values())
+
+
+def requested(names: Sequence[str | MeasureRequest] | None, takes: type) -> list[MeasureRequest]:
+    """Return the measures of names, those of the headlines without names, and all of them for "all"."""
+    if names is not None and list(names) == [ALL]:
+        return named_measures(None, takes)
+    return named_measures(HEADLINES[takes] if names is None else names, takes)
 
 
 def parsed(text: str) -> list[MeasureRequest]:

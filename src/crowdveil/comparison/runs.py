@@ -21,6 +21,7 @@ from crowdveil.errors import CrowdveilError, Reason
 from crowdveil.guarantees import SuppressionBudget
 from crowdveil.measures.od.comparison import Baseline, OdComparison
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
+from crowdveil.methods.base import Facts
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
@@ -162,7 +163,9 @@ def _remark_on_flows(candidate: Candidate, flows: Flows) -> str:
     remarks, method = [], candidate.method
     if method.row_semantics == "noisy":
         remarks.append("noise in place of k")
-    if not any(isinstance(guarantee, SuppressionBudget) for guarantee in method.guarantees(flows, candidate.params)):
+    if not any(
+        isinstance(guarantee, SuppressionBudget) for guarantee in method.guarantees(candidate.params, Facts.of(flows))
+    ):
         remarks.append("budget not guaranteed" if isinstance(candidate.params, Budgeted) else "has no budget")
     if method.row_semantics == "overlapping":
         remarks.append("rows overlap")

@@ -6,33 +6,32 @@ from typing import Any
 
 from crowdveil import guarantees as library
 from crowdveil.guarantees import Guarantee
-from crowdveil.io.time_windows import longest_interval
-from crowdveil.model.flows import Flows
-from crowdveil.model.trajectories import Trajectories
+from crowdveil.methods.base import Facts
 from crowdveil.params import AdaptiveInTime, Budgeted, FlowParams, SizedAreas, TimePartitioned
+from crowdveil.solve.od.time_tree import longest_interval
 
 
-def overlapping_flow_guarantees(data: Flows, params: FlowParams) -> tuple[Guarantee, ...]:
+def overlapping_flow_guarantees(params: FlowParams, facts: Facts) -> tuple[Guarantee, ...]:
     """Return k-anonymity of flows, and the suppression budget of a method that has one."""
-    anonymity = library.FlowKAnonymity(k=params.k, k_unit=data.k_unit)
+    anonymity = library.FlowKAnonymity(k=params.k, k_unit=facts.k_unit)
     if not isinstance(params, Budgeted):
         return (anonymity,)
     period: dict[str, Any] = {}
     if isinstance(params, AdaptiveInTime) and params.time_partition == "adaptive":
-        longest = longest_interval(data, params.longest_s) if isinstance(data, Flows) else None
+        longest = longest_interval(facts.step_s, params.longest_s)
         period = {"period": "day", "interval_s": longest}
     elif isinstance(params, TimePartitioned) and params.time_partition == "stable":
         period = {"period": params.budget_period}
     budget = library.SuppressionBudget(
-        suppress=params.suppress, k=params.k, weighted=data.weight is not None,
-        **period, **({"tz": getattr(data, "tz", "UTC")} if period else {}),
+        suppress=params.suppress, k=params.k, weighted=facts.weighted,
+        **period, **({"tz": facts.tz} if period else {}),
     )  # fmt: skip
     return (anonymity, budget)
 
 
-def flow_guarantees(data: Flows, params: FlowParams) -> tuple[Guarantee, ...]:
+def flow_guarantees(params: FlowParams, facts: Facts) -> tuple[Guarantee, ...]:
     """Return k-anonymity of disjoint flows, and the suppression budget of a method that has one."""
-    anonymity, *budget = overlapping_flow_guarantees(data, params)
+    anonymity, *budget = overlapping_flow_guarantees(params, facts)
     return (anonymity, library.DisjointFlows(), *budget, *size_guarantees(params))
 
 
@@ -51,12 +50,12 @@ def size_guarantees(params: FlowParams) -> tuple[Guarantee, ...]:
     return tuple(made)
 
 
-def suppressing_guarantees(data: Trajectories, params: Any) -> tuple[Guarantee, ...]:
+def suppressing_guarantees(params: Any, facts: Facts) -> tuple[Guarantee, ...]:
     """Return k-anonymity of trajectories, counted as `count_trajectories` says, and the budget where suppression is asked for.
 
     There is no budget where a method also leaves out trajectories for other reasons.
     """
-    unit = "trajectories" if params.count_trajectories else data.k_unit
+    unit = "trajectories" if params.count_trajectories else facts.k_unit
     anonymity = library.TrajectoryKAnonymity(k=params.k, k_unit=unit)
     otherwise = (
         getattr(params, "distance", None) == "graph"

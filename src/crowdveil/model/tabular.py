@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 SHOWN_ROWS = 6
 """Rows of a table that a notebook shows."""
+ROWS_AT_ONCE = 10_000
+"""Rows of a table that are turned to Python values at a time."""
 SHOWN_CHARACTERS = 40
 """Characters of a value that a notebook shows."""
 
@@ -92,8 +95,23 @@ class Table(Tabular):
         """Names of the columns."""
         return list(self.arrow.column_names)
 
+    def head(self, rows: int = 5) -> Table:
+        """Return the first rows."""
+        return Table(self.arrow.slice(0, rows), None if self.geometry is None else self.geometry[:rows])
+
     def __len__(self) -> int:
         return len(self.arrow)
+
+    def __getitem__(self, names: str | list[str]) -> Any:
+        """Return a column as a numpy array, or a table of the columns in a list."""
+        if isinstance(names, list):
+            return Table(self.arrow.select(names), self.geometry)
+        return self.arrow[names].to_numpy()
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Yield each row as names and values, so that `pd.DataFrame(table)` has the same columns."""
+        for batch in self.arrow.to_batches(max_chunksize=ROWS_AT_ONCE):
+            yield from batch.to_pylist()
 
     def summary(self) -> str:
         """Return the number of rows, and the columns."""

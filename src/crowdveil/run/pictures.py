@@ -66,6 +66,13 @@ class Picture:
             temporary.write_bytes(self.content)
         return Path(file)
 
+    def show(self, ax: Any) -> None:
+        """Draw the picture, a PNG, on axes of matplotlib."""
+        from matplotlib.image import imread
+
+        ax.imshow(imread(BytesIO(self.content), format="png"))
+        ax.set_axis_off()
+
     def __repr__(self) -> str:
         shows = "; confidential, it shows the original" if self.confidential else ""
         return f"<Picture: {self.title}{shows}; write it with .save(file)>"

@@ -14,6 +14,7 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.omx import is_omx
 from crowdveil.io.tiling import Tiling
 from crowdveil.measures.rounding import round_down_to_groups
+from crowdveil.methods.base import Facts
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.trips import Trips
@@ -21,6 +22,7 @@ from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import READINGS
 from crowdveil.registry import find_method
 from crowdveil.run.backend import Backend
+from crowdveil.run.flow_partitions import LocalPartitions, runs_in_partitions
 from crowdveil.run.local import LocalBackend
 from crowdveil.run.manifest import build_manifest
 from crowdveil.run.options import AuditOptions, RunOptions, refuse_table_without_spark
@@ -110,7 +112,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
 def _backend(spec: RunSpec, session: Any, stage: Stage) -> AbstractContextManager[Backend]:
     if spec.options.engine == "local" and session is None:
         refuse_table_without_spark(spec.options.table)
-        return LocalBackend(spec)
+        return LocalPartitions(spec) if runs_in_partitions(spec) else LocalBackend(spec)
     from crowdveil.run.spark import spark_backend
 
     return spark_backend(spec, session, stage)
@@ -137,7 +139,7 @@ def run_stages(spec: RunSpec, backend: Backend, progress: Progress, stage: Stage
 
     stage("anonymizing")
     structural = structural_guarantees(method, params, repeated=options.keep_unchanged)
-    guarantees = (*method.guarantees(data, params), *structural)
+    guarantees = (*method.guarantees(params, Facts.of(data)), *structural)
     solution = backend.solve(guarantees, progress)
     add_run_warnings(method, data, params, solution.cost, notes, seed_given=spec.seed_given)
     for sentence in solution.notes:

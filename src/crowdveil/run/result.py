@@ -10,6 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from crowdveil.errors import InputError, Option
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.guarantees.base import tally
@@ -17,7 +19,7 @@ from crowdveil.io.atomic import new_folder
 from crowdveil.io.derived_files import with_area_names
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.written_release import MANIFEST_FILE, REPORT_FILE, WrittenRelease, read_release
-from crowdveil.model.tabular import Table
+from crowdveil.model.tabular import Table, TableProperty
 from crowdveil.report.cost_summary import over_budget
 
 if TYPE_CHECKING:
@@ -50,6 +52,16 @@ class Result:
     notes: ReadNotes
     cost: list[str]
     files: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def k(self) -> int | None:
+        """The smallest group size; None for a method without one."""
+        k: int | None = self.manifest["method"]["parameters"].get("k")
+        return k
+
+    def summary(self) -> str:
+        """Return what is guaranteed, what it cost, and where the report is, as text."""
+        return "\n".join(line.strip() for line in self.lines())
 
     def lines(self) -> list[str]:
         """Return what is guaranteed, and what it cost, for the person who ran it."""
@@ -104,7 +116,6 @@ class Result:
     @property
     def areas(self) -> Table:
         """The areas, with outlines in `to_geopandas()`."""
-        import pyarrow as pa
         import shapely
 
         features = self.written.features
@@ -152,12 +163,12 @@ class Result:
         for name, content in self.files.items():
             (folder / name).write_bytes(content)
 
-    def verify(self, original: Any = None, **options: Any) -> list[tuple[Guarantee, Finding]]:
+    def verify(self, original: Any = None, **options: Any) -> Verification:
         """Check the files again, as `crowdveil.verify` does."""
         from crowdveil.run import releases
 
         with self.opened() as folder:
-            return releases.verify(folder, original, options)
+            return Verification(tuple(releases.verify(folder, original, options)))
 
     def report(self) -> Report:
         """Return the report, which a notebook shows; `.save(file)` writes it."""
@@ -167,8 +178,37 @@ class Result:
 
     @property
     def plot(self) -> Plots:
-        """Pictures of the release, such as `.flows()`, `.matrix()` or `.heatmap()`."""
+        """Pictures of the release: `plot()` for the usual one, or `.flows()`, `.matrix()`, `.heatmap()` and more."""
         return Plots(self)
+
+
+@dataclass(frozen=True, repr=False)
+class Verification(TableProperty):
+    """The findings of a verification: a table with a row for each guarantee, or pairs of a guarantee and its finding."""
+
+    findings: tuple[tuple[Guarantee, Finding], ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether no guarantee is violated; some may need the original to be checked."""
+        return not any(finding.violated for _, finding in self.findings)
+
+    @property
+    def table(self) -> pa.Table:
+        """The table: guarantee, statement, outcome, and what was checked."""
+        rows = [(g.name, g.statement(), f.outcome.value, f.detail, f.with_original) for g, f in self.findings]
+        names = ("guarantee", "statement", "outcome", "checked", "with_original")
+        return pa.table({name: [row[i] for row in rows] for i, name in enumerate(names)})
+
+    def summary(self) -> str:
+        """Return how many guarantees have which outcome."""
+        return tally([(finding.outcome, finding.with_original) for _, finding in self.findings])
+
+    def __iter__(self) -> Iterator[tuple[Guarantee, Finding]]:
+        return iter(self.findings)
+
+    def __len__(self) -> int:
+        return len(self.findings)
 
 
 @dataclass(frozen=True, repr=False)
@@ -194,41 +234,48 @@ class Report:
 
 @dataclass(frozen=True, repr=False)
 class Plots:
-    """Pictures of a release, by kind. `original` is drawn too where it is given; the picture is then confidential."""
+    """Pictures of a release, by kind, also on the axes of a figure of matplotlib in `ax`.
+
+    `original` is drawn too where it is given; the picture is then confidential.
+    """
 
     result: Result
 
-    def flows(self, *, original: Any = None, **options: Any) -> Picture:
+    def __call__(self, *, ax: Any = None, **options: Any) -> Picture:
+        """Draw the largest flows on a map, or the paths of trajectories."""
+        return (self.flows if self.result.written.is_flows else self.paths)(ax=ax, **options)
+
+    def flows(self, *, original: Any = None, ax: Any = None, **options: Any) -> Picture:
         """Draw the largest flows on a map; options: `top`, `zoom`, `at`, and `zones` for the base."""
-        return self._draw("flows", original, options)
+        return self._draw("flows", original, options, ax)
 
-    def matrix(self, *, original: Any = None, **options: Any) -> Picture:
+    def matrix(self, *, original: Any = None, ax: Any = None, **options: Any) -> Picture:
         """Draw the OD matrix, with tiles in the order of the tree; options: `at`, `zones`, `hierarchy`."""
-        return self._draw("matrix", original, options)
+        return self._draw("matrix", original, options, ax)
 
-    def destinations(self, zone: str, *, original: Any = None, **options: Any) -> Picture:
+    def destinations(self, zone: str, *, original: Any = None, ax: Any = None, **options: Any) -> Picture:
         """Draw where the trips of a zone go, or come from; options: `zones` (needed), `direction`, `zoom`, `at`."""
-        return self._draw("destinations", original, {"zone": zone, **options})
+        return self._draw("destinations", original, {"zone": zone, **options}, ax)
 
-    def coarsening(self, **options: Any) -> Picture:
+    def coarsening(self, *, ax: Any = None, **options: Any) -> Picture:
         """Draw how many zones each zone was merged with; options: `zones`, `zoom`, `at`."""
-        return self._draw("coarsening", None, options)
+        return self._draw("coarsening", None, options, ax)
 
-    def profiles(self, *zones: str) -> Picture:
+    def profiles(self, *zones: str, ax: Any = None) -> Picture:
         """Draw trips by time step of some areas, or of the busiest."""
-        return self._draw("profiles", None, {"zone": zones})
+        return self._draw("profiles", None, {"zone": zones}, ax)
 
-    def loss(self, *, original: Any = None, **options: Any) -> Picture:
+    def loss(self, *, original: Any = None, ax: Any = None, **options: Any) -> Picture:
         """Draw what the manifest publishes of the cost, or with the original every measure, each with its own axis."""
-        return self._draw("loss", original, options)
+        return self._draw("loss", original, options, ax)
 
-    def heatmap(self, *, original: Any = None, **options: Any) -> Picture:
+    def heatmap(self, *, original: Any = None, ax: Any = None, **options: Any) -> Picture:
         """Draw the number of trajectories in each square cell; option: `zoom`."""
-        return self._draw("heatmap", original, options)
+        return self._draw("heatmap", original, options, ax)
 
-    def paths(self, *, original: Any = None, **options: Any) -> Picture:
+    def paths(self, *, original: Any = None, ax: Any = None, **options: Any) -> Picture:
         """Draw the distinct paths of trajectories with their points; option: `zoom`."""
-        return self._draw("paths", original, options)
+        return self._draw("paths", original, options, ax)
 
     def __repr__(self) -> str:
         from crowdveil.report.plots.kinds import KINDS
@@ -237,7 +284,10 @@ class Plots:
         kinds = [kind.name for kind in KINDS.values() if kind.data in (held, "either") and kind.releases != "no"]
         return f"<Plots: {', '.join(kinds)}; draw one with {Option('plot')}.{kinds[0]}()>"
 
-    def _draw(self, kind: str, original: Any, options: dict[str, Any]) -> Picture:
+    def _draw(self, kind: str, original: Any, options: dict[str, Any], ax: Any) -> Picture:
         from crowdveil.run.pictures import draw_picture
 
-        return draw_picture(kind, [(self.result.manifest, self.result.written)], original, options, ReadNotes())
+        picture = draw_picture(kind, [(self.result.manifest, self.result.written)], original, options, ReadNotes())
+        if ax is not None:
+            picture.show(ax)
+        return picture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 from crowdveil import guarantees as library
@@ -14,7 +13,7 @@ from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.parallel import run_parallel
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.methods.base import Method, RowSemantics
+from crowdveil.methods.base import Facts, Method, RowSemantics
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.partition import Partition
@@ -68,7 +67,7 @@ def stated_guarantees(manifest: dict[str, Any]) -> tuple[Guarantee, ...]:
         raise InputError(
             f"the manifest names the method {name} with parameters that this version does not know; use the version in it."
         ) from None
-    for needed in (*method.guarantees(_stand_in(manifest), params), *structural_guarantees(method, params)):
+    for needed in (*method.guarantees(params, _facts(manifest)), *structural_guarantees(method, params)):
         alike = (g for g in stated if type(g) is type(needed))
         if not any(_without_data(g) == _without_data(needed) for g in alike):
             raise GuaranteeViolatedError(
@@ -94,11 +93,9 @@ def _guarantees_of_derived(manifest: dict[str, Any], stated: tuple[Guarantee, ..
     return stated
 
 
-def _stand_in(manifest: dict[str, Any]) -> Any:
-    """Return what a method reads of its data to state guarantees; what follows from the places of the data is not compared."""
-    weight = () if _has_weights(manifest) else None
-    plane = SimpleNamespace(lon0=0.0, lat0=0.0)
-    return SimpleNamespace(k_unit=manifest["k_unit"], weight=weight, zones=(None,), projection=plane)
+def _facts(manifest: dict[str, Any]) -> Facts:
+    """Return what a manifest says of the data that guarantees depend on; what follows from places is not compared."""
+    return Facts(manifest["k_unit"], _has_weights(manifest), step_s=manifest["step_seconds"])
 
 
 def _has_weights(manifest: dict[str, Any]) -> bool:

@@ -12,6 +12,7 @@ from plain_swaps import Point, swap_in_groups
 
 from crowdveil.errors import ParameterError
 from crowdveil.io.trajectories import read_trajectories
+from crowdveil.methods.base import Facts
 from crowdveil.methods.baselines import swap_locations_2012 as method
 from crowdveil.methods.baselines.swap_locations_2012 import SwapLocations2012Params, run
 from crowdveil.model.release import TrajectoryRelease
@@ -166,7 +167,7 @@ def test_two_in_a_circle_are_refused() -> None:
 def test_what_is_guaranteed_of_own_points() -> None:
     data = _walks(2, 2, 2)
     for permutation, guaranteed in (("any", ["original-points"]), ("circle", ["original-points", "no-own-points"])):
-        found = method.guarantees(data, SwapLocations2012Params(permutation=permutation))
+        found = method.guarantees(SwapLocations2012Params(permutation=permutation), Facts.of(data))
         assert [guarantee.name for guarantee in found] == guaranteed
 
 

@@ -13,6 +13,7 @@ from plain_boxes import TILES, PlainOriginsFirst, problems, pruning, sums
 
 from crowdveil.errors import InputError
 from crowdveil.kernels.od.structures import ANY_CHOICE, BY_ORIGIN, Splits
+from crowdveil.methods.base import Facts
 from crowdveil.methods.od.atg_dual import AtgDualParams
 from crowdveil.methods.od.atg_dual import run as run_dual
 from crowdveil.methods.od.atg_exact import AtgExactParams, guarantees, run
@@ -72,7 +73,7 @@ def test_each_origin_on_its_own(problem: Any, k: int, share: float, target: int)
             budget = int(share * len(leaving) + 1e-9)
             best += min(c for c, s in plain.destinations_of(a, plain.destinations.root) if s <= budget)
     assert _cost(release) == best
-    assert len(guarantees(flows, params)) == 2
+    assert len(guarantees(params, Facts.of(flows))) == 2
 
 
 class _Sized(PlainOriginsFirst):
@@ -142,7 +143,7 @@ def test_areas_are_as_large_as_wanted(
                 assert plain.large(held), name
             wanted = "inhabited" if inhabited else "tiles"
             asked = (inhabited > 0) if inhabited else tiles > 1
-            assert any(wanted in g.name for g in method.guarantees(flows, checked)) == asked
+            assert any(wanted in g.name for g in method.guarantees(checked, Facts.of(flows))) == asked
 
 
 def test_a_map_with_fewer_tiles_than_wanted_is_refused() -> None:
@@ -277,8 +278,8 @@ def test_too_many_states_are_refused() -> None:
 
 
 def test_the_gap_of_the_multiplier_is_published() -> None:
+    from crowdveil.experiments.profiles import make_profile
     from crowdveil.io.flows import with_tree
-    from crowdveil.synth.profiles import make_profile
 
     flows = with_tree(make_profile("nyc", np.random.default_rng(5), 2), "ward")
     exact = run(flows, AtgExactParams(v_target=200), np.random.default_rng(0), no_progress)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_boxes import TILES, PlainOriginsFirst, problems, pruning, sums
 
+from crowdveil.methods.base import Facts
 from crowdveil.methods.od.atg_soft import AtgSoftParams, guarantees, run
 from crowdveil.progress import no_progress
 
@@ -40,4 +41,4 @@ def test_nothing_is_generalized_beyond_the_price(problem: Any, k: int, price: fl
     size = release.areas.size
     wide = size[release.destination] > 1
     assert np.all((size[release.origin] + size[release.destination])[wide] <= price * TILES + 1e-9)
-    assert guarantees(flows, params)[2].tiles == float(params.tiles(TILES))  # type: ignore[attr-defined]
+    assert guarantees(params, Facts.of(flows))[2].tiles == float(params.tiles(TILES))  # type: ignore[attr-defined]

@@ -36,7 +36,7 @@ from functools import partial
 import numpy as np
 
 from crowdveil.guarantees import Guarantee, SuppressionBudget
-from crowdveil.methods.base import INDEPENDENT, Method
+from crowdveil.methods.base import INDEPENDENT, Facts, Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
@@ -82,9 +82,9 @@ def halves(flows: StepFlows, rows: Ints, k: int) -> list[Ints]:
     return []
 
 
-def guarantees(data: Flows, params: MondrianParams) -> tuple[Guarantee, ...]:
+def guarantees(params: MondrianParams, facts: Facts) -> tuple[Guarantee, ...]:
     """Return k-anonymity of disjoint flows without suppression."""
-    return (*flow_guarantees(data, params), SuppressionBudget(suppress=0, k=params.k, weighted=data.weight is not None))
+    return (*flow_guarantees(params, facts), SuppressionBudget(suppress=0, k=params.k, weighted=facts.weighted))
 
 
 METHOD = Method(

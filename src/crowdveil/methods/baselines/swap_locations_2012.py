@@ -55,7 +55,7 @@ from pydantic import Field, model_validator
 
 from crowdveil.attacks.known_points import with_linkage
 from crowdveil.guarantees import Guarantee, NoOwnPoints, OriginalPoints
-from crowdveil.methods.base import Method
+from crowdveil.methods.base import Facts, Method
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
@@ -151,11 +151,11 @@ def _or_any(threshold: float | None) -> float:
     return np.inf if threshold is None else float(threshold)
 
 
-def guarantees(data: Trajectories, params: SwapLocations2012Params) -> tuple[Guarantee, ...]:
+def guarantees(params: SwapLocations2012Params, facts: Facts) -> tuple[Guarantee, ...]:
     """Return that points are original, and swapped with `permutation = circle`."""
     if params.permutation == "any":
         return (OriginalPoints(),)
-    return (OriginalPoints(), NoOwnPoints(k_unit="trajectories" if params.count_trajectories else data.k_unit))
+    return (OriginalPoints(), NoOwnPoints(k_unit="trajectories" if params.count_trajectories else facts.k_unit))
 
 
 METHOD = Method(

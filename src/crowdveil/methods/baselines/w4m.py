@@ -49,7 +49,7 @@ from pydantic import BeforeValidator, Field
 from crowdveil.guarantees import Guarantee, KDeltaAnonymity
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels.trajectory.structures import Points
-from crowdveil.methods.base import Method
+from crowdveil.methods.base import Facts, Method
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.flows import trips_within
 from crowdveil.model.globe import rounded
@@ -308,9 +308,9 @@ def translated(
     return x, y
 
 
-def guarantees(data: Trajectories, params: W4mParams) -> tuple[Guarantee, ...]:
+def guarantees(params: W4mParams, facts: Facts) -> tuple[Guarantee, ...]:
     """Return that trajectories are within δ of those of k people."""
-    unit = "trajectories" if params.count_trajectories else data.k_unit
+    unit = "trajectories" if params.count_trajectories else facts.k_unit
     return (KDeltaAnonymity(k=params.k, delta_m=params.delta_m, k_unit=unit),)
 
 

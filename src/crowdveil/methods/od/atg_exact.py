@@ -38,7 +38,7 @@ from pydantic import Field
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees import Guarantee
-from crowdveil.methods.base import Method
+from crowdveil.methods.base import Facts, Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
@@ -131,9 +131,9 @@ def exactly(boxes: BoxSpace, budget: int, near: BoxSolution) -> Ints:
     return choice
 
 
-def guarantees(data: Flows, params: AtgExactParams) -> tuple[Guarantee, ...]:
+def guarantees(params: AtgExactParams, facts: Facts) -> tuple[Guarantee, ...]:
     """Return the guarantees: the budget is one of time steps only with `scope = matrix`."""
-    anonymity, disjoint, budget, *sizes = flow_guarantees(data, params)
+    anonymity, disjoint, budget, *sizes = flow_guarantees(params, facts)
     return (anonymity, disjoint, *sizes) if params.scope == "origin" else (anonymity, disjoint, budget, *sizes)
 
 

@@ -35,7 +35,7 @@ from pydantic import Field
 
 from crowdveil.guarantees import GeneralizationLimit, Guarantee
 from crowdveil.kernels.od.structures import PUBLISH, SUPPRESS
-from crowdveil.methods.base import Method
+from crowdveil.methods.base import Facts, Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
@@ -90,10 +90,10 @@ def summarize_diagnostics(params: AtgSoftParams, facts: Floats) -> dict[str, Any
     return summarize_targets(params.v_target, facts[:, 0])
 
 
-def guarantees(data: Flows, params: AtgSoftParams) -> tuple[Guarantee, ...]:
+def guarantees(params: AtgSoftParams, facts: Facts) -> tuple[Guarantee, ...]:
     """Return k-anonymity, disjoint flows and the limit of generalization."""
-    limit = GeneralizationLimit(tiles=float(params.tiles(len(data.zones))))
-    return (*flow_guarantees(data, params), limit)
+    limit = GeneralizationLimit(tiles=float(params.tiles(facts.tiles)))
+    return (*flow_guarantees(params, facts), limit)
 
 
 METHOD = Method(

@@ -59,7 +59,7 @@ from pydantic import Field
 
 from crowdveil.errors import InputError, Option
 from crowdveil.guarantees import DifferentialPrivacy, Guarantee
-from crowdveil.methods.base import Method
+from crowdveil.methods.base import Facts, Method
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.flows import Flows
@@ -291,13 +291,13 @@ def falls(x: Ints, t: int, rng: np.random.Generator) -> Mask:
     return odd
 
 
-def guarantees(data: Flows, params: LaplaceParams) -> tuple[Guarantee, ...]:
+def guarantees(params: LaplaceParams, facts: Facts) -> tuple[Guarantee, ...]:
     """Return differential privacy."""
     return (
         DifferentialPrivacy(
             epsilon=params.epsilon,
             trips=params.trips_per_person,
-            unit="person" if data.k_unit == "people" else "trips",
+            unit="person" if facts.k_unit == "people" else "trips",
             period="release" if params.unit == "person" else "step",
         ),
     )

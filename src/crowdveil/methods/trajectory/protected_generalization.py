@@ -48,7 +48,7 @@ from pydantic import Field
 
 from crowdveil.guarantees import CombinationKAnonymity, Guarantee, LocationsOnTileCenters
 from crowdveil.io.geojson import COORDINATE_DECIMALS
-from crowdveil.methods.base import Method
+from crowdveil.methods.base import Facts, Method
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Indices, Ints, take_slices
 from crowdveil.model.globe import rounded
@@ -155,13 +155,13 @@ def _moments(data: Trajectories, params: ProtectedGeneralizationParams, level: I
     return np.full(len(level), data.start)
 
 
-def guarantees(data: Trajectories, params: ProtectedGeneralizationParams) -> tuple[Guarantee, ...]:
+def guarantees(params: ProtectedGeneralizationParams, facts: Facts) -> tuple[Guarantee, ...]:
     """Return k-anonymity of combinations, and tile centers with `strategy = centroid`."""
     anonymity = CombinationKAnonymity(
         k=params.k,
         knowledge=params.knowledge,
         interval_s=None if params.time_strategy == "same" else params.time_interval_s,
-        k_unit="trajectories" if params.count_trajectories else data.k_unit,
+        k_unit="trajectories" if params.count_trajectories else facts.k_unit,
     )
     return (anonymity, LocationsOnTileCenters()) if params.strategy == "centroid" else (anonymity,)
 

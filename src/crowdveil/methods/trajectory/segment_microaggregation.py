@@ -41,7 +41,7 @@ from pydantic import Field, field_validator, model_validator
 
 from crowdveil.attacks.continuity import measured_continuity
 from crowdveil.guarantees import Guarantee, SegmentKAnonymity, SuppressedSegments
-from crowdveil.methods.base import Method
+from crowdveil.methods.base import Facts, Method
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import GroupingParams, TimeWeight
@@ -106,9 +106,9 @@ def run(
     return replace(release, source=whole[release.source], facts=facts)
 
 
-def guarantees(data: Trajectories, params: SegmentMicroaggregationParams) -> tuple[Guarantee, ...]:
+def guarantees(params: SegmentMicroaggregationParams, facts: Facts) -> tuple[Guarantee, ...]:
     """Return k-anonymity of segments, counted as `count_trajectories` says, and the budget where suppression is asked for."""
-    unit = "trajectories" if params.count_trajectories else data.k_unit
+    unit = "trajectories" if params.count_trajectories else facts.k_unit
     anonymity = SegmentKAnonymity(k=params.k, k_unit=unit)
     made: list[Guarantee] = [anonymity]
     if params.suppress:

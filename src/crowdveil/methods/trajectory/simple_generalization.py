@@ -31,7 +31,7 @@ from pydantic import Field
 
 from crowdveil.guarantees import Guarantee, LocationsOnTileCenters
 from crowdveil.io.geojson import COORDINATE_DECIMALS
-from crowdveil.methods.base import Method
+from crowdveil.methods.base import Facts, Method
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Indices, Ints
 from crowdveil.model.release import TrajectoryRelease
@@ -94,7 +94,7 @@ def partitioning(params: SimpleGeneralizationParams) -> str | None:
     return "keys of people go across all of their trajectories: leave link_users out" if params.link_users else None
 
 
-def guarantees(data: Trajectories, params: SimpleGeneralizationParams) -> tuple[Guarantee, ...]:
+def guarantees(params: SimpleGeneralizationParams, facts: Facts) -> tuple[Guarantee, ...]:
     """Return that positions are tile centers."""
     return (LocationsOnTileCenters(),)
 

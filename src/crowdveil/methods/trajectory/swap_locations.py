@@ -44,7 +44,7 @@ from pydantic import Field, model_validator
 from crowdveil.attacks.known_points import with_linkage
 from crowdveil.guarantees import Guarantee, NoOwnPoints, OriginalPoints, SharedTilePairs
 from crowdveil.kernels.trajectory.structures import CellSlots, GridPoints, SwapBuffers, SwapRadii
-from crowdveil.methods.base import Method
+from crowdveil.methods.base import Facts, Method
 from crowdveil.model.arrays import Ints, row_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
@@ -130,15 +130,14 @@ def _swapped(
     return by_point
 
 
-def guarantees(data: Trajectories, params: SwapLocationsParams) -> tuple[Guarantee, ...]:
+def guarantees(params: SwapLocationsParams, facts: Facts) -> tuple[Guarantee, ...]:
     """Return that points are original and swapped, and steps are shared."""
-    k_unit = "trajectories" if params.count_trajectories else data.k_unit
-    plane = data.projection
+    k_unit = "trajectories" if params.count_trajectories else facts.k_unit
     pairs = SharedTilePairs(
         min_group_size=params.min_people,
         tile_size_m=params.tile_size_m,
-        lon0=plane.lon0,
-        lat0=plane.lat0,
+        lon0=facts.center[0],
+        lat0=facts.center[1],
         k_unit=k_unit,
     )
     return (OriginalPoints(), NoOwnPoints(k_unit=k_unit), pairs)

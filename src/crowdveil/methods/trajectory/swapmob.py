@@ -44,7 +44,7 @@ from pydantic import Field
 from crowdveil.attacks.known_points import with_linkage
 from crowdveil.guarantees import Guarantee, OriginalPoints, SwappedTrajectories
 from crowdveil.kernels.trajectory.structures import GridPoints, MeetingRule, OwnedPoints, PathState
-from crowdveil.methods.base import Method
+from crowdveil.methods.base import Facts, Method
 from crowdveil.model.arrays import Floats, Indices, Ints, gather, index_type
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
@@ -129,9 +129,9 @@ def _stops(points: Ints) -> list[int]:
     return [int(slab) for slab in np.unique(np.append(inner, len(points) - 1))]
 
 
-def guarantees(data: Trajectories, params: SwapMobParams) -> tuple[Guarantee, ...]:
+def guarantees(params: SwapMobParams, facts: Facts) -> tuple[Guarantee, ...]:
     """Return that points are original, and trajectories swapped."""
-    k_unit = "trajectories" if params.count_trajectories else data.k_unit
+    k_unit = "trajectories" if params.count_trajectories else facts.k_unit
     return (OriginalPoints(), SwappedTrajectories(swaps=params.min_n_swaps, k_unit=k_unit))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,7 +28,7 @@ class MeasureOptions(ResultOptions):
     """Parameters of a measurement."""
 
     measures: list[str] | None = None
-    """Names or symbols, with parameters as in rmse:distance=dtw; all that there are for the release where none are given."""
+    """Names or symbols, with parameters as in rmse:distance=dtw, or all; five that show most where none are given."""
     format: Literal["json", "csv", "parquet"] = "json"
     """Form of the result: everything as JSON, or the values (of flows those of each time step) as a table."""
     paired_by_id: bool | Literal["if-possible"] = False
@@ -42,13 +43,13 @@ def _models(name: str) -> tuple[type[Params], ...]:
     return (MeasureOptions, EitherReading) if own is None else (own, MeasureOptions, EitherReading)
 
 
-def _wanted(name: str, values: dict[str, Any]) -> list[MeasureRequest] | None:
-    """The measures that are asked for, None for all of them."""
+def _wanted(name: str, values: dict[str, Any]) -> Sequence[str | MeasureRequest] | None:
+    """The measures that are asked for, None where none are named."""
     if name != ALL:
         measure = find_measure(name)
         return [MeasureRequest.of(measure, {} if measure.params is None else values_of(values, measure.params))]
     names: list[str] | None = values.get("measures")
-    return None if names is None else [asked for text in names for asked in parsed(text)]
+    return names if names in (None, [ALL]) else [asked for text in names for asked in parsed(text)]
 
 
 def _check(name: str, values: dict[str, Any]) -> None:

@@ -18,7 +18,9 @@ from crowdveil.server.queue.store import Store
 from crowdveil.server.service import Service
 from crowdveil.server.workers.worker import Worker
 
-NOT_COMPILED = "the kernels are not compiled, so each job compiles its own; run crowdveil warmup as the service's user"
+NOT_COMPILED = (
+    "the kernels are not compiled, so each job compiles its own; run crowdveil server warmup as the service's user"
+)
 
 
 class Supervisor:

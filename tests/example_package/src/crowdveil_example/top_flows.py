@@ -23,7 +23,7 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
-from crowdveil.methods.base import Method
+from crowdveil.methods.base import Facts, Method
 from crowdveil.model.areas import Areas
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
@@ -63,9 +63,9 @@ def run(data: Flows, params: TopFlowsParams, rng: np.random.Generator, progress:
     )
 
 
-def guarantees(data: Flows, params: TopFlowsParams) -> tuple[Guarantee, ...]:
+def guarantees(params: TopFlowsParams, facts: Facts) -> tuple[Guarantee, ...]:
     """What the release guarantees."""
-    return (FlowKAnonymity(k=params.k, k_unit=data.k_unit), DisjointFlows())
+    return (FlowKAnonymity(k=params.k, k_unit=facts.k_unit), DisjointFlows())
 
 
 METHOD = Method("top-flows", Flows, TopFlowsParams, run, guarantees, status="proven")

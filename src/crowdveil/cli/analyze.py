@@ -13,7 +13,6 @@ from crowdveil.analysis.study import Study, StudyReading
 from crowdveil.api import analyze as api
 from crowdveil.api.opened import check_outputs
 from crowdveil.cli.console import show_notes
-from crowdveil.cli.main import COMMANDS
 from crowdveil.cli.options import NamedCommands, given, options_of
 from crowdveil.cli.remote_jobs import (
     RemoteTarget,
@@ -165,8 +164,7 @@ def _of_study(analysis: Analysis) -> list[click.Parameter]:
 
 def _help(analysis: Analysis) -> str:
     """Return the help of a command: what it does, the extra that it needs, examples."""
-    command = analysis.name if analysis.name in COMMANDS else f"analyze {analysis.name}"
-    examples = "\n".join(f"  crowdveil {command} {example}" for example in analysis.examples)
+    examples = "\n".join(f"  crowdveil analyze {analysis.name} {example}" for example in analysis.examples)
     extra = f" Needs the extra {analysis.extra}." if analysis.extra else ""
     return f"{analysis.summary}{extra}\n\n{analysis.help}\n\n\b\nExamples:\n{examples}"
 
