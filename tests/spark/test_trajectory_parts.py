@@ -25,7 +25,7 @@ from crowdveil.io.source import open_source
 from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.io.trajectory_points import find_point_columns, no_value_reason
-from crowdveil.methods.base import Method
+from crowdveil.methods.base import Facts, Method
 from crowdveil.model.canonical import canonical, numbered
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Extent, Outline, Trajectories
@@ -119,7 +119,7 @@ def _solve_partitions(
     none = np.zeros(0)
     frame = Trajectories(none, none, none.astype(np.int64), np.zeros(1, np.int64), none, none.astype(np.int64), none,
                          whole.k_unit, zones=whole.zones, within=whole.extent)  # fmt: skip
-    guarantees = (*method.guarantees(frame, params), *structural_guarantees(method, params))
+    guarantees = (*method.guarantees(params, Facts.of(frame)), *structural_guarantees(method, params))
     parts = np.unique(planned["partition_id"].to_numpy())
     part = TrajectoryPartition(method.name, params, SEED, TrajectoryPartitionReader(frame), guarantees)
     function = pickle.loads(pickle.dumps(part))
