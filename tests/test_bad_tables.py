@@ -20,7 +20,7 @@ from bad_input import (
 from examples import slow_param
 
 from crowdveil.errors import InputError
-from crowdveil.io import headers
+from crowdveil.io import source
 from crowdveil.io.flows import read_flows
 from crowdveil.io.source import open_source
 from crowdveil.io.trajectories import read_trajectories
@@ -119,11 +119,11 @@ def test_a_million_columns_are_refused_before_they_are_read(here: Path) -> None:
     assert int(kilobytes) < 64 << 10
 
 
-@pytest.mark.parametrize("limit", [200, slow_param(headers.MAX_COLUMNS)])
+@pytest.mark.parametrize("limit", [200, slow_param(source.MAX_COLUMNS)])
 def test_the_limit_of_columns_is_where_it_is_said_to_be(
     here: Path, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
-    monkeypatch.setattr(headers, "MAX_COLUMNS", limit)
+    monkeypatch.setattr(source, "MAX_COLUMNS", limit)
     table = pa.table({f"c{i}": pa.array([1], pa.int8()) for i in range(limit + 1)})
     pq.write_table(table, here / "wide.parquet")
     pq.write_table(table.drop_columns(["c0"]), here / "fits.parquet")

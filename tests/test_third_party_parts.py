@@ -25,8 +25,8 @@ import numpy as np, crowdveil
 from crowdveil.cli.main import cli
 from crowdveil.errors import ParameterError
 from crowdveil.registry import all_analyses, all_aggregations, all_distances, all_measures
-from crowdveil.synth.movers import make_movers
-from crowdveil.synth.network import street_grid
+from crowdveil.experiments.movers import make_movers
+from crowdveil.experiments.network import street_grid
 
 movers = make_movers(street_grid(1, side=8), 30, seed=2)
 crowdveil.write_trajectories(movers, "movers.csv")

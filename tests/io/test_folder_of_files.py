@@ -117,6 +117,13 @@ def test_unusable_rows_are_found_where_trips_are_grouped_file_by_file(
     assert read_flows(folder, zones=ZONES, drop_invalid=True).total == 399
 
 
+@pytest.mark.parametrize("at_once", [60, 10**6])
+def test_no_usable_row_is_one_sentence_however_trips_are_grouped(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    monkeypatch.setattr(od_grouping, "MAX_ROWS", at_once)
+    with pytest.raises(InputError, match="no row can be used"):
+        read_flows(trips(400), zones=Zones.from_ids(["x"]), drop_invalid=True)
+
+
 def test_files_with_other_columns_are_refused(tmp_path: Path) -> None:
     folder = in_files(trips(20), tmp_path / "many", [10])
     pq.write_table(trips(5).drop_columns(["user_id"]), folder / "part-9.parquet")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.io.point_numbers import Columns, number_points
+from crowdveil.io.written_release import PointTable, number_points
 
 
-def _points(rows: int, seed: int, last: int) -> Columns:
+def _points(rows: int, seed: int, last: int) -> PointTable:
     rng = np.random.default_rng(seed)
     lat, lon = (rng.choice([-1.0, -0.0, 0.0, 0.5], rows) for _ in range(2))
     return rng.integers(-20, last, rows), lat, lon
 
 
-def _check(first: Columns, second: Columns) -> None:
+def _check(first: PointTable, second: PointTable) -> None:
     found = np.concatenate(number_points(first, second)).tolist()
     points = [point for side in (first, second) for point in zip(*(c.tolist() for c in side), strict=True)]
     numbers: dict[tuple[float, ...], int] = {}

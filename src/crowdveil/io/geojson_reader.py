@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.errors import InputError
-from crowdveil.io.attributes import attribute_table
 from crowdveil.io.crs import WGS84
 from crowdveil.model.arrays import Labels
 
+MAX_COLUMNS = 2000
 MAX_BYTES = 1 << 30
 """Size of a file; larger GeoJSON takes too much memory, and other formats are faster."""
 
@@ -95,3 +95,31 @@ def _shapes(features: list[dict[str, Any]]) -> Labels:
         if feature.get("geometry") is not None:
             found[i] = shapely.geometry.shape(feature["geometry"])
     return np.asarray(shapely.force_2d(found), dtype=object)
+
+
+def attribute_table(rows: int, columns: dict[str, list[Any]]) -> pa.Table:
+    """Return a table of columns; values of mixed types become text. Raise ValueError for too many columns."""
+    if len(columns) > MAX_COLUMNS:
+        raise ValueError("too many columns")
+    if not columns:  # a plain table without columns has no row count
+        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))])
+    return pa.table({name: _column(values) for name, values in columns.items()})
+
+
+def _column(values: list[Any]) -> pa.Array:
+    kinds = {type(v) for v in values if v is not None}
+    plain: dict[frozenset[type], pa.DataType] = {
+        frozenset({bool}): pa.bool_(),
+        frozenset({int}): pa.int64(),
+        frozenset({float}): pa.float64(),
+        frozenset({int, float}): pa.float64(),
+    }
+    try:
+        return pa.array(values, plain.get(frozenset(kinds), pa.string()))
+    except (pa.ArrowException, OverflowError, TypeError, UnicodeError):
+        return pa.array([_as_text(v) for v in values], pa.string())
+
+
+def _as_text(value: Any) -> str | None:
+    text = value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return None if text is None else text.encode("utf-8", "replace").decode()

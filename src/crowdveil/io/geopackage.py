@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.errors import InputError
-from crowdveil.io.attributes import MAX_COLUMNS, attribute_table
 from crowdveil.io.duckdb_engine import quote_identifier
+from crowdveil.io.geojson_reader import MAX_COLUMNS, attribute_table
 from crowdveil.model.arrays import Labels
 
 MAX_VALUE_BYTES = 256 << 20

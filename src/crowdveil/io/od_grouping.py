@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.errors import InputError, counted
+from crowdveil.errors import EmptyInputError, InputError, counted
 from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.duckdb_engine import duckdb_errors, engine, execute, fetch, is_pattern, quote_literal
 from crowdveil.io.notes import ReadNotes
@@ -134,15 +134,16 @@ def _group_rows(reader: OdReader, steps: TimeAxis | None, members: bool) -> pa.T
         connection.register("rows", pa.RecordBatchReader.from_batches(schema, stream()))
         if files == 1 or is_pattern(Path(folder)):
             return fetch(connection, group_sql("rows", names))
-        return _group_by_file(connection, names, files, Path(folder) / "groups")
+        return _group_by_file(connection, schema, names, files, Path(folder) / "groups")
 
 
-def _group_by_file(connection: Any, names: Collection[str], files: int, folder: Path) -> pa.Table:
+def _group_by_file(connection: Any, schema: pa.Schema, names: Collection[str], files: int, folder: Path) -> pa.Table:
     """Distribute rows over files, all rows of a time step and an origin to the same one, and group each file."""
     target = f"{quote_literal(str(folder))} (FORMAT parquet, PARTITION_BY (number), ROW_GROUP_SIZE {FILE_ROWS})"
     execute(connection, f"COPY (SELECT *, (hash(step, o) % {files})::INTEGER AS number FROM rows) TO {target}")
-    tables = []
-    for part in sorted(folder.iterdir()):
+    connection.register("no_rows", schema.empty_table())
+    tables = [fetch(connection, group_sql("no_rows", names))]
+    for part in sorted(folder.iterdir()) if folder.exists() else ():
         rows = f"read_parquet({quote_literal(f'{part}/*.parquet')}, hive_partitioning = false)"
         tables.append(fetch(connection, group_sql(rows, names)))
         shutil.rmtree(part)
@@ -200,7 +201,7 @@ def to_flows(
         lists = None if lists is None else lists.filter(pa.array(kept))
     del kept
     if len(columns["o"]) == 0:
-        raise InputError(name or "trips", "no row can be used, or all volumes are zero; wanted at least one.")
+        raise EmptyInputError(name or "trips", "no row can be used, or all volumes are zero; wanted at least one.")
     order = _order(columns["step"], columns["o"], columns["d"], len(zones))
     for column, values in columns.items():
         # Any other mode than "raise" writes to the new column without a copy; `order` is inside of the column.
@@ -239,14 +240,13 @@ def without_empty_steps(flows: Flows, name: str | None) -> Flows:
     if filled.all():
         return flows
     if not filled.any():
-        refuse_tiny_weights(name or "trips")
+        raise EmptyInputError(
+            name or "trips",
+            "the weights of every time step add up to less than half a trip; check them.",
+            units=flows.exact_units,
+        )
     kept = flows.at_steps(np.flatnonzero(filled))
     return replace(kept, dropped_weight=flows.exact_units - kept.exact_units)
-
-
-def refuse_tiny_weights(name: str) -> NoReturn:
-    """Raise because the weights of all time steps are rounded to nothing."""
-    raise InputError(name, "the weights of every time step add up to less than half a trip; check them.")
 
 
 def _members(lists: Any) -> tuple[Ints, Ints]:

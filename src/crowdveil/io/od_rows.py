@@ -85,7 +85,6 @@ class ZoneNames:
         self.zones = zones
         self.from_data = from_data or zones is None
         self._seen: dict[str, int] = {}
-        self._last: dict[str, tuple[Labels, Indices]] = {}
         self._lock = Lock()
 
     def indices(self, column: Any, what: str) -> tuple[Indices, Mask | None]:
@@ -99,13 +98,9 @@ class ZoneNames:
         return index, bad if bad.any() else None
 
     def _of_labels(self, labels: Labels, what: str) -> Indices:
-        # Successive chunks have the same labels.
-        known, of_label = self._last.get(what, (labels[:0], np.zeros(0, np.int32)))
-        if not np.array_equal(known, labels):
-            of_label = np.fromiter((self._index(str(x)) for x in labels), np.int32, len(labels))
-            if self.zones is not None:
-                refuse_other_spelling((str(x) for x in labels[of_label < 0]), self.zones, what)
-            self._last[what] = labels, of_label
+        of_label = np.fromiter((self._index(str(x)) for x in labels), np.int32, len(labels))
+        if self.zones is not None:
+            refuse_other_spelling((str(x) for x in labels[of_label < 0]), self.zones, what)
         return of_label
 
     def _index(self, name: str) -> int:

@@ -18,10 +18,9 @@ import pyarrow.parquet as pq
 
 from crowdveil.errors import InputError
 from crowdveil.io.formulas import unescape_formulas
-from crowdveil.io.point_numbers import number_points
 from crowdveil.io.times import read_seconds
 from crowdveil.io.values import encode_ids, one_array
-from crowdveil.model.arrays import Ints, Mask
+from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.trajectories import Trajectories
 
 FLOW_COLUMNS = ("t", "origin_area", "destination_area", "volume", "state")
@@ -35,6 +34,8 @@ LARGE = 1 << 26
 """Bytes of a table above which its columns are read, or given back, one by one."""
 NO_TIME = int(np.iinfo(np.int64).min)
 """Start of a time step without a time in the files."""
+PointTable = tuple[Ints, Floats, Floats]
+"""Time, latitude and longitude of each point."""
 
 
 def file_hash(path: Path) -> str:
@@ -248,6 +249,19 @@ class WrittenRelease:
     def area_centers(self) -> list[tuple[float, float]]:
         """Longitude and latitude of the center of each area."""
         return [(f["properties"]["lon"], f["properties"]["lat"]) for f in self.features if "lon" in f["properties"]]
+
+
+def number_points(first: PointTable, second: PointTable) -> tuple[Ints, Ints]:
+    """Return a number for each point of two tables, equal for points of one location and time."""
+    columns = [np.concatenate(pair) for pair in zip(first, second, strict=True)]
+    order = np.lexsort(columns)
+    differs = np.zeros(max(len(order) - 1, 0), np.bool_)
+    for column in columns:
+        values = column[order]
+        differs |= values[1:] != values[:-1]
+    numbers = np.zeros(len(order), np.int64)
+    numbers[order[1:]] = np.cumsum(differs)
+    return numbers[: len(first[0])], numbers[len(first[0]) :]
 
 
 def _steps_of(column: Any, what: str) -> tuple[Ints, Ints]:

@@ -6,9 +6,9 @@ from typing import Any
 
 from crowdveil import guarantees as library
 from crowdveil.guarantees import Guarantee
-from crowdveil.io.time_windows import longest_interval
 from crowdveil.methods.base import Facts
 from crowdveil.params import AdaptiveInTime, Budgeted, FlowParams, SizedAreas, TimePartitioned
+from crowdveil.solve.od.time_tree import longest_interval
 
 
 def overlapping_flow_guarantees(params: FlowParams, facts: Facts) -> tuple[Guarantee, ...]:

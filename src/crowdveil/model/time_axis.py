@@ -184,6 +184,28 @@ class TimeAxis:
         return self.clock.to_utc(starts[-1] + wall - starts[:-1])
 
 
+@dataclass(frozen=True)
+class TimeUnits:
+    """What of time is not cut into several partitions: time steps, or local days where rows have intervals.
+
+    Attributes
+    ----------
+    days
+        Whether a unit is a day.
+    tz
+        Time zone of days.
+    """
+
+    days: bool = False
+    tz: str = "UTC"
+
+    def number(self, t: Ints) -> Ints:
+        """Return a number of the unit that each time lies in, UTC seconds; of a time step that is its start."""
+        if not self.days:
+            return t
+        return TimeAxis(DAY_S, self.tz).number_at(t)
+
+
 def hour_of_week(wall: Ints) -> Ints:
     """Return the hour of the week of each local time, 0 for the first hour of Monday."""
     hours: Ints = (wall - _A_MONDAY) // HOUR_S % (WEEK_S // HOUR_S)

@@ -88,8 +88,6 @@ def serve(settings: Settings, say: Callable[[str], None], extra_routes: Sequence
             uvicorn.Server(config).run(sockets=[listening])
     finally:
         supervisor.stop()
-        with suppress(Exception):
-            service.refusals.flush(all_of_them=True)
         logs.say("stop", "the service stopped")
 
 

@@ -11,10 +11,9 @@ import pyarrow as pa
 
 from crowdveil.engine.spark import Frame, SparkEngine, SparkTable
 from crowdveil.errors import InputError, ParameterError
-from crowdveil.io.headers import refuse_wide
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.omx import is_omx
-from crowdveil.io.source import CSV_SUFFIXES, Source
+from crowdveil.io.source import CSV_SUFFIXES, Source, refuse_wide
 from crowdveil.io.time_forms import TimeForm, learned_form
 from crowdveil.io.times import note_assumed_zone, note_clock_changes
 from crowdveil.reading import Reading

@@ -21,8 +21,7 @@ def check_rows(path: Path, limits: dict[str, Any]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from crowdveil.io.headers import refuse_wide
-    from crowdveil.io.source import MAX_LISTED
+    from crowdveil.io.source import MAX_LISTED, refuse_wide
 
     try:
         with pq.ParquetFile(path, thrift_container_size_limit=MAX_LISTED) as file:

@@ -1,4 +1,4 @@
-"""Trees over time: the intervals that a window of time can be cut into."""
+"""Trees over time: days as windows of time, and the intervals that a day can be cut into, by the calendar of the data's zone."""
 
 from __future__ import annotations
 
@@ -7,8 +7,14 @@ from fractions import Fraction
 
 import numpy as np
 
+from crowdveil.errors import InputError, Option
 from crowdveil.model.arrays import Ints, frozen, row_slices
+from crowdveil.model.flows import Flows
 from crowdveil.model.intervals import Intervals
+from crowdveil.model.time_axis import DAY_S, TimeAxis
+
+_LENGTHS = (60, 300, 900, 1800, 3600, 7200, 14_400, 43_200, DAY_S)
+"""Lengths of the intervals of the calendar, seconds; each level has those that are whole multiples of the level below."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,3 +125,61 @@ class TimeWindows:
         held = self.step[first:last]
         held = held[held >= 0]
         return (int(held[0]), int(held[-1]) + 1) if len(held) else (0, 0)
+
+
+def time_windows(data: Flows, longest_s: int, weight: Fraction) -> TimeWindows:
+    """Cut the time of the data into days, each with a tree of intervals; an hour costs a trip `weight` tiles."""
+    step_s = checked_step(data.step_s)
+    starts, ends, wall = _slots(data, step_s)
+    day = TimeAxis(DAY_S, data.tz).number(wall)
+    offsets = np.concatenate([[0], np.flatnonzero(np.diff(day)) + 1, [len(day)]]) if len(day) else np.zeros(1, int)
+    place = np.searchsorted(data.t, starts)
+    known = place < data.steps
+    known[known] = data.t[place[known]] == starts[known]
+    lengths = (step_s, *interval_lengths(step_s, longest_s))
+    trees = []
+    for low, high in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        trees.append(TimeTree.of_levels(low, [wall[low:high] // length for length in lengths]))
+    per_step = (weight * Fraction(step_s, 3600)).limit_denominator(1000)
+    return TimeWindows(starts, ends, np.where(known, place, -1), offsets, tuple(trees), per_step)
+
+
+def longest_interval(step_s: int | None, longest_s: int) -> int:
+    """Return the seconds of the longest interval that can be published."""
+    step_s = checked_step(step_s)
+    return [step_s, *interval_lengths(step_s, longest_s)][-1]
+
+
+def checked_step(step_s: int | None) -> int:
+    """Return the seconds of a time step; raise where intervals cannot be made of it."""
+    if step_s is None:
+        raise InputError(
+            f"intervals of time need time steps, but the data have none; give a column of times and {Option('step', '1h')}."
+        )
+    if DAY_S % step_s:
+        raise InputError(
+            f"intervals of time need time steps that divide a day, but these have {step_s:,} seconds; choose another "
+            f"{Option('step')}."
+        )
+    return step_s
+
+
+def interval_lengths(step_s: int, longest_s: int) -> list[int]:
+    """Return the lengths of the intervals of the calendar that are longer than a time step, rising, seconds."""
+    found, last = [], step_s
+    for length in _LENGTHS:
+        if last < length <= longest_s and length % last == 0:
+            found.append(length)
+            last = length
+    return found
+
+
+def _slots(data: Flows, step_s: int) -> tuple[Ints, Ints, Ints]:
+    """Return start, end and local time of every time step of the calendar in the days of the data."""
+    steps, days = TimeAxis(step_s, data.tz), TimeAxis(DAY_S, data.tz)
+    midnights = days.local_starts(np.unique(days.number_at(data.t)))
+    begins = (midnights[:, None] + np.arange(0, DAY_S, step_s)).ravel()
+    numbers = steps.number(begins)
+    starts, ends = steps.starts(numbers), steps.starts(numbers + 1)
+    real = starts < ends  # clocks that go forward leave out a time step
+    return starts[real], ends[real], begins[real]
