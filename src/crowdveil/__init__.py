@@ -14,7 +14,6 @@ if TYPE_CHECKING:  # what editors and type checkers see; at run time a name is i
         profiles as profiles,
         quadtree_heatmap as quadtree_heatmap,
         reconstruct as reconstruct,
-        topic_number as topic_number,
         topics as topics,
     )
     from crowdveil.api.attack import attack as attack
@@ -41,12 +40,6 @@ if TYPE_CHECKING:  # what editors and type checkers see; at run time a name is i
     from crowdveil.io.hierarchy import build_hierarchy as build_hierarchy
     from crowdveil.io.tables import write_flows as write_flows, write_trajectories as write_trajectories
     from crowdveil.io.trajectories import read_trajectories as read_trajectories
-    from crowdveil.io.zone_edits import (
-        keep_trips as keep_trips,
-        keep_zones as keep_zones,
-        split_trips as split_trips,
-        split_zones as split_zones,
-    )
     from crowdveil.io.zones import read_voronoi as read_voronoi, read_zones as read_zones
     from crowdveil.model.flows import Flows as Flows
     from crowdveil.model.hierarchy import Hierarchy as Hierarchy
