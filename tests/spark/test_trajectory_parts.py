@@ -34,7 +34,7 @@ from crowdveil.reading import READINGS
 from crowdveil.registry import METHODS, find_method
 from crowdveil.run.options import RunOptions
 from crowdveil.run.spark.backend import check_supported_on_spark
-from crowdveil.run.spark.point_rows import AT, BLOCK, FILE, KEY, ORDER, PointReader
+from crowdveil.run.spark.point_rows import KEY, PointReader
 from crowdveil.run.spark.trajectory_backend import TrajectoryTotals, new_numbers
 from crowdveil.run.spark.trajectory_partitions import (
     PLANNED,
@@ -61,18 +61,14 @@ def _points(data: Trajectories, order: np.ndarray) -> pa.Table:
     return pa.table({name: pa.array(values[order]) for name, values in columns.items()})
 
 
-def _reader(table: Any, files: tuple[str, ...] = ()) -> PointReader:
+def _reader(table: Any) -> PointReader:
     source = open_source(table)
-    return PointReader(
-        source, find_point_columns(source, None, None, None, None, None, ReadNotes()), "UTC", TimeForm(), files
-    )
+    return PointReader(source, find_point_columns(source, None, None, None, None, None, ReadNotes()), "UTC", TimeForm())
 
 
 def _read(reader: PointReader, table: pa.Table, pieces: int) -> pa.Table:
     """The rows as the cluster reads them: in pieces, which come in any order."""
-    placed = table.append_column(FILE, pa.array([""] * len(table))).append_column(BLOCK, pa.array([0] * len(table)))
-    placed = placed.append_column(AT, pa.array(np.arange(len(table))))
-    batches = placed.combine_chunks().to_batches(max_chunksize=max(1, len(table) // pieces))
+    batches = table.combine_chunks().to_batches(max_chunksize=max(1, len(table) // pieces))
     function = pickle.loads(pickle.dumps(reader))
     return pa.Table.from_batches([row for batch in reversed(batches) for row in function(iter([batch]))], reader.schema)
 
@@ -87,7 +83,6 @@ def _tracks(reader: PointReader, rows: pa.Table) -> pa.Table:
         ("t", "min"),
         ("total", "sum"),
         ("t", "count"),
-        *((name, "min") for name in ORDER),
         *((name, "sum") for name in KEY),
     ]
     names = {
@@ -95,7 +90,6 @@ def _tracks(reader: PointReader, rows: pa.Table) -> pa.Table:
         "t_min": "t",
         "total_sum": "total",
         "t_count": "points",
-        **{f"{n}_min": n for n in ORDER},
         **{f"{n}_sum": n for n in KEY},
     }
     grouped = lost.group_by(reader.ids).aggregate(sums)
