@@ -29,6 +29,8 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "joint-free": ("joint", {"splits": "free"}),
     "joint-dyadic-reconstruction": ("joint", {"splits": "dyadic", "objective": "reconstruction"}),
 }
+if SMALL:
+    METHODS = {label: METHODS[label] for label in ("atg-dual", "joint")}
 DYADIC_TILES = 1500
 
 
