@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, ClassVar
 
 from docutils import nodes
@@ -58,16 +57,6 @@ def analyses() -> str:
         f"### {analysis.name}\n\n{_docstring(analysis.doc)}\n{_parameters(analysis.params)}"
         for analysis in registry.all_analyses().values()
     )
-
-
-def measures() -> str:
-    """Return a table of the measures of flows, and one of those of trajectories."""
-    parts = []
-    for title, takes in (("Flows", True), ("Trajectories", False)):
-        listed = [m for m in registry.all_measures().values() if (m.takes is Flows) is takes]
-        cells = ((f"`{m.name}`", m.symbol, m.doc, m.unit, m.better) for m in listed)
-        parts.append(f"### {title}\n\n{_table(('name', 'symbol', 'meaning', 'unit', 'better'), cells)}")
-    return "\n".join(parts)
 
 
 def distances() -> str:
@@ -133,7 +122,7 @@ class Registry(SphinxDirective):
 
     required_arguments = 1
     kinds: ClassVar[dict[str, Callable[[], str]]] = {
-        made.__name__: made for made in (methods, attacks, analyses, measures, distances, reading, routes)
+        made.__name__: made for made in (methods, attacks, analyses, distances, reading, routes)
     }
 
     def run(self) -> list[nodes.Node]:

@@ -11,10 +11,11 @@ from crowdveil.analysis.calendar import GAPS
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.io.written_release import WrittenRelease
+from crowdveil.model.area_labels import explained
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.report import flow_picture
 from crowdveil.report.flow_page import time_zone
-from crowdveil.report.plots.drawing import Drawing
+from crowdveil.report.plots.drawing import Drawing, line_with_gaps
 from crowdveil.report.plots.flow_panels import release_title
 
 MAX_PROFILES, MAX_TICKS = 6, 7
@@ -44,10 +45,7 @@ def draw_profiles(written: WrittenRelease, manifest: Mapping[str, Any], zones: S
         ):
             here = column == area
             values = trips_by_step(shown.step[here], shown.volume[here], steps)
-            axis.plot(values, line, color=color, linewidth=1.2, label=name)
-            known = np.isfinite(values)
-            alone = known & ~np.append(known[1:], False) & ~np.append(False, known[:-1])
-            axis.plot(np.flatnonzero(alone), values[alone], ".", color=color, markersize=4)
+            line_with_gaps(axis, np.arange(steps), values, color=color, linestyle=line, linewidth=1.2, label=name)
         axis.set_title(shown.names[area], fontsize=9, loc="left")
         axis.set_ylim(0, 1.08 * axis.get_ylim()[1])
         axis.yaxis.set_major_formatter("{x:,.0f}")
@@ -56,7 +54,8 @@ def draw_profiles(written: WrittenRelease, manifest: Mapping[str, Any], zones: S
     axes[-1].set_xticks(ticks, [shown.labels[i].removesuffix(" 00:00") for i in ticks], fontsize=8)
     figure.legend(*axes[0].get_legend_handles_labels(), ncols=2, fontsize=8, frameon=False, loc="outside upper right")
     figure.supylabel("trips", fontsize=9)
-    figure.supxlabel(f"gaps: {GAPS}, or published as part of another area", fontsize=8)
+    note = explained(shown.names[area] for area in areas)
+    figure.supxlabel(f"gaps: {GAPS}, or published as part of another area\n{note}".strip(), fontsize=8)
     heading = f"{release_title(manifest)}: trips of areas by time step"
     figure.suptitle(heading, fontsize=11, x=0.01, ha="left")
     return Drawing(figure, list(axes), heading, False)
