@@ -11,6 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+SMALL = "--small" in sys.argv
+"""Whether the small size was asked for, which a test runs."""
+if SMALL:
+    sys.argv.remove("--small")
 FOLDER = Path(__file__).parents[1] / ".bench"
 sys.path.extend(str(Path(__file__).resolve().parents[1] / "tests" / part) for part in ("support", "reference"))
 
@@ -34,7 +38,8 @@ def say(name: str, value: float | int | str, unit: str = "") -> None:
 
 def measured(script: str, job: str, *arguments: str) -> dict[str, float]:
     """Run one of a script's jobs in a fresh process; wall and CPU seconds of the job, and the process's peak memory."""
-    done = subprocess.run([sys.executable, script, job, *arguments], capture_output=True, text=True, check=True)
+    command = [sys.executable, script, job, *arguments, *(["--small"] if SMALL else [])]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return figures
 
@@ -70,7 +75,7 @@ def best(runs: list[dict[str, float]], what: str = "wall") -> float:
 
 def oldenburg() -> Any:
     """The road network of Oldenburg, or a synthetic town where it is not there."""
-    from crowdveil.synth.network import read_network, street_grid
+    from crowdveil.experiments.network import read_network, street_grid
 
     folder = Path(__file__).resolve().parents[2] / "shared" / "data" / "oldenburg"
     files = folder / "vertices.txt", folder / "edges.txt"

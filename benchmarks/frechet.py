@@ -14,11 +14,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from _bench import answer, measured, oldenburg, say
+from _bench import SMALL, answer, measured, oldenburg, say
 
-TRAJECTORIES, K, PIVOTS = 5_000, 8, 10
+TRAJECTORIES, K, PIVOTS = (300 if SMALL else 5_000), 8, 10
 GROWTH = (1_000, 2_000, 5_000, 10_000, 20_000)
-SMALL = 200
+FEW = 50 if SMALL else 200
 """Trajectories whose distances of all pairs are computed."""
 POINTS = 100
 PAIRS = 40
@@ -26,8 +26,8 @@ PAIRS = 40
 
 def movers(trajectories: int) -> Any:
     """Paths of movers on the roads of a town, 98 points in the mean."""
+    from crowdveil.experiments.movers import make_movers
     from crowdveil.solve.trajectory.distances import Paths
-    from crowdveil.synth.movers import make_movers
 
     return Paths.of(make_movers(oldenburg(), trajectories, seed=0))
 
@@ -67,7 +67,7 @@ def definition() -> dict[str, float]:
 
     cabs = Path(__file__).resolve().parents[2] / "shared/data/sf_cabs/cabs_dataset_20080608_0700_0715.csv"
     found = {}
-    sources = {"movers": movers(SMALL)} | ({"cabs": Paths.of(read_trajectories(str(cabs)))} if cabs.exists() else {})
+    sources = {"movers": movers(FEW)} | ({"cabs": Paths.of(read_trajectories(str(cabs)))} if cabs.exists() else {})
     for name, data in sources.items():
         those, to = np.arange(0, len(data), len(data) // 30), np.arange(len(data))
         for resampled in (False, True):
@@ -88,10 +88,10 @@ def paths_of_pivots() -> dict[str, float]:
     from crowdveil.solve.trajectory.distances import FrechetManhattan
     from crowdveil.solve.trajectory.pivots import Clustering
 
-    distance = FrechetManhattan(movers(SMALL), resampled=True)
+    distance = FrechetManhattan(movers(FEW), resampled=True)
     found = {}
     for name, pivots, path in (("sketched", PIVOTS, "sketched"), ("exact", PIVOTS, "exact"), ("one", 1, "sketched")):
-        clustering, losses = Clustering(distance, np.arange(SMALL), 3, pivots, path), []  # type: ignore[arg-type]
+        clustering, losses = Clustering(distance, np.arange(FEW), 3, pivots, path), []  # type: ignore[arg-type]
         for seed in range(5):
             made = clustering.clusters("join", np.random.default_rng(seed))
             far = [distance.from_one(p, np.flatnonzero(made.cluster == c)) for c, p in enumerate(made.pivot.tolist())]

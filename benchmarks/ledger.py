@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from _bench import say
+from _bench import SMALL, say
 
 sys.path.extend(
     str(Path(__file__).resolve().parents[1] / "tests" / part) for part in ("support", "reference", "ledger")
@@ -24,6 +24,8 @@ sys.path.extend(
 DATA = Path(__file__).parents[2] / "shared" / "data"
 K = 10
 SEED = 11
+TRIPS_ALONE, WITH_PEOPLE, TRIPLES = (20, 20, 5) if SMALL else (3_000, 2_000, 500)
+SIDE, STEPS = (50, 5) if SMALL else (700, 500)
 """Seed of the proof; `python benchmarks/ledger.py proof 20261116` takes other releases than the audit was developed with."""
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
     "other_tree": ("kd", {}),
@@ -42,16 +44,16 @@ def prove(seed: int) -> None:
 
     missed = false = 0
     say("proof_seed", seed)
-    for people, number in ((False, 3_000), (True, 2_000)):
+    for people, number in ((False, TRIPS_ALONE), (True, WITH_PEOPLE)):
         for world, made, k in releases_of(seed + people, number, people=people):
             exists, refused = check_pair(world, made, k)
             missed += exists and not refused
             false += refused and not exists
-    say("pairs", 5_000)
+    say("pairs", TRIPS_ALONE + WITH_PEOPLE)
     say("pairs_missed", missed)
     say("pairs_false_alarms", false)
     missed = strict = 0
-    for people, number in ((False, 500), (True, 500)):
+    for people, number in ((False, TRIPLES), (True, TRIPLES)):
         for world, made, k in releases_of(seed + 2 + people, number, people=people, releases=3):
             # The earlier two must have passed: what they reveal together is not new.
             if smallest_set([m.row for m in made[1:]], *world.records)[0] < k:
@@ -60,7 +62,7 @@ def prove(seed: int) -> None:
             passed = audit(world.records, made[0], made[1:], k).passed
             missed += exists and passed
             strict += not exists and not passed
-    say("triples", 1_000)
+    say("triples", 2 * TRIPLES)
     say("triples_missed", missed)
     say("triples_refused_though_safe", strict)
 
@@ -198,11 +200,11 @@ def timed(name: str, volume: Any, first: Any, second: Any) -> float:
 
 def time_synthetic() -> float:
     """Time large audits."""
-    timed("one_matrix", *matrices(1, 700))
-    volume, fine, _ = matrices(500, 100, smallest=3)
+    timed("one_matrix", *matrices(1, SIDE))
+    volume, fine, _ = matrices(STEPS, 100, smallest=3)
     # Nested: rows below k are suppressed, and eight rows are one of the coarser release.
     timed("nested", volume, np.where(np.bincount(fine, volume)[fine] < K, -1, fine), fine // 8)
-    volume, first, second = matrices(500, 100)
+    volume, first, second = matrices(STEPS, 100)
     return timed("many_steps", volume, first, second)
 
 
@@ -220,7 +222,7 @@ def main() -> None:
     compile_kernels()
     if "proof" in wanted:
         prove(seed)
-    if "taxi" in wanted and (DATA / "nyc_taxi").is_dir():
+    if "taxi" in wanted and (DATA / "nyc_taxi").is_dir() and not SMALL:
         attack_taxis()
     if "synthetic" in wanted:
         say("seconds_per_million_atoms", time_synthetic())

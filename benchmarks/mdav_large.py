@@ -4,7 +4,7 @@ The document that describes the method calls this unfeasible. Here nearly no dis
 halves of trajectories, in a tree, show of most that they are neither the farthest nor among the nearest, and most others are
 given up after a few points. What is found is what all distances would have found; tests compare the two.
 
-`python benchmarks/mdav_large.py quick` takes an eighth of the trajectories. The last line is the share of ten minutes that it
+The last line is the share of ten minutes that it
 took. `... growth` makes releases of 10,000, 100,000 and 1,000,000 trajectories of a month (`crowdveil synth trajectories`), or of
 the numbers that follow it; its last line is the share of 25 CPU minutes that the largest took.
 """
@@ -17,9 +17,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from _bench import answer, data_file, measured, say
+from _bench import SMALL, answer, data_file, measured, say
 
-TRAJECTORIES, QUICK = 192_855, 24_000
+TRAJECTORIES = 1_000 if SMALL else 192_855
 MEAN_POINTS = 759_123 / 192_855
 MINUTES = 10
 GROWTH, GROWTH_MINUTES = (10_000, 100_000, 1_000_000), 25
@@ -123,8 +123,8 @@ def main(trajectories: int) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 1 or sys.argv[1] == "quick":
-        main(QUICK if len(sys.argv) > 1 else TRAJECTORIES)
+    if len(sys.argv) == 1:
+        main(TRAJECTORIES)
     elif sys.argv[1] == "growth":
         growth([int(n) for n in sys.argv[2:]] or list(GROWTH))
     else:

@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from _bench import say
+from _bench import SMALL, say
 
 TAXI = Path(__file__).parents[2] / "shared" / "data" / "nyc_taxi"
-PROFILES = {"nyc": 6, "civ": 6, "senegal_crop": 3, "senegal": 3, "senegal_big": 2, "senegal_split": 1}
+PROFILES = (
+    {"nyc": 1} if SMALL else {"nyc": 6, "civ": 6, "senegal_crop": 3, "senegal": 3, "senegal_big": 2, "senegal_split": 1}
+)
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "atg-dual": ("atg-dual", {}),
     "atg-coupled": ("atg-coupled", {}),
@@ -27,6 +29,8 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "joint-free": ("joint", {"splits": "free"}),
     "joint-dyadic-reconstruction": ("joint", {"splits": "dyadic", "objective": "reconstruction"}),
 }
+if SMALL:
+    METHODS = {label: METHODS[label] for label in ("atg-dual", "joint")}
 DYADIC_TILES = 1500
 
 
@@ -69,10 +73,10 @@ def taxi() -> Any:
 
 
 def main() -> None:
+    from crowdveil.experiments.profiles import make_profile
     from crowdveil.io.flows import with_tree
-    from crowdveil.synth.profiles import make_profile
 
-    wanted = sys.argv[1:] or [*PROFILES, "taxi_by_hour"]
+    wanted = sys.argv[1:] or [*PROFILES, *([] if SMALL else ["taxi_by_hour"])]
     ratios = []
     for name in wanted:
         if name == "taxi_by_hour":

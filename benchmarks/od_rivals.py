@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from _bench import say
+from _bench import SMALL, say
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
-PROFILES = ("nyc", "civ", "senegal_crop", "senegal")
-MATRICES = 3
+PROFILES = ("nyc",) if SMALL else ("nyc", "civ", "senegal_crop", "senegal")
+MATRICES = 1 if SMALL else 3
 K = 10
 OURS: dict[str, tuple[str, dict[str, Any]]] = {
     "joint-tree": ("joint", {}),
@@ -48,7 +48,9 @@ RIVALS: dict[str, tuple[str, dict[str, Any]]] = {
     "suppression": ("suppression", {}),
     "laplace": ("laplace", {}),
 }
-BOXES = ("mondrian", "glove-small", "glove-any", "glove-sk")
+if SMALL:
+    del RIVALS["glove-sk"]
+BOXES = tuple(name for name in ("mondrian", "glove-small", "glove-any", "glove-sk") if name in RIVALS)
 """Rivals whose areas are rectangles."""
 
 
@@ -143,14 +145,16 @@ def first_of(table: Any) -> Any:
 def main() -> None:
     from plain_rivals import taxis
 
+    from crowdveil.experiments.profiles import make_profile
     from crowdveil.io.flows import with_tree
-    from crowdveil.synth.profiles import make_profile
 
-    wanted = sys.argv[1:] or [*PROFILES, "taxi_by_hour"]
+    wanted = sys.argv[1:] or [*PROFILES, *([] if SMALL else ["taxi_by_hour"])]
     made = [name for name in PROFILES if name in wanted]
     data = {name: with_tree(make_profile(name, np.random.default_rng(11), MATRICES), "ward") for name in made}
     if "taxi_by_hour" in wanted and (DATA / "nyc_taxi").is_dir():
         data["taxi_by_hour"] = taxis(DATA, "ward")
+    if SMALL:
+        data = {name: flows.where(np.arange(len(flows)) % 10 == 0) for name, flows in data.items()}
     warm = with_tree(make_profile("nyc", np.random.default_rng(1)), "ward")
     for method, parameters in {**OURS, **RIVALS}.values():
         solved(method, warm, parameters)

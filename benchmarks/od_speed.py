@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from _bench import say
+from _bench import SMALL, say
 
-MATRICES = {"nyc": 12, "senegal": 6}
-ROUNDS = 8
+MATRICES = {"nyc": 2} if SMALL else {"nyc": 12, "senegal": 6}
+ROUNDS = 1 if SMALL else 8
 TARGET = {"nyc": 100.0, "senegal": 300.0}
 
 
@@ -30,12 +30,12 @@ def main() -> None:
     from plain_atg import leaves, nodes
     from plain_atg import solve as plain_solve
 
+    from crowdveil.experiments.profiles import make_profile
     from crowdveil.io.flows import with_tree
     from crowdveil.solve.od.boxes import BoxSpace
     from crowdveil.solve.od.region_space import RegionSpace
     from crowdveil.solve.od.step_matrix import Matrix
     from crowdveil.solve.od.targets import origins_near
-    from crowdveil.synth.profiles import make_profile
 
     ratio = 0.0
     for name, count in MATRICES.items():

@@ -7,20 +7,19 @@ reader who spreads every row evenly over its tiles. The correlation with the ori
 20 trips, and over those with at least 1,000, without zones that have no profile at all, which are counted; of the week also with
 the trips of equal hours of the day added up, which is what the other data set has. E is the
 reconstruction error of the cells of time steps, a reader spreading rows evenly over tiles and time steps. CPU seconds of all.
-`quick` as argument leaves out what is not of intervals. The last figure is Ḡ of adaptive intervals on the green week in parts
+`--small` as argument leaves out what is not of intervals. The last figure is Ḡ of adaptive intervals on the green week in parts
 of the free one.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from _bench import say
+from _bench import SMALL, say
 
 TAXI = Path(__file__).parents[2] / "shared" / "data" / "nyc_taxi"
 WEEK = ("2020-03-02", "2020-03-09")
@@ -158,10 +157,9 @@ def main() -> None:
     if not TAXI.exists():
         say("skipped", "the taxi data are not there")
         return
-    quick = "quick" in sys.argv[1:]
-    week = compare("green week", green(), quick=quick)
-    sample = compare("yellow sample", yellow(), quick=quick)
-    if not quick:
+    week = compare("green week", green(), quick=SMALL)
+    sample = compare("yellow sample", yellow(), quick=SMALL)
+    if not SMALL:
         say("green week: stable / free Ḡ", week["stable"])
         say("yellow sample: stable / free Ḡ", sample["stable"])
     say("yellow sample: adaptive / free Ḡ", sample[ONE])

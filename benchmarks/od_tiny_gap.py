@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from _bench import say
+from _bench import SMALL, say
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.5)
 
@@ -72,7 +72,7 @@ def gaps(rng: np.random.Generator, splits: str) -> tuple[float, float, float, fl
 
 def main() -> None:
     """Compare with brute force."""
-    number, found = int(sys.argv[1]) if len(sys.argv) > 1 else 2000, []
+    number, found = int(sys.argv[1]) if len(sys.argv) > 1 else 40 if SMALL else 2000, []
     for splits in ("tree", "dyadic"):
         rng = np.random.default_rng(25)
         many = number if splits == "tree" else number // 10

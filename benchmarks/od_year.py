@@ -3,8 +3,8 @@
 `joint`, by time step and with intervals of time in windows of a day, and `atg-dual` (target volume 100, as published, and the
 best of the grid), each in a process of its own, with all checks against the original; also the seconds of each stage, by the
 clock and of the processors, since others may use them too. Then the job of the quadtree paper: 2,616 hourly matrices on a
-grid of 64 × 64 cells, 42 million rows, solved by `atg-exact` with k = 11 (16 hours in the paper). `quick` as argument does a
-tenth of both. The last figure is matrices a second of `joint` over those of `atg-dual`.
+grid of 64 × 64 cells, 42 million rows, solved by `atg-exact` with k = 11 (16 hours in the paper).
+The last figure is matrices a second of `joint` over those of `atg-dual`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from _bench import answer, data_file, measured, say
+from _bench import SMALL, answer, data_file, measured, say
 
 if TYPE_CHECKING:
     from crowdveil.model.flows import Flows
 
-MATRICES, DISTINCT = 7242, 400
+MATRICES, DISTINCT = (12, 12) if SMALL else (7242, 400)
 STAGES = ("reading", "anonymizing", "writing", "verifying", "reporting")
-QUADTREE_MATRICES, QUADTREE_DISTINCT = 2616, 40
+QUADTREE_MATRICES, QUADTREE_DISTINCT = (1, 1) if SMALL else (2616, 40)
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "atg-dual": ("atg-dual", {"v_target": 100}),
     "atg-dual-auto": ("atg-dual", {}),
@@ -38,7 +38,7 @@ def write_year(path: Path, matrices: int) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from crowdveil.synth.profiles import make_profile
+    from crowdveil.experiments.profiles import make_profile
 
     flows = make_profile("nyc", np.random.default_rng(17), min(DISTINCT, matrices))
     names = pa.array([str(name) for name in flows.zones.ids])
@@ -61,7 +61,7 @@ def write_year(path: Path, matrices: int) -> None:
 
 def write_zones_of_year(path: Path) -> None:
     """The zones of the map: centroids."""
-    from crowdveil.synth.profiles import make_profile
+    from crowdveil.experiments.profiles import make_profile
 
     zones = make_profile("nyc", np.random.default_rng(17), DISTINCT).zones
     lines = [f"{name},{lon},{lat}" for name, lon, lat in zip(zones.ids, zones.lon, zones.lat, strict=True)]
@@ -144,14 +144,12 @@ def main() -> None:
         warm = str(data_file("od_year_warm.parquet", lambda path: write_year(path, 3)))
         answer(lambda: year(label, data, zones), warm=lambda: year(label, warm, zones))
         return
-    quick = "quick" in sys.argv[1:]
-    matrices = MATRICES // 10 if quick else MATRICES
-    data = data_file(f"od_year_{matrices}.parquet", lambda path: write_year(path, matrices))
+    data = data_file(f"od_year_{MATRICES}.parquet", lambda path: write_year(path, MATRICES))
     zones = data_file("od_year_zones.csv", write_zones_of_year)
     rates = {}
     for label in RUNS:
         found = measured(__file__, label, str(data), str(zones))
-        rates[label] = matrices / found["wall"]
+        rates[label] = MATRICES / found["wall"]
         say(f"{label}_seconds", found["wall"])
         say(f"{label}_matrices_a_second", rates[label])
         say(f"{label}_peak_mib", found["peak_mib"])
@@ -160,7 +158,7 @@ def main() -> None:
             say(
                 f"{label}_{stage}", found[f"{stage}_seconds"], f"s, {found[f'{stage}_cpu_seconds']:.1f} s of processors"
             )
-    quadtree(QUADTREE_MATRICES // 10 if quick else QUADTREE_MATRICES)
+    quadtree(QUADTREE_MATRICES)
     say("ratio", rates["joint"] / rates["atg-dual"])
 
 

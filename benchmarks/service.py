@@ -1,6 +1,6 @@
 """The service under strain: broken files, many clients, a full queue, `kill -9`, a large upload, and its own description.
 
-    python benchmarks/service.py [inside] [fuzz] [hostile] [load] [rate] [fair] [kill] [upload] [schema]
+    python benchmarks/service.py [inside] [fuzz] [hostile] [load] [rate] [fair] [kill] [upload] [schema] [--small]
 
 `inside` runs jobs with broken files in one process, without a server, so that there can be many of them. Each check ends with
 an assertion, and prints what it saw. The last line is a ratio: the memory that the server grew by while it took a file, over
@@ -15,14 +15,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.extend(str(Path(__file__).resolve().parents[1] / "tests" / part) for part in ("support", "reference"))
-
 import serving_checks as checks
 from serving import Running, cabs
 from serving_hostile import hostile, watched
 
-HOSTILE = 200
-INSIDE, FUZZED, JOBS, CLIENTS, KILLED, EVERY_S, UPLOAD_MIB, EXAMPLES = 10_000, 2000, 200, 20, 100, 1.0, 1024, 10
+from _bench import SMALL
+
+HOSTILE = 5 if SMALL else 200
+INSIDE, FUZZED, JOBS, CLIENTS, KILLED, EVERY_S, UPLOAD_MIB, EXAMPLES = (
+    (20, 10, 6, 3, 3, 1.0, 16, 1) if SMALL else (10_000, 2000, 200, 20, 100, 1.0, 1024, 10)
+)
 RATE_S, RATE_LEAST = 5.0, 100
 
 

@@ -22,9 +22,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from _bench import answer, data_file, measured, say
+from _bench import SMALL, answer, data_file, measured, say
 
-TRIPS, TILES, PEOPLE, DAYS, K = 5_000_000, 400, 1_000_000, 30, 10
+TRIPS, TILES, PEOPLE, DAYS, K = (50_000 if SMALL else 5_000_000), 400, 1_000_000, 30, 10
 CORES = 2
 MASTER = f"local-cluster[{CORES},1,3072]"
 BILLION, EXECUTORS = 1_000_000_000, 50

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from _bench import oldenburg, say
+from _bench import SMALL, oldenburg, say
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import Floats
 from crowdveil.model.canonical import canonical
@@ -40,7 +40,7 @@ FILES = {
     "M": "cabs_dataset_20080608_0800_1200.parquet",
     "L": "cabs_dataset_20080608.parquet",
 }
-MOVERS, QUERIES, WINDOWS = 5_000, 5_000, "300,600,1800,3600"
+MOVERS, QUERIES, WINDOWS = (100 if SMALL else 5_000), (100 if SMALL else 5_000), "300,600,1800,3600"
 KS = {"S": (3, 5, 10), "M": (3, 5, 10), "L": (3,), "O": (4,)}
 OURS: dict[str, Any] = {}
 THEIRS: dict[str, Any] = {
@@ -66,7 +66,7 @@ def data_set(name: str) -> Trajectories:
 
 def make_movers() -> Trajectories:
     """Return movers on the roads of Oldenburg."""
-    from crowdveil.synth.movers import make_movers as make
+    from crowdveil.experiments.movers import make_movers as make
 
     return make(oldenburg(), MOVERS, seed=1)
 
@@ -152,5 +152,5 @@ def table(names: list[str]) -> float:
 
 if __name__ == "__main__":
     wanted = [name for name in sys.argv[1:] if name != "table"]
-    names = wanted or (["S", "M", "O"] if CABS.is_dir() else ["O"])
+    names = wanted or (["S", "M", "O"] if CABS.is_dir() and not SMALL else ["O"])
     say("ratio", (table if "table" in sys.argv else compare)(names))

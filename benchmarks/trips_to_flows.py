@@ -10,9 +10,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from _bench import answer, best, data_file, measured, say
+from _bench import SMALL, answer, best, data_file, measured, say
 
-TRIPS, TILES, PEOPLE, DAYS, ROUNDS = 50_000_000, 400, 1_000_000, 14, 3
+TRIPS, TILES, PEOPLE, DAYS, ROUNDS = (20_000 if SMALL else 50_000_000), 400, 1_000_000, 14, (1 if SMALL else 3)
 
 
 def make(path: Path) -> None:

@@ -26,8 +26,8 @@ from crowdveil.cli.main import cli
 
 PAPERS, TAXIS = "docs/coverage.md", "docs/tutorial-nyc-taxi.md"
 QUICK = ("docs/glossary.md",)
-OTHER_TOOLS = {"--check", "--unix-socket", "--no-index", "--find-links", "--conf", "--archives", "--schema"}
-"""Options of curl, pip and spark-submit that pages mention."""
+OTHER_TOOLS = {"--small", "--factory", "--no-index", "--find-links", "--conf", "--archives", "--schema"}
+"""Options of benchmarks, curl, pip and spark-submit that pages mention."""
 NUMBER = re.compile(r"(?<!area-)\b\d[\d,]*(?:\.\d+)?\b")
 
 
@@ -40,6 +40,8 @@ def parse(arguments: list[str]) -> None:
     context = click.Context(cli, info_name="crowdveil")
     command: click.Command = cli
     while isinstance(command, click.Group) and arguments and not arguments[0].startswith("-"):
+        if command.name == "anonymize" and Path(arguments[0]).suffix:  # the usual method for the file
+            arguments = ["microaggregation" if "cabs" in arguments[0] else "joint", *arguments]
         name, found, arguments = command.resolve_command(context, arguments)
         assert found is not None and name is not None
         command, context = found, click.Context(found, info_name=name, parent=context)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, ClassVar
 
 from docutils import nodes
@@ -60,16 +59,6 @@ def analyses() -> str:
     )
 
 
-def measures() -> str:
-    """Return a table of the measures of flows, and one of those of trajectories."""
-    parts = []
-    for title, takes in (("Flows", True), ("Trajectories", False)):
-        listed = [m for m in registry.all_measures().values() if (m.takes is Flows) is takes]
-        cells = ((f"`{m.name}`", m.symbol, m.doc, m.unit, m.better) for m in listed)
-        parts.append(f"### {title}\n\n{_table(('name', 'symbol', 'meaning', 'unit', 'better'), cells)}")
-    return "\n".join(parts)
-
-
 def distances() -> str:
     """Return a table of the distances of trajectories, and one of their aggregations."""
     table = mobidatalab.AGGREGATIONS
@@ -92,10 +81,11 @@ def reading() -> str:
 def routes() -> str:
     """Return a table of the service's routes, from its OpenAPI description."""
     from crowdveil.server.app import make_app
+    from crowdveil.server.service import open_service
     from crowdveil.server.settings import Settings
 
     with tempfile.TemporaryDirectory() as folder:
-        paths = make_app(Settings(Path(folder)).open()).openapi()["paths"]
+        paths = make_app(open_service(Settings(data_dir=folder))).openapi()["paths"]
     cells = (
         (f"`{verb.upper()} {path}`", route.get("summary", ""))
         for path, verbs in paths.items()
@@ -132,7 +122,7 @@ class Registry(SphinxDirective):
 
     required_arguments = 1
     kinds: ClassVar[dict[str, Callable[[], str]]] = {
-        made.__name__: made for made in (methods, attacks, analyses, measures, distances, reading, routes)
+        made.__name__: made for made in (methods, attacks, analyses, distances, reading, routes)
     }
 
     def run(self) -> list[nodes.Node]:

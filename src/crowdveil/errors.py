@@ -190,6 +190,14 @@ class InputError(CrowdveilError):
     code = "bad_input"
 
 
+class EmptyInputError(InputError):
+    """Data without a usable row, or without a volume; `units` is the weight that is lost, in units of weights."""
+
+    def __init__(self, *said: object, units: int = 0) -> None:
+        super().__init__(*said)
+        self.units = units
+
+
 class TimeStepError(InputError):
     """Data of one time step that cannot be used: its number from 1, the number of time steps, and what is wrong."""
 

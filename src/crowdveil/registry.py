@@ -89,7 +89,6 @@ ANALYSES: dict[str, str] = {
     "profiles": "crowdveil.analysis.profiles",
     "land-use": "crowdveil.analysis.land_use",
     "topics": "crowdveil.analysis.topics",
-    "topic-number": "crowdveil.analysis.topic_number",
     "quadtree-heatmap": "crowdveil.analysis.quadtree_heatmap",
 }
 """The module of each analysis; its name is its command in `crowdveil analyze`."""

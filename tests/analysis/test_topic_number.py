@@ -40,14 +40,15 @@ def _released(flows: Flows) -> Any:
     return crowdveil.anonymize(flows, method="suppression", k=2, attack=False, report=False).release
 
 
-def test_the_number_of_made_topics_is_suggested(tmp_path: Path) -> None:
-    found = crowdveil.topic_number(
-        _released(_city(3)), tmp_path / "n.csv", numbers="2,3,4,6", documents="day", folds=3, rounds=20
+def test_the_number_of_made_topics_is_chosen(tmp_path: Path) -> None:
+    found = crowdveil.topics(
+        _released(_city(3)), tmp_path / "t.json", topics="2-4", documents="day", folds=3, rounds=20
     )
-    assert found.suggested == 3 and found.topics.tolist() == [2, 3, 4, 6]
-    assert np.argmin(found.perplexity) in (1, 2) and 11 < found.perplexity[1] < 14  # twelve flows, equally likely
+    choice = found.choice
+    assert choice is not None and choice.chosen == len(found) == 3 and choice.topics.tolist() == [2, 3, 4]
+    assert np.argmin(choice.perplexity) in (1, 2) and 11 < choice.perplexity[1] < 14  # twelve flows, equally likely
     assert any("3 topics: the fewest" in line for line in found.lines())
-    assert (tmp_path / "n.csv").read_text().splitlines()[0] == "topics,perplexity,error_of_difference,suggested"
+    assert '"chosen": true' in (tmp_path / "t.json").read_text()
 
 
 class _Model:
@@ -112,5 +113,6 @@ def test_areas_of_a_release_have_no_topics_in_the_original() -> None:
     flows = _city(2)
     with pytest.raises(InputError, match="the original has no areas"):
         crowdveil.topics(_released(flows), original=flows, topics=2, words="areas", documents="day")
-    with pytest.raises(ParameterError, match="numbers of topics from 2 to 100"):
-        crowdveil.topic_number(_released(flows), numbers="1,x")
+    for topics in (1, "1-3", "4-2", "2,3", "x"):
+        with pytest.raises(ParameterError, match="a number from 2 to 100, such as 5, or a range"):
+            crowdveil.topics(_released(flows), topics=topics)

@@ -133,10 +133,7 @@ CALLS: dict[str, Callable[[Given], Any]] = {
     "profiles": lambda g: crowdveil.profiles(g.release, to_zones=g.zones).to_arrow().num_rows,
     "land_use": lambda g: crowdveil.land_use(g.release, to_zones=g.zones, clusters=2).to_arrow().num_rows,
     "topics": lambda g: crowdveil.topics(g.release, to_zones=g.zones, topics=2).to_arrow().num_rows,
-    "topic_number": lambda g: crowdveil.topic_number(g.release, to_zones=g.zones, numbers="2", folds=2).suggested,
     "measure_queries": lambda g: crowdveil.measure_queries(g.points, g.cabs, g.queries).sometime.tolist(),
-    "keep_trips": lambda g: len(crowdveil.keep_trips(g.trips, crowdveil.read_zones(g.zones))),
-    "split_trips": lambda g: len(crowdveil.split_trips(g.trips, crowdveil.read_zones(g.zones))),
     "quadtree_heatmap": lambda g: len(crowdveil.quadtree_heatmap(g.points, min_k=2).to_pandas()),
     "read_flows": lambda g: crowdveil.read_flows(g.trips, zones=g.zones, hierarchy=g.levels, **TZ).total,
     "read_trips": lambda g: len(crowdveil.read_trips(g.trips, zones=g.zones)),
@@ -153,8 +150,6 @@ WITHOUT_DATA = {
 """Functions that take no data."""
 OF_MODELS = {
     "trips_to_flows",
-    "keep_zones",
-    "split_zones",
     "write_flows",
     "write_zones",
     "write_trajectories",

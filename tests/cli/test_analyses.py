@@ -297,5 +297,3 @@ def test_every_analysis_is_documented_and_has_a_command_and_a_function(command: 
 def test_an_unknown_analysis_is_reported() -> None:
     with pytest.raises(crowdveil.CrowdveilError, match="known are reconstruct"):
         find_analysis("heat")
-    with pytest.raises(crowdveil.CrowdveilError, match="reads the release alone"):
-        crowdveil.topic_number("out", original="trips.parquet")

@@ -147,9 +147,9 @@ def test_synth_commands(crowdveil: Any, tmp_path: Path) -> None:
     zones = tmp_path / "zones.geojson"
     assert crowdveil("synth", "trips", 200, *common, "--zones-out", zones, "-o", trips)[0] == 0
     assert crowdveil("synth", "trajectories", 20, *common, "-o", drives)[0] == 0
-    assert crowdveil("synth", "flows", "nyc", "-o", flows)[0] == 0
+    assert crowdveil("experiment", "flows", "nyc", "-o", flows)[0] == 0
     movers = tmp_path / "movers.parquet"
-    assert crowdveil("synth", "movers", 30, "--speed", 30, "--step-s", 5, "-o", movers)[0] == 0
+    assert crowdveil("experiment", "movers", 30, "--speed", 30, "--step-s", 5, "-o", movers)[0] == 0
     assert crowdveil("anonymize", "microaggregation", movers, "--k", 3, "-o", tmp_path / "out3")[0] == 0
     assert pq.read_metadata(trips).num_rows == 200
     out = tmp_path / "out"
@@ -161,13 +161,13 @@ def test_movers_on_a_network_of_ones_own(crowdveil: Any, tmp_path: Path) -> None
     nodes, roads, movers = (tmp_path / n for n in ("nodes.txt", "roads.txt", "movers.parquet"))
     nodes.write_text("1 0 0\n2 900 0\n3 900 900\n4 5 5\n")
     roads.write_text("1 1 2 900\n2 2 3 950\n")
-    code, shown, said = crowdveil("synth", "movers", 40, "--network", nodes, roads, "-o", movers)
+    code, shown, said = crowdveil("experiment", "movers", 40, "--network", nodes, roads, "-o", movers)
     assert code == 0 and "40 movers on 3 nodes and 2 roads" in shown and "left out 1 node that no road joins" in said
     assert len(set(pq.read_table(movers)["user_id"].to_pylist())) == 40
     before = movers.read_bytes()
-    assert crowdveil("synth", "movers", 40, "--network", nodes, roads, "-o", movers)[0] == 2
+    assert crowdveil("experiment", "movers", 40, "--network", nodes, roads, "-o", movers)[0] == 2
     roads.write_text("1 1 2 -900\n")
-    code, _, said = crowdveil("synth", "movers", 40, "--network", nodes, roads, "-o", movers, "--overwrite")
+    code, _, said = crowdveil("experiment", "movers", 40, "--network", nodes, roads, "-o", movers, "--overwrite")
     assert code == 2 and "length below 0" in said and movers.read_bytes() == before
 
 

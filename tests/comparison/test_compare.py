@@ -19,6 +19,7 @@ from crowdveil.comparison.comparison import ALL_INPUTS, Comparison, recommend
 from crowdveil.comparison.plots import front, plot_trade_off
 from crowdveil.comparison.samples import ComparisonParams, sample_matrices, spread_evenly
 from crowdveil.errors import CrowdveilError, InputError, OutputError
+from crowdveil.experiments.profiles import make_profile
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.model.arrays import row_slices
 from crowdveil.model.flows import Flows
@@ -28,7 +29,6 @@ from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.targets import origins_near
-from crowdveil.synth.profiles import make_profile
 
 ALL_MATRICES = ComparisonParams()
 

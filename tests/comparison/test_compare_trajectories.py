@@ -12,11 +12,11 @@ import crowdveil
 from crowdveil.comparison.candidates import K, all_names, combinations
 from crowdveil.comparison.samples import sample_trajectories
 from crowdveil.errors import InputError
+from crowdveil.experiments.movers import make_movers
+from crowdveil.experiments.network import street_grid
 from crowdveil.model.canonical import canonical
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.registry import find_method
-from crowdveil.synth.movers import make_movers
-from crowdveil.synth.network import street_grid
 
 MEASURES = "sid:queries=300:windows_s=0+300,rmse,trajectories-removed"
 

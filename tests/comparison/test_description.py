@@ -16,9 +16,9 @@ import crowdveil
 from crowdveil.comparison import description
 from crowdveil.comparison.description import areas_of_size, describe_flows
 from crowdveil.errors import ParameterError
+from crowdveil.experiments.profiles import PROFILES, make_profile
 from crowdveil.io.flows import with_tree
 from crowdveil.io.matplotlib_figure import new_figure
-from crowdveil.synth.profiles import PROFILES, make_profile
 from crowdveil.testing import flows as any_flows
 
 

@@ -13,7 +13,7 @@ RUNS = """
 import numpy as np
 from dataclasses import replace
 from crowdveil.registry import find_method
-from crowdveil.synth.profiles import make_profile
+from crowdveil.experiments.profiles import make_profile
 
 def solved(name, data, **parameters):
     method = find_method(name)

@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdveil.errors import ParameterError
+from crowdveil.experiments.movers import make_movers
+from crowdveil.experiments.network import street_grid
 from crowdveil.measures.base import MeasureRequest, scores
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.measures.trajectory.range_queries import RangeQueryParams, answers, draw_queries, mean_distortion
@@ -19,8 +21,6 @@ from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import rows
 from crowdveil.registry import find_measure
-from crowdveil.synth.movers import make_movers
-from crowdveil.synth.network import street_grid
 from crowdveil.testing import trajectories
 
 NAMES = ("sid", "aid")

@@ -171,9 +171,9 @@ def check_plots(made: IntervalRelease) -> None:
         if trips < 5:
             continue
         spanning = [r for r in made.rows if r["t"] <= hour < r["until"]]
-        panel = released_panel(written, manifest, at)
+        panel = released_panel(written, manifest, at, "")
         assert abs(panel.flows.volume.sum() - trips) <= len(spanning)
-    assert released_panel(written, manifest, None).flows.volume.sum() == sum(r["volume"] for r in made.rows)
+    assert released_panel(written, manifest, None, "").flows.volume.sum() == sum(r["volume"] for r in made.rows)
     assert time_zone(written, manifest) == "UTC"
     pytest.importorskip("matplotlib")
     assert crowdveil.plot("coarsening", made.out) and crowdveil.plot("profiles", made.out)

@@ -172,19 +172,14 @@ def test_a_form_that_breaks_off_leaves_nothing(running: Running) -> None:
     assert list((running.folder / "incoming").iterdir()) == []
 
 
-def test_a_parquet_bomb_fails_with_a_sentence(running: Running) -> None:
+def test_a_parquet_file_with_a_forged_footer_fails(running: Running) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     held = io.BytesIO()
-    pq.write_table(pa.table({"lat": pa.nulls(6_000_000, pa.float64())}), held, compression="zstd")
+    pq.write_table(pa.table({"lat": [0.0] * 5}), held)
+    broken = held.getvalue()[:-8] + struct.pack("<I", 1 << 30) + b"PAR1"
     with running.client() as anna:
-        failed = ended(anna, put(anna, GENERALIZE, {"data": ("a.parquet", held.getvalue())}))
-        assert (
-            failed["error"]["message"]
-            == "a.parquet: the file holds far more rows than its size allows; write it again as CSV."
-        )
-        broken = held.getvalue()[:-8] + struct.pack("<I", 1 << 30) + b"PAR1"
         assert ended(anna, put(anna, GENERALIZE, {"data": ("a.parquet", broken)}))["state"] == "failed"
 
 

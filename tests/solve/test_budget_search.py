@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from plain_boxes import Plain, on_hull, problems
 
 from crowdveil.errors import InputError
+from crowdveil.experiments.profiles import make_profile
 from crowdveil.kernels.od.partition import published_boxes
 from crowdveil.kernels.od.structures import WHOLE
 from crowdveil.model.arrays import frozen
 from crowdveil.solve.od.boxes import BoxSolution, BoxSpace
 from crowdveil.solve.od.region_space import RegionSpace
-from crowdveil.synth.profiles import make_profile
 
 
 @lru_cache(maxsize=2)

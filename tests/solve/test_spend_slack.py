@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from crowdveil.experiments.profiles import make_profile
 from crowdveil.kernels.od.structures import PUBLISH, SUPPRESS, WHOLE
 from crowdveil.model.arrays import Ints
 from crowdveil.solve.od.boxes import BoxSolution, BoxSpace
 from crowdveil.solve.od.region_space import Objective, RegionSpace
-from crowdveil.synth.profiles import make_profile
 
 
 def _published(boxes: BoxSpace, choice: Ints) -> list[int]:

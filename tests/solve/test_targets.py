@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from crowdveil.experiments.profiles import make_profile
 from crowdveil.io.flows import with_tree
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
 from crowdveil.solve.od.targets import round_gap
-from crowdveil.synth.profiles import make_profile
 
 ROUND = {0.0, *(float(f"{digit}e{e}") for e in range(-2, 4) for digit in (1, 2, 5))}
 

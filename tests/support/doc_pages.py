@@ -41,7 +41,7 @@ def commands_in(text: str) -> Iterator[list[str]]:
 def _split(words: list[str]) -> Iterator[list[str]]:
     command: list[str] = []
     for word in [*words, "&&"]:
-        if word in ("&&", "|", ">", ";"):
+        if word in ("&&", "||", "|", "|&", ">", ";"):
             if command:
                 yield command
             command = []

@@ -34,8 +34,8 @@ middle of a public box, with sides of the smallest sector's length times a power
 
 References
 ----------
-MobiDataLab D4.6, sections 6.3.5.1 and 6.4.3.1 (QuadTreeHeatMap). Lagonigro, Oller, Martori, A quadtree approach based on European
-geographic grids: reconciling data privacy and accuracy, SORT 41(1), 2017.
+MobiDataLab D4.10, sections 6.3.5.1 and 6.4.3.1 (QuadTreeHeatMap). Lagonigro, Oller, Martori, A quadtree approach based on
+European geographic grids: reconciling data privacy and accuracy, SORT 41(1), 2017.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from crowdveil.analysis.calendar import Slots
 from crowdveil.analysis.estimates import Groups, estimate_chunks
@@ -17,12 +17,25 @@ from crowdveil.params import Params
 from crowdveil.progress import Progress
 from crowdveil.solve.od.overlaps import Shares
 
+MAX_TOPICS = 100
+
+
+def _number_or_range(value: Any) -> str:
+    """Return a number of topics, or a range of them, as text."""
+    first, dash, last = str(value).partition("-")
+    good = first.strip().isdecimal() and (not dash or last.strip().isdecimal())
+    if not good or not 2 <= int(first) <= int(last or first) <= MAX_TOPICS:
+        raise ValueError(f"a number from 2 to {MAX_TOPICS}, such as 5, or a range, such as 2-8")
+    return f"{int(first)}-{int(last)}" if dash else f"{int(first)}"
+
 
 class TopicParams(Params):
     """Parameters of topics."""
 
-    topics: int = Field(5, ge=2, le=100)
-    """Number of topics."""
+    topics: Annotated[str, BeforeValidator(_number_or_range)] = Field("5", json_schema_extra={"metavar": "N or N-N"})
+    """Number of topics, such as 5; or a range, such as 2-8, from which the number is chosen by held-out perplexity."""
+    folds: int = Field(5, ge=2, le=20)
+    """Parts of the documents, each predicted from the others, to choose the number of topics."""
     documents: Literal["week", "day", "step"] = "week"
     """Documents: hours of the week, hours of the day, or time steps."""
     words: Literal["zones", "areas"] = "zones"
@@ -34,7 +47,13 @@ class TopicParams(Params):
     rounds: int = Field(30, ge=1)
     """Passes over all documents."""
     seed: int = Field(0, ge=0, lt=2**32)
-    """Seed of the random start."""
+    """Seed of the random start, and of the random parts."""
+
+    @property
+    def numbers(self) -> list[int]:
+        """Return the numbers of topics to try."""
+        first, _, last = self.topics.partition("-")
+        return list(range(int(first), int(last or first) + 1))
 
 
 class WordCounts(NamedTuple):

@@ -4,8 +4,8 @@ What it does
 ------------
 Latent Dirichlet Allocation treats each hour as a document and each pair of zones as a word, repeated once per trip. It finds
 topics, each a mixture of flows, such that every hour is a mixture of few topics: commuting to work, commuting home, night.
-Topics with less than 0.5 % of the trips are left out with a note: more were requested than the hours have. `topic-number` helps
-to choose their number.
+Topics with less than 0.5 % of the trips are left out with a note: more were requested than the hours have. With a
+range such as `--topics 2-8` the number is chosen by held-out perplexity.
 `hours` are the shares of the topics in each hour, `flows` the shares of the flows in each topic. Topics are numbered by their
 trips, the largest first.
 
@@ -40,6 +40,7 @@ import pyarrow as pa
 from crowdveil.analysis.base import Analysis
 from crowdveil.analysis.calendar import Slots, when_columns
 from crowdveil.analysis.study import Study
+from crowdveil.analysis.topic_number import TopicNumber, choose_number
 from crowdveil.analysis.topic_words import TopicParams, count_words, filled_counts, fit_topics, shares_of_words
 from crowdveil.errors import Option, as_command_line, counted, render
 from crowdveil.io.table_writer import open_table_writer
@@ -99,6 +100,8 @@ class Topics(Tabular):
         Number of topics that were found empty, and left out.
     match
         The topics paired with those of the original; None without it.
+    choice
+        The perplexity of each number of topics; None where the number was given.
     """
 
     study: Study
@@ -115,6 +118,7 @@ class Topics(Tabular):
     covered: float
     empty: int = 0
     match: TopicMatch | None = None
+    choice: TopicNumber | None = None
 
     def __len__(self) -> int:
         return len(self.flows)
@@ -164,6 +168,7 @@ class Topics(Tabular):
             "share_of_trips": [round(float(s), 6) for s in self.share],
             "trips_in_words": round(self.covered, 6),
             "empty_topics_left_out": self.empty,
+            **({} if self.choice is None else {"numbers_of_topics": self.choice.to_arrow().to_pylist()}),
             **({} if self.match is None else _as_json(self.match)),
         }
 
@@ -186,10 +191,11 @@ class Topics(Tabular):
         documents = {"week": "hour of the week", "day": "hour of the day", "step": "time step"}[self.params.documents]
         plural = documents.replace("hour", "hours").replace("step", "steps")
         more = (
-            f"{self.empty} of {self.params.topics} topics {'is' if self.empty == 1 else 'are'} empty and left out (below "
+            f"{self.empty} of {len(self) + self.empty} topics {'is' if self.empty == 1 else 'are'} empty and left out (below "
             f"{100 * EMPTY:g} % of the trips); choose a smaller {Option('topics')}."
         )
         return [
+            *([] if self.choice is None else [*self.choice.lines(), ""]),
             f"{counted(len(self), 'topic')} of {counted(len(self.documents), documents, plural)}, "
             f"{counted(len(self.origin), 'flow')} with {100 * self.covered:.0f} % of the published trips",
             "",
@@ -202,25 +208,27 @@ class Topics(Tabular):
 def run(study: Study, params: TopicParams, progress: Progress) -> Topics:
     """Count trips by document and flow, and find the topics."""
     words = count_words(study, params, progress)
-    hours, flows, share, empty = _not_empty(words.counts, params)
+    choice = choose_number(words.counts.tocsr(), params, progress) if len(params.numbers) > 1 else None
+    number = params.numbers[0] if choice is None else choice.chosen
+    hours, flows, share, empty = _not_empty(words.counts, number, params)
     match = None
     if study.original is not None:
         original, _ = filled_counts(study.original, words.slots, words.keys, progress)
-        match = match_topics(flows, _not_empty(original, params)[1])
+        match = match_topics(flows, _not_empty(original, number, params)[1])
     covered = float(words.counts.sum() / study.released.release.volume.sum())
     origin, destination = words.keys // words.zones, words.keys % words.zones
     return Topics(
         study, params, words.names, words.places, words.slots, words.documents, hours, origin, destination, flows, share,
-        covered, empty, match,
+        covered, empty, match, choice,
     )  # fmt: skip
 
 
-def _not_empty(counts: Any, params: TopicParams) -> tuple[Floats, Floats, Floats, int]:
+def _not_empty(counts: Any, topics: int, params: TopicParams) -> tuple[Floats, Floats, Floats, int]:
     """Return shares of topics in documents, of flows in topics and of topics in all trips, and the number of empty topics.
 
     Topics are in order of their trips; empty ones are left out, and their shares of documents go to the others.
     """
-    model, hours = fit_topics(counts, params.topics, params.rounds, params.seed)
+    model, hours = fit_topics(counts, topics, params.rounds, params.seed)
     flows = shares_of_words(model)
     # The share of each topic in all trips: hours are weighted by their trips.
     share = counts.sum(axis=1) @ hours / counts.sum()
@@ -271,6 +279,7 @@ ANALYSIS = Analysis(
     extra="analysis",
     examples=(
         "out/ --topics 5 -o topics.json",
+        "out/ --zones zones.geojson --topics 2-8 --documents day",
         "out/ --zones zones.geojson --to-h3 7 --documents day --plot topics.png",
         "out/ --zones zones.geojson --original trips.parquet",
     ),

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from crowdveil.analysis.profiles import Profiles
     from crowdveil.analysis.quadtree_heatmap import HeatMap
     from crowdveil.analysis.reconstruction import Reconstruction
-    from crowdveil.analysis.topic_number import TopicNumber
     from crowdveil.analysis.topics import Topics
 
 
@@ -66,19 +65,12 @@ def land_use(release: str | Path | FlowRelease, output: str | Path | None = None
 def topics(release: str | Path | FlowRelease, output: str | Path | None = None, **options: Any) -> Topics:
     """Find flows that come up together at the same hours. Needs scikit-learn (extra `analysis`). See `analyze`.
 
-    With `original` its topics are found too, and `.match` has the distance of each topic from one of the original.
+    With `original` its topics are found too, and `.match` has the distance of each topic from one of the original. With a
+    range such as `topics="2-8"` the number is chosen by held-out perplexity, and `.choice` has that of each number.
 
     >>> crowdveil.topics("out", topics=5).hours  # doctest: +SKIP
     """
     return analyze("topics", release, output, **options)  # type: ignore[no-any-return]
-
-
-def topic_number(release: str | Path | FlowRelease, output: str | Path | None = None, **options: Any) -> TopicNumber:
-    """Compare numbers of topics by their held-out perplexity, and suggest one. Needs scikit-learn (extra `analysis`).
-
-    >>> crowdveil.topic_number("out", numbers="2,3,5,8").suggested  # doctest: +SKIP
-    """
-    return analyze("topic-number", release, output, **options)  # type: ignore[no-any-return]
 
 
 def quadtree_heatmap(data: Any, output: str | Path | None = None, **options: Any) -> HeatMap:

@@ -10,7 +10,7 @@ from crowdveil.api import compare as api
 from crowdveil.cli.console import show_notes, show_sentences
 from crowdveil.cli.options import given, options_of
 from crowdveil.comparison.candidates import CONFIDENTIAL, K, kind_of
-from crowdveil.comparison.comparison import check_folder
+from crowdveil.comparison.comparison import Comparison, check_folder
 from crowdveil.comparison.samples import ComparisonParams
 from crowdveil.errors import Option, ParameterError, as_command_line
 from crowdveil.io.notes import ReadNotes
@@ -20,10 +20,21 @@ from crowdveil.progress import progress_bar
 from crowdveil.reading import FlowReading, TrajectoryReading
 
 
-def _call(
-    data: tuple[str, ...], methods: str | None, trajectories: bool, k: str | None, suppress: str | None,
-    vary: tuple[str, ...], output: str | None, table_format: Literal["csv", "parquet", "json"], overwrite: bool, **values: Any,
-) -> None:  # fmt: skip
+def _call(output: str | None, **values: Any) -> None:
+    found = compare_with_options(output, **values)
+    recommendation = found.recommendation()
+    conclusions = [found.caption, *([recommendation] if recommendation else []), CONFIDENTIAL]
+    click.echo("\n".join([*found.lines(), "", *conclusions]))
+    if output is not None:
+        click.echo(f"{output}: table and plots written")
+
+
+def compare_with_options(
+    output: str | None, *, data: tuple[str, ...], methods: str | None, trajectories: bool, k: str | None,
+    suppress: str | None, vary: tuple[str, ...], table_format: Literal["csv", "parquet", "json"] = "csv",
+    overwrite: bool = False, **values: Any,
+) -> Comparison:  # fmt: skip
+    """Compare with the values of the command's options, and show notes and what is left out."""
     names = None if methods is None else listed(methods)
     check_folder(output, overwrite=overwrite)
     takes = kind_of(names, Trajectories if trajectories else Flows)
@@ -45,11 +56,7 @@ def _call(
         )  # fmt: skip
     show_notes(notes)
     show_sentences(found.omissions(as_command_line))
-    recommendation = found.recommendation()
-    conclusions = [found.caption, *([recommendation] if recommendation else []), CONFIDENTIAL]
-    click.echo("\n".join([*found.lines(), "", *conclusions]))
-    if output is not None:
-        click.echo(f"{output}: table and plots written")
+    return found
 
 
 def listed(text: str) -> list[str]:
@@ -64,30 +71,37 @@ def _sizes(text: str) -> list[int]:
         raise ParameterError(Option("k"), "Expected whole numbers with commas between, such as 5,10.") from None
 
 
-_OPTIONS = {
-    option.name: option for model in (ComparisonParams, TrajectoryReading, FlowReading) for option in options_of(model)
-}
+RUNS: list[click.Parameter] = [
+    click.Argument(["data"], metavar="INPUT...", nargs=-1, required=True),
+    click.Option(["--methods"], metavar="NAMES",
+                 help="Names with commas between, with parameters as in joint:splits=dyadic. [all for flows]"),
+    click.Option(["--trajectories"], is_flag=True, help="Compare all methods for trajectories."),
+    click.Option(["-k", "--k"], metavar="LIST",
+                 help=f"Group sizes with commas between. [{K[Flows][0]} for flows, "
+                 f"{', '.join(map(str, K[Trajectories]))} for trajectories]"),
+    click.Option(["--suppress"], metavar="LIST",
+                 help="Suppression budgets with commas between, such as 5%,10% or 500trips. [that of each method]"),
+    click.Option(["--vary"], metavar="NAME=LIST", multiple=True,
+                 help="Values of another parameter with commas between, as in v_target=40,80. Can be repeated."),
+]  # fmt: skip
+READING: list[click.Parameter] = list(
+    {
+        option.name: option
+        for model in (ComparisonParams, TrajectoryReading, FlowReading)
+        for option in options_of(model)
+    }.values()
+)
 
 command = click.Command(
     "compare",
     callback=_call,
     params=[
-        click.Argument(["data"], metavar="INPUT...", nargs=-1, required=True),
-        click.Option(["--methods"], metavar="NAMES",
-                     help="Names with commas between, with parameters as in joint:splits=dyadic. [all for flows]"),
-        click.Option(["--trajectories"], is_flag=True, help="Compare all methods for trajectories."),
-        click.Option(["-k", "--k"], metavar="LIST",
-                     help=f"Group sizes with commas between. [{K[Flows][0]} for flows, "
-                     f"{', '.join(map(str, K[Trajectories]))} for trajectories]"),
-        click.Option(["--suppress"], metavar="LIST",
-                     help="Suppression budgets with commas between, such as 5%,10% or 500trips. [that of each method]"),
-        click.Option(["--vary"], metavar="NAME=LIST", multiple=True,
-                     help="Values of another parameter with commas between, as in v_target=40,80. Can be repeated."),
+        *RUNS,
         click.Option(["-o", "--output"], metavar="FOLDER", help="Write the table and two plots to this folder."),
         click.Option(["--format", "table_format"], type=click.Choice(["csv", "parquet", "json"]), default="csv",
                      show_default=True, help="Format of the table."),
         click.Option(["--overwrite"], is_flag=True, help="Replace an earlier comparison in the folder."),
-        *_OPTIONS.values(),
+        *READING,
     ],
     help="Run methods with each group size, budget and varied parameter on the same data, and publish nothing.\n\n"
     "The table has a row for each combination and measure. For flows these are means over matrices of generalization Ḡ, "

@@ -31,10 +31,10 @@ COMMANDS = {
     "flows": "Turn trips to OD flows, or flows from one format to another.",
     "trips": "Find trips in trajectories or records of calls.",
     "filter": "Leave out trajectories: too short, too fast, outside a box or a time window.",
-    "zones": "Crop zones to a part of the map, or split each, with the trips between them.",
     "hierarchy": "Make a tree over zones.",
     "server": "Run jobs for others over HTTP, and work with a server: tokens, jobs, reviews, audit log.",
-    "synth": "Make a synthetic city: trips, trajectories, OD matrices.",
+    "synth": "Make a synthetic city: trips or trajectories.",
+    "experiment": "Make the data and figures of experiments in papers.",
 }
 """What each command does; its module has its name."""
 

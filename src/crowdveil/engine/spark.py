@@ -43,8 +43,6 @@ SETTINGS = {
     # Serialized batches are large: few of them are a chunk.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 1024**2),
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-    # Files are written as text that is none; see `write_contents`.
-    "spark.sql.castBinaryToString.validateUtf8.enabled": "false",
 }
 """Settings of queries. They run in a new session, so that the settings of the user's session do not change."""
 TASKS_A_SLOT = 4
@@ -220,13 +218,6 @@ class SparkEngine:
         """Write rows as a folder of Parquet files, partitioned by a column if given, atomically."""
         writer = frame.write.mode("overwrite")
         self.act(lambda: (writer.partitionBy(by) if by else writer).parquet(path), progress)
-
-    def write_contents(self, frame: Frame, path: str, end: str, progress: Progress = no_progress) -> None:
-        """Write the binary value of each task as a file in a folder; every file gets `end` behind its value."""
-        # Spark has no writer of bytes. That of text writes them unchanged, and ends each line with a text of ours.
-        contents = frame.selectExpr("CAST(content AS STRING) AS content")
-        writer = contents.write.mode("overwrite").option("lineSep", end).option("compression", "none")
-        self.act(lambda: writer.text(path), progress)
 
     def act(self, action: Callable[[], T], progress: Progress = no_progress) -> T:
         """Run an action on the cluster; report progress in tasks, and cancel its jobs on an interrupt."""

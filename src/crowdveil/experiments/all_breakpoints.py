@@ -1,4 +1,4 @@
-"""Compute the whole curve of best partitions: the All Breakpoints Algorithm (Matet et al. 2023, section 3.4).
+"""Compute the whole curve of best partitions: the All Breakpoints Algorithm (Matet et al. 2022, section 3.3).
 
 The best cost of a box is a concave, piecewise linear function of the multiplier λ. Each of its pieces A + λS is a partition
 with the cost A that suppresses S trips. One pass over the boxes, parts before wholes, computes all pieces of each: the pieces of

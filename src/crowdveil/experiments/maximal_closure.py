@@ -1,4 +1,4 @@
-"""Solve the best pruning of trees as a maximal closure, by a minimum cut (Matet et al. 2023, appendix I, after Picard 1976).
+"""Solve the best pruning of trees as a maximal closure, by a minimum cut (Matet et al. 2022, appendix I, after Picard 1976).
 
 A box can be split only if the box that it is a part of is split. Splitting one changes the cost at a given multiplier by a fixed
 amount, its benefit. The splits of the best partition are the closed set with the greatest sum of benefits; it is the side of the

@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.errors import InputError, counted
+from crowdveil.errors import EmptyInputError, InputError, counted
 from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.duckdb_engine import duckdb_errors, engine, execute, fetch, is_pattern, quote_literal
 from crowdveil.io.notes import ReadNotes
@@ -201,7 +201,7 @@ def to_flows(
         lists = None if lists is None else lists.filter(pa.array(kept))
     del kept
     if len(columns["o"]) == 0:
-        raise InputError(name or "trips", "no row can be used, or all volumes are zero; wanted at least one.")
+        raise EmptyInputError(name or "trips", "no row can be used, or all volumes are zero; wanted at least one.")
     order = _order(columns["step"], columns["o"], columns["d"], len(zones))
     for column, values in columns.items():
         # Any other mode than "raise" writes to the new column without a copy; `order` is inside of the column.
@@ -240,14 +240,13 @@ def without_empty_steps(flows: Flows, name: str | None) -> Flows:
     if filled.all():
         return flows
     if not filled.any():
-        refuse_tiny_weights(name or "trips")
+        raise EmptyInputError(
+            name or "trips",
+            "the weights of every time step add up to less than half a trip; check them.",
+            units=flows.exact_units,
+        )
     kept = flows.at_steps(np.flatnonzero(filled))
     return replace(kept, dropped_weight=flows.exact_units - kept.exact_units)
-
-
-def refuse_tiny_weights(name: str) -> NoReturn:
-    """Raise because the weights of all time steps are rounded to nothing."""
-    raise InputError(name, "the weights of every time step add up to less than half a trip; check them.")
 
 
 def _members(lists: Any) -> tuple[Ints, Ints]:

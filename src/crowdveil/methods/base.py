@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial, update_wrapper
 from typing import Any, Literal
@@ -14,8 +14,7 @@ from crowdveil.model.arrays import Ints
 from crowdveil.model.canonical import digest
 from crowdveil.model.flows import Flows
 from crowdveil.model.flows import trips_within as trips_within
-from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
-from crowdveil.model.time_axis import StepClass, TimeUnits
+from crowdveil.model.release import Release, TrajectoryRelease
 from crowdveil.model.trajectories import Outline, Trajectories
 from crowdveil.params import Described, Params
 from crowdveil.progress import Progress
@@ -75,51 +74,6 @@ class Facts:
         return cls(data.k_unit, center=(data.projection.lon0, data.projection.lat0))
 
 
-@dataclass(frozen=True)
-class WindowedRun:
-    """How a method with intervals of time runs on some days of the data; the time steps of a day are in one partition.
-
-    Attributes
-    ----------
-    run
-        As `Method.run`, but rows have intervals even where each is one time step.
-    as_steps
-        (data, release, parameters) → the release by time step where each interval is one time step, else the same release.
-    """
-
-    run: Callable[[Any, Any, Progress], FlowRelease]
-    as_steps: Callable[[Any, FlowRelease, Any], FlowRelease]
-
-
-@dataclass(frozen=True)
-class SharedPartition:
-    """How a method finds one partition of the map for all time steps of a class, where these are in several partitions.
-
-    Attributes
-    ----------
-    by
-        The classes of time steps.
-    begin
-        (flows of all time steps of a class together, parameters) → candidates, None where nothing can be published.
-    add_up
-        (some time steps of the class, candidates, parameters) → arrays, which are added up over all time steps.
-    find_boxes
-        (flows without rows, candidates, sums, parameters) → arrays: the boxes of the class, with their diagnostics last.
-        Flows are those of all time steps of the class where `needs_flows`.
-    release
-        (some time steps, the class of each, boxes of each class in it by its number, parameters) → their release.
-    needs_flows
-        Whether boxes are found from the flows of all time steps of the class, so that these are in one task.
-    """
-
-    by: StepClass
-    begin: Callable[[Flows, Any], Any]
-    add_up: Callable[[Flows, Any, Any], Sequence[Ints]]
-    find_boxes: Callable[[Flows, Any, Sequence[Ints], Any], Sequence[Any]]
-    release: Callable[[Flows, Ints, Mapping[int, Sequence[Any]], Any], FlowRelease]
-    needs_flows: bool = False
-
-
 def _run_and_mark(run: Run, data: Any, *rest: Any) -> Release:
     """Run a method, and mark a release of trajectories with the input that its `source` refers to."""
     release = run(data, *rest)
@@ -165,9 +119,11 @@ class Method(Described):
     partitions
         (outline of trajectories, parameters) → lists of trajectories that must be in one partition; None where each can be
         alone.
-    windowed, shared
-        parameters → how windows of time, or one partition of the map for all time steps, are found in partitions; None where
-        each time step is solved on its own.
+    time_groups
+        (parameters, starts of time steps, time zone) → a number for each step; steps of one number are in one partition.
+    in_partition
+        parameters → what runs in place of `run` in a partition, None for `run` itself: rows then have intervals of time even
+        where each is one time step, since other partitions may have longer ones.
     check_data
         (data, parameters) → None; raises where the data lacks what the method needs, such as positions of zones. Called before
         anything is solved, and by previews.
@@ -191,15 +147,11 @@ class Method(Described):
     figure_names: tuple[str, ...] = ()
     partitioning: Partitioning = lambda params: "it needs all of the data at once"
     partitions: Callable[[Outline, Any], list[Ints]] | None = None
-    windowed: Callable[[Any], WindowedRun | None] = lambda params: None
-    shared: Callable[[Any], SharedPartition | None] = lambda params: None
+    time_groups: Callable[[Any, Ints, str], Ints] = lambda params, starts, tz: starts
+    in_partition: Callable[[Any], Run | None] = lambda params: None
     check_data: Callable[[Any, Any], None] = lambda data, params: None
     aliases: tuple[str, ...] = ()
     example: str | None = None
-
-    def time_units(self, params: Params, tz: str) -> TimeUnits:
-        """Return what of time is in one partition: a day, where rows have intervals, or a time step."""
-        return TimeUnits(self.windowed(params) is not None, tz)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "run", update_wrapper(partial(_run_and_mark, self.run), self.run))

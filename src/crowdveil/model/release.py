@@ -75,8 +75,8 @@ class FlowRelease(Tabular):
     facts
         Facts about the run for the manifest; published, so nothing in it may reveal a person.
     figures
-        The numbers of each time step that the facts summarize, a row each, NaN where a step has none; None where there
-        are none. Confidential, do not publish.
+        The numbers that the facts summarize, a row for each time step (NaN where it has none);
+        of steps that share areas the first has them. None where there are none. Confidential, do not publish.
     intervals
         The interval of time of each row, where rows may span several time steps; None where each is of one.
     bounds

@@ -13,7 +13,6 @@ from crowdveil.analysis.estimates import Groups, estimates
 from crowdveil.analysis.land_use import Clustering, LandUse
 from crowdveil.analysis.profiles import Profiles, shown
 from crowdveil.analysis.reconstruction import Reconstruction
-from crowdveil.analysis.topic_number import TopicNumber
 from crowdveil.analysis.topics import Topics
 from crowdveil.errors import InputError, Option
 from crowdveil.io.matplotlib_figure import new_figure
@@ -116,26 +115,11 @@ def topics(found: Topics, file: Path) -> None:
     figure.savefig(file)
 
 
-def topic_number(found: TopicNumber, file: Path) -> None:
-    """Draw the held-out perplexity of each number of topics, with its standard error, and the suggested number."""
-    figure = new_figure(7, 4)
-    axis = figure.subplots()
-    axis.errorbar(found.topics, found.perplexity, found.error, color=GROUPS[0], marker="o", capsize=3)
-    axis.axvline(found.suggested, color="0.4", linestyle=":", linewidth=1)
-    axis.set_title(f"held-out perplexity; {found.suggested} topics suggested", fontsize=11, loc="left")
-    axis.set_xlabel("topics")
-    axis.set_ylabel("perplexity (lower is better)")
-    axis.set_xticks(found.topics)
-    axis.grid(alpha=0.3)
-    figure.savefig(file)
-
-
 _PLOTS: dict[type, Callable[[Any, Path], None]] = {
     Reconstruction: flows,
     Profiles: profiles,
     LandUse: land_use,
     Topics: topics,
-    TopicNumber: topic_number,
 }
 
 

@@ -1,166 +1,130 @@
-"""A partition of whole time steps: from its rows to the rows of a release, checked and attacked, and a summary."""
+"""Flows in partitions: groups of time steps, each solved, written, read back, verified and attacked by one function.
+
+Partitions run one after the other on this machine, where the data is large, or on the executors of a cluster
+(`crowdveil.run.spark`). A partition gives counts and small tables, which `PartitionedFlows` merges.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from itertools import pairwise
+import hashlib
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
 
-from crowdveil.attacks.risk import attack_release
-from crowdveil.errors import TimeStepError
-from crowdveil.guarantees import Guarantee
-from crowdveil.io.release_writer import area_properties, drawn_areas, flow_table, step_table
-from crowdveil.io.values import one_array
-from crowdveil.io.written_release import BOUND_COLUMNS, WrittenRelease
-from crowdveil.model.arrays import Ints
-from crowdveil.model.flows import Flows, FlowUnit
+from crowdveil.attacks.risk import RiskEstimate, attack_release, merge_risk_estimates
+from crowdveil.errors import GuaranteeViolatedError, Option, TimeStepError
+from crowdveil.guarantees import Finding
+from crowdveil.guarantees.base import require_not_violated
+from crowdveil.io.atomic import scratch_folder
+from crowdveil.io.derived_files import write_crosswalk, write_derived
+from crowdveil.io.geojson import write_features
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.release_folder import ReleaseFolder, file_system
+from crowdveil.io.release_writer import area_features, area_properties, drawn_areas, flow_table, step_table
+from crowdveil.io.tables import COMPRESSION, write_table
+from crowdveil.io.written_release import AREAS_FILE, WrittenRelease, read_features, read_release
+from crowdveil.model.areas import Areas
+from crowdveil.model.arrays import Ints, Mask, Sent
+from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.model.time_axis import step_classes
+from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
+from crowdveil.reading import read
 from crowdveil.registry import find_method
 from crowdveil.report.cost_summary import FlowCost
-from crowdveil.run.merge_partitions import BY_STEP
-from crowdveil.run.seeds import ATTACKS, derive_seed
-from crowdveil.run.stages import RunSpec
-from crowdveil.run.verification import check
+from crowdveil.run.backend import Backend
+from crowdveil.run.manifest import file_entry, folder_entry, write_manifest
+from crowdveil.run.releases import REPORT_ROWS, add_report, without_report
+from crowdveil.run.seeds import ATTACKS, derive_seed, drawn_seed
+from crowdveil.run.stages import FileEntries, Findings, Guarantees, RunSpec, Solution
+from crowdveil.run.verification import check, check_k_feasible, refuse_large_k
+from crowdveil.solve.od.step_solver import summarize_figures
 
-
-def row_schema(counts: FlowUnit, *, bounds: bool = False, intervals: bool = False) -> pa.Schema:
-    """Return the columns of released flows, with confidence bounds of volumes and ends of intervals, or without."""
-    text, whole = pa.string(), pa.int64()
-    times = [(name, pa.timestamp("us", tz="UTC")) for name in ("t", *(("until",) if intervals else ()))]
-    more = [(name, whole) for name in BOUND_COLUMNS if bounds]
-    return pa.schema(
-        [*times, ("origin_area", text), ("destination_area", text), ("volume", whole),
-         *more, (counts, whole), ("state", text)]
-    )  # fmt: skip
-
-
-def file_schema(rows: pa.Schema, tz: str, *, intervals: bool) -> pa.Schema:
-    """Return the columns of released flows as files have them: times in milliseconds, with the time zone of the time steps;
-    ends of intervals only where any is longer than a time step.
-    """
-    zoned = pa.timestamp("ms", tz=tz)
-    kept = [f for f in rows if f.name != "until" or intervals]
-    return pa.schema([(f.name, zoned if pa.types.is_timestamp(f.type) else f.type) for f in kept])
+DATA_FOLDER, STEPS_FILE = "flows.parquet", "steps.parquet"
+PARTITION_ROWS = 2_000_000
+"""Most rows of a partition, unless time steps that are solved together have more."""
 
 
 class SolvedPartition(NamedTuple):
-    """What becomes of a partition.
+    """The results of a partition, whose rows are in its file.
 
     Attributes
     ----------
-    rows
-        The released rows, with the columns of `row_schema`.
-    areas
-        Columns of its areas: name, tiles as bytes, and whether they are drawn.
     summary
-        Findings, attacks, costs and time steps, as JSON can hold them.
+        File, findings, attacks, costs and diagnostics, as JSON can hold them.
+    areas
+        Its areas: name, tiles as bytes, and whether they are drawn.
+    steps
+        Its table of time steps.
     """
 
-    rows: pa.Table
-    areas: dict[str, Any]
     summary: dict[str, Any]
+    areas: pa.Table
+    steps: pa.Table
 
 
 @dataclass(frozen=True)
-class PartitionSolver:
-    """Solves a partition with the code that solves all time steps together, then checks and attacks it.
+class FlowPartition(Sent):
+    """Solves a group of time steps, and writes its rows as one file of the release; sent to executors.
 
     Attributes
     ----------
     method, params, seed
         What is to run.
     guarantees
-        What is checked on its tables.
+        What is checked on the written file.
     attack
-        Whether the release is attacked.
+        Whether the rows are attacked.
+    folder
+        Path or URI of the folder of the rows.
     starts
         Starts of all time steps of the data, to number one that fails.
-    counts
-        What the group sizes of released rows count.
-    shared
-        Boxes of each class of time steps, where one partition of the map is for all of them.
-    least_people
-        Whether k stands in place of numbers of people, since an earlier release shares records.
     """
 
     method: str
     params: Params
     seed: int
-    guarantees: tuple[Guarantee, ...]
+    guarantees: Guarantees
     attack: bool
+    folder: str
     starts: Ints
-    counts: FlowUnit
-    shared: Mapping[int, Sequence[Any]] = field(default_factory=dict)
-    least_people: bool = False
 
-    @classmethod
-    def of(
-        cls, spec: RunSpec, seed: int, guarantees: tuple[Guarantee, ...], frame: Flows, starts: Ints, **more: Any
-    ) -> PartitionSolver:
-        """Return the solver of a run; `frame` says what k counts."""
-        counts: FlowUnit = "trips" if spec.method.row_semantics == "noisy" else frame.k_unit
-        return cls(spec.method.name, spec.params, seed, guarantees, spec.options.attack, starts, counts, **more)
-
-    @property
-    def rows(self) -> pa.Schema:
-        """Return the columns of released rows."""
+    def __call__(self, flows: Flows, number: int, progress: Progress = no_progress) -> SolvedPartition:
+        """Return the results of partition `number`."""
         method = find_method(self.method)
-        intervals = method.windowed(self.params) is not None
-        return row_schema(self.counts, bounds=method.volume_bounds, intervals=intervals)
-
-    def __call__(self, flows: Flows, progress: Progress = no_progress) -> SolvedPartition:
-        """Return rows, areas and the summary of a partition."""
         solved = self._solve(flows, progress)
-        release = self._rounded(solved)
-        written = as_written(release)
-        summary = {
-            "t": release.t.tolist(),
-            "crowd": flows.total_people,
-            "figures": None if release.figures is None else release.figures.tolist(),
-            **self._verified(flows, release, written),
-        }
-        windowed = find_method(self.method).windowed(self.params)
-        by_step = solved if windowed is None else windowed.as_steps(flows, solved, self.params)
-        if by_step is not solved:
-            by_step = self._rounded(by_step)
-            summary[BY_STEP] = self._verified(flows, by_step, as_written(by_step))
-        rows = [one_array(written.data[field.name]).cast(field.type) for field in self.rows]
-        return SolvedPartition(pa.table(rows, schema=self.rows), _area_columns(release), summary)
-
-    def _rounded(self, release: FlowRelease) -> FlowRelease:
-        return release.with_rounded_people(getattr(self.params, "k", None), least=self.least_people)
-
-    def _verified(self, flows: Flows, release: FlowRelease, written: WrittenRelease) -> dict[str, Any]:
-        """Return time steps, findings, attacks and costs of a release, for the summary."""
-        checked, trials = check(written, self.guarantees, flows), []
+        release = solved.with_rounded_people(getattr(self.params, "k", None))
+        name, made = f"part-{number:05}.parquet", as_written(release)
+        content = self._write(made.data, name)
+        written = replace(made, data=pq.read_table(pa.BufferReader(content)))
+        findings, trials = check(written, self.guarantees, flows), []
         if self.attack:
-            status = find_method(self.method).status
-            trials = attack_release(flows, release, self.guarantees, status, derive_seed(self.seed, ATTACKS))
-        return {
-            "columns": written.steps.column_names,
-            "steps": _plain(written.steps),
-            "findings": [finding.as_json() for _, finding in checked],
+            seed = derive_seed(self.seed, ATTACKS)
+            trials = attack_release(flows, release, self.guarantees, method.status, seed)
+        summary = {
+            "file": name,
+            "sha256": hashlib.sha256(content).hexdigest(),
+            "people": flows.total_people,
+            "findings": [finding.as_json() for _, finding in findings],
             "trials": [asdict(trial) for trial in trials],
             "cost": asdict(FlowCost.of(flows, release)),
+            "figures": [] if release.figures is None else release.figures.tolist(),
         }
+        return SolvedPartition(summary, _area_table(release), made.steps)
 
     def _solve(self, flows: Flows, progress: Progress) -> FlowRelease:
-        method, rng = find_method(self.method), np.random.default_rng(self.seed)
-        shared, windowed = method.shared(self.params), method.windowed(self.params)
-        if shared is not None:
-            return shared.release(flows, step_classes(flows.t, flows.tz, shared.by), self.shared, self.params)
-        if windowed is not None:
-            return windowed.run(flows, self.params, progress)
+        method = find_method(self.method)
+        run = method.in_partition(self.params) or method.run
         try:
-            release = method.run(flows, self.params, rng, progress)
+            release = run(flows, self.params, np.random.default_rng(self.seed), progress)
         except TimeStepError as error:  # its number is one of the partition
             number = int(np.searchsorted(self.starts, flows.t[error.step - 1])) + 1
             raise TimeStepError(number, len(self.starts), error.reason) from None
@@ -168,15 +132,16 @@ class PartitionSolver:
             raise TypeError(f"{self.method} makes no flows")
         return release
 
-
-def _area_columns(release: FlowRelease) -> dict[str, Any]:
-    areas = release.areas
-    tiles = [areas.tiles[low:high].tobytes() for low, high in pairwise(areas.offsets)]
-    return {
-        "area": pa.array(areas.names, pa.string()),
-        "tiles": pa.array(tiles, pa.binary()),
-        "drawn": pa.array(drawn_areas(release, areas)),
-    }
+    def _write(self, rows: pa.Table, name: str) -> bytes:
+        """Write the file of a partition; return it as read again."""
+        made = pa.BufferOutputStream()
+        pq.write_table(rows, made, compression=COMPRESSION)
+        files, folder = file_system(self.folder)
+        with files.open_output_stream(f"{folder}/{name}") as stream:
+            stream.write(made.getvalue())
+        with files.open_input_file(f"{folder}/{name}") as stream:
+            content: bytes = stream.read()
+        return content
 
 
 def as_written(release: FlowRelease) -> WrittenRelease:
@@ -186,11 +151,255 @@ def as_written(release: FlowRelease) -> WrittenRelease:
     return WrittenRelease(Path("the partition"), data, step_table(release, "parquet"), features)
 
 
-def _plain(steps: pa.Table) -> list[list[int | None]]:
-    """Return the rows of the table of time steps, with times in seconds; None where there is no time."""
-    times = {
-        name: steps[name].cast(pa.timestamp("s", tz="UTC"), safe=False).cast(pa.int64())
-        for name in ("t", "until")
-        if name in steps.column_names
-    }
-    return [list(row) for row in zip(*(times.get(n, steps[n]).to_pylist() for n in steps.column_names), strict=True)]
+def _area_table(release: FlowRelease) -> pa.Table:
+    areas = release.areas
+    tiles = [areas.tiles[low:high].tobytes() for low, high in zip(areas.offsets[:-1], areas.offsets[1:], strict=True)]
+    names = pa.array(areas.names, pa.string())
+    return pa.table({"area": names, "tiles": pa.array(tiles, pa.binary()), "drawn": drawn_areas(release, areas)})
+
+
+@dataclass(frozen=True)
+class FlowTotals:
+    """The merged results of all partitions."""
+
+    partitions: Sequence[SolvedPartition]
+    lost_units: int = 0
+
+    @property
+    def summaries(self) -> list[dict[str, Any]]:
+        """Return the summaries in the order of their files."""
+        return sorted((partition.summary for partition in self.partitions), key=lambda summary: summary["file"])
+
+    @property
+    def people(self) -> int:
+        """Return an upper bound of the number of people: one may be in several partitions."""
+        return sum(summary["people"] for summary in self.summaries)
+
+    @property
+    def cost(self) -> FlowCost:
+        """Return the information loss."""
+        return sum((FlowCost(**summary["cost"]) for summary in self.summaries), FlowCost(units=self.lost_units))
+
+    @property
+    def trials(self) -> list[RiskEstimate]:
+        """Return the merged result of each attack."""
+        return merge_risk_estimates([[RiskEstimate(**trial) for trial in s["trials"]] for s in self.summaries])
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """Return the SHA-256 of each file."""
+        return {summary["file"]: summary["sha256"] for summary in self.summaries}
+
+    @property
+    def steps(self) -> pa.Table:
+        """Return the table of time steps."""
+        return pa.concat_tables(partition.steps for partition in self.partitions).sort_by("t")
+
+    def findings(self, guarantees: Guarantees) -> list[list[Finding]]:
+        """Return the findings of each guarantee."""
+        return [
+            [Finding.from_json(summary["findings"][i]) for summary in self.summaries] for i in range(len(guarantees))
+        ]
+
+    def facts(self, spec: RunSpec) -> dict[str, Any]:
+        """Return what the manifest says of the method's diagnostics in all steps."""
+        summarize, rows = spec.method.summarize_diagnostics, [row for s in self.summaries for row in s["figures"]]
+        if summarize is None or not rows:
+            return {}
+        facts: dict[str, Any] = summarize_figures(
+            np.array(rows, np.float64), lambda figures: summarize(spec.params, figures)
+        )
+        return facts
+
+    def areas(self, zones: Zones) -> tuple[Areas, Mask]:
+        """Return the areas, sorted by name, and which are drawn; raise where two areas have one name."""
+        table = pa.concat_tables(partition.areas for partition in self.partitions)
+        found = table.group_by(["area", "tiles"]).aggregate([("drawn", "any")]).sort_by("area")
+        names = found["area"].to_pylist()
+        if len(set(names)) < len(names):
+            raise GuaranteeViolatedError("two areas have one name, so nothing was published.")
+        tiles = [np.frombuffer(content, np.int32) for content in found["tiles"].to_pylist()]
+        offsets, flat = np.cumsum([0, *map(len, tiles)]), np.concatenate([np.zeros(0, np.int32), *tiles])
+        return Areas(zones, np.array(names, dtype=object), offsets, flat), found["drawn_any"].to_numpy()
+
+
+class PartitionedFlows(Backend):
+    """Does the stages of a run of flows in partitions; the rows are a folder of files, one for each partition.
+
+    `here` is a folder of this machine for all small files. It is the temporary folder of the release, unless that is on a
+    remote file system.
+    """
+
+    frame: Flows
+    """Flows without rows: zones, trees, and what k counts."""
+    starts: Ints
+    """Starts of all time steps, rising."""
+    lost_units: int = 0
+    """The weight of time steps that are in no partition, since it is rounded to no trip; in units of weights."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        super().__init__(spec)
+        self.output = spec.output
+        self.target = ReleaseFolder(str(spec.output).rstrip("/"), overwrite=spec.options.overwrite)
+
+    def check_target(self) -> None:
+        """Raise unless the release can be written to its folder."""
+        self.target.check()
+        self.seed = drawn_seed(self.spec.options.seed)
+
+    @abstractmethod
+    def solve_partitions(self, function: FlowPartition, progress: Progress) -> list[SolvedPartition]:
+        """Return the results of all partitions."""
+
+    def partition_numbers(self, sizes: Ints, most: int) -> Ints:
+        """Return the partition of each time step, from the rows of each: at most `most` rows, where steps can be cut there."""
+        groups = self.spec.method.time_groups(self.spec.params, self.starts, self.frame.tz)
+        _, first, group = np.unique(groups, return_index=True, return_inverse=True)
+        group = np.argsort(np.argsort(first))[group.reshape(-1)]  # numbered in the order of their first time steps
+        of_group, partition, room = [], -1, 0
+        for size in np.bincount(group, sizes).astype(np.int64).tolist():
+            if partition < 0 or size > room:
+                partition, room = partition + 1, most
+            of_group.append(partition)
+            room -= size
+        numbers: Ints = np.array(of_group, np.int64)[group]
+        return numbers
+
+    def solve(self, guarantees: Guarantees, progress: Progress) -> Solution:
+        """Solve, write, verify and attack each partition."""
+        spec = self.spec
+        self.folder = self.enter_context(self.target.new())
+        self.here = Path(self.enter_context(scratch_folder()) if self.target.is_remote else self.folder)
+        data = f"{self.folder}/{DATA_FOLDER}"
+        files, path = file_system(data)
+        files.create_dir(path)
+        function = FlowPartition(
+            spec.method.name, spec.params, self.seed, guarantees, spec.options.attack, data, self.starts
+        )
+        solved = self.solve_partitions(function, progress)
+        self.totals = FlowTotals(solved, self.lost_units)
+        refuse_large_k(spec.params, self.totals.people, self.frame.k_unit, exact=False)
+        cost = self.totals.cost
+        notes = []
+        if spec.options.exports and not self.is_small:
+            notes = [
+                f"there are more than {REPORT_ROWS:,} published rows, so the files of {Option('export')} were not written; "
+                "use longer time steps, or leave it out."
+            ]
+        return Solution(self.totals.facts(spec), cost.numbers(spec.k), cost.lines(), notes=notes)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the published rows are few enough for a report."""
+        return self.totals.cost.flows <= REPORT_ROWS
+
+    def write(self, progress: Progress) -> FileEntries:
+        """Write the areas, the time steps and what is derived from them."""
+        areas, drawn = self.totals.areas(self.frame.zones)
+        write_features(area_features(areas, drawn), self.here / AREAS_FILE)
+        write_table(self.totals.steps, self.here / STEPS_FILE)
+        names = {"steps": STEPS_FILE, "areas": AREAS_FILE}
+        exports = self.spec.options.exports if self.is_small else ()
+        if exports:
+            names |= write_derived(self._written(), exports, "parquet", self.frame.tz, self.here)
+        else:
+            names |= write_crosswalk(read_features(self.here / AREAS_FILE), self.here)
+        entries = {role: file_entry(self.here / name) for role, name in names.items()}
+        return {"data": folder_entry(DATA_FOLDER, self.totals.hashes), **entries}
+
+    def _written(self) -> WrittenRelease:
+        """Return the release as read from its files; its rows are few."""
+        if not (self.here / DATA_FOLDER).exists():
+            files, path = file_system(f"{self.folder}/{DATA_FOLDER}")
+            (self.here / DATA_FOLDER).mkdir()
+            pafs.copy_files(path, str(self.here / DATA_FOLDER), files, pafs.LocalFileSystem())
+        return read_release(self.here, {"data": DATA_FOLDER, "steps": STEPS_FILE, "areas": AREAS_FILE})
+
+    def verify(self, guarantees: Guarantees, progress: Progress) -> Findings:
+        """Merge what each partition found in its file with what all areas and time steps show, as read from their files."""
+        features = read_features(self.here / AREAS_FILE)
+        steps = pq.read_table(self.here / STEPS_FILE)
+        if not steps.equals(self.totals.steps):
+            raise GuaranteeViolatedError(
+                "the written time steps are not those of the partitions; nothing was published."
+            )
+        files, path = file_system(f"{self.folder}/{DATA_FOLDER}/{self.totals.summaries[0]['file']}")
+        with files.open_input_file(path) as file:
+            none = pq.read_schema(file).empty_table()
+        rest = check(WrittenRelease(self.here, none, steps.slice(0, 0), features), guarantees, self.frame)
+        found = self.totals.findings(guarantees)
+        merged = [
+            (guarantee, guarantee.merge_findings([*of_partitions, of_rest]))
+            for (guarantee, of_rest), of_partitions in zip(rest, found, strict=True)
+        ]
+        require_not_violated(merged)
+        return merged
+
+    def attack(self, guarantees: Guarantees, notes: ReadNotes, progress: Progress) -> list[RiskEstimate] | None:
+        """Merge the attacks on all partitions."""
+        return self.totals.trials
+
+    def report(self, manifest: dict[str, Any], notes: ReadNotes) -> dict[str, Any]:
+        """Write the report, if the published rows are few."""
+        if not self.is_small:
+            return without_report(manifest, notes)
+        add_report(self.here, self._written(), manifest)
+        return manifest
+
+    def publish(self, manifest: dict[str, Any]) -> Path | str:
+        """Write the manifest, and move the temporary folder to its place."""
+        write_manifest(self.here, manifest)
+        if self.target.is_remote:
+            self.target.put((path for path in self.here.iterdir() if path.is_file()), self.folder)
+        self.put_in_place(self.here, manifest)
+        return self.output
+
+
+LARGE_INPUT = 8 * 1024**3
+"""Bytes of the files of an input that runs in partitions on one machine."""
+
+
+def runs_in_partitions(spec: RunSpec) -> bool:
+    """Return whether a run on this machine is done in partitions: its input is large, and nothing needs all rows at once."""
+    options = spec.options
+    if spec.method.takes is not Flows or spec.method.partitioning(spec.params) is not None:
+        return False
+    if getattr(spec.params, "min_inhabited_tiles", 0):
+        return False
+    if options.ledger is not None or spec.data_name is not None or options.table_format(spec.data, None) == "csv":
+        return False
+    path = Path(spec.data) if isinstance(spec.data, str | Path) else None
+    if path is None or not path.exists():
+        return False
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files) > LARGE_INPUT
+
+
+class LocalPartitions(PartitionedFlows):
+    """Runs the partitions of a large input one after the other on this machine."""
+
+    flows: Flows
+
+    def read(self, notes: ReadNotes, progress: Progress) -> Flows:
+        """Read the flows; they are less than what is made of them."""
+        spec = self.spec
+        self.flows = read(Flows, spec.data, spec.reading, notes, person_ids=spec.method.needs_person_ids)
+        self.starts, self.frame = self.flows.t, self.flows.at_steps(np.zeros(0, np.int64))
+        return self.flows
+
+    def check_k(self) -> None:
+        """Raise if k is larger than the people or trips in the data, or the data lacks what the method needs."""
+        check_k_feasible(self.flows, self.spec.params)
+        self.spec.method.check_data(self.flows, self.spec.params)
+
+    def solve_partitions(self, function: FlowPartition, progress: Progress) -> list[SolvedPartition]:
+        """Return the results of all partitions."""
+        self.lost_units = self.flows.dropped_weight
+        numbers = self.partition_numbers(np.diff(self.flows.offsets), PARTITION_ROWS)
+        count = int(numbers.max(initial=-1)) + 1
+        solved = []
+        for number in range(count):
+            steps = self.flows.at_steps(np.flatnonzero(numbers == number))
+            solved.append(function(replace(steps, dropped_weight=0), number))
+            progress(number + 1, count)
+        return solved

@@ -200,7 +200,11 @@ def _flows(
         return tree.draw_tree(_tree(zones, [], reading), zones, params.groups)
     at = params.at
     panels: list[FlowPanel] = [] if flows is None else [flow_panels.original_panel(flows, at)]
-    panels += [flow_panels.released_panel(written, manifest, at) for manifest, written in sources]
+    titles = _titles(sources)
+    panels += [
+        flow_panels.released_panel(written, manifest, at, title)
+        for (manifest, written), title in zip(sources, titles, strict=True)
+    ]
     if name == "matrix":
         order = None if zones is None or not zones.located else _tree(zones, sources, reading)
         names = [] if zones is None else [str(zone) for zone in zones.ids]
@@ -241,23 +245,22 @@ def _trajectories(
     name: str, params: Any, sources: Sequence[Source], original: Any, reading: dict[str, Any], notes: ReadNotes
 ) -> Drawing:
     from crowdveil.report import trajectory_picture
-    from crowdveil.report.plots.flow_panels import ORIGINAL, release_title
+    from crowdveil.report.plots.flow_panels import ORIGINAL
     from crowdveil.report.plots.trajectory_maps import TrajectoryPanel, draw_heat_map, draw_paths
 
     panels: list[TrajectoryPanel] = []
     if original is not None:
         data = _read_original(Trajectories, original, sources, reading, notes)
         panels.append(TrajectoryPanel(ORIGINAL, True, trajectory_picture.original(data)))
-    for manifest, written in sources:
-        panels.append(TrajectoryPanel(release_title(manifest), False, trajectory_picture.released(written)))
+    for (_, written), title in zip(sources, _titles(sources), strict=True):
+        panels.append(TrajectoryPanel(title, False, trajectory_picture.released(written)))
     return (draw_heat_map if name == "heatmap" else draw_paths)(panels, params.zoom)
 
 
 def _loss(params: Any, sources: Sequence[Source], original: Any, reading: dict[str, Any], notes: ReadNotes) -> Drawing:
-    from crowdveil.report.plots.flow_panels import release_title
     from crowdveil.report.plots.loss import draw_loss, manifest_axes, measured_axes
 
-    titles = _distinct([release_title(manifest).removeprefix("release: ") for manifest, _ in sources])
+    titles = [title.removeprefix("release: ") for title in _titles(sources)]
     if original is None:
         if params.measures is not None or params.pairing is not None:
             raise ParameterError(Option("original"), "measures compare a release with the original; give it.")
@@ -275,8 +278,12 @@ def _loss(params: Any, sources: Sequence[Source], original: Any, reading: dict[s
     return draw_loss(measured_axes(found), heading, [note] if note else [], confidential=True)
 
 
-def _distinct(titles: Sequence[str]) -> list[str]:
-    """Return titles of which no two are equal, by numbers where they would be."""
+def _titles(sources: Sequence[Source]) -> list[str]:
+    """Return a title of each release with the parameters that differ, and a number where titles would be equal."""
+    from crowdveil.report.plots.flow_panels import release_title
+
+    manifests = [manifest for manifest, _ in sources]
+    titles = [release_title(manifest, manifests) for manifest in manifests]
     return [f"{title} ({i + 1})" if titles.count(title) > 1 else title for i, title in enumerate(titles)]
 
 

@@ -22,6 +22,7 @@ from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import READINGS
 from crowdveil.registry import find_method
 from crowdveil.run.backend import Backend
+from crowdveil.run.flow_partitions import LocalPartitions, runs_in_partitions
 from crowdveil.run.local import LocalBackend
 from crowdveil.run.manifest import build_manifest
 from crowdveil.run.options import AuditOptions, RunOptions, refuse_table_without_spark
@@ -111,7 +112,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
 def _backend(spec: RunSpec, session: Any, stage: Stage) -> AbstractContextManager[Backend]:
     if spec.options.engine == "local" and session is None:
         refuse_table_without_spark(spec.options.table)
-        return LocalBackend(spec)
+        return LocalPartitions(spec) if runs_in_partitions(spec) else LocalBackend(spec)
     from crowdveil.run.spark import spark_backend
 
     return spark_backend(spec, session, stage)

@@ -11,7 +11,7 @@ import re
 import ssl
 import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -84,9 +84,15 @@ class Remote:
         self, path: str, texts: Mapping[str, str], files: Mapping[str, Path], progress: Progress = no_progress
     ) -> dict[str, Any]:
         """Send a form with its files, and return the answer. It is never sent twice, since the server may have taken it."""
-        counter = ByteCount(progress, sum(_size(file) for file in files.values()))
+        sent, total = 0, sum(_size(file) for file in files.values())
+
+        def report(size: int) -> None:
+            nonlocal sent
+            sent += size
+            progress(min(sent, total), total)
+
         with ExitStack() as stack:
-            opened = {name: (_plain(f.name), stack.enter_context(counter.open(f))) for name, f in files.items()}
+            opened = {n: (_plain(f.name), stack.enter_context(_CountedFile(f, report))) for n, f in files.items()}
             # Fields of text come first, so that a wrong one is refused before the files are sent.
             return self._answer(
                 "POST", path, files=[*((n, (None, text)) for n, text in texts.items()), *opened.items()]
@@ -192,13 +198,13 @@ class Remote:
                     raise failed
                 yield answer
         except httpx.LocalProtocolError:
-            raise InputError("a file changed its size while it was sent; send it again.") from None
+            raise InputError("A file changed its size while it was sent. Send it again.") from None
         except httpx.TransportError as error:
             if _is_about_tls(error):
                 raise ServerError(
-                    self.url, "the server's certificate cannot be trusted, or it does not use TLS; check the address."
+                    self.url, "The server's certificate cannot be trusted, or it does not use TLS. Check the address."
                 ) from None
-            raise ServerError(self.url, "the server does not answer; check the address, and that it runs.") from None
+            raise ServerError(self.url, "The server does not answer. Check the address, and that it runs.") from None
 
     @cached_property
     def _client(self) -> httpx.Client:
@@ -216,28 +222,17 @@ class Remote:
         return client
 
 
-class ByteCount:
-    """Bytes of files that were sent so far, as progress."""
+class _CountedFile(io.FileIO):
+    """A file that reports how many bytes are read."""
 
-    def __init__(self, progress: Progress, total: int) -> None:
-        self.progress, self.total, self.sent = progress, total, 0
+    def __init__(self, path: Path, report: Callable[[int], None]) -> None:
+        super().__init__(path)
+        self.report = report
 
-    def add(self, more: int) -> None:
-        """Count bytes."""
-        self.sent += more
-        self.progress(min(self.sent, self.total), self.total)
-
-    def open(self, path: Path) -> io.FileIO:
-        """Open a file whose reads are counted."""
-        count = self
-
-        class Counted(io.FileIO):
-            def read(self, size: int | None = -1) -> bytes:
-                chunk = super().read(-1 if size is None else size)
-                count.add(len(chunk))
-                return chunk
-
-        return Counted(path)
+    def read(self, size: int | None = -1) -> bytes:
+        chunk = super().read(-1 if size is None else size)
+        self.report(len(chunk))
+        return chunk
 
 
 def _is_about_tls(error: BaseException | None) -> bool:

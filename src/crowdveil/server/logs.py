@@ -11,11 +11,8 @@ import json
 import logging
 import os
 import sys
-import threading
-import time
 import traceback
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -97,9 +94,6 @@ def located(error: BaseException) -> dict[str, str]:
     return {"error": type(error).__name__, "place": " > ".join(places)}
 
 
-_TOGETHER_S = 60.0
-
-
 def exported(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """Return a row of the log as an exported line; `names` are those of tokens."""
     moment = datetime.fromtimestamp(round(row["at"], 3), UTC).isoformat(timespec="milliseconds")
@@ -111,31 +105,3 @@ def exported(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]
         "what": row["what"],
         "job": row["job"],
     }
-
-
-class Refusals:
-    """Rejected requests, recorded at most once a minute per reason, since strangers can send any number of them."""
-
-    def __init__(self, say: Callable[[str, str], None]) -> None:
-        self._say, self._lock = say, threading.Lock()
-        self._more = Counter[str]()
-        self._since: dict[str, float] = {}
-
-    def add(self, reason: str) -> None:
-        """Record a rejected request, or count it."""
-        with self._lock:
-            now = time.monotonic()
-            if now - self._since.get(reason, -_TOGETHER_S) < _TOGETHER_S:
-                self._more[reason] += 1
-                return
-            self._since[reason] = now
-        self._say("stranger", reason)
-
-    def flush(self, *, all_of_them: bool = False) -> None:
-        """Record the counted requests."""
-        with self._lock:
-            now = time.monotonic()
-            due = [r for r in self._more if all_of_them or now - self._since[r] >= _TOGETHER_S]
-            counted = {reason: self._more.pop(reason) for reason in due}
-        for reason, times in counted.items():
-            self._say("stranger", f"{reason}, {times:,} more times")

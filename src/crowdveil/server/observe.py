@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
 import time
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
-
 from crowdveil.errors import internal_error
 from crowdveil.server import logs
 from crowdveil.server.access import HEADERS
-from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.responses import answer
 from crowdveil.server.routes.operations import READY, Metrics
 from crowdveil.server.service import Service
-
-REFUSED = {401: "rejected: missing or invalid token", 403: "rejected: not allowed"}
-"""What the audit log says of refused requests."""
 
 
 class Observe:
@@ -66,11 +59,6 @@ class Observe:
             "request", f"{method} {route} {status}", request=request_id, method=method, route=route, status=status,
             ms=round(seconds * 1000, 1), **{n: v for n, v in (("code", code), ("caller", caller), ("job", job)) if v},
         )  # fmt: skip
-        if status in REFUSED:
-            try:
-                await run_in_threadpool(self.service.refusals.add, REFUSED[status])
-            except DatabaseUnavailableError:
-                logs.say("audit", "a refused request could not be recorded", logging.WARNING, request=request_id)
 
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")

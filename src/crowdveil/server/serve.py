@@ -23,7 +23,7 @@ from crowdveil.server.workers.supervisor import Supervisor
 
 TIDY_EVERY_S = 30.0
 FIRST = "the token of this first start, which is not shown again"
-TLS = "note: requests are not encrypted here; put a proxy with TLS in front of this address (see docs/service.md)."
+TLS = "note: requests are not encrypted here; put a proxy with TLS in front of this address (see docs/operate-the-service.md)."
 
 
 def tidy(service: Service) -> None:
@@ -88,8 +88,6 @@ def serve(settings: Settings, say: Callable[[str], None], extra_routes: Sequence
             uvicorn.Server(config).run(sockets=[listening])
     finally:
         supervisor.stop()
-        with suppress(Exception):
-            service.refusals.flush(all_of_them=True)
         logs.say("stop", "the service stopped")
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from crowdveil.errors import Option, OutputError, ParameterError
-from crowdveil.server.logs import Refusals
 from crowdveil.server.queue.database import DatabaseUnavailableError, open_database
 from crowdveil.server.queue.files import Files, UploadFiles
 from crowdveil.server.queue.job import QueuedJob
@@ -48,11 +47,6 @@ class Service:
         return asyncio.Semaphore(PREVIEWS)
 
     @cached_property
-    def refusals(self) -> Refusals:
-        """Rejected requests, for the audit log."""
-        return Refusals(self.store.say)
-
-    @cached_property
     def memory_bytes(self) -> int:
         """The memory that one job may hold."""
         given = self.settings.max_memory_mib
@@ -81,7 +75,6 @@ class Service:
             self.store.take_back,
             self._sweep,
             self._forget,
-            self.refusals.flush,
         ):
             try:
                 step()

@@ -54,9 +54,9 @@ class Limits(Params):
 class Place(Params):
     """Where the service keeps its data; the same for the server, its workers and its tokens."""
 
-    data_dir: str | None = None
+    data_dir: str | None = Field(None, json_schema_extra={"metavar": "FOLDER"})
     """Folder of uploads and results, which all machines share. [~/.local/state/crowdveil]"""
-    database_url: str | None = None
+    database_url: str | None = Field(None, json_schema_extra={"metavar": "URL"})
     """Database of several machines, postgresql://… [a SQLite file in the data directory]"""
 
     @property
@@ -89,7 +89,7 @@ class WorkerSettings(Place):
 class Settings(WorkerSettings, Limits):
     """The settings of the service. Limits are those of tokens that have none of their own."""
 
-    host: str = "127.0.0.1"
+    host: str = Field("127.0.0.1", json_schema_extra={"metavar": "ADDRESS"})
     """Address to listen on."""
     port: int = Field(8000, ge=0, le=65535)
     """Port to listen on."""

@@ -25,13 +25,13 @@ from plain_rivals import (
 )
 
 from crowdveil import testing
+from crowdveil.experiments.profiles import make_profile
 from crowdveil.methods.baselines.glove import Clusters, GloveParams, merge, run
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import REPORTED
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
 from crowdveil.solve.od.clusters import StepFlows, number_clusters
-from crowdveil.synth.profiles import make_profile
 
 CHOICES = st.fixed_dictionaries(
     {

@@ -12,12 +12,12 @@ from plain_rivals import boxes, by_tiles, crowd, plain_box, plain_cuts, points_o
 
 from crowdveil import testing
 from crowdveil.errors import InputError
+from crowdveil.experiments.profiles import make_profile
 from crowdveil.methods.baselines.mondrian import MondrianParams, cut, run
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
 from crowdveil.solve.od.assignment import row_of_flows
-from crowdveil.synth.profiles import make_profile
 
 
 @settings(max_examples=tries(300))

@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdveil.errors import GuaranteeViolatedError
+from crowdveil.experiments.movers import make_movers
+from crowdveil.experiments.network import street_grid
 from crowdveil.kernels.trajectory.structures import Points
 from crowdveil.methods.baselines import w4m
 from crowdveil.methods.baselines.w4m import GreedyClusters
@@ -22,8 +24,6 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
 from crowdveil.run import pipeline
-from crowdveil.synth.movers import make_movers
-from crowdveil.synth.network import street_grid
 
 Path3 = list[tuple[float, float, float]]
 METERS, SECONDS = 2.0, 3.0

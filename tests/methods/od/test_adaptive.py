@@ -18,7 +18,7 @@ from release_rows import sorted_rows
 from crowdveil import testing
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.flows import trips_to_flows
-from crowdveil.methods.od.joint import JointParams, run
+from crowdveil.methods.od.joint import METHOD, JointParams, run
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import REPORTED, FlowRelease
 from crowdveil.model.trips import Trips
@@ -267,6 +267,12 @@ def test_time_steps_that_do_not_fit(step_s: int | None, said: str) -> None:
     data = replace(_city().at_steps(np.arange(1)), step_s=step_s)
     with pytest.raises(InputError, match=said):
         run(data, JointParams(time_partition="adaptive"), np.random.default_rng(0), no_progress)
+
+
+def test_partitions_hold_whole_days() -> None:
+    t = np.arange(48) * HOUR
+    days = METHOD.time_groups(JointParams(time_partition="adaptive"), t, "UTC")
+    assert np.unique(days, return_counts=True)[1].tolist() == [24, 24]
 
 
 @pytest.mark.parametrize("splits", ["dyadic", "free"])

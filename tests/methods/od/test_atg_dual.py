@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from plain_boxes import PlainOriginsFirst, on_hull, problems, pruning, sums, with_trees
 
 from crowdveil.errors import InputError
+from crowdveil.experiments.profiles import make_profile
 from crowdveil.io.flows import with_tree as tree_of
 from crowdveil.methods.od.atg_dual import AtgDualParams, run
 from crowdveil.model.arrays import frozen
@@ -23,7 +24,6 @@ from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.targets import origins_near, target_volumes
-from crowdveil.synth.profiles import make_profile
 
 
 @examples(150)

@@ -278,8 +278,8 @@ def test_too_many_states_are_refused() -> None:
 
 
 def test_the_gap_of_the_multiplier_is_published() -> None:
+    from crowdveil.experiments.profiles import make_profile
     from crowdveil.io.flows import with_tree
-    from crowdveil.synth.profiles import make_profile
 
     flows = with_tree(make_profile("nyc", np.random.default_rng(5), 2), "ward")
     exact = run(flows, AtgExactParams(v_target=200), np.random.default_rng(0), no_progress)

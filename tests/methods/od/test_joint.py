@@ -13,6 +13,7 @@ from plain_boxes import TILES, Plain, PlainDeviation, PlainExtent, PlainRectangl
 from plain_rivals import taxis
 
 from crowdveil.errors import InputError, ParameterError
+from crowdveil.experiments.profiles import make_profile
 from crowdveil.io.flows import trips_to_flows
 from crowdveil.methods.od.joint import JointParams, run
 from crowdveil.model.flows import Flows
@@ -25,7 +26,6 @@ from crowdveil.solve.od.assignment import row_of_flows
 from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.solve.od.dyadic_regions import DyadicRegions
 from crowdveil.solve.od.region_space import RegionSpace
-from crowdveil.synth.profiles import make_profile
 
 
 def _built(flows: Flows, k: int) -> BoxSpace:

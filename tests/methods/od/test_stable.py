@@ -32,7 +32,6 @@ from crowdveil.registry import find_method
 from crowdveil.run import pipeline, releases
 from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.stable import StableProblem
-from crowdveil.solve.od.summed_steps import sum_steps
 
 HOUR = 3600
 SPLITS = st.sampled_from(["tree", "dyadic"])
@@ -212,29 +211,14 @@ def test_classes_need_the_same_areas() -> None:
         JointParams.checked({"stable_by": "hour-of-day"})
 
 
-def test_partitions_share_what_is_found_for_all_time_steps() -> None:
+def test_classes_of_time_steps_are_in_one_partition() -> None:
+    t = np.arange(48) * 3600
     for name in ("joint", "atg-dual"):
         method = find_method(name)
-        assert method.shared(method.params()) is None
-        stable = method.params(time_partition="stable", stable_by="day-type")
-        shared = method.shared(stable)
-        assert method.partitioning(stable) is None and shared is not None and shared.by == "day-type"
-
-
-@pytest.mark.parametrize("name", ["joint", "atg-dual"])
-def test_partitions_find_what_all_time_steps_at_once_do(name: str) -> None:
-    data, method = _taxi_like(6, 400), find_method(name)
-    params = method.params(k=5, time_partition="stable", min_tiles=2)
-    shared = method.shared(params)
-    assert shared is not None
-    begun = shared.begin(sum_steps(data), params)
-    parts = [shared.add_up(data.at_steps(steps), begun, params) for steps in (np.arange(2), np.arange(2, 6))]
-    added = [sum(columns) for columns in zip(*parts, strict=True)]
-    boxes = shared.find_boxes(data, begun, added, params)
-    release = shared.release(data, np.zeros(data.steps, np.int64), {0: boxes}, params)
-    expected = method.run(data, params, np.random.default_rng(0), no_progress)
-    assert len(release) and sorted_rows(release) == sorted_rows(expected)
-    assert release.areas.size.min() >= 2
+        assert len(np.unique(method.time_groups(method.params(), t, "UTC"))) == 48
+        stable = method.params(time_partition="stable", stable_by="hour-of-day")
+        assert method.partitioning(stable) is None
+        assert len(np.unique(method.time_groups(stable, t, "UTC"))) == 24
 
 
 @pytest.mark.realdata

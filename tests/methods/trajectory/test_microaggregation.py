@@ -14,6 +14,8 @@ from synthetic import make_trajectories, usual_city
 
 from crowdveil import engine
 from crowdveil.errors import InputError, ParameterError
+from crowdveil.experiments.movers import make_movers
+from crowdveil.experiments.network import street_grid
 from crowdveil.methods.trajectory.microaggregation import MicroaggregationParams, run
 from crowdveil.methods.trajectory.time_partitioned_microaggregation import TimePartitionedParams
 from crowdveil.methods.trajectory.time_partitioned_microaggregation import run as run_by_parts
@@ -27,8 +29,6 @@ from crowdveil.solve.trajectory.aggregation import AggregationName
 from crowdveil.solve.trajectory.clustering import NAMES as CLUSTERINGS
 from crowdveil.solve.trajectory.distances import NAMES as DISTANCES
 from crowdveil.solve.trajectory.distances import DistanceName
-from crowdveil.synth.movers import make_movers
-from crowdveil.synth.network import street_grid
 from crowdveil.testing import trajectories
 
 

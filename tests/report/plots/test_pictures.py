@@ -14,6 +14,7 @@ from examples import slow_param
 import crowdveil
 from crowdveil.errors import CrowdveilError, InputError
 from crowdveil.io.notes import ReadNotes
+from crowdveil.report.plots import flow_panels
 from crowdveil.report.plots.drawing import Drawing, shorten
 from crowdveil.report.plots.kinds import KINDS
 from crowdveil.run import pictures
@@ -255,6 +256,18 @@ def test_bad_input_is_one_sentence(
     ran = command("plot", *arguments, "-o", "x-confidential.png")
     assert ran.code == 2 and message in ran.err, ran.err
     assert not Path("x-confidential.png").exists()
+
+
+def test_titles_of_several_releases_list_what_differs() -> None:
+    both = [
+        {"method": {"name": "joint", "parameters": {"k": k, "suppress": share}}, "step_seconds": step}
+        for k, share, step in ((10, 0.1, 3600), (10, 0.05, 86400))
+    ]
+    assert [flow_panels.release_title(one, both) for one in both] == [
+        "release: joint, k = 10, suppress = 0.1, step = 1 h",
+        "release: joint, k = 10, suppress = 0.05, step = 24 h",
+    ]
+    assert flow_panels.release_title(both[0], both[:1]) == "release: joint, k = 10"
 
 
 def test_kinds_from_python(made: Path) -> None:

@@ -33,7 +33,7 @@ Matet et al., Adaptative generalization over a value hierarchy for the k-anonymi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -41,7 +41,7 @@ from typing import Any, Literal
 import numpy as np
 
 from crowdveil import engine
-from crowdveil.methods.base import Method, SharedPartition
+from crowdveil.methods.base import Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
@@ -52,9 +52,9 @@ from crowdveil.progress import Progress
 from crowdveil.solve.od.boxes import BoxSolution, BoxSpace, gap_percent
 from crowdveil.solve.od.region_space import RegionSpace, large_enough_map
 from crowdveil.solve.od.requirements import check_tree
-from crowdveil.solve.od.stable import StableProblem, StableRelease, StepSums, release_stable
+from crowdveil.solve.od.stable import StableProblem, StableRelease, figures_of_classes, release_stable
 from crowdveil.solve.od.step_matrix import Matrix
-from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepSolution, check_person_ids
+from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepSolution, check_person_ids, summarize_figures
 from crowdveil.solve.od.summed_steps import sum_steps
 from crowdveil.solve.od.targets import (
     Targets,
@@ -121,9 +121,10 @@ def _run_stable(data: Flows, params: AtgDualParams, progress: Progress) -> FlowR
         return _best(((target, problem.space(base, problem.add_up(base, steps))) for target, base in bases), params)
 
     solved = [StepSolution(*arrays) for arrays in engine.current().map(solve, len(numbers), progress)]
-    facts = np.array([s.facts for s in solved if len(s.facts)])
     release = release_stable(data, system, _wanted(params, classes), solved)
-    return replace(release, facts=summarize_diagnostics(params, facts) if len(facts) else {})
+    figures = figures_of_classes(classes, solved)
+    facts = summarize_figures(figures, partial(summarize_diagnostics, params))
+    return replace(release, facts=facts, figures=figures)
 
 
 def _regions(data: Flows, params: AtgDualParams) -> RegionSpace:
@@ -156,42 +157,9 @@ def _best(candidates: Iterable[tuple[float, BoxSpace]], params: AtgDualParams) -
     return boxes.outcome(choice, target, *facts, left=params.aggregate_small)
 
 
-def _begin_stable(summed: Flows, params: AtgDualParams) -> list[tuple[float, BoxSpace]]:
-    """Build the boxes of all target volumes from the flows of all time steps of a class together."""
-    return list(_bases(summed, params, _regions(summed, params)))
-
-
-def _add_up_stable(data: Flows, bases: list[tuple[float, BoxSpace]], params: AtgDualParams) -> list[Ints]:
-    """Add up the trips that each box publishes in some time steps, and what it costs."""
-    problem = _stable(data, params, _regions(data, params))
-    return [column for _, base in bases for column in problem.add_up(base, np.arange(data.steps))]
-
-
-def _solve_stable(
-    frame: Flows, bases: list[tuple[float, BoxSpace]], sums: Sequence[Ints], params: AtgDualParams
-) -> StepSolution:
-    """Find the best destinations of a class from the sums over all of its time steps."""
-    if not sums[0][-1]:
-        return ALL_SUPPRESSED
-    pairs = [StepSums(*sums[at : at + 2]) for at in range(0, len(sums), 2)]
-    problem = _stable(frame, params, bases[0][1].system)
-    spaces = [problem.space(base, pair) for (_, base), pair in zip(bases, pairs, strict=True)]
-    return _best(((target, space) for (target, _), space in zip(bases, spaces, strict=True)), params)
-
-
-def _release_stable(
-    data: Flows, classes: Ints, solved: Mapping[int, Sequence[Any]], params: AtgDualParams
-) -> FlowRelease:
-    """Publish the boxes of each class in some time steps."""
-    found = [StepSolution(*solved[number]) for number in np.unique(classes).tolist()]
-    return release_stable(data, RegionSpace.trees(data), _wanted(params, classes), found)
-
-
-def shared(params: AtgDualParams) -> SharedPartition | None:
-    """Return how one partition for all time steps is found in partitions; None where it is not wanted."""
-    if params.time_partition != "stable":
-        return None
-    return SharedPartition(params.stable_by, _begin_stable, _add_up_stable, _solve_stable, _release_stable)
+def time_groups(params: AtgDualParams, starts: Ints, tz: str) -> Ints:
+    """Return what time steps are solved together: classes that share areas."""
+    return step_classes(starts, tz, params.stable_by) if params.time_partition == "stable" else starts
 
 
 def partitioning(params: AtgDualParams) -> str | None:
@@ -214,7 +182,7 @@ METHOD = Method(
     summarize_diagnostics=summarize_diagnostics,
     figure_names=("v-target", "gap", "multiplier"),
     partitioning=partitioning,
-    shared=shared,
+    time_groups=time_groups,
     needs_person_ids=True,
     check_data=check_tree,
     aliases=("ATG-Dual",),

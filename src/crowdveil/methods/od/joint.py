@@ -77,7 +77,7 @@ Matet et al., Adaptative generalization over a value hierarchy for the k-anonymi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -89,12 +89,12 @@ from pydantic import Field
 from crowdveil import guarantees as library
 from crowdveil.errors import Option
 from crowdveil.guarantees import Guarantee
-from crowdveil.methods.base import INDEPENDENT, Facts, Method, SharedPartition, WindowedRun
+from crowdveil.methods.base import INDEPENDENT, Facts, Method, Run
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.model.time_axis import step_classes
+from crowdveil.model.time_axis import TimeUnits, step_classes
 from crowdveil.params import AdaptiveInTime, Budgeted, SizedAreas
 from crowdveil.progress import Progress
 from crowdveil.solve.od.adaptive import AdaptiveRelease, as_steps, solve_adaptive
@@ -102,7 +102,7 @@ from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.solve.od.refinement import Refinement
 from crowdveil.solve.od.region_space import Objective, RegionExtent, RegionSpace, mean_hectares
 from crowdveil.solve.od.requirements import check_outlines, check_pois, check_positions, check_tree
-from crowdveil.solve.od.stable import StableProblem, StableRelease, StepSums, release_stable, solve_stable
+from crowdveil.solve.od.stable import StableProblem, StableRelease, solve_stable
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import as_figure, summarize_gaps
 from crowdveil.solve.od.time_boxes import AdaptiveProblem
@@ -181,49 +181,18 @@ def _wanted(params: JointParams, classes: Ints) -> StableRelease:
     return StableRelease(params.stable_by, classes, params.k, params.reporting)
 
 
-def _begin_stable(summed: Flows, params: JointParams) -> BoxSpace | None:
-    """Return all boxes that reach k in the flows of all time steps of a class together."""
-    base = _stable(summed, params, _regions(summed, params)).base()
-    return base if len(base) else None
+def time_groups(params: JointParams, starts: Ints, tz: str) -> Ints:
+    """Return what time steps are solved together: classes that share areas, or days of intervals."""
+    if params.time_partition == "stable":
+        return step_classes(starts, tz, params.stable_by)
+    return TimeUnits(params.time_partition == "adaptive", tz).number(starts)
 
 
-def _add_up_stable(data: Flows, base: BoxSpace, params: JointParams) -> StepSums:
-    """Add up what each box publishes in some time steps, and what it costs."""
-    return _stable(data, params, base.system).add_up(base, np.arange(data.steps))
-
-
-def _solve_stable(frame: Flows, base: BoxSpace, sums: Sequence[Ints], params: JointParams) -> StepSolution:
-    """Find the best boxes of a class from the sums over all of its time steps; cuts need its flows in `frame`."""
-    return _stable(frame, params, base.system).solve(base, StepSums(*sums), left=params.aggregate_small)
-
-
-def _release_stable(
-    data: Flows, classes: Ints, solved: Mapping[int, Sequence[Any]], params: JointParams
-) -> FlowRelease:
-    """Publish the boxes of each class in some time steps."""
-    found = [StepSolution(*solved[number]) for number in np.unique(classes).tolist()]
-    return release_stable(data, _regions(data, params), _wanted(params, classes), found)
-
-
-def shared(params: JointParams) -> SharedPartition | None:
-    """Return how one partition for all time steps is found in partitions; None where it is not wanted."""
-    if params.time_partition != "stable":
-        return None
-    return SharedPartition(
-        params.stable_by,
-        _begin_stable,
-        _add_up_stable,
-        _solve_stable,
-        _release_stable,
-        needs_flows=params.splits == "free",
-    )
-
-
-def windowed(params: JointParams) -> WindowedRun | None:
-    """Return how days are solved in partitions; None where rows have no intervals."""
+def in_partition(params: JointParams) -> Run | None:
+    """Return what runs in a partition, where rows have intervals of time."""
     if params.time_partition != "adaptive":
         return None
-    return WindowedRun(_run_adaptive, lambda data, release, params: as_steps(data, release, params.k))
+    return lambda data, params, rng, progress: _run_adaptive(data, params, progress)
 
 
 def _run_adaptive(data: Flows, params: JointParams, progress: Progress) -> FlowRelease:
@@ -280,8 +249,8 @@ METHOD = Method(
     summarize_diagnostics=summarize_diagnostics,
     figure_names=("gap", "gap-of-multiplier", "multiplier"),
     partitioning=INDEPENDENT,
-    windowed=windowed,
-    shared=shared,
+    time_groups=time_groups,
+    in_partition=in_partition,
     needs_person_ids=True,
     check_data=check_data,
 )

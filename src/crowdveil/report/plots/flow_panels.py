@@ -65,7 +65,7 @@ class FlowPanel:
         return tiles
 
 
-def released_panel(written: WrittenRelease, manifest: Mapping[str, Any], at: str | None) -> FlowPanel:
+def released_panel(written: WrittenRelease, manifest: Mapping[str, Any], at: str | None, title: str) -> FlowPanel:
     """Return the flows of a written release; `at` chooses time steps by the beginning of their local time.
 
     Trips of rows that span several time steps are then spread evenly over these.
@@ -73,9 +73,7 @@ def released_panel(written: WrittenRelease, manifest: Mapping[str, Any], at: str
     tz = time_zone(written, dict(manifest))
     flows, t = all_flows(written, tz)
     flows = replace(flows, rings=Rings.of_geometries([feature.get("geometry") for feature in written.features]))
-    panel = FlowPanel.of(
-        release_title(manifest), False, flows, written.tile_names, _chosen(t, tz, at), manifest["k_unit"]
-    )
+    panel = FlowPanel.of(title, False, flows, written.tile_names, _chosen(t, tz, at), manifest["k_unit"])
     if at is not None and not len(panel.flows.volume):
         raise InputError(Option("at"), "the release has no flow in such a time step; name one of its time steps.")
     return panel
@@ -108,11 +106,24 @@ def _chosen(t: Ints, tz: str, at: str | None) -> Mask:
     return chosen
 
 
-def release_title(manifest: Mapping[str, Any]) -> str:
-    """Return the method and k of a release."""
-    method = manifest["method"]
-    k = method["parameters"].get("k")
-    return f"release: {method['name']}{'' if k is None else f', k = {k:,}'}"
+def release_title(manifest: Mapping[str, Any], others: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Return the method and k of a release, and its parameters that differ from those of others that are shown with it."""
+    method, facts = manifest["method"], _parameters(manifest)
+    named = [f"k = {facts['k']:,}"] if facts.get("k") is not None else []
+    theirs = [_parameters(other) for other in others]
+    named += [
+        f"{name.replace('_', ' ')} = {value}"
+        for name, value in facts.items()
+        if name != "k" and any(name in other and other[name] != value for other in theirs)
+    ]
+    return f"release: {', '.join([method['name'], *named])}"
+
+
+def _parameters(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a release, with the length of its time steps."""
+    seconds = manifest.get("step_seconds")
+    step = "all" if seconds is None else f"{seconds / 3600:g} h" if seconds >= 3600 else f"{seconds / 60:g} min"
+    return {**manifest["method"]["parameters"], "step": step}
 
 
 def zone_rings(zones: Zones) -> Rings:

@@ -123,7 +123,7 @@ def _draw_axis(panel: Any, axis: LossAxis, bars: int) -> None:
     texts = [bar.text or (shown(bar.value, axis.unit) if np.isfinite(bar.value) else "undefined") for bar in axis.bars]
     panel.bar_label(drawn, texts, padding=3, fontsize=7, color=INK)
     panel.margins(x=0.3)
-    labels = [textwrap.shorten(bar.label, 32, placeholder="…") for bar in axis.bars]
+    labels = [textwrap.fill(bar.label, 28, max_lines=2, placeholder="…") for bar in axis.bars]
     panel.set_yticks(range(len(labels)), labels, fontsize=7)
     panel.set_ylim(bars - 0.5, -0.5)
     panel.set_xticks([])

@@ -11,6 +11,7 @@ from crowdveil.analysis.calendar import GAPS
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.io.written_release import WrittenRelease
+from crowdveil.model.area_labels import explained
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.report import flow_picture
 from crowdveil.report.flow_page import time_zone
@@ -56,7 +57,8 @@ def draw_profiles(written: WrittenRelease, manifest: Mapping[str, Any], zones: S
     axes[-1].set_xticks(ticks, [shown.labels[i].removesuffix(" 00:00") for i in ticks], fontsize=8)
     figure.legend(*axes[0].get_legend_handles_labels(), ncols=2, fontsize=8, frameon=False, loc="outside upper right")
     figure.supylabel("trips", fontsize=9)
-    figure.supxlabel(f"gaps: {GAPS}, or published as part of another area", fontsize=8)
+    note = explained(shown.names[area] for area in areas)
+    figure.supxlabel(f"gaps: {GAPS}, or published as part of another area\n{note}".strip(), fontsize=8)
     heading = f"{release_title(manifest)}: trips of areas by time step"
     figure.suptitle(heading, fontsize=11, x=0.01, ha="left")
     return Drawing(figure, list(axes), heading, False)

@@ -26,7 +26,6 @@ from crowdveil.run.manifest import file_entry, folder_entry, write_manifest
 from crowdveil.run.merge_partitions import SUMMARY
 from crowdveil.run.releases import REPORT_ROWS, add_report, without_report
 from crowdveil.run.seeds import drawn_seed
-from crowdveil.run.spark.release_verification import file_hashes
 from crowdveil.run.spark.staging import check_target, new_folder
 from crowdveil.run.stages import FileEntries, RunSpec
 
@@ -159,3 +158,10 @@ def partition_bins(partitions: Sequence[Ints]) -> pa.Table:
     """Return the numbers of all partitions, each with the partition that it is in."""
     ids = np.repeat(np.arange(len(partitions)), [len(partition) for partition in partitions])
     return pa.table({"number": np.concatenate(partitions), "partition_id": ids})
+
+
+def file_hashes(engine: SparkEngine, folder: str) -> dict[str, str]:
+    """Return the SHA-256 of each file in a folder, by name; the executors read them."""
+    files = engine.session.read.format("binaryFile").option("recursiveFileLookup", "true").load(folder)
+    hashes = engine.gather(files.selectExpr("path", "sha2(content, 256) AS hash"))
+    return {path.rsplit("/", 1)[-1]: digest for path, digest in zip(*hashes.to_pydict().values(), strict=True)}

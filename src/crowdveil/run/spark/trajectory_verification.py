@@ -18,7 +18,6 @@ from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.values import one_array
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.progress import Progress, no_progress
-from crowdveil.run.release_partitions import without_outlines
 from crowdveil.run.verification import check
 
 PARTITION_POINTS = 1_000_000
@@ -132,3 +131,8 @@ def _consecutive(checked: pa.Table) -> bool:
         return False
     first, last = (table[name].to_numpy() for name in ("first", "last"))
     return bool(np.array_equal(first, np.append(0, last)[:-1] + 1))
+
+
+def without_outlines(features: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return areas with their properties alone."""
+    return [{"properties": feature["properties"]} for feature in features]

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 from fastapi import FastAPI, Path, Request, Response
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect
 
 from crowdveil.errors import ParameterError
 from crowdveil.params import Params
@@ -16,7 +15,7 @@ from crowdveil.server.access import Admin, OpenService, Reviewer
 from crowdveil.server.queue.job import QueuedJob
 from crowdveil.server.responses import ApiError
 from crowdveil.server.routes.jobs import JobId, awaits, no_job, report_of, shown
-from crowdveil.server.routes.uploads import parsed
+from crowdveil.server.routes.uploads import declared_size, parsed
 from crowdveil.server.service import Service
 from crowdveil.server.tokens import Caller
 from crowdveil.server.views import iso_time
@@ -69,9 +68,11 @@ def _add_decisions(app: FastAPI) -> None:
         return _asked(service, _reviewable(service, who, job_id))
 
     @app.post("/reviews/{job_id}", tags=["reviews"], summary="Approve or reject a result", operation_id="decide",
-              openapi_extra={"requestBody": _BODY}, responses=openapi.errors(400, 404, 409, 413))  # fmt: skip
+              openapi_extra={"requestBody": _BODY}, responses=openapi.errors(404, 409, 411, 413))  # fmt: skip
     async def decide(request: Request, service: OpenService, who: Reviewer, job_id: JobId) -> dict[str, Any]:
-        decision: Decision = Decision.checked(parsed(await _small_body(request), "decision"))
+        declared_size(request, BODY_MOST)
+        body = (await request.body()).decode("utf-8", "replace")
+        decision: Decision = Decision.checked(parsed(body, "decision"))
         return await run_in_threadpool(_decided, service, who, job_id, decision)
 
 
@@ -81,21 +82,6 @@ def _decided(service: Service, who: Caller, job_id: str, decision: Decision) -> 
     if not service.store.decide(job.id, who.who, who.id, approved=approved, comment=decision.comment):
         raise ApiError(409, "decided", "the result was decided on before, or is gone.")
     return _asked(service, service.store.get(job.id) or job)
-
-
-async def _small_body(request: Request) -> str:
-    """Read the body of a decision, which must be short. The caller is checked before it is read."""
-    body = b""
-    try:
-        async for piece in request.stream():
-            body += piece
-            if len(body) > BODY_MOST:
-                raise ApiError(413, "too_large", f"Expected at most {BODY_MOST >> 10} KiB. Send a shorter comment.")
-        return body.decode("utf-8")
-    except ClientDisconnect:
-        raise ApiError(400, "bad_request", "the request ended too early; send it again.") from None
-    except UnicodeDecodeError:
-        raise ApiError(422, "bad_request", "decision", "Expected JSON in UTF-8.") from None
 
 
 def _reviewable(service: Service, who: Caller, job: str) -> QueuedJob:

@@ -109,17 +109,24 @@ def _upload_of(service: Service, who: Caller, upload: object) -> Path:
     return found
 
 
-def check_size(request: Request, service: Service, who: Caller) -> int:
-    """Return the size of a request; refuse one that states none, that is too large, or for which the disk has no space."""
-    declared, most = request.headers.get("content-length", ""), who.limits.upload_bytes
+def declared_size(request: Request, most: int) -> int:
+    """Return the size of a request; reject one that states none, or that is too large."""
+    declared = request.headers.get("content-length", "")
     if not declared.isdecimal():
         raise ApiError(411, "no_length", "Expected the size of the request. Send it with Content-Length.")
     if len(declared) > 18 or int(declared) > most:
-        raise ApiError(413, "too_large", f"Expected at most {most >> 20:,} MiB in one request. Send less data.")
-    # A form is kept twice for a moment: as it comes in, and as the files of its job.
-    if not service.has_room(2 * int(declared)):
-        raise no_space()
+        limit = f"{most >> 20:,} MiB" if most >> 20 else f"{most >> 10} KiB"
+        raise ApiError(413, "too_large", f"Expected at most {limit} in one request. Send less data.")
     return int(declared)
+
+
+def check_size(request: Request, service: Service, who: Caller) -> int:
+    """Return the size of an upload; reject one that is too large, or for which the disk has no space."""
+    size = declared_size(request, who.limits.upload_bytes)
+    # A form is kept twice for a moment: as it comes in, and as the files of its job.
+    if not service.has_room(2 * size):
+        raise no_space()
+    return size
 
 
 def make_folder(service: Service, name: str) -> Path:

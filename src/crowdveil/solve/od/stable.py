@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdveil import engine
 from crowdveil.model.areas import Areas
-from crowdveil.model.arrays import Ints, Mask, frozen, row_slices
+from crowdveil.model.arrays import Floats, Ints, Mask, frozen, row_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.partition import BoxPartition
 from crowdveil.model.release import FlowRelease
@@ -23,7 +23,13 @@ from crowdveil.solve.od.refinement import CutRows, Refinement
 from crowdveil.solve.od.region_space import Objective, RegionSpace
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.od.step_matrix import Matrix
-from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepSolution, areas_of_solutions, check_person_ids
+from crowdveil.solve.od.step_solver import (
+    ALL_SUPPRESSED,
+    StepSolution,
+    areas_of_solutions,
+    check_person_ids,
+    summarize_figures,
+)
 from crowdveil.solve.od.summed_steps import sum_steps
 from crowdveil.solve.od.targets import summarize_gaps
 
@@ -166,9 +172,22 @@ def solve_stable(problem: StableProblem, wanted: StableRelease, progress: Progre
     solved = (
         _solve_one(problem, wanted, progress) if len(classes) <= 1 else _solve_each(problem, wanted, classes, progress)
     )
-    gaps = np.array([s.facts for s in solved if len(s.facts)])
     release = release_stable(problem.data, problem.system, wanted, solved)
-    return replace(release, facts=summarize_gaps(gaps[:, 0], gaps[:, 1]) if len(gaps) else {})
+    figures = figures_of_classes(wanted.step_class, solved)
+    facts = summarize_figures(figures, lambda gaps: summarize_gaps(gaps[:, 0], gaps[:, 1]))
+    return replace(release, facts=facts, figures=figures)
+
+
+def figures_of_classes(step_class: Ints, solved: list[StepSolution]) -> Floats | None:
+    """Return the figures of each class in the row of its first time step, NaN in all others; None where there are none."""
+    width = max((len(solution.facts) for solution in solved), default=0)
+    if not width:
+        return None
+    figures = np.full((len(step_class), width), np.nan)
+    for step, solution in zip(np.unique(step_class, return_index=True)[1], solved, strict=True):
+        if len(solution.facts):
+            figures[step] = solution.facts
+    return figures
 
 
 def release_stable(data: Flows, system: RegionSpace, wanted: StableRelease, solved: list[StepSolution]) -> FlowRelease:

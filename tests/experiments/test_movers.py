@@ -15,10 +15,17 @@ from hypothesis import strategies as st
 
 from crowdveil import engine
 from crowdveil.errors import ParameterError
+from crowdveil.experiments.movers import (
+    NetworkPlacement,
+    Traffic,
+    make_movers,
+    mover_chunks,
+    shortest_routes,
+    write_movers,
+)
+from crowdveil.experiments.network import RoadNetwork, read_network, street_grid
 from crowdveil.kernels.synth.movers import stamps_on_routes
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.synth.movers import NetworkPlacement, Traffic, make_movers, mover_chunks, shortest_routes, write_movers
-from crowdveil.synth.network import RoadNetwork, read_network, street_grid
 
 NOBODY = np.zeros((0, 7))
 

@@ -38,12 +38,12 @@ from scipy.sparse.csgraph import dijkstra
 
 from crowdveil import engine
 from crowdveil.errors import Option, ParameterError
+from crowdveil.experiments.network import RoadNetwork
 from crowdveil.model.arrays import Floats, Ints, Mask, row_slices
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
 from crowdveil.synth.city import generators, wanted_between
-from crowdveil.synth.network import RoadNetwork
 from crowdveil.synth.trajectories import TrajectoryRows, in_memory, stream_trajectories
 
 CHUNK = 5000

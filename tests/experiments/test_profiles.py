@@ -10,8 +10,8 @@ import pytest
 from examples import ALL, slow_param
 
 from crowdveil.errors import ParameterError
+from crowdveil.experiments.profiles import FIRST_S, PROFILES, make_profile
 from crowdveil.model.flows import Flows
-from crowdveil.synth.profiles import FIRST_S, PROFILES, make_profile
 
 # Written out again rather than read from PROFILES, so that a slip there is seen. civ's volume is ours: see `profiles`.
 TABLE_2 = {

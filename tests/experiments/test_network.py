@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from crowdveil.errors import InputError, ParameterError
-from crowdveil.synth.network import RoadNetwork, read_network, street_grid
+from crowdveil.experiments.network import RoadNetwork, read_network, street_grid
 
 NODES = "7 0 0\n3 3 4\n5 3 0\n"
 ROADS = "0 7 3 5.5\n1 3 5 4\n"

@@ -13,8 +13,8 @@ from synthetic import grid_around
 
 import crowdveil
 from crowdveil.errors import InputError, ParameterError
+from crowdveil.experiments.zone_edits import keep_trips, keep_zones, parse_shares, split_trips, split_zones
 from crowdveil.io.geojson import write_zones
-from crowdveil.io.zone_edits import keep_trips, keep_zones, parse_shares, split_trips, split_zones
 from crowdveil.model.tessellation import grid_zones
 from crowdveil.model.zones import Zones
 
@@ -109,12 +109,14 @@ def test_the_commands(tmp_path: Path, command: Any, monkeypatch: pytest.MonkeyPa
     write_zones(ZONES, "zones.geojson")
     _trips().to_pandas().to_csv("trips.csv", index=False)
     both = ("--trips", "trips.csv", "--trips-out")
-    ran = command("zones", "crop", "zones.geojson", "--keep", 4, *both, "west.csv", "-o", "west.geojson")
+    ran = command("experiment", "crop", "zones.geojson", "--keep", 4, *both, "west.csv", "-o", "west.geojson")
     assert ran.code == 0 and "west.geojson: 4 zones" in ran.out, ran.err
-    ran = command("zones", "split", "zones.geojson", *both, "split.csv", "-o", "split.geojson")
+    ran = command("experiment", "split", "zones.geojson", *both, "split.csv", "-o", "split.geojson")
     assert ran.code == 0 and "split.geojson: 48 zones" in ran.out and "4,000 rows" in ran.out, ran.err
     flows = crowdveil.read_flows("split.csv", zones="split.geojson")
     assert flows.total == 4000 and len(flows.zones) == 48
-    assert command("zones", "split", "zones.geojson", *both, "split.csv", "-o", "other.geojson").code == 2
+    assert command("experiment", "split", "zones.geojson", *both, "split.csv", "-o", "other.geojson").code == 2
     assert not Path("other.geojson").exists()  # nothing is half-written
-    assert command("zones", "crop", "zones.geojson", "--keep", 4, "--trips", "trips.csv", "-o", "x.geojson").code == 2
+    assert (
+        command("experiment", "crop", "zones.geojson", "--keep", 4, "--trips", "trips.csv", "-o", "x.geojson").code == 2
+    )

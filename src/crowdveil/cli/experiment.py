@@ -1,0 +1,260 @@
+"""`crowdveil experiment`: the data and figures of experiments in papers, for those who repeat them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pyarrow as pa
+
+from crowdveil.cli.compare import READING, RUNS, compare_with_options
+from crowdveil.cli.console import show_notes
+from crowdveil.comparison.candidates import CONFIDENTIAL
+from crowdveil.errors import Option, OutputError, ParameterError, counted
+from crowdveil.experiments.figures import SIZES, draw_ratios, draw_windows, target_lines
+from crowdveil.experiments.movers import NetworkPlacement, Traffic, write_movers
+from crowdveil.experiments.network import read_network, street_grid
+from crowdveil.experiments.profiles import PROFILES, make_profile
+from crowdveil.experiments.zone_edits import (
+    SHARES,
+    SIDES,
+    keep_trips,
+    keep_zones,
+    parse_shares,
+    split_trips,
+    split_zones,
+)
+from crowdveil.io.atomic import check_file, new_file
+from crowdveil.io.geojson import write_zones
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.tables import check_ending, check_picture, write_flows, write_table
+from crowdveil.io.zones import read_zones
+from crowdveil.model.zones import Zones
+from crowdveil.progress import progress_bar
+
+_SHARES = ",".join(map(str, SHARES))
+_SEED = click.Option(["--seed"], default=0, show_default=True, metavar="N", help="The same seed gives the same bytes.")
+_TABLE = click.Option(["-o", "--output"], required=True, metavar="FILE", help="File to write: .parquet or .csv.")
+_OVERWRITE = click.Option(["--overwrite"], is_flag=True, help="Replace files that exist.")
+_SHARED: list[click.Parameter] = [
+    click.Argument(["zones"]),
+    click.Option(["-o", "--output"], required=True, metavar="FILE", help="Zones to write: .geojson."),
+    click.Option(["--zone-id"], metavar="COLUMN", help="Column of the zones' ids."),
+    click.Option(["--trips"], metavar="FILE", help="Trips or flows between these zones, by their ids."),
+    click.Option(["--trips-out"], metavar="FILE", help="Trips or flows to write: .csv or .parquet. Not anonymized."),
+    click.Option(["--origin"], metavar="COLUMN", help="Column of the origin's zone id."),
+    click.Option(["--destination"], metavar="COLUMN", help="Column of the destination's zone id."),
+    click.Option(["--volume"], metavar="COLUMN", help="Column of volumes; with it a row is a flow, without it a trip."),
+    click.Option(["--overwrite"], is_flag=True, help="Replace files that exist."),
+]
+
+
+@click.group()
+def command() -> None:
+    """Make the data and figures of experiments in papers.
+
+    Movers on roads, matrices like those of published data sets, maps with fewer or more zones, and figures of comparisons.
+
+    \b
+    Examples:
+      crowdveil experiment movers 5000 --network vertices.txt edges.txt -o movers.parquet
+      crowdveil experiment flows nyc -o flows.parquet
+      crowdveil experiment crop zones.geojson --keep 599 --trips trips.parquet --trips-out west.parquet -o west.geojson
+      crowdveil experiment crop zones.geojson --bbox 2.2,48.8,2.4,48.9 -o part.geojson
+      crowdveil experiment split zones.geojson --trips trips.parquet --trips-out split.parquet -o split.geojson
+    """
+
+
+@command.command(params=[*_SHARED])
+@click.option("--bbox", metavar="W,S,E,N", help="Keep zones whose center is in this box; degrees.")
+@click.option(
+    "--keep", type=click.IntRange(min=1), metavar="N", help="Keep this many zones, the outermost on one side."
+)
+@click.option("--side", type=click.Choice(SIDES), default="west", show_default=True, help="The side, with --keep.")
+def crop(zones: str, bbox: str | None, keep: int | None, side: Any, **values: Any) -> None:
+    """Keep the zones in a box, or the outermost ones on a side, and the trips between them.
+
+    \b
+    Examples:
+      crowdveil experiment crop zones.geojson --keep 599 --trips trips.parquet --trips-out west.parquet -o west.geojson
+      crowdveil experiment crop zones.geojson --bbox 2.2,48.8,2.4,48.9 -o part.geojson
+    """
+    _edit(zones, lambda tiles: keep_zones(tiles, bbox=bbox, keep=keep, side=side),
+          lambda data, _, after, columns: keep_trips(data, after, **columns), **values)  # fmt: skip
+
+
+@command.command(params=[*_SHARED])
+@click.option("--shares", default=_SHARES, show_default=True, metavar="S,S,...",
+              help="Shares of the parts of a zone in its trips; as many parts as shares.")  # fmt: skip
+@click.option("--seed", default=0, show_default=True, metavar="N", help="Seed of the random parts of trips.")
+def split(zones: str, shares: str, seed: int, **values: Any) -> None:
+    """Split each zone into parts of equal area, and draw the parts that each trip begins and ends in.
+
+    \b
+    Examples:
+      crowdveil experiment split zones.geojson --trips trips.parquet --trips-out split.parquet -o split.geojson
+      crowdveil experiment split zones.geojson --shares 0.7,0.3 -o halves.geojson
+    """
+    law = parse_shares(shares)
+    _edit(zones, lambda tiles: split_zones(tiles, len(law)),
+          lambda data, before, _, columns: split_trips(data, before, law, seed=seed, **columns), **values)  # fmt: skip
+
+
+def _edit(
+    zones: str,
+    edit: Callable[[Zones], Zones],
+    edit_trips: Callable[[str, Zones, Zones, dict[str, str | None]], pa.Table],
+    *,
+    output: str,
+    zone_id: str | None,
+    trips: str | None,
+    trips_out: str | None,
+    overwrite: bool,
+    **columns: str | None,
+) -> None:
+    """Edit zones, and trips if they are given; nothing is written unless both can be."""
+    if (trips is None) != (trips_out is None):
+        raise click.UsageError("--trips and --trips-out come together: what to read, and where to write it.")
+    if Path(output).suffix.lower() not in (".geojson", ".json"):
+        raise OutputError(output, "wanted a name that ends in .geojson.")
+    targets = [Path(output), *([] if trips_out is None else [Path(trips_out)])]
+    for path in targets:
+        check_file(path.absolute(), overwrite=overwrite)
+    if trips_out is not None:
+        check_ending(Path(trips_out), option="trips_out")
+    notes = ReadNotes()
+    before = read_zones(zones, zone_id=zone_id, notes=notes)
+    after = edit(before)
+    table = None if trips is None else edit_trips(trips, before, after, columns)
+    write_zones(after, output, overwrite=overwrite)
+    show_notes(notes)
+    click.echo(f"{output}: {len(after):,} zones")
+    if table is not None and trips_out is not None:
+        with new_file(Path(trips_out), overwrite=overwrite) as file:
+            write_table(table, file, as_input=True)
+        click.echo(f"{trips_out}: {len(table):,} rows, not anonymized")
+
+
+_TRAFFIC: list[tuple[str, str, str]] = [
+    ("classes", "N", "Classes of movers, each half as fast as the one before."),
+    ("external-classes", "N", "Classes of external objects, which slow movers down around them."),
+    ("per-stamp", "N", "Movers that appear at each time-stamp."),
+    ("external-per-stamp", "N", "External objects that appear at each time-stamp."),
+    ("lifespan", "N", "Time-stamps at which a mover is seen at most."),
+    ("speed", "X", "Divisor of the width and height of the network: the larger, the slower."),
+    ("report", "N", "Probability, in thousandths, to report the position at a time stamp."),
+]
+_PLACE: list[tuple[str, str, str]] = [
+    ("lon", "DEGREES", "Longitude of the middle of the network."),
+    ("lat", "DEGREES", "Latitude of the middle of the network."),
+    ("unit-m", "X", "Meters of one unit of the network."),
+    ("start", "TIME", "First time-stamp, a date or a time in UTC."),
+    ("step-s", "N", "Seconds between time-stamps."),
+]
+
+
+def _fields(of: Any, options: list[tuple[str, str, str]]) -> list[click.Parameter]:
+    """Return options for the fields of a data class, with its defaults."""
+    return [
+        click.Option([f"--{name}"], default=getattr(of, name.replace("-", "_")), show_default=True, metavar=metavar, help=text)
+        for name, metavar, text in options
+    ]  # fmt: skip
+
+
+@command.command(
+    params=[
+        click.Argument(["movers"], type=int),
+        click.Option(
+            ["--network"], nargs=2, metavar="NODES ROADS",
+            help="Two files: `id x y` for each node, `id from to length` for each road. [a made-up grid of streets]",
+        ),
+        click.Option(
+            ["--length"], type=float, metavar="X",
+            help="How far movers want to go on average, in units. [0.4 × (width + height)]",
+        ),
+        *_fields(Traffic(), _TRAFFIC), *_fields(NetworkPlacement(), _PLACE), _SEED, _TABLE, _OVERWRITE,
+    ]
+)  # fmt: skip
+def movers(
+    movers: int, network: tuple[str, str] | None, seed: int, output: str, overwrite: bool, **values: Any
+) -> None:
+    """Movers on a road network, in the manner of Brinkhoff's generator: lat, lon, timestamp, trajectory_id, user_id.
+
+    \b
+    Example:
+      crowdveil experiment movers 5000 --network vertices.txt edges.txt -o movers.parquet
+    """
+    place = NetworkPlacement(**{field: values.pop(field) for field in ("lon", "lat", "unit_m", "start", "step_s")})
+    traffic = Traffic(**values)
+    check_ending(Path(output))
+    roads = street_grid(seed) if network is None else read_network(*network)
+    if network is not None and roads.left_out:
+        click.echo(
+            f"note: left out {counted(roads.left_out, 'node')} that no road joins to the largest part.", err=True
+        )
+    with (
+        progress_bar("making movers") as (progress, _),
+        new_file(Path(output), overwrite=overwrite) as file,
+    ):
+        write_movers(roads, file, movers, traffic, place, seed=seed, progress=progress)
+    click.echo(f"{output}: {movers:,} movers on {roads.nodes:,} nodes and {len(roads.begin):,} roads")
+
+
+@command.command(
+    params=[
+        click.Argument(["profile"], type=click.Choice(sorted(PROFILES))),
+        click.Option(["--matrices"], default=1, show_default=True, metavar="N", help="Number of hourly matrices."),
+        _SEED,
+        click.Option(["--zones-out"], metavar="FILE", help="Also write the zones, as GeoJSON."),
+        click.Option(["-o", "--output"], required=True, metavar="FILE", help="File to write: .parquet, .csv or .omx."),
+        _OVERWRITE,
+    ]
+)
+def flows(profile: str, matrices: int, seed: int, zones_out: str | None, output: str, overwrite: bool) -> None:
+    """OD matrices that look like one of the data sets in the literature (tiles, flows, volume, share above 10)."""
+    data = make_profile(profile, np.random.default_rng(seed), matrices)
+    write_flows(data, output, overwrite=overwrite)
+    if zones_out:
+        write_zones(data.zones, zones_out, overwrite=overwrite)
+    click.echo(
+        f"{output}: {len(data):,} flows, {data.total:,} trips, {data.steps:,} matrices, {len(data.zones):,} tiles"
+    )
+
+
+@command.command(
+    params=[
+        click.Argument(["figure"], type=click.Choice(["ratios", "targets", "windows"])),
+        *RUNS,
+        click.Option(["-o", "--output"], metavar="FILE", help="Picture to write: .png. Not for targets."),
+        _OVERWRITE,
+        *READING,
+    ]
+)
+def figure(figure: str, output: str | None, overwrite: bool, **values: Any) -> None:
+    """Run a comparison and make a figure or table of a paper from it.
+
+    ratios: each measure as a ratio to the first method, box plots over matrices. targets: the target volume at which origins
+    and destinations have the nearest mean sizes, for each k. windows: distortion of range queries by their window. The
+    numbers are exact and confidential: do not publish them.
+
+    \b
+    Examples:
+      crowdveil experiment figure ratios trips.parquet --zones zones.geojson --methods atg-dual,oigh -o ratios.png
+      crowdveil experiment figure targets trips.parquet --zones zones.geojson --methods atg-dual -k 5,10 --vary v_target=40,80
+      crowdveil experiment figure windows cabs.parquet --methods microaggregation,swapmob -o windows.png
+    """
+    if figure == "targets":
+        values["measures"] = values["measures"] or ",".join(SIZES)
+        click.echo("\n".join([*target_lines(compare_with_options(None, **values)), CONFIDENTIAL]))
+        return
+    if output is None:
+        raise ParameterError(Option("output"), "Expected the name of a picture. Give one.")
+    check_picture(output)
+    with new_file(Path(output), overwrite=overwrite) as file:
+        found = compare_with_options(None, **values)
+        (draw_ratios if figure == "ratios" else draw_windows)(found).save(file, "png")
+        file.chmod(0o600)
+    click.echo(f"{output}: written\n{CONFIDENTIAL}")

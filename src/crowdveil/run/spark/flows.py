@@ -1,0 +1,427 @@
+"""Trips and flows on Spark: rows get their time step, Spark groups them to partitions, and executors solve these."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from crowdveil.engine.spark import Frame, SparkEngine, SparkTable
+from crowdveil.errors import EmptyInputError, InputError, Option, ParameterError
+from crowdveil.io.axes import check_axes
+from crowdveil.io.flows import resolve_step_seconds, with_tree
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.od_columns import ENDS, NAMED, OdColumns, by_role, find_od_columns, refuse_unread_volumes
+from crowdveil.io.od_rows import zones_named
+from crowdveil.io.omx import is_omx
+from crowdveil.io.source import CSV_SUFFIXES, MISSING, Source, refuse_wide
+from crowdveil.io.stations import MAX_POSITIONS, positions, station_columns, zones_of_positions
+from crowdveil.io.tiling import (
+    PointCover,
+    Tiling,
+    by_coordinates,
+    find_cover,
+    given_zones,
+    usable_coordinates,
+    zones_covering,
+)
+from crowdveil.io.time_forms import TimeForm, learned_form
+from crowdveil.io.times import note_assumed_zone, note_clock_changes, read_seconds, refuse_spread
+from crowdveil.io.values import encode_ids
+from crowdveil.model.arrays import Sent
+from crowdveil.model.flows import Flows, FlowUnit
+from crowdveil.model.globe import Reach
+from crowdveil.model.time_axis import Clock, TimeAxis
+from crowdveil.model.zones import Zones
+from crowdveil.progress import Progress
+from crowdveil.reading import FlowReading, read, with_partition, with_pois
+from crowdveil.run.flow_partitions import PARTITION_ROWS, FlowPartition, PartitionedFlows, SolvedPartition
+from crowdveil.run.stages import RunSpec
+
+HEAD_ROWS = 20_000
+"""Rows from which the form of times and the meaning of columns are learned."""
+PARTITIONS_A_SLOT = 4
+"""Fewest partitions for each task that runs at a time, so that all are busy."""
+REFUSED: dict[str, str] = {
+    "bbox": "trips are cropped on one machine; prepare them with crowdveil flows",
+    "time_window": "trips are cropped on one machine; prepare them with crowdveil flows",
+    "fold": "periods are added up on one machine; prepare the flows with crowdveil flows",
+    "ledger": "an audit compares all trips with those of earlier releases; run it on one machine, or add the release afterwards",
+    "pairing": "the original does not leave the cluster; leave it out",
+    "min_inhabited_tiles": "visited tiles are found in all trips; run it on one machine",
+}
+"""Options that do not work on Spark, and what to do."""
+START, INSTANT, SKIPPED, TWICE = (f"crowdveil_{name}" for name in ("start", "instant", "skipped", "twice"))
+PARTITION = "crowdveil_partition"
+ROW_STEPS = [(START, pa.int64()), (INSTANT, pa.bool_()), (SKIPPED, pa.bool_()), (TWICE, pa.bool_())]
+"""Columns that `StepReader` adds: the start of the time step (null where the time cannot be read), whether the time names a zone,
+and whether a clock skipped it or showed it twice."""
+RESULT = pa.schema([("summary", pa.string()), ("areas", pa.binary()), ("steps", pa.binary())])
+
+
+def check_supported(spec: RunSpec) -> None:
+    """Raise if a run cannot be done on a cluster, with the reason."""
+    reason = spec.method.partitioning(spec.params)
+    if reason is not None:
+        raise ParameterError(
+            Option("engine", "spark"), f"{spec.method.name} cannot be done in partitions, since {reason}."
+        )
+    if spec.options.format == "csv" or spec.data_name is not None:
+        raise ParameterError(
+            f"{Option('engine', 'spark')} writes Parquet under its own names; leave {Option('format', 'csv')} and the name out."
+        )
+    for name, reason in REFUSED.items():
+        given = (getattr(part, name, None) for part in (spec.reading, spec.options, spec.params))
+        if any(value not in (None, False, 0) for value in given):
+            raise ParameterError(Option(name), f"it is not available on Spark: {reason}.")
+
+
+@dataclass(frozen=True)
+class StepReader(Sent):
+    """Replaces the time of each row by the start of its time step; sent to executors.
+
+    Attributes
+    ----------
+    schema
+        Columns of the result.
+    time, steps, form
+        The column of times, the time steps, and how times are written.
+    text
+        Whether all columns are text, as those of a CSV, in which some words are missing values.
+    """
+
+    schema: pa.Schema
+    time: str | None
+    steps: TimeAxis | None
+    form: TimeForm
+    text: bool
+
+    def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of chunks."""
+        for chunk in chunks:
+            rows = with_missing(chunk) if self.text else chunk
+            columns = {name: rows[name] for name in rows.schema.names} | self._steps(rows)
+            yield pa.record_batch([columns[name] for name in self.schema.names], schema=self.schema)
+
+    def _steps(self, rows: pa.RecordBatch) -> dict[str, Any]:
+        none = np.zeros(rows.num_rows, np.bool_)
+        if self.steps is None or self.time is None:
+            return {START: pa.array(none.astype(np.int64)), INSTANT: none, SKIPPED: none, TWICE: none}
+        times, clock = read_seconds(rows[self.time], f"column {self.time}", self.form), Clock(self.steps.tz)
+        wall = np.where(times.bad, 0, times.values)
+        skipped, twice = (none, none) if times.instants else clock.odd_times(wall)
+        if times.instants:
+            wall = clock.to_wall(wall)
+        start = pa.array(self.steps.starts(self.steps.number(wall)), mask=times.bad)
+        instant = pa.array(np.full(rows.num_rows, times.instants), mask=times.bad)
+        return {START: start, INSTANT: instant, SKIPPED: skipped & ~times.bad, TWICE: twice & ~times.bad}
+
+
+@dataclass(frozen=True)
+class ChunkReader:
+    """Makes one text of each chunk of rows with a function; sent to executors."""
+
+    function: Callable[[pa.RecordBatch], Any]
+    text: bool
+
+    def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield a row for each chunk, in JSON."""
+        for chunk in chunks:
+            found = self.function(with_missing(chunk) if self.text else chunk)
+            yield pa.record_batch({"found": [json.dumps(found)]})
+
+
+def with_missing(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows of a CSV with nulls in place of the words for missing values."""
+    columns = [
+        pa.array([None if v in MISSING else v for v in column.to_pylist()], pa.string()) for column in rows.columns
+    ]
+    return pa.record_batch(columns, names=rows.schema.names)
+
+
+@dataclass(frozen=True)
+class PartitionRunner(Sent):
+    """Reads the rows of a partition as flows, and solves them; sent to executors.
+
+    Attributes
+    ----------
+    function
+        What solves a partition.
+    frame
+        Flows without rows: what all partitions have in common.
+    reading
+        Input options of the rows, which name all of their columns.
+    members
+        Whether the person ids of each flow are kept.
+    """
+
+    function: FlowPartition
+    frame: Flows
+    reading: FlowReading
+    members: bool
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        """Return the results as one row of `RESULT`."""
+        number, notes, frame = rows[PARTITION][0].as_py(), ReadNotes(), self.frame
+        table = rows.drop_columns([PARTITION, *(name for name, _ in ROW_STEPS)])
+        if frame.step_s is not None:
+            table = table.append_column(self.reading.time, rows[START].cast(pa.timestamp("s", tz="UTC")))
+        areas = steps = b""
+        try:
+            flows = read(Flows, table, self.reading, notes, person_ids=self.members)
+        except EmptyInputError as error:  # all volumes are 0, or all rows were dropped
+            summary: dict[str, Any] = {"lost": error.units}
+        else:
+            flows = replace(
+                flows, step_s=frame.step_s, origin_tree=frame.origin_tree, destination_tree=frame.destination_tree,
+                partition=frame.partition, pois=frame.pois,
+            )  # fmt: skip
+            solved = self.function(flows, number)
+            summary, areas, steps = solved.summary, as_bytes(solved.areas), as_bytes(solved.steps)
+        summary |= {"texts": notes.texts, "numbers": notes.numbers, "dropped": notes.dropped}
+        return pa.table([[json.dumps(summary)], [areas], [steps]], schema=RESULT)
+
+
+def as_bytes(table: pa.Table) -> bytes:
+    """Return a table as the bytes of an Arrow stream."""
+    made = pa.BufferOutputStream()
+    with pa.ipc.new_stream(made, table.schema) as stream:
+        stream.write_table(table)
+    content: bytes = made.getvalue().to_pybytes()
+    return content
+
+
+class SparkFlows(PartitionedFlows):
+    """Runs partitions on the executors of a cluster; only counts, areas and the rows of a report come to the driver."""
+
+    def __init__(self, spec: RunSpec, engine: SparkEngine) -> None:
+        super().__init__(spec)
+        self.engine = engine
+
+    def read(self, notes: ReadNotes, progress: Progress) -> Flows:
+        """Find columns, zones and time steps; return flows without rows."""
+        spec, engine, self.notes = self.spec, self.engine, notes
+        reading = spec.reading
+        if not isinstance(reading, FlowReading):
+            raise TypeError("flows are read with the input options of flows")
+        data = engine.read(readable(spec.data))
+        source, is_text = source_of(engine, spec.data, data)
+        named = by_role({role: getattr(reading, role) for role in NAMED}, source)
+        columns = find_od_columns(source, named, by_coordinates(reading.zones), notes)
+        head = engine.gather(data.limit(HEAD_ROWS)).combine_chunks().to_batches()
+        if not head:
+            raise InputError(source.name, "there are no rows; wanted at least one.")
+        first = with_missing(head[0]) if is_text else head[0]
+        form = TimeForm(reading.time_format)
+        if columns.time is not None:
+            form = learned_form([first[columns.time]], form, f"{source.name}, column {columns.time}")
+        if not reading.each_row_is_a_trip:
+            refuse_unread_volumes(first, columns, named, form, source.name)
+        zones = self._zones(data, source, columns, named, notes, is_text)
+        if not columns.by_id:
+            of_file = zones if Tiling.of(reading.zones) is None else None
+            for end, (lon, lat) in zip(ENDS, usable_coordinates(first, columns, source.name), strict=True):
+                check_axes(lon, lat, columns.coordinates(end), source.name, of_file, notes)
+        seconds = resolve_step_seconds(reading.step, columns, notes)
+        own_steps = reading.step is None and columns.is_flows and columns.time is not None
+        steps = TimeAxis(1 if own_steps else seconds, reading.tz) if seconds else None
+        self.columns = columns
+        self._place_rows(data, source, columns, steps, form, is_text, progress)
+        step_s = None if steps is None else steps.step_s
+        if own_steps:
+            step_s = int(np.diff(self.starts).min()) if len(self.starts) > 1 else 3600
+        self.frame = empty_flows(zones, reading, columns, step_s, notes)
+        return self.frame
+
+    def _zones(
+        self, data: Frame, source: Source, columns: OdColumns, named: dict[str, Any], notes: ReadNotes, is_text: bool
+    ) -> Zones:  # fmt: skip
+        """Return the zones that are given; or tiles, stations or ids that executors find in the rows."""
+        reading = self.spec.reading
+
+        def found(function: Callable[[pa.RecordBatch], Any], needed: list[str]) -> list[Any]:
+            rows = data.select(*map(quoted, dict.fromkeys(needed)))
+            schema = pa.schema([("found", pa.string())])
+            texts = self.engine.gather(self.engine.map_rows(rows, ChunkReader(function, is_text), schema))
+            return [json.loads(text) for text in texts["found"].to_pylist()]
+
+        tiling = Tiling.of(reading.zones)
+        if tiling is not None:
+            covers = found(lambda rows: cover_of(rows, columns, source.name, tiling.h3), columns.used)
+            return zones_covering([PointCover(Reach(*r), frozenset(c)) for r, c in covers], tiling, source.name)
+        given = given_zones(columns, reading.zones, reading.zone_id, notes)
+        if given is not None:
+            return given
+        if not columns.by_id:
+            raise InputError(f"coordinates need zones; give {Option('zones')}, such as grid:500m.")
+        places = station_columns(source, columns, named)
+        if places is not None:
+            needed = [*columns.zone_ids, *places.values()]
+            lists = found(lambda rows: positions(rows, columns, places, source.name).to_pylist(), needed)
+            rows = pa.Table.from_pylist([row for of_chunk in lists for row in of_chunk])
+            counts = rows.group_by(["id", "lon", "lat"]).aggregate([("n", "sum")]).rename_columns({"n_sum": "n"})
+            zones = zones_of_positions(counts if len(counts) <= MAX_POSITIONS else None, columns, notes)
+            if zones is not None:
+                return zones
+        names = found(lambda rows: names_of(rows, columns), [*columns.zone_ids])
+        return zones_named(sorted({name for of_chunk in names for name in of_chunk}))
+
+    def _place_rows(
+        self, data: Frame, source: Source, columns: OdColumns, steps: TimeAxis | None, form: TimeForm, is_text: bool,
+        progress: Progress,
+    ) -> None:  # fmt: skip
+        """Give each row its time step, keep the rows on the executors' disks, and count those of each step."""
+        chosen = data.select(*map(quoted, dict.fromkeys(columns.used)))
+        own = [field for field in self.engine.schema(chosen) if field.name != columns.time]
+        schema = pa.schema([*own, *ROW_STEPS])
+        reader = StepReader(schema, columns.time, steps, form, is_text)
+        self.rows = self.enter_context(self.engine.kept(self.engine.map_rows(chosen, reader, schema)))
+        counts = self.engine.gather(
+            self.engine.sql(
+                f"SELECT {START} AS start, count(*) AS size, bool_or({INSTANT}) AS instants, bool_or(NOT {INSTANT}) AS walls, "
+                f"count_if({SKIPPED}) AS skipped, count_if({TWICE}) AS twice FROM {{rows}} GROUP BY {START}",
+                rows=self.rows,
+            ),
+            progress,
+        ).sort_by("start")
+        what = f"{source.name}, column {columns.time}"
+        if any(counts["instants"].to_pylist()) and any(counts["walls"].to_pylist()):
+            raise InputError(f"{what}: some times have a zone and some have none; write all of them in one form.")
+        tz = self.spec.reading.tz
+        if steps is not None and any(counts["walls"].to_pylist()):
+            note_assumed_zone(self.notes, columns.time, tz)
+        note_clock_changes(
+            self.notes, columns.time, tz, sum(counts["skipped"].to_pylist()), sum(counts["twice"].to_pylist())
+        )
+        known = counts.filter(counts["start"].is_valid())
+        self.starts, self.sizes = (known[name].to_numpy() for name in ("start", "size"))
+        if not len(known):
+            raise InputError(what, "no time can be read; name their form with time_format.")
+        refuse_spread(int(self.starts[0]), int(self.starts[-1]), form, what)
+
+    def check_k(self) -> None:
+        """Raise if the data lacks what the method needs; people are counted in the partitions."""
+        self.spec.method.check_data(self.frame, self.spec.params)
+
+    def solve_partitions(self, function: FlowPartition, progress: Progress) -> list[SolvedPartition]:
+        """Group the rows in Spark, and solve each group on an executor."""
+        engine = self.engine
+        even = int(self.sizes.sum()) // (PARTITIONS_A_SLOT * engine.slots)
+        numbers = self.partition_numbers(self.sizes, max(1, min(PARTITION_ROWS, even)))
+        bins = engine.table(pa.table({"start": self.starts, "number": numbers}))
+        # Rows without a usable time are in the first partition, whose reader counts or refuses them.
+        rows = engine.sql(
+            f"SELECT r.*, coalesce(b.number, 0) AS {PARTITION} FROM {{rows}} r LEFT JOIN {{bins}} b ON r.{START} = b.start",
+            rows=self.rows,
+            bins=bins,
+        )
+        reading = FlowReading.checked(
+            {"zones": self.frame.zones, "tz": self.frame.tz, "each_row_is_a_trip": True, "step": self._step(),
+             "drop_invalid": self.spec.reading.drop_invalid, **self._names()}
+        )  # fmt: skip
+        runner = PartitionRunner(function, self.frame, reading, self.spec.method.needs_person_ids)
+        count = int(numbers.max()) + 1
+        table = engine.gather(engine.map_groups(rows, PARTITION, runner, RESULT, count), progress)
+        return self._settle(table)
+
+    def _names(self) -> dict[str, str]:
+        """Return the columns of the data as input options."""
+        names = {role: column for role in NAMED if (column := getattr(self.columns, role)) is not None}
+        if self.frame.step_s is None:
+            names.pop("time", None)
+        if not self.columns.by_id:
+            names |= {end: ",".join(self.columns.coordinates(end)) for end in ENDS}
+        return names
+
+    def _step(self) -> str:
+        return "all" if self.frame.step_s is None else f"{self.frame.step_s}s"
+
+    def _settle(self, table: pa.Table) -> list[SolvedPartition]:
+        """Merge the notes of all partitions; return those that have flows."""
+        solved, lost = [], 0
+        for row in sorted(table.to_pylist(), key=lambda row: json.loads(row["summary"]).get("file", "")):
+            summary = json.loads(row["summary"])
+            for text in summary["texts"]:
+                self.notes.add(text)
+            for text, n in summary["numbers"].items():
+                self.notes.number(text, self.notes.numbers.get(text, 0) + n)
+            for reason, n in summary["dropped"].items():
+                self.notes.drop(reason, n)
+            if "lost" in summary:
+                lost += summary["lost"]
+                continue
+            tables = (pa.ipc.open_stream(row[name]).read_all() for name in ("areas", "steps"))
+            solved.append(SolvedPartition(summary, *tables))
+        if not solved:
+            raise InputError("no row can be used, or all volumes are zero; wanted at least one.")
+        self.lost_units = lost
+        self.notes.rows = int(self.sizes.sum()) if self.notes.dropped else 0
+        return solved
+
+
+def cover_of(rows: pa.RecordBatch, columns: OdColumns, name: str, h3: int | None) -> tuple[list[float], list[str]]:
+    """Return the reach of the coordinates in some rows, and their H3 cells."""
+    found = find_cover(rows, columns, name, h3)
+    return [getattr(found.reach, field) for field in found.reach.__dataclass_fields__], sorted(found.cells)
+
+
+def names_of(rows: pa.RecordBatch, columns: OdColumns) -> list[str]:
+    """Return the ids of zones in some rows."""
+    return sorted({str(name) for column in columns.zone_ids for name in encode_ids(rows[column])[1]})
+
+
+def empty_flows(zones: Zones, reading: FlowReading, columns: OdColumns, step_s: int | None, notes: ReadNotes) -> Flows:
+    """Return flows without rows, with what all partitions have in common."""
+    none = np.zeros(0, np.int64)
+    counts: FlowUnit = "people" if columns.user is not None or columns.people is not None else "trips"
+    weight = None if columns.weight is None else none
+    nowhere = none.astype(np.int32)
+    flows = Flows(
+        zones,
+        none,
+        np.zeros(1, np.int64),
+        nowhere,
+        nowhere,
+        none,
+        none,
+        counts,
+        tz=reading.tz,
+        weight=weight,
+        step_s=step_s,
+    )
+    flows = flows if reading.hierarchy is None else with_tree(flows, reading.hierarchy)
+    flows = with_pois(flows, reading.pois, notes)
+    return with_partition(flows, reading.partition)
+
+
+def readable(data: Any) -> Any:
+    """Return data that Spark can read, a path, a table or a data frame of its session; raise on anything else."""
+    if isinstance(data, str | Path) and is_omx(data):
+        raise InputError(data, "Spark cannot read OMX files; write the flows as Parquet, or run without Spark.")
+    if not isinstance(data, str | Path | SparkTable) and not hasattr(data, "createOrReplaceGlobalTempView"):
+        raise InputError(
+            f"Expected a path or a data frame of Spark, got {type(data).__name__}. Give one, or run without Spark."
+        )
+    return data
+
+
+def source_of(engine: SparkEngine, data: Any, frame: Frame) -> tuple[Source, bool]:
+    """Return the name of the data for messages with its columns, and whether these are text, as those of a CSV."""
+    name = data.name if isinstance(data, SparkTable) else str(data) if isinstance(data, str | Path) else "the table"
+    refuse_wide(name, len(frame.columns))
+    stem = Path(name.rstrip("/"))
+    stem = stem.with_suffix("") if stem.suffix in (".gz", ".bz2", ".zst") else stem
+    is_text = isinstance(data, str | Path) and stem.suffix.lower() in CSV_SUFFIXES
+    return Source(name, engine.schema(frame), delimiter="," if is_text else None), is_text
+
+
+def quoted(name: str) -> str:
+    """Quote a column's name for a query."""
+    if "`" in name:
+        raise ParameterError("a column has a backtick in its name, which Spark cannot read; rename it.")
+    return f"`{name}`"
