@@ -236,3 +236,14 @@ def test_a_changed_file_is_seen(spark: Any, city: Path, tmp_path: Path) -> None:
     (tmp_path / "out" / "manifest.json").write_text(json.dumps(manifest))
     found = {guarantee.name: finding.holds for guarantee, finding in crowdveil.verify(tmp_path / "out")}
     assert not found["well-formed-trajectories"]
+
+
+def test_exchanged_coordinates_are_refused_as_on_one_machine(spark: Any, city: Path, tmp_path: Path) -> None:
+    rows = pq.read_table(city / "drives.parquet")
+    places = {"lat": "lon", "lon": "lat"}
+    pq.write_table(rows.rename_columns([places.get(n, n) for n in rows.column_names]), tmp_path / "drives.parquet")
+    for there in (None, spark):
+        with pytest.raises(InputError, match="exchange"):
+            crowdveil.anonymize(
+                str(tmp_path / "drives.parquet"), tmp_path / "out", method="simple-generalization", spark=there
+            )

@@ -25,7 +25,7 @@ from crowdveil.io.source import open_source
 from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.io.trajectory_points import find_point_columns, no_value_reason
-from crowdveil.methods.base import Method
+from crowdveil.methods.base import Facts, Method
 from crowdveil.model.canonical import canonical, numbered
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Extent, Outline, Trajectories
@@ -34,7 +34,7 @@ from crowdveil.reading import READINGS
 from crowdveil.registry import METHODS, find_method
 from crowdveil.run.options import RunOptions
 from crowdveil.run.spark.backend import check_supported_on_spark
-from crowdveil.run.spark.point_rows import AT, BLOCK, FILE, KEY, ORDER, PointReader
+from crowdveil.run.spark.point_rows import KEY, PointReader
 from crowdveil.run.spark.trajectory_backend import TrajectoryTotals, new_numbers
 from crowdveil.run.spark.trajectory_partitions import (
     PLANNED,
@@ -61,18 +61,14 @@ def _points(data: Trajectories, order: np.ndarray) -> pa.Table:
     return pa.table({name: pa.array(values[order]) for name, values in columns.items()})
 
 
-def _reader(table: Any, files: tuple[str, ...] = ()) -> PointReader:
+def _reader(table: Any) -> PointReader:
     source = open_source(table)
-    return PointReader(
-        source, find_point_columns(source, None, None, None, None, None, ReadNotes()), "UTC", TimeForm(), files
-    )
+    return PointReader(source, find_point_columns(source, None, None, None, None, None, ReadNotes()), "UTC", TimeForm())
 
 
 def _read(reader: PointReader, table: pa.Table, pieces: int) -> pa.Table:
     """The rows as the cluster reads them: in pieces, which come in any order."""
-    placed = table.append_column(FILE, pa.array([""] * len(table))).append_column(BLOCK, pa.array([0] * len(table)))
-    placed = placed.append_column(AT, pa.array(np.arange(len(table))))
-    batches = placed.combine_chunks().to_batches(max_chunksize=max(1, len(table) // pieces))
+    batches = table.combine_chunks().to_batches(max_chunksize=max(1, len(table) // pieces))
     function = pickle.loads(pickle.dumps(reader))
     return pa.Table.from_batches([row for batch in reversed(batches) for row in function(iter([batch]))], reader.schema)
 
@@ -87,7 +83,6 @@ def _tracks(reader: PointReader, rows: pa.Table) -> pa.Table:
         ("t", "min"),
         ("total", "sum"),
         ("t", "count"),
-        *((name, "min") for name in ORDER),
         *((name, "sum") for name in KEY),
     ]
     names = {
@@ -95,7 +90,6 @@ def _tracks(reader: PointReader, rows: pa.Table) -> pa.Table:
         "t_min": "t",
         "total_sum": "total",
         "t_count": "points",
-        **{f"{n}_min": n for n in ORDER},
         **{f"{n}_sum": n for n in KEY},
     }
     grouped = lost.group_by(reader.ids).aggregate(sums)
@@ -119,7 +113,7 @@ def _solve_partitions(
     none = np.zeros(0)
     frame = Trajectories(none, none, none.astype(np.int64), np.zeros(1, np.int64), none, none.astype(np.int64), none,
                          whole.k_unit, zones=whole.zones, within=whole.extent)  # fmt: skip
-    guarantees = (*method.guarantees(frame, params), *structural_guarantees(method, params))
+    guarantees = (*method.guarantees(params, Facts.of(frame)), *structural_guarantees(method, params))
     parts = np.unique(planned["partition_id"].to_numpy())
     part = TrajectoryPartition(method.name, params, SEED, TrajectoryPartitionReader(frame), guarantees)
     function = pickle.loads(pickle.dumps(part))

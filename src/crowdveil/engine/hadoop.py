@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from crowdveil.errors import InputError, Option, OutputError
+from crowdveil.errors import Option, OutputError
 
 
 class HadoopFiles:
@@ -47,22 +47,6 @@ class HadoopFiles:
         system, path = self._at(address)
         found = system.listStatus(path)
         return [(f.getPath().getName(), int(f.getLen()), int(f.getModificationTime())) for f in found]
-
-    def local_files(self, address: str) -> list[str] | None:
-        """Return the paths of a file, or of the files of a folder, if they are on local disks; None for folders in a folder."""
-        system, path = self._at(address)
-        if system.getUri().getScheme() != "file":
-            return None
-        found = [f for f in system.listStatus(path) if not f.getPath().getName().startswith((".", "_"))]
-        if any(f.isDirectory() for f in found):
-            return None
-        return sorted(str(f.getPath().toUri().getPath()) for f in found)
-
-    def fingerprint(self, address: str) -> list[list[Any]]:
-        """Return names, lengths and modification times, which change when a file or folder does."""
-        if not self.exists(address):
-            raise InputError(address, "there is no such file.")
-        return sorted(list(entry) for entry in self.listed(address))
 
     def make_folder(self, address: str, *, private: bool = False) -> None:
         """Create a folder and its parents; a private one is readable by its owner only."""

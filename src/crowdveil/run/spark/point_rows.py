@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from crowdveil.io.person_ids import id_type
 from crowdveil.io.source import Source
@@ -27,15 +26,13 @@ from crowdveil.model.canonical import point_hashes
 from crowdveil.model.time_axis import Clock
 from crowdveil.run.spark.trip_rows import BAD, INSTANTS, SKIPPED, TWICE, WALLS, filled_batch, without_missing
 
-FILE, BLOCK, AT = ORDER = ("crowdveil_file", "crowdveil_block", "crowdveil_at")
-"""Columns with the place of a row in the input: filtered trajectories keep that order."""
 KEY = tuple(f"crowdveil_hash_{i}" for i in range(4))
 """Columns with the hashes of a point: their sums are the key of a trajectory, which determines its number."""
 
 
 @dataclass(frozen=True)
 class PointReader:
-    """Reads points with the columns trajectory, person (those that exist), lon, lat, t, lost, `ORDER`, `KEY` and note.
+    """Reads points with the columns trajectory, person (those that exist), lon, lat, t, lost, `KEY` and note.
 
     A point that is lost makes its trajectory unusable. A note has nothing else but its count, in n.
     """
@@ -44,7 +41,6 @@ class PointReader:
     columns: PointColumns
     tz: str
     form: TimeForm
-    files: tuple[str, ...]
 
     @property
     def ids(self) -> list[str]:
@@ -61,7 +57,7 @@ class PointReader:
         ]
         whole = pa.int64()
         more = [("lon", pa.float64()), ("lat", pa.float64()), ("t", whole), ("lost", pa.bool_()), ("n", whole)]
-        return pa.schema([*ids, *more, *((name, whole) for name in (*ORDER, *KEY)), ("note", pa.string())])
+        return pa.schema([*ids, *more, *((name, whole) for name in KEY), ("note", pa.string())])
 
     def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the points of chunks, and notes."""
@@ -87,8 +83,6 @@ class PointReader:
         t = times.values if times.instants else Clock(self.tz).to_utc(times.values)
         made: dict[str, Any] = {
             "lon": np.where(lost, 0.0, lon[0]), "lat": np.where(lost, 0.0, lat[0]), "t": np.where(lost, 0, t), "lost": lost,
-            FILE: pc.fill_null(pc.index_in(batch[FILE], pa.array(self.files, pa.string())), 0),
-            BLOCK: batch[BLOCK], AT: batch[AT],
         }  # fmt: skip
         made |= zip(KEY, point_hashes(made["lon"], made["lat"], made["t"]), strict=True)
         for name, column in zip(self.ids, self.columns.ids, strict=True):

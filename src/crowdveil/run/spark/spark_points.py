@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,9 @@ import pyarrow as pa
 
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import InputError, Option
+from crowdveil.io.axes import check_axes
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.person_ids import note_case_variants
-from crowdveil.io.source import Source
 from crowdveil.io.times import far_reason, refuse_spread
 from crowdveil.io.trajectory_points import (
     INCOMPLETE_TRAJECTORY,
@@ -29,8 +28,9 @@ from crowdveil.model.globe import JOINED, Reach
 from crowdveil.model.trajectories import Extent, Trajectories
 from crowdveil.progress import Progress
 from crowdveil.reading import TrajectoryReading
-from crowdveil.run.spark.point_rows import AT, BLOCK, FILE, KEY, ORDER, PointReader
+from crowdveil.run.spark.point_rows import KEY, PointReader
 from crowdveil.run.spark.sources import (
+    FORM_ROWS,
     count_people,
     learn_time_form,
     quoted,
@@ -40,8 +40,6 @@ from crowdveil.run.spark.sources import (
     source_of,
 )
 from crowdveil.run.spark.trip_rows import BAD
-
-_COUNTED = f"monotonically_increasing_id() AS {AT}"
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class SparkPoints:
     rows
         The frame of points, and of notes.
     tracks
-        A frame with a row for each trajectory: its ids, `ORDER` of its first row, `KEY`, points, first time, sum of times,
+        A frame with a row for each trajectory: its ids, `KEY`, points, first time, sum of times,
         box, how many points are lost.
     reader
         How they were read.
@@ -84,47 +82,23 @@ def read_spark_points(engine: SparkEngine, data: Any, reading: TrajectoryReading
         if reading.zones is None
         else read_zones(reading.zones, zone_id=reading.zone_id, numbered=True, notes=notes)
     )
-    rows, files = in_order(engine, data, frame, [quoted(column) for column in columns.used], source)
+    rows = frame.select(*map(quoted, columns.used))
     form = learn_time_form(engine, frame, source, columns.time, reading)
-    reader = PointReader(source, columns, reading.tz, form, files)
+    reader = PointReader(source, columns, reading.tz, form)
     points = engine.map_rows(rows, reader, reader.schema)
-    ids, first = ", ".join(reader.ids), f"min(struct({', '.join(ORDER)}))"
+    ids = ", ".join(reader.ids)
     sums = (
         "count(*) AS points, count_if(lost) AS lost, sum(t) AS total, min(t) AS t, max(t) AS last, min(lon) AS west, "
         "min(lat) AS south, max(lon) AS east, max(lat) AS north, min(lon + if(lon < 0, 360D, 0D)) AS low, "
         "max(lon + if(lon < 0, 360D, 0D)) AS high, " + ", ".join(f"sum({name}) AS {name}" for name in KEY)
     )
-    tracks = engine.sql(
-        f"SELECT *, {', '.join(f'first.{name}' for name in ORDER)} FROM (SELECT {ids}, {first} AS first, {sums} FROM {{points}} "
-        f"WHERE note IS NULL GROUP BY {ids})",
-        points=points,
-    ).drop("first")
+    tracks = engine.sql(f"SELECT {ids}, {sums} FROM {{points}} WHERE note IS NULL GROUP BY {ids}", points=points)
     none, nobody = np.zeros(0), np.zeros(0, object)
     nothing = np.zeros(0, np.int64)
     empty = Trajectories(
         none, none, nothing, np.zeros(1, np.int64), nobody, nothing, nobody, columns.counts, zones=zones
     )
     return SparkPoints(points, tracks, reader, empty)
-
-
-def in_order(
-    engine: SparkEngine, data: Any, frame: Frame, columns: list[str], source: Source
-) -> tuple[Frame, tuple[str, ...]]:
-    """Return the columns of a frame with the place of each row in the input; and its files, sorted.
-
-    A file of Parquet numbers its rows. Of a CSV a task reads a block from its first byte on. Rows of a data frame have the
-    order of its partitions.
-    """
-    if not isinstance(data, str | Path):
-        return frame.selectExpr(*columns, f"'' AS {FILE}", f"0L AS {BLOCK}", _COUNTED), ()
-    placed = [f"_metadata.file_path AS {FILE}", f"0L AS {BLOCK}", f"_metadata.row_index AS {AT}"]
-    if source.delimiter is not None:
-        placed[1:] = [f"_metadata.file_block_start AS {BLOCK}", _COUNTED]
-    files: list[str] = []
-    if engine.files.is_folder(str(data)):
-        found = engine.gather(frame.selectExpr("_metadata.file_path AS file").distinct())
-        files = sorted(found["file"].to_pylist())
-    return frame.selectExpr(*columns, *placed), tuple(files)
 
 
 def summarize_points(
@@ -181,6 +155,9 @@ def summarize_points(
     if not pa.types.is_integer(reader.schema.field(people).type):
         alike = engine.sql(f"SELECT {people} AS person, lower({people}) AS lower FROM {{tracks}}", tracks=points.tracks)
         note_case_variants(count_people(engine, alike)[1], columns.people, notes)
+    sample = engine.gather(points.rows.where("note IS NULL AND NOT lost").select("lon", "lat").limit(FORM_ROWS))
+    lon, lat = (sample[name].to_numpy() for name in ("lon", "lat"))
+    check_axes(lon, lat, (columns.lon, columns.lat), reader.source.name, points.frame.zones, None)
     box = Reach(*(kept[name] for name in JOINED)).box
     extent = Extent.around(box, kept["start"])
     return replace(
