@@ -15,6 +15,7 @@ from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.report import analysis_plots, flow_page, flow_picture, svg_figures
 from crowdveil.report.interval_charts import thinned
 from crowdveil.report.plots import profiles
+from crowdveil.report.plots.drawing import line_with_gaps
 
 HOUR = 3600
 
@@ -82,7 +83,7 @@ def test_hours_without_values_are_hatched(tmp_path: Path) -> None:
     values[8:12], values[15] = [1, 2, 3, 2], 5.0
     figure = new_figure(5, 2)
     axis = figure.subplots()
-    analysis_plots._line(axis, slots, values, color="#000000")
+    line_with_gaps(axis, analysis_plots._hours(slots), values, color="#000000")
     analysis_plots._hatched(axis, slots, np.isfinite(values))
     assert len(axis.patches) == 3 and all(patch.get_hatch() for patch in axis.patches)
     line, dots = axis.lines

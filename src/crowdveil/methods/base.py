@@ -13,7 +13,6 @@ from crowdveil.guarantees.base import Guarantee
 from crowdveil.model.arrays import Ints
 from crowdveil.model.canonical import digest
 from crowdveil.model.flows import Flows
-from crowdveil.model.flows import trips_within as trips_within
 from crowdveil.model.release import Release, TrajectoryRelease
 from crowdveil.model.trajectories import Outline, Trajectories
 from crowdveil.params import Described, Params

@@ -218,11 +218,7 @@ class Flows(Tabular):
 
     def people_in_step(self, step: int) -> int:
         """Return the people of a time step; an upper bound where person ids are unknown."""
-        return self.people_in_steps(step, step + 1)
-
-    def people_in_steps(self, first: int, last: int) -> int:
-        """Return the people of the time steps from `first` to before `last`; an upper bound where person ids are unknown."""
-        low, high = self.offsets[first], self.offsets[last]
+        low, high = self.offsets[step], self.offsets[step + 1]
         if self.person_ids is not None and self.person_offsets is not None:
             return count_distinct(self.person_ids[self.person_offsets[low] : self.person_offsets[high]])
         return int(self.people[low:high].sum())

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crowdveil.model.arrays import Ints, check_lengths, check_offsets, freeze_columns, require, row_slices
+from crowdveil.model.arrays import Ints, check_lengths, check_offsets, freeze_columns, require
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,14 +70,6 @@ class Intervals:
     def rows(self, which: Ints) -> Intervals:
         """Return the intervals of some rows, in the order given."""
         return replace(self, first=self.first[which], last=self.last[which])
-
-    def windows(self, which: Ints) -> Intervals:
-        """Return the intervals with some of the windows alone, which must hold every row."""
-        kept = np.isin(row_slices(self.offsets), which)
-        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.diff(self.offsets)[which])])
-        first = before[self.first]
-        return Intervals(self.start[kept], self.end[kept], offsets, first, first + self.steps)
 
     def slots_of(self, t: Ints) -> Ints:
         """Return the slot that begins at each time, -1 where none does."""

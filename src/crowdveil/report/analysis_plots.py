@@ -18,11 +18,11 @@ from crowdveil.errors import InputError, Option
 from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.zones import Zones
+from crowdveil.report.plots.drawing import COLORS, NOTHING, line_with_gaps
 
 RELEASED, ORIGINAL = "#0072b2", "#d55e00"
 """Blue and orange, as in the paper."""
-GROUPS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6d31", "#444444", "#b2df8a", "#6a3d9a")
-NO_VALUE, BORDER = "#eeeeee", "#ffffff"
+BORDER = "#ffffff"
 HATCH: dict[str, Any] = {"facecolor": "none", "edgecolor": "#c4c4c4", "hatch": "/////", "linewidth": 0}
 _GIVE_ZONES = f"give the zones of the release with {Option('zones')}."
 MAX_PROFILES, MAX_TOPICS = 6, 6
@@ -63,8 +63,10 @@ def profiles(found: Profiles, file: Path) -> None:
     axes = np.atleast_1d(figure.subplots(len(chosen), 1, sharex=True))
     for axis, i in zip(axes, chosen, strict=True):
         if found.original is not None:
-            _line(axis, found.slots, found.original[i], color=ORIGINAL, linewidth=1.3, label="original")
-        _line(axis, found.slots, found.volume[i], color=RELEASED, linewidth=1.3, label="release")
+            line_with_gaps(
+                axis, _hours(found.slots), found.original[i], color=ORIGINAL, linewidth=1.3, label="original"
+            )
+        line_with_gaps(axis, _hours(found.slots), found.volume[i], color=RELEASED, linewidth=1.3, label="release")
         _hatched(axis, found.slots, np.isfinite(found.volume[i]))
         near = "" if found.original is None else f"   (correlation {shown(found.correlation[i])})"
         axis.set_title(f"{found.name(i)}{near}", fontsize=10, loc="left")
@@ -100,7 +102,7 @@ def topics(found: Topics, file: Path) -> None:
     figure = new_figure(12, 0.6 + 2.6 * count)
     axes = figure.subplots(count, 2, squeeze=False, width_ratios=(2, 1))
     for topic in range(count):
-        line, here, color = axes[topic, 0], axes[topic, 1], GROUPS[topic]
+        line, here, color = axes[topic, 0], axes[topic, 1], COLORS[topic]
         # Bars, since a value of one hour does not extend to a missing next one.
         wide = slots.slot_s / 3600
         line.bar(_hours(slots), 100 * by_slot[:, topic], wide, color=color, alpha=0.75, linewidth=0, align="edge")
@@ -121,16 +123,6 @@ _PLOTS: dict[type, Callable[[Any, Path], None]] = {
     LandUse: land_use,
     Topics: topics,
 }
-
-
-def _line(axis: Any, slots: Slots, values: Floats, **style: Any) -> None:
-    """Draw a line over hours with gaps for unknown values; a single hour between gaps is a dot."""
-    hours = _hours(slots)
-    axis.plot(hours, values, **style)
-    known = np.isfinite(values)
-    alone = known & ~np.append(known[1:], False) & ~np.append(False, known[:-1])
-    if alone.any():
-        axis.plot(hours[alone], values[alone], ".", color=style["color"], markersize=4)
 
 
 def _hatched(axis: Any, slots: Slots, known: Mask) -> None:
@@ -210,7 +202,7 @@ def _colored_by(axis: Any, zones: Zones, values: Floats) -> Any:
     top = float(np.nanmax(values)) if np.any(np.isfinite(values)) else 1.0
     # A few zones have most trips: the square root leaves colors for the others.
     filled = PolyCollection(
-        rings, array=np.ma.masked_invalid(values[of]), cmap=colormaps["viridis_r"].with_extremes(bad=NO_VALUE),
+        rings, array=np.ma.masked_invalid(values[of]), cmap=colormaps["viridis_r"].with_extremes(bad=NOTHING),
         edgecolors=BORDER, linewidths=0.3, norm=PowerNorm(0.5, 0, top),
     )  # fmt: skip
     axis.add_collection(filled)
@@ -221,12 +213,12 @@ def _colored_by(axis: Any, zones: Zones, values: Floats) -> Any:
 def _map_of_groups(axis: Any, zones: Zones, grouped: Ints, side: Clustering) -> None:
     from matplotlib.patches import Patch
 
-    colors = [NO_VALUE] * len(zones)
+    colors = [NOTHING] * len(zones)
     for zone, cluster in zip(grouped, side.cluster, strict=True):
-        colors[zone] = GROUPS[cluster % len(GROUPS)]
+        colors[zone] = COLORS[cluster % len(COLORS)]
     _filled(axis, zones, colors)
-    entries = [Patch(color=GROUPS[c % len(GROUPS)], label=f"{c + 1} ({side.zones_in(c)})") for c in side.groups]
-    entries.append(Patch(color=NO_VALUE, label="too few trips"))
+    entries = [Patch(color=COLORS[c % len(COLORS)], label=f"{c + 1} ({side.zones_in(c)})") for c in side.groups]
+    entries.append(Patch(color=NOTHING, label="too few trips"))
     axis.legend(handles=entries, title="group (zones)", fontsize=8, title_fontsize=8, loc="upper left", frameon=False)
 
 
@@ -235,12 +227,14 @@ def _typical(part: Any, slots: Slots, side: Clustering, *, gaps: bool) -> None:
     axes = np.atleast_1d(part.subplots(side.count, 1, sharex=True))
     hours, missing = len(slots), False
     for axis, group, typical in zip(axes, side.groups, side.typical, strict=True):
-        color = GROUPS[group % len(GROUPS)]
+        color = COLORS[group % len(COLORS)]
         # Zero in all zones of a group means not published; in the original it means no trips.
         typical = np.where(typical > 0, typical, np.nan) if gaps else typical
         leave, reach = 100 * typical[:hours], 100 * typical[hours:]
-        _line(axis, slots, leave, color=color, linewidth=1.2, label="leaving")
-        _line(axis, slots, reach, color="#555555", linewidth=0.9, linestyle=(0, (2, 1)), label="reaching")
+        line_with_gaps(axis, _hours(slots), leave, color=color, linewidth=1.2, label="leaving")
+        line_with_gaps(
+            axis, _hours(slots), reach, color="#555555", linewidth=0.9, linestyle=(0, (2, 1)), label="reaching"
+        )
         known = np.isfinite(leave) | np.isfinite(reach) if gaps else slots.times > 0
         _hatched(axis, slots, known)
         missing |= not known.all()
@@ -267,7 +261,7 @@ def _arrows(axis: Any, found: Topics, topic: int, color: str) -> None:
     if zones.kind == "centroids":
         axis.plot(*(c / 1000 for c in zones.xy), ".", color="#bbbbbb", markersize=3)
     else:
-        _filled(axis, zones, [NO_VALUE] * len(zones))
+        _filled(axis, zones, [NOTHING] * len(zones))
     main = found.main_flows(topic)
     centers = found.places[[end for flow in main for end in flow[:2]]]
     x, y = (c.reshape(-1, 2) / 1000 for c in zones.projection.to_plane(centers[:, 0], centers[:, 1]))

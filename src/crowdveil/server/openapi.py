@@ -63,8 +63,7 @@ def upload_body(kind: Kind) -> dict[str, Any]:
     }
     # No file is required in the form: it may have been uploaded before.
     schema = form_schema(fields, {"parameters": parameters, "uploads": UPLOADS})
-    shown = {field: ".csv" if ".csv" in endings else endings[0] for field, endings in fields.items()}
-    return form(schema, shown, "parameters")
+    return form(schema)
 
 
 def form_schema(fields: dict[str, tuple[str, ...]], texts: dict[str, Any]) -> dict[str, Any]:
@@ -76,15 +75,9 @@ def form_schema(fields: dict[str, tuple[str, ...]], texts: dict[str, Any]) -> di
     return {"type": "object", "properties": {**files, **texts}, "additionalProperties": False}
 
 
-def form(schema: dict[str, Any], files: dict[str, str], json_field: str) -> dict[str, Any]:
-    """Return a form: the ending of each file name, since the name states the type, and one field of JSON."""
-    encoding: dict[str, Any] = {json_field: {"contentType": "application/json"}}
-    for field, ending in files.items():
-        name = f'form-data; name="{field}"; filename="{field}{ending}"'
-        header = {"description": "With the file's name.", "schema": {"type": "string"}, "example": name}
-        encoding[field] = {"headers": {"Content-Disposition": header}}
-    content = {"multipart/form-data": {"schema": schema, "encoding": encoding}}
-    return {"requestBody": {"required": True, "content": content}}
+def form(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a request body that is a form."""
+    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
 
 
 def _distinct(kind: Kind) -> list[str]:

@@ -202,4 +202,4 @@ def _body(verb: str, fields: Fields) -> dict[str, Any]:
         "required": [*(field for field in fields if field not in OPTIONAL), "config_file"],
         "additionalProperties": False,
     }
-    return openapi.form(schema, dict.fromkeys(fields, ".csv"), "config_file")
+    return openapi.form(schema)

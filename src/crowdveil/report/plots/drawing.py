@@ -259,6 +259,15 @@ def cells(frame: PictureFrame, lon: Floats, lat: Floats) -> tuple[Ints, Ints]:
     return frame.to_cells(np.nan_to_num(lon), np.nan_to_num(lat))
 
 
+def line_with_gaps(axis: Any, at: Floats | Ints, values: Floats, *, color: str, **style: Any) -> None:
+    """Draw a line with gaps for unknown values; a single value between gaps is a dot."""
+    axis.plot(at, values, color=color, **style)
+    known = np.isfinite(values)
+    alone = known & ~np.append(known[1:], False) & ~np.append(False, known[:-1])
+    if alone.any():
+        axis.plot(at[alone], values[alone], ".", color=color, markersize=4)
+
+
 def place_labels(axis: Any, x: Sequence[float], y: Sequence[float], texts: Sequence[str], most: int = 30) -> None:
     """Draw labels, the first ones first, each only where it overlaps no earlier one and lies inside the panel."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg

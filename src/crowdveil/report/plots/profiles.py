@@ -15,7 +15,7 @@ from crowdveil.model.area_labels import explained
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.report import flow_picture
 from crowdveil.report.flow_page import time_zone
-from crowdveil.report.plots.drawing import Drawing
+from crowdveil.report.plots.drawing import Drawing, line_with_gaps
 from crowdveil.report.plots.flow_panels import release_title
 
 MAX_PROFILES, MAX_TICKS = 6, 7
@@ -45,10 +45,7 @@ def draw_profiles(written: WrittenRelease, manifest: Mapping[str, Any], zones: S
         ):
             here = column == area
             values = trips_by_step(shown.step[here], shown.volume[here], steps)
-            axis.plot(values, line, color=color, linewidth=1.2, label=name)
-            known = np.isfinite(values)
-            alone = known & ~np.append(known[1:], False) & ~np.append(False, known[:-1])
-            axis.plot(np.flatnonzero(alone), values[alone], ".", color=color, markersize=4)
+            line_with_gaps(axis, np.arange(steps), values, color=color, linestyle=line, linewidth=1.2, label=name)
         axis.set_title(shown.names[area], fontsize=9, loc="left")
         axis.set_ylim(0, 1.08 * axis.get_ylim()[1])
         axis.yaxis.set_major_formatter("{x:,.0f}")

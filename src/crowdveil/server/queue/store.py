@@ -15,10 +15,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from crowdveil.server.queue.database import Database
+from crowdveil.server.queue.database import Database, prepare
 from crowdveil.server.queue.job import OPEN, NewJob, QueuedJob, json_object
 from crowdveil.server.queue.leases import LeaseStore
-from crowdveil.server.queue.migrate import prepare
 from crowdveil.server.queue.schema import jobs, log, now
 from crowdveil.server.sanitize import sendable
 

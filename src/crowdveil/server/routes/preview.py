@@ -43,10 +43,9 @@ _BODY = openapi.form_schema(_FIELDS, {field: {"type": "string", **about} for fie
 
 def add_preview(app: FastAPI) -> None:
     """Add the route."""
-    body = {"required": True, "content": {"multipart/form-data": {"schema": _BODY}}}
 
     @app.post("/preview", tags=["preview"], summary="Look at a file, and forget it", operation_id="preview",
-              openapi_extra={"requestBody": body}, response_model=PreviewView, response_model_exclude_unset=True,
+              openapi_extra=openapi.form(_BODY), response_model=PreviewView, response_model_exclude_unset=True,
               responses=openapi.errors(400, 413, 415))  # fmt: skip
     async def preview(request: Request, service: OpenService, who: Sender) -> Any:
         return await _previewed(request, service, who)

@@ -1,4 +1,4 @@
-"""Alembic's entry: the connection is handed over by `crowdveil.server.queue.migrate`, and its transaction is the caller's."""
+"""Alembic's entry: the connection is handed over by `crowdveil.server.queue.database`, and its transaction is the caller's."""
 
 from __future__ import annotations
 
