@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import shapely
+from synthetic import grid_around
 
 import crowdveil
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.experiments.zone_edits import keep_trips, keep_zones, parse_shares, split_trips, split_zones
 from crowdveil.io.geojson import write_zones
-from crowdveil.model.tessellation import grid_around, grid_zones
+from crowdveil.model.tessellation import grid_zones
 from crowdveil.model.zones import Zones
 
 ZONES = grid_zones(grid_around(2.0, 48.0, 1000.0, 4, 3))

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from synthetic import grid_around
 
 from crowdveil.errors import InputError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.points_of_interest import read_points_of_interest
 from crowdveil.model.points_of_interest import NO_CATEGORY
-from crowdveil.model.tessellation import grid_around, grid_zones
+from crowdveil.model.tessellation import grid_zones
 from crowdveil.model.zones import Zones
 
 ZONES = grid_zones(grid_around(2.0, 48.0, 1000.0, 4, 4))

@@ -64,7 +64,7 @@ def _tiles(areas: Areas) -> list[np.ndarray]:
 
 
 @pytest.mark.realdata
-@pytest.mark.parametrize("name", list(ZONES))
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "nyc")) for name in ZONES])
 @pytest.mark.parametrize("parts", [9, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_areas_of_real_zones_are_valid(name: str, parts: int, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     folder, read = ZONES[name]

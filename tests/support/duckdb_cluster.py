@@ -92,7 +92,7 @@ class DuckdbCluster:
     def map_rows(self, frame: Frame, function: Any, schema: pa.Schema) -> Frame:
         """Map a function over chunks of rows."""
         batches = frame.table.combine_chunks().to_batches(max_chunksize=CHUNK_ROWS)
-        sent = pickle.loads(pickle.dumps(function)) if "<lambda>" not in repr(function) else function
+        sent = pickle.loads(pickle.dumps(function))
         return Frame(pa.Table.from_batches(list(sent(iter(batches))), schema))
 
     def map_groups(self, frame: Frame, key: str, function: Any, schema: pa.Schema, groups: int) -> Frame:

@@ -10,6 +10,7 @@ import numpy as np
 from crowdveil.io.geojson import write_zones
 from crowdveil.model.arrays import Floats
 from crowdveil.model.globe import Box
+from crowdveil.model.projection import LocalProjection
 from crowdveil.model.tessellation import grid_over
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.trips import Trips
@@ -19,6 +20,13 @@ from crowdveil.synth.trajectories import in_memory, trajectory_chunks
 from crowdveil.synth.trips import trip_chunks, write_trips
 
 START = "2026-03-02"
+
+
+def grid_around(lon: float, lat: float, size_m: float, columns: int, rows: int) -> Grid:
+    """Return the grid of this many squares around a point."""
+    projection = LocalProjection.around_box(Box(lon, lat, lon, lat))
+    x, y = (float(values[0]) for values in projection.to_plane(np.array([lon]), np.array([lat])))
+    return Grid(projection, x - columns * size_m / 2, y - rows * size_m / 2, float(size_m), columns, rows)
 
 
 @cache

@@ -105,9 +105,7 @@ def compare(
         caption[_size(whole, few)] = None
     if not runs:
         raise InputError(reason_as(next(iter(left_out.values())), str))
-    found = Comparison(
-        tuple(runs), tuple(columns), left_out, f"{'; '.join(caption)}. Means of matrices; processor seconds."
-    )
+    found = Comparison(tuple(runs), tuple(columns), left_out, f"{'; '.join(caption)}. Seconds are processor time.")
     if output is not None:
         found.write(output, format, overwrite=overwrite)
     return found

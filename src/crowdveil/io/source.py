@@ -77,7 +77,7 @@ class Source:
 
     @property
     def is_parquet(self) -> bool:
-        """Whether it is a Parquet file or a folder of them, which DuckDB can read itself."""
+        """Whether it is a Parquet file or a folder of them."""
         return self.path is not None and self.delimiter is None
 
     @property

@@ -41,15 +41,6 @@ def grid_over(box: Box, size_m: float, most: int = MAX_TILES) -> Grid:
     return Grid(projection, float(x0), float(y0), float(size_m), columns, rows)
 
 
-def grid_around(lon: float, lat: float, size_m: float, columns: int, rows: int) -> Grid:
-    """Return the grid of this many squares around a point."""
-    if columns * rows > MAX_TILES:
-        raise ParameterError(Option("extent"), f"wanted at most {MAX_TILES:,} tiles, but got {columns * rows:,}.")
-    projection = LocalProjection.around_box(Box(lon, lat, lon, lat))
-    x, y = (float(values[0]) for values in projection.to_plane(np.array([lon]), np.array([lat])))
-    return Grid(projection, x - columns * size_m / 2, y - rows * size_m / 2, float(size_m), columns, rows)
-
-
 PUBLIC_TILES = 10
 """Tiles in a step of the public grid, at least."""
 

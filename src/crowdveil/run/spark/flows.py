@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -252,7 +253,7 @@ class SparkFlows(PartitionedFlows):
 
         tiling = Tiling.of(reading.zones)
         if tiling is not None:
-            covers = found(lambda rows: cover_of(rows, columns, source.name, tiling.h3), columns.used)
+            covers = found(partial(cover_of, columns, source.name, tiling.h3), columns.used)
             return zones_covering([PointCover(Reach(*r), frozenset(c)) for r, c in covers], tiling, source.name)
         given = given_zones(columns, reading.zones, reading.zone_id, notes)
         if given is not None:
@@ -262,13 +263,13 @@ class SparkFlows(PartitionedFlows):
         places = station_columns(source, columns, named)
         if places is not None:
             needed = [*columns.zone_ids, *places.values()]
-            lists = found(lambda rows: positions(rows, columns, places, source.name).to_pylist(), needed)
+            lists = found(partial(positions_of, columns, places, source.name), needed)
             rows = pa.Table.from_pylist([row for of_chunk in lists for row in of_chunk])
             counts = rows.group_by(["id", "lon", "lat"]).aggregate([("n", "sum")]).rename_columns({"n_sum": "n"})
             zones = zones_of_positions(counts if len(counts) <= MAX_POSITIONS else None, columns, notes)
             if zones is not None:
                 return zones
-        names = found(lambda rows: names_of(rows, columns), [*columns.zone_ids])
+        names = found(partial(names_of, columns), [*columns.zone_ids])
         return zones_named(sorted({name for of_chunk in names for name in of_chunk}))
 
     def _place_rows(
@@ -364,13 +365,21 @@ class SparkFlows(PartitionedFlows):
         return solved
 
 
-def cover_of(rows: pa.RecordBatch, columns: OdColumns, name: str, h3: int | None) -> tuple[list[float], list[str]]:
+def cover_of(columns: OdColumns, name: str, h3: int | None, rows: pa.RecordBatch) -> tuple[list[float], list[str]]:
     """Return the reach of the coordinates in some rows, and their H3 cells."""
     found = find_cover(rows, columns, name, h3)
     return [getattr(found.reach, field) for field in found.reach.__dataclass_fields__], sorted(found.cells)
 
 
-def names_of(rows: pa.RecordBatch, columns: OdColumns) -> list[str]:
+def positions_of(
+    columns: OdColumns, places: dict[str, str], name: str, rows: pa.RecordBatch
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Return the ids of stations in some rows with their positions, and the rows of each."""
+    found: list[dict[str, Any]] = positions(rows, columns, places, name).to_pylist()
+    return found
+
+
+def names_of(columns: OdColumns, rows: pa.RecordBatch) -> list[str]:
     """Return the ids of zones in some rows."""
     return sorted({str(name) for column in columns.zone_ids for name in encode_ids(rows[column])[1]})
 
