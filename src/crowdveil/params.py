@@ -122,12 +122,12 @@ _TRIPS = re.compile(r"(\d{1,15}) ?trips")
 
 
 def read_budget(value: Any) -> Any:
-    """Return a share from "10%" or 0.1, or a number of trips as "500trips"; reject a bare number, which may mean either."""
+    """Return a share from "10%" or 0.1, or a number of trips as "500trips"; reject a bare whole number, which may mean either."""
     trips = _TRIPS.fullmatch(str(value).strip())
     if trips is not None:
         return f"{int(trips[1])}trips"
     number, percent = _share_of(value)
-    if not (0 <= number < 1 or (percent and number == 1)):
+    if not (0 <= number < 1 or (number == 1 and (percent or isinstance(value, float)))):
         raise ValueError("a share of the trips such as 10% or 0.1, or a number of them such as 500trips")
     return number
 

@@ -57,9 +57,8 @@ def test_a_command_in_compiled_code_ends_and_leaves_nothing(number: int, tmp_pat
         _, err = process.communicate(timeout=120)
     finally:
         process.kill()  # it would go on for ever where the signal does not end it
-    assert (-process.returncode, err) == (number, "crowdveil: Stopped; nothing was written.\n"), (
-        "a shell reports 128 + it"
-    )
+    assert process.returncode in (-number, 128 + number), "ended by the signal, or before the kernel began"
+    assert err == "crowdveil: Stopped; nothing was written.\n"
     assert (tmp_path / "out" / "m").read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "scratch"]
     assert list((tmp_path / "scratch").iterdir()) == []

@@ -5,6 +5,7 @@ import type { UploadView } from "./views";
 class Upload {
   private sent = 0;
   private id: Promise<string> | null = null;
+  private kept: string | null = null;
   private readonly control = new AbortController();
   private watchers = new Set<() => void>();
 
@@ -19,11 +20,11 @@ class Upload {
   share(): number { return this.sent / Math.max(this.file.size, 1); }
 
   /** Send it again next time: the service no longer has it. */
-  expire(): void { this.id = null; this.sent = 0; this.changed(); }
+  expire(): void { this.id = this.kept = null; this.sent = 0; this.changed(); }
 
   remove(): void {
     this.control.abort();
-    this.id?.then((id) => leaveBehind(`/uploads/${id}`, "DELETE"), () => undefined);
+    if (this.kept !== null) leaveBehind(`/uploads/${this.kept}`, "DELETE"); // at once: the token may be gone soon
   }
 
   watch(look: () => void): () => void {
@@ -37,7 +38,8 @@ class Upload {
     const headers = { "Content-Type": "application/octet-stream" };
     const progress = (bytes: number) => { this.sent = Math.min(bytes, this.file.size); this.changed(); };
     const path = `/uploads?name=${encodeURIComponent(this.file.name)}`;
-    return (await send<UploadView>(path, this.file, headers, progress, this.control.signal)).id;
+    this.kept = (await send<UploadView>(path, this.file, headers, progress, this.control.signal)).id;
+    return this.kept;
   }
 }
 

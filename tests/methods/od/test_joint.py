@@ -231,6 +231,7 @@ def test_flows_with_people_but_without_person_ids_are_refused() -> None:
         ("12.5 %", 200, 25),
         (0, 9, 0),
         ("100%", 9, 9),
+        (1.0, 9, 9),
         ("29%", 100, 29),
         (0.07, 10**15, 7 * 10**13),
     ],
@@ -240,7 +241,7 @@ def test_budgets(text: Any, trips: int, budget: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", ["110%", -1, 1, 1.0, "1", 10, "10", "ten", "nan", "", True, None, "-1trips", "1.5trips", f"{10**15}trips"]
+    "bad", ["110%", -1, 1, 1.5, "1", 10, "10", "ten", "nan", "", True, None, "-1trips", "1.5trips", f"{10**15}trips"]
 )
 def test_budgets_that_are_none(bad: Any) -> None:
     with pytest.raises(ParameterError, match=r"a share of the trips such as 10% or 0\.1, or .* such as 500trips"):
