@@ -49,7 +49,7 @@ def test_each_pair_lies_in_at_most_one_row(areas: Areas, counters: int, draw: st
         for pair in itertools.product({*areas[o]}, {*areas[d]}):
             over.setdefault(pair, []).append(row)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(overlaps, "COUNTERS", counters)
+        patch.setattr(overlaps, "AT_ONCE", counters)
         found = _rows(areas, rows)
     if any(len(held) > 1 for held in over.values()):
         assert found is None

@@ -1,19 +1,20 @@
 """Find pairs of tiles that lie in two rows of a time step, and the row of each pair.
 
-Tiles in the same set of areas are one *atom*. For each atom of origins a counter over the atoms of destinations is raised by one
-for each row that covers it: where it is above one, two rows overlap. Only the counters of a few atoms of origins are in memory.
+Tiles in the same set of areas are one *atom*. For each atom of origins, the atoms of destinations that rows cover are counted:
+where one is covered twice, two rows overlap. Only what is covered from a few atoms of origins is in memory.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from crowdveil.model.arrays import Ints, group_sums, row_slices, take_slices
 
-COUNTERS = 1 << 20
-"""Counters in memory, unless one atom of origins has more."""
+AT_ONCE = 1 << 20
+"""Covered pairs of atoms in memory; those of one atom of origins are not parted."""
 
 
 class _Side(NamedTuple):
@@ -53,22 +54,25 @@ def rows_of_pairs(
     line, row = one.of_rows(np.arange(len(origin)))
     order = np.argsort(line, kind="stable")
     line, row = line[order], row[order]
-    width = np.diff(other.offsets)[other.area]
-    if np.any(group_sums(line, width[row], one.number) > other.number):
-        return None  # a line has more pairs in rows than there are
+    covered = group_sums(line, np.diff(other.offsets)[other.area][row], one.number)
+    if np.any(covered > other.number):
+        return None  # more than there are
     found = np.full(len(pairs[0]), -1, np.int64)
     from_atom, to_atom = (side.of_tile[tile] for side, tile in zip((one, other), pairs, strict=True))
-    lines = max(1, COUNTERS // max(other.number, 1))
-    for low in range(0, one.number, lines):
-        entries = slice(*np.searchsorted(line, [low, low + lines]))
+    starts = np.flatnonzero(np.diff((np.cumsum(covered) - covered) // AT_ONCE, prepend=-1))
+    for low, high in pairwise([*starts.tolist(), one.number]):
+        entries = slice(*np.searchsorted(line, [low, high]))
         atom, entry = other.of_rows(row[entries])
-        counter = (line[entries][entry] - low) * other.number + atom
-        if np.any(np.bincount(counter) > 1):
+        pair = line[entries][entry] * other.number + atom
+        order = np.argsort(pair)
+        pair, row_of_pair = pair[order], row[entries][entry][order]
+        if np.any(pair[1:] == pair[:-1]):
             return None
-        row_at = np.full(lines * other.number, -1, np.int64)
-        row_at[counter] = row[entries][entry]
-        here = (from_atom >= low) & (from_atom < low + lines) & (to_atom >= 0)
-        found[here] = row_at[(from_atom[here] - low) * other.number + to_atom[here]]
+        here = np.flatnonzero((from_atom >= low) & (from_atom < high) & (to_atom >= 0))
+        wanted = from_atom[here] * other.number + to_atom[here]
+        at = np.searchsorted(pair, wanted)
+        known = np.append(pair, -1)[at] == wanted
+        found[here[known]] = row_of_pair[at[known]]
     return found
 
 
