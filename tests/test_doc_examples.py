@@ -28,6 +28,7 @@ from crowdveil.registry import METHODS, find_method
 SERVICE = ("server",)
 NOT_RUN = {
     "demo -o demo/": "run by make demo, with a million trips",
+    "analyze topics out/ --zones zones.geojson --topics 2-8 --documents day": "the city made here has two days",
     "synth trips 1000000 --zones-out zones.geojson -o trips.parquet": "a smaller one is made here",
 }
 CITY = """
@@ -46,6 +47,8 @@ anonymize suppression moves.parquet --zones grid:2km --step 1h --k 2 -o flows-of
 hierarchy zones.geojson --hierarchy ward -o tree.csv
 anonymize microaggregation cabs.csv --k 3 --pairing cabs-pairing.csv -o cabs
 anonymize microaggregation cabs.csv --k 3 --pairing pairing.parquet -o out-cabs
+anonymize microaggregation cabs.csv --k 3 --pairing pairing.parquet --overwrite -o tracks
+trips cabs.csv -o rides.csv
 analyze quadtree-heatmap cabs.csv --min-k 3 -o map
 compare flows.csv --zones zones.geojson --methods joint,oigh --k 5,10 --sample 1 -o compared
 ledger init ledger
@@ -88,28 +91,24 @@ def run(text: str) -> tuple[int, str]:
 
 
 def _zones(folder: Path) -> None:
-    """Number the zones, since examples name zone 74; write coarser ones, and copies under the names that examples use."""
+    """Give the zones a population; write coarser ones, and copies under the names that examples use."""
     zones = json.loads((folder / "zones.geojson").read_text())
-    number = {feature["properties"]["zone_id"]: str(i) for i, feature in enumerate(zones["features"])}
+    names = [feature["properties"]["zone_id"] for feature in zones["features"]]
     for feature in zones["features"]:
-        zone = number[feature["properties"]["zone_id"]]
-        feature["properties"] = {"zone_id": zone, "population": 100}
-    (folder / "zones.geojson").write_text(json.dumps(zones))
+        feature["properties"] = {"zone_id": feature["properties"]["zone_id"], "population": 100}
+    for name in ("zones", "districts"):
+        (folder / f"{name}.geojson").write_text(json.dumps(zones))
     trips = pq.read_table(folder / "trips.parquet")
-    for name in ("origin", "destination"):
-        ids = [number[zone] for zone in trips.column(name).to_pylist()]
-        trips = trips.set_column(trips.column_names.index(name), name, pa.array(ids))
-    pq.write_table(trips, folder / "trips.parquet")
     pacsv.write_csv(trips, folder / "trips.csv")
     volumes = trips.group_by(["origin", "destination"]).aggregate([([], "count_all")])
     pacsv.write_csv(volumes.rename_columns(["origin", "destination", "volume"]), folder / "flows.csv")
-    levels = [f"{zone},d{zone // 4},r{zone // 20}" for zone in range(len(number))]
+    levels = [f"{zone},d{i // 4},r{i // 20}" for i, zone in enumerate(names)]
     (folder / "districts.csv").write_text("\n".join(["zone,group,region", *levels]) + "\n")
-    centers = [(i % 10 / 100, 40 + i // 10 / 100) for i in range(len(number))]
-    rows = [f"{i},{lon},{lat}" for i, (lon, lat) in enumerate(centers)]
+    centers = {zone: (i % 10 / 100, 40 + i // 10 / 100) for i, zone in enumerate(names)}
+    rows = [f"{zone},{lon},{lat}" for zone, (lon, lat) in centers.items()]
     for name, head in (("zones", "zone_id,lon,lat"), ("antennas", "antenna,lon,lat")):
         (folder / f"{name}.csv").write_text("\n".join([head, *rows]) + "\n")
-    ends = {side: [centers[int(zone)] for zone in trips.column(side).to_pylist()] for side in ("origin", "destination")}
+    ends = {side: [centers[zone] for zone in trips.column(side).to_pylist()] for side in ("origin", "destination")}
     places = {f"{side}_{name}": [at[n] for at in ends[side]] for side in ends for n, name in enumerate(("lon", "lat"))}
     taxi = {"user_id": trips.column("user_id"), "departure": trips.column("departure"), **places}
     pq.write_table(pa.table(taxi), folder / "taxi.parquet")
@@ -133,7 +132,9 @@ def _files(folder: Path) -> None:
     (folder / "vertices.txt").write_text("".join(f"{i} {i % 5} {i // 5}\n" for i in range(25)))
     roads = [(i, i + 1) for i in range(25) if i % 5 < 4] + [(i, i + 5) for i in range(20)]
     (folder / "edges.txt").write_text("".join(f"{n} {a} {b} 1\n" for n, (a, b) in enumerate(roads)))
-    pq.write_table(pacsv.read_csv(folder / "cabs.csv"), folder / "movers.parquet")
+    for name in ("movers", "cabs"):
+        pq.write_table(pacsv.read_csv(folder / "cabs.csv"), folder / f"{name}.parquet")
+    (folder / "queries.csv").write_text("lon,lat,radius_m,start,end\n0.05,40.05,2000,0,4000000000\n")
     (folder / "run.json").write_text(json.dumps({
         "method": "QuadTreeHeatMap", "input_file": "cabs.csv", "output_folder": "files", "main_output_file": "map.json",
         "params": {"min_k": 3},

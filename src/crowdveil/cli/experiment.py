@@ -62,7 +62,7 @@ def command() -> None:
     Examples:
       crowdveil experiment movers 5000 --network vertices.txt edges.txt -o movers.parquet
       crowdveil experiment flows nyc -o flows.parquet
-      crowdveil experiment crop zones.geojson --keep 599 --trips trips.parquet --trips-out west.parquet -o west.geojson
+      crowdveil experiment crop zones.geojson --keep 60 --trips trips.parquet --trips-out west.parquet -o west.geojson
       crowdveil experiment crop zones.geojson --bbox 2.2,48.8,2.4,48.9 -o part.geojson
       crowdveil experiment split zones.geojson --trips trips.parquet --trips-out split.parquet -o split.geojson
     """
@@ -79,7 +79,7 @@ def crop(zones: str, bbox: str | None, keep: int | None, side: Any, **values: An
 
     \b
     Examples:
-      crowdveil experiment crop zones.geojson --keep 599 --trips trips.parquet --trips-out west.parquet -o west.geojson
+      crowdveil experiment crop zones.geojson --keep 60 --trips trips.parquet --trips-out west.parquet -o west.geojson
       crowdveil experiment crop zones.geojson --bbox 2.2,48.8,2.4,48.9 -o part.geojson
     """
     _edit(zones, lambda tiles: keep_zones(tiles, bbox=bbox, keep=keep, side=side),
