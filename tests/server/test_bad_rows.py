@@ -86,7 +86,12 @@ def test_rows_that_cannot_be_shown_are_left_out_of_lists(service: Service, anna:
     good, *odd = [put(anna, GENERALIZE, {"data": CABS}) for _ in range(5)]
     for job, values in zip(
         odd,
-        ({"files": '{"data": 5}'}, {"state": "of old"}, {"state": "done", "result": '{"name": 1}'}, {"created": "soon"}),
+        (
+            {"files": '{"data": 5}'},
+            {"state": "of old"},
+            {"state": "done", "result": '{"name": 1}'},
+            {"created": "soon"},
+        ),
         strict=True,
     ):
         if service.store.db.is_sqlite or "created" not in values:
