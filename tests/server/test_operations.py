@@ -17,8 +17,8 @@ from crowdveil.cli.main import cli
 from crowdveil.server import logs
 from crowdveil.server.app import make_app
 from crowdveil.server.queue.database import DatabaseUnavailableError
-from crowdveil.server.queue.job import NewJob, new_id
 from crowdveil.server.queue.schema import jobs
+from crowdveil.server.queue.store import NewJob, new_id
 from crowdveil.server.service import Service
 from crowdveil.server.workers.supervisor import Heartbeat
 

@@ -16,8 +16,7 @@ import sqlalchemy as sa
 from crowdveil.errors import Option, OutputError, ParameterError
 from crowdveil.server.queue.database import DatabaseUnavailableError, open_database
 from crowdveil.server.queue.files import Files, UploadFiles
-from crowdveil.server.queue.job import QueuedJob
-from crowdveil.server.queue.store import Store
+from crowdveil.server.queue.store import QueuedJob, Store
 from crowdveil.server.settings import PREVIEWS, Place, Settings
 from crowdveil.server.tokens import Tokens
 

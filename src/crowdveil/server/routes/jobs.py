@@ -20,7 +20,7 @@ from crowdveil.server import logs, openapi
 from crowdveil.server.access import Follower, OpenService, Reader, Sender
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.queue.files import ID
-from crowdveil.server.queue.job import QueuedJob
+from crowdveil.server.queue.store import QueuedJob
 from crowdveil.server.responses import ApiError
 from crowdveil.server.sanitize import sendable
 from crowdveil.server.service import Service

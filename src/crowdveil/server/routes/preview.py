@@ -14,7 +14,7 @@ from crowdveil.server import openapi
 from crowdveil.server.access import OpenService, Sender
 from crowdveil.server.kinds.base import check_word, endings_of, file_options
 from crowdveil.server.queue.files import FLOWS
-from crowdveil.server.queue.job import new_id
+from crowdveil.server.queue.store import new_id
 from crowdveil.server.responses import ApiError
 from crowdveil.server.routes.uploads import UPLOADS, Form, check_files, check_size, make_folder, parsed, receive
 from crowdveil.server.sanitize import without_paths

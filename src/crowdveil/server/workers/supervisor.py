@@ -13,8 +13,6 @@ from pathlib import Path
 
 from crowdveil.kernels._jit import compiled_before
 from crowdveil.server import logs
-from crowdveil.server.queue.database import DatabaseUnavailableError
-from crowdveil.server.queue.store import Store
 from crowdveil.server.service import Service
 from crowdveil.server.workers.worker import Worker
 
@@ -43,8 +41,6 @@ class Supervisor:
         """Start the workers."""
         if self.workers and not compiled_before():
             logs.say("worker", NOT_COMPILED, logging.WARNING)
-        with suppress(DatabaseUnavailableError):  # their leases run out
-            void_dead(self.store)
         for thread in (*self.workers, self._beating):
             thread.start()
 
@@ -61,25 +57,6 @@ class Supervisor:
             if self.stopping.wait(EVERY_S):
                 self.heartbeat.end()
                 return
-
-
-def void_dead(store: Store) -> None:
-    """Release the leases of supervisors of this machine that have ended, so that no job waits for them."""
-    here = socket.gethostname()
-    for holder in store.holders():
-        host, _, number = holder.rpartition(":")
-        if host == here and number.isdecimal() and int(number) != os.getpid() and not _is_alive(int(number)):
-            store.void(holder)
-
-
-def _is_alive(process: int) -> bool:
-    """Return whether a process id is that of a supervisor, since the system reuses ids."""
-    try:
-        return b"crowdveil" in Path(f"/proc/{process}/cmdline").read_bytes()
-    except FileNotFoundError:
-        return not Path("/proc/self").is_dir()
-    except OSError:
-        return True
 
 
 FOLDER = "workers"
