@@ -81,6 +81,29 @@ def test_one_bad_row_does_not_break_the_list(service: Service, anna: Within) -> 
     assert service.store.claim("w", 60) is not None  # nor the queue
 
 
+def test_rows_that_cannot_be_shown_are_left_out_of_lists(service: Service, anna: Within) -> None:
+    """Not even their owner's list is lost to them, nor that of reviewers."""
+    good, *odd = [put(anna, GENERALIZE, {"data": CABS}) for _ in range(5)]
+    for job, values in zip(
+        odd,
+        (
+            {"files": '{"data": 5}'},
+            {"state": "of old"},
+            {"state": "done", "result": '{"name": 1}'},
+            {"created": "soon"},
+        ),
+        strict=True,
+    ):
+        if service.store.db.is_sqlite or "created" not in values:
+            service.store.db.do(
+                sa.update(jobs).where(jobs.c.id == job).values({n: sa.literal(v) for n, v in values.items()})
+            )
+    seen = [job["id"] for job in anna.get("/jobs").json()["jobs"]]
+    assert good in seen and not {*odd[:3]} & {*seen}
+    service.store.db.do(sa.update(jobs).values(owner="another", review="awaiting"))
+    assert anna.get("/reviews").json() == {"reviews": []}
+
+
 def suspects(store: Store, files: Files) -> str:
     job = new_id()
     (files.receive(job) / "inputs" / "a.csv").write_text("x\n1\n")
