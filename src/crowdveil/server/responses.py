@@ -10,19 +10,11 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from crowdveil.errors import CrowdveilError, Option, ParameterError, as_json
+from crowdveil.errors import CrowdveilError, Option, as_json
 from crowdveil.params import expected
 from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.sanitize import without_paths
 
-ERROR_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {"error": {"$ref": "#/components/schemas/ErrorView"}},
-    "example": {
-        "error": as_json("bad_parameter", ParameterError(Option("k"), "wanted a number of at least 2, but got 1.").text)
-    },
-}
 _WORDS = {
     400: ("bad_request", "the request cannot be understood."),
     404: ("not_found", "there is nothing at this address."),
