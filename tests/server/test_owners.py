@@ -15,7 +15,7 @@ from serving import Within, opened
 
 from crowdveil.compat.mobidatalab.routes import add_routes
 from crowdveil.server.app import make_app
-from crowdveil.server.queue.job import NewJob, new_id
+from crowdveil.server.queue.store import NewJob, new_id
 from crowdveil.server.service import Service
 from crowdveil.server.tokens import SCOPES, USUAL
 

@@ -23,7 +23,7 @@ from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods
 from crowdveil.report.html import asset
 from crowdveil.server.app import make_app
-from crowdveil.server.queue.job import STATES
+from crowdveil.server.queue.store import STATES
 from crowdveil.server.responses import ApiError
 from crowdveil.server.routes import preview
 from crowdveil.server.routes.pages import PRESETS

@@ -10,9 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 from crowdveil.errors import OutputError
-from crowdveil.server.queue.job import NewJob, new_id
 from crowdveil.server.queue.schema import jobs
-from crowdveil.server.queue.store import Store
+from crowdveil.server.queue.store import NewJob, Store, new_id
 from crowdveil.server.sanitize import without_paths
 from crowdveil.server.workers import sandboxed
 from crowdveil.server.workers.worker import Worker

@@ -9,7 +9,7 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
 from crowdveil.errors import ParameterError
-from crowdveil.server.queue.job import NewJob, QueuedJob, new_id
+from crowdveil.server.queue.store import NewJob, QueuedJob, new_id
 from crowdveil.server.responses import ApiError
 from crowdveil.server.routes.uploads import UPLOADS, Form, check_files, check_size, make_folder, parsed, receive
 from crowdveil.server.service import Service

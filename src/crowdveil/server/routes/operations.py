@@ -13,7 +13,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from crowdveil.server.access import Collector, OpenService
 from crowdveil.server.queue.database import DatabaseUnavailableError
-from crowdveil.server.queue.job import STATES
+from crowdveil.server.queue.store import STATES
 from crowdveil.server.service import Service
 from crowdveil.server.workers.supervisor import live_workers
 from crowdveil.verbs.table import VERBS

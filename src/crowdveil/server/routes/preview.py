@@ -12,7 +12,7 @@ from crowdveil.errors import NO_MEMORY, Option, as_json, from_json
 from crowdveil.reading import READINGS
 from crowdveil.server import openapi
 from crowdveil.server.access import OpenService, Sender
-from crowdveil.server.queue.job import new_id
+from crowdveil.server.queue.store import new_id
 from crowdveil.server.responses import ApiError
 from crowdveil.server.routes.uploads import UPLOADS, Form, check_files, check_size, make_folder, parsed, receive
 from crowdveil.server.sanitize import without_paths

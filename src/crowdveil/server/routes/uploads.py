@@ -22,7 +22,7 @@ from crowdveil.io.archive import check_archive
 from crowdveil.server import openapi
 from crowdveil.server.access import OpenService, Sender
 from crowdveil.server.queue.files import KEEP_S, safe_name, share, sync_file
-from crowdveil.server.queue.job import new_id
+from crowdveil.server.queue.store import new_id
 from crowdveil.server.responses import ApiError
 from crowdveil.server.sanitize import sendable
 from crowdveil.server.service import Service
