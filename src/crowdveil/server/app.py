@@ -10,13 +10,17 @@ from starlette.concurrency import run_in_threadpool
 
 from crowdveil import __version__
 from crowdveil.server.access import CurrentUser, Sender
-from crowdveil.server.kinds import KINDS
-from crowdveil.server.kinds.base import Kind
 from crowdveil.server.openapi import ERRORS, job_form
 from crowdveil.server.responses import add_error_answers
 from crowdveil.server.routes import jobs, operations, pages, preview, review, uploads
 from crowdveil.server.service import Service
 from crowdveil.server.views import JobView
+from crowdveil.verbs.base import Verb
+from crowdveil.verbs.table import VERBS
+
+
+ROUTES = (jobs, pages, preview, uploads, review, operations)
+"""The modules with routes of their own."""
 
 
 def make_app(service: Service, extra: Sequence[Callable[[FastAPI], None]] = ()) -> FastAPI:
@@ -29,16 +33,16 @@ def make_app(service: Service, extra: Sequence[Callable[[FastAPI], None]] = ()) 
     add_error_answers(app)
     metrics = app.state.metrics = operations.Metrics(service)
     app.add_middleware(operations.Observe, metrics=metrics)
-    for kind in KINDS.values():
+    for kind in VERBS.values():
         app.include_router(_router_of(kind))
     for add in extra:
         add(app)
-    for module in (jobs, pages, preview, uploads, review, operations):
+    for module in ROUTES:
         app.include_router(module.router)
     return app
 
 
-def _router_of(kind: Kind) -> APIRouter:
+def _router_of(kind: Verb) -> APIRouter:
     """Return the routes that describe a verb, and those that submit its jobs."""
     router, names = APIRouter(tags=[kind.collection]), kind.names()
     Name = Annotated[str, Path(max_length=100, json_schema_extra={"enum": list(names)}, examples=names[:1])]  # noqa: N806
@@ -65,7 +69,7 @@ def _router_of(kind: Kind) -> APIRouter:
     return router
 
 
-def _described(kind: Kind, name: str) -> dict[str, Any]:
+def _described(kind: Verb, name: str) -> dict[str, Any]:
     required = kind.required_files(name)
     files = {f: {"required": f in required, "endings": list(endings)} for f, endings in kind.fields(name).items()}
     return {"name": name, **kind.about(name), "parameters": kind.schema(name), "files": files}

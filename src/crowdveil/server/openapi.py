@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from crowdveil.server.kinds.base import Kind
 from crowdveil.server.views import ErrorAnswer
+from crowdveil.verbs.base import Verb
 
 Described = dict[int | str, dict[str, Any]]
 
@@ -62,7 +62,7 @@ def form_schema(fields: dict[str, tuple[str, ...]], texts: dict[str, Any]) -> di
     return {"type": "object", "properties": {**files, **texts}, "additionalProperties": False}
 
 
-def job_form(kind: Kind) -> dict[str, Any]:
+def job_form(kind: Verb) -> dict[str, Any]:
     """Return the form of a job: its files, none of which is required since it may be uploaded before, and its parameters."""
     fields: dict[str, tuple[str, ...]] = {}
     for name in kind.names():

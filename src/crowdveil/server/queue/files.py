@@ -21,11 +21,6 @@ from crowdveil.errors import OutputError
 from crowdveil.io.atomic import sync_folder
 from crowdveil.server.queue.store import Store
 
-TABLES = (".csv", ".tsv", ".txt", ".parquet", ".pq")
-FLOWS = (*TABLES, ".omx")
-RELEASE = (".zip", *TABLES)
-"""A release is a zip file of its files; a table is what others published."""
-MAPS = (*TABLES, ".geojson", ".json", ".gpkg", ".geoparquet")
 _NAME = re.compile(r"\w[\w.+=, -]{0,79}")
 """A plain name, which may have letters of any language."""
 ID = re.compile(r"[0-9a-f]{32}")

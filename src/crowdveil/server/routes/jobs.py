@@ -18,8 +18,6 @@ from crowdveil.errors import ParameterError, as_json
 from crowdveil.report.html import policy_in
 from crowdveil.server import logs
 from crowdveil.server.access import Follower, OpenService, Reader, Sender
-from crowdveil.server.kinds import KINDS
-from crowdveil.server.kinds.base import Kind
 from crowdveil.server.openapi import FILE
 from crowdveil.server.queue.files import ID
 from crowdveil.server.queue.store import NewJob, QueuedJob
@@ -31,6 +29,8 @@ from crowdveil.server.sources import with_source
 from crowdveil.server.tokens import Caller
 from crowdveil.server.views import JOB_ID, FileList, FileView, JobList, JobView, ResultView, SummaryView, iso_time
 from crowdveil.server.workers.job import SUMMARY
+from crowdveil.verbs.base import Verb
+from crowdveil.verbs.table import VERBS
 
 router = APIRouter(tags=["jobs"])
 REPORTS = ("report.html", "manifest.json")
@@ -49,7 +49,7 @@ as_file: dict[str, Any] = {"response_class": Response, "responses": FILE}
 # Accepting jobs
 
 
-def known(kind: Kind, name: str) -> str:
+def known(kind: Verb, name: str) -> str:
     """Return the registered name, or answer 404."""
     try:
         return kind.find(name)
@@ -60,7 +60,7 @@ def known(kind: Kind, name: str) -> str:
 async def accept(
     request: Request,
     who: Caller,
-    kind: Kind,
+    kind: Verb,
     chosen: Callable[[Form], tuple[str, dict[str, Any] | None]],
     fields: Fields | None = None,
     texts: tuple[str, ...] = ("parameters", UPLOADS),
@@ -109,7 +109,7 @@ def _queued(service: Service, who: Caller, job: NewJob) -> QueuedJob:
     return theirs(service, who, job.id)
 
 
-def _allowed(kind: Kind, name: str | None, fields: Fields | None) -> dict[str, tuple[str, ...]]:
+def _allowed(kind: Verb, name: str | None, fields: Fields | None) -> dict[str, tuple[str, ...]]:
     """Return the file fields of a form with their endings; in the MobiDataLab forms the method is not known yet."""
     if fields is None:
         return kind.fields(known(kind, str(name)))
@@ -197,7 +197,7 @@ def shown(service: Service, job: QueuedJob) -> JobView:
 
 def _secret(kind: str) -> tuple[str, ...]:
     """Return the parameters of a kind of job that are never shown back; a row may be of a kind of another version."""
-    return KINDS[kind].secret if kind in KINDS else ()
+    return VERBS[kind].secret if kind in VERBS else ()
 
 
 def _summary(service: Service, job: QueuedJob) -> SummaryView | None:

@@ -16,12 +16,12 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from crowdveil.errors import internal_error
 from crowdveil.server import logs
 from crowdveil.server.access import HEADERS, Collector, OpenService
-from crowdveil.server.kinds import KINDS
 from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.queue.store import STATES
 from crowdveil.server.responses import answer
 from crowdveil.server.service import Service
 from crowdveil.server.workers.supervisor import live_workers
+from crowdveil.verbs.table import VERBS
 
 disable_created_metrics()  # type: ignore[no-untyped-call]
 router = APIRouter(include_in_schema=False)
@@ -89,7 +89,7 @@ class Metrics:
         oldest = GaugeMetricFamily("crowdveil_queue_age_seconds", "Waiting time of the oldest queued job.")
         try:
             counts, age = self.service.store.counts(), self.service.store.queue_age()
-            for kind in KINDS:
+            for kind in VERBS:
                 for state in STATES:
                     jobs.add_metric([kind, state], counts.get((kind, state), 0))
             oldest.add_metric([], age)

@@ -12,13 +12,12 @@ from crowdveil.errors import NO_MEMORY, Option, as_json, from_json
 from crowdveil.reading import READINGS
 from crowdveil.server import openapi
 from crowdveil.server.access import OpenService, Sender
-from crowdveil.server.kinds.base import check_word, endings_of, file_options
-from crowdveil.server.queue.files import FLOWS
 from crowdveil.server.responses import ApiError
 from crowdveil.server.routes.uploads import UPLOADS, Form, check_files, incoming, parsed, receive
 from crowdveil.server.sanitize import without_paths
 from crowdveil.server.views import PreviewView
 from crowdveil.server.workers.sandbox import Bounds, run_sandboxed
+from crowdveil.verbs.base import FLOWS, check_word, endings_of, file_options
 
 router = APIRouter(tags=["preview"])
 SECONDS_MOST, MEMORY_MOST = 300, 4 << 30
