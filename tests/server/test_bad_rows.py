@@ -14,10 +14,8 @@ from serving import Within, cabs, opened, put
 from crowdveil.compat.mobidatalab.routes import add_routes
 from crowdveil.server.app import make_app
 from crowdveil.server.queue.files import Files
-from crowdveil.server.queue.job import NewJob, QueuedJob, new_id
-from crowdveil.server.queue.leases import CRASHES_MOST
 from crowdveil.server.queue.schema import jobs
-from crowdveil.server.queue.store import Store
+from crowdveil.server.queue.store import CRASHES_MOST, NewJob, QueuedJob, Store, new_id
 from crowdveil.server.service import Service
 from crowdveil.server.workers.worker import Worker
 

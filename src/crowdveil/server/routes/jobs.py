@@ -18,15 +18,15 @@ from crowdveil.errors import as_json
 from crowdveil.report.html import policy_in
 from crowdveil.server import logs, openapi
 from crowdveil.server.access import Follower, OpenService, Reader, Sender
-from crowdveil.server.kinds import KINDS
 from crowdveil.server.queue.files import ID
-from crowdveil.server.queue.job import QueuedJob
+from crowdveil.server.queue.store import QueuedJob
 from crowdveil.server.responses import ApiError
 from crowdveil.server.sanitize import sendable
 from crowdveil.server.service import Service
 from crowdveil.server.tokens import Caller
 from crowdveil.server.views import JOB_ID, FileList, JobList, JobView, ResultView, SummaryView, iso_time
 from crowdveil.server.workers.job import SUMMARY
+from crowdveil.verbs.table import VERBS
 
 REPORTS = ("report.html", "manifest.json")
 """What stands for the report of a job: the first of these in its result."""
@@ -191,7 +191,7 @@ def readable(jobs: Iterable[QueuedJob], show: Callable[[QueuedJob], View]) -> li
 
 def _secret(kind: str) -> tuple[str, ...]:
     """Return the parameters of a kind of job that are never shown back; a row may be of a kind of another version."""
-    return KINDS[kind].secret if kind in KINDS else ()
+    return VERBS[kind].secret if kind in VERBS else ()
 
 
 def _summary(service: Service, job: QueuedJob) -> SummaryView | None:

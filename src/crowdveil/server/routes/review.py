@@ -12,7 +12,7 @@ from crowdveil.errors import ParameterError
 from crowdveil.params import Params
 from crowdveil.server import openapi
 from crowdveil.server.access import Admin, OpenService, Reviewer
-from crowdveil.server.queue.job import QueuedJob
+from crowdveil.server.queue.store import QueuedJob
 from crowdveil.server.responses import ApiError
 from crowdveil.server.routes.jobs import JobId, awaits, no_job, readable, report_of, shown
 from crowdveil.server.routes.uploads import declared_size, parsed
