@@ -51,6 +51,13 @@ class FlowKAnonymity(Guarantee):
         group = f"is made by at least {self.k} people" if self.k_unit == "people" else f"holds at least {self.k} trips"
         return f"Every published flow, and every suppressed total that is given, {group}."
 
+    def what_was_done(self) -> str:
+        """Return what was done to the data."""
+        return (
+            f"A count is published if at least {self.k:,} {self.k_unit} are behind it; other trips are suppressed. No ids are "
+            "published."
+        )
+
     def check(self, written: WrittenRelease) -> Finding:
         """Check the group size of each row, and each total of a time step."""
         people = written.column(self.k_unit)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from crowdveil import guarantees as library
@@ -11,7 +10,6 @@ from crowdveil.errors import GuaranteeViolatedError, InputError, Option, Paramet
 from crowdveil.guarantees import Finding, Guarantee, guarantee_from_manifest
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.parallel import run_parallel
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.methods.base import Facts, Method, RowSemantics
 from crowdveil.model.arrays import Ints
@@ -33,13 +31,10 @@ def check(
     written trajectory.
     """
     if original is None:
-        checks = [partial(guarantee.check, written) for guarantee in guarantees]
-    elif isinstance(original, Trajectories):
-        checks = [partial(guarantee.check_with_trajectories, written, original, source) for guarantee in guarantees]
-    else:
-        checks = [partial(guarantee.check_with_flows, written, original) for guarantee in guarantees]
-    # The last ones take longest, and others use what they find.
-    return list(zip(guarantees, run_parallel(*checks, last_first=True), strict=True))
+        return [(guarantee, guarantee.check(written)) for guarantee in guarantees]
+    if isinstance(original, Trajectories):
+        return [(guarantee, guarantee.check_with_trajectories(written, original, source)) for guarantee in guarantees]
+    return [(guarantee, guarantee.check_with_flows(written, original)) for guarantee in guarantees]
 
 
 def structural_guarantees(method: Method, params: Params, *, repeated: bool = False) -> tuple[Guarantee, ...]:

@@ -13,8 +13,6 @@ from starlette.routing import BaseRoute
 from crowdveil import __version__
 from crowdveil.server import openapi
 from crowdveil.server.access import CurrentUser, Sender
-from crowdveil.server.kinds import KINDS
-from crowdveil.server.kinds.base import Kind
 from crowdveil.server.observe import Observe
 from crowdveil.server.responses import add_error_answers
 from crowdveil.server.routes.accept import accept, known
@@ -26,6 +24,8 @@ from crowdveil.server.routes.review import add_review
 from crowdveil.server.routes.uploads import add_uploads
 from crowdveil.server.service import Service
 from crowdveil.server.views import JobView
+from crowdveil.verbs.base import Verb
+from crowdveil.verbs.table import VERBS
 
 Name = Annotated[str, Path(max_length=100)]
 
@@ -53,7 +53,7 @@ def make_app(service: Service, extra: Sequence[AddRoutes] = ()) -> FastAPI:
 def _job_routes(extra: tuple[AddRoutes, ...]) -> tuple[BaseRoute, ...]:
     """Return the routes of jobs and of `extra`. They take the service from the request, so all apps of a process share them."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    for kind in KINDS.values():
+    for kind in VERBS.values():
         _add_kind(app, kind)
     add_job_routes(app)
     for add in (*extra, add_pages, add_parts, add_preview, add_uploads, add_review):
@@ -61,7 +61,7 @@ def _job_routes(extra: tuple[AddRoutes, ...]) -> tuple[BaseRoute, ...]:
     return tuple(app.routes)
 
 
-def _add_kind(app: FastAPI, kind: Kind) -> None:
+def _add_kind(app: FastAPI, kind: Verb) -> None:
     """Add the routes that list a kind of job and submit one."""
 
     @app.get(f"/{kind.collection}", summary=f"What there is to {kind.verb} with", tags=[kind.collection],
@@ -84,7 +84,7 @@ def _add_kind(app: FastAPI, kind: Kind) -> None:
         return await run_in_threadpool(shown, request.app.state.service, job)
 
 
-def _described(kind: Kind, name: str) -> dict[str, Any]:
+def _described(kind: Verb, name: str) -> dict[str, Any]:
     fields = kind.fields(name)
     return {
         "name": name,

@@ -6,9 +6,9 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from crowdveil.server.kinds import KINDS
-from crowdveil.server.kinds.base import Kind
 from crowdveil.server.responses import ERROR_SCHEMA
+from crowdveil.verbs.base import Verb
+from crowdveil.verbs.table import VERBS
 
 UPLOADS = {
     "type": "string",
@@ -50,7 +50,7 @@ def file_answer() -> dict[int | str, dict[str, Any]]:
     return {200: {"description": "The file.", "content": content}}
 
 
-def upload_body(kind: Kind) -> dict[str, Any]:
+def upload_body(kind: Verb) -> dict[str, Any]:
     """Return the form of a job: its files, and its parameters as JSON."""
     fields: dict[str, tuple[str, ...]] = {}
     for name in kind.names():
@@ -80,7 +80,7 @@ def form(schema: dict[str, Any]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
 
 
-def _distinct(kind: Kind) -> list[str]:
+def _distinct(kind: Verb) -> list[str]:
     """Return one name for each set of models, since all measures take the same."""
     seen: dict[Any, str] = {}
     for name in kind.names():
@@ -88,7 +88,7 @@ def _distinct(kind: Kind) -> list[str]:
     return list(seen.values())
 
 
-def schema_name(kind: Kind, name: str) -> str:
+def schema_name(kind: Verb, name: str) -> str:
     """Return the name of the schema of parameters."""
     return f"{kind.verb}-{name}"
 
@@ -104,11 +104,11 @@ def describe(app: FastAPI) -> None:
             parts["schemas"] = {
                 **parts.get("schemas", {}),
                 "Error": ERROR_SCHEMA,
-                **{schema_name(k, name): k.schema(name) for k in KINDS.values() for name in _distinct(k)},
+                **{schema_name(k, name): k.schema(name) for k in VERBS.values() for name in _distinct(k)},
             }
             parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
             schema["security"] = [{"token": []}, {}]
-            for kind in KINDS.values():
+            for kind in VERBS.values():
                 _name_known(schema["paths"], kind)
             app.openapi_schema = schema
         return app.openapi_schema
@@ -116,7 +116,7 @@ def describe(app: FastAPI) -> None:
     app.openapi = whole  # type: ignore[method-assign]
 
 
-def _name_known(paths: dict[str, Any], kind: Kind) -> None:
+def _name_known(paths: dict[str, Any], kind: Verb) -> None:
     """List the known names."""
     for path in (f"/{kind.collection}/{{name}}", f"/{kind.collection}/{{name}}/jobs"):
         for operation in paths[path].values():

@@ -9,19 +9,19 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
 from crowdveil.errors import ParameterError
-from crowdveil.server.kinds.base import Kind
-from crowdveil.server.queue.job import NewJob, QueuedJob, new_id
+from crowdveil.server.queue.store import NewJob, QueuedJob, new_id
 from crowdveil.server.responses import ApiError
 from crowdveil.server.routes.uploads import UPLOADS, Form, check_files, check_size, make_folder, parsed, receive
 from crowdveil.server.service import Service
 from crowdveil.server.sources import with_source
 from crowdveil.server.tokens import Caller
+from crowdveil.verbs.base import Verb
 
 Fields = dict[str, tuple[str, ...]]
 """Other names of fields of files, and the fields that they may stand for."""
 
 
-def known(kind: Kind, name: str) -> str:
+def known(kind: Verb, name: str) -> str:
     """Return the registered name, or answer 404."""
     try:
         return kind.find(name)
@@ -32,7 +32,7 @@ def known(kind: Kind, name: str) -> str:
 async def accept(
     request: Request,
     who: Caller,
-    kind: Kind,
+    kind: Verb,
     chosen: Callable[[Form], tuple[str, dict[str, Any] | None]],
     fields: Fields | None = None,
     texts: tuple[str, ...] = ("parameters", UPLOADS),
@@ -84,7 +84,7 @@ async def accept(
     return found
 
 
-def _allowed(kind: Kind, name: str | None, fields: Fields | None) -> dict[str, tuple[str, ...]]:
+def _allowed(kind: Verb, name: str | None, fields: Fields | None) -> dict[str, tuple[str, ...]]:
     """Return the file fields of a form with their endings; in the MobiDataLab forms the method is not known yet."""
     if fields is None:
         return kind.fields(known(kind, str(name)))

@@ -6,9 +6,9 @@ import base64
 import json
 import mimetypes
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path as FilePath
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import FastAPI, Path, Query, Response
 from fastapi.concurrency import run_in_threadpool
@@ -16,20 +16,21 @@ from fastapi.responses import FileResponse, StreamingResponse
 
 from crowdveil.errors import as_json
 from crowdveil.report.html import policy_in
-from crowdveil.server import openapi
+from crowdveil.server import logs, openapi
 from crowdveil.server.access import Follower, OpenService, Reader, Sender
-from crowdveil.server.kinds import KINDS
 from crowdveil.server.queue.files import ID
-from crowdveil.server.queue.job import QueuedJob
+from crowdveil.server.queue.store import QueuedJob
 from crowdveil.server.responses import ApiError
 from crowdveil.server.sanitize import sendable
 from crowdveil.server.service import Service
 from crowdveil.server.tokens import Caller
 from crowdveil.server.views import JOB_ID, FileList, JobList, JobView, ResultView, SummaryView, iso_time
 from crowdveil.server.workers.job import SUMMARY
+from crowdveil.verbs.table import VERBS
 
 REPORTS = ("report.html", "manifest.json")
 """What stands for the report of a job: the first of these in its result."""
+View = TypeVar("View")
 JobId = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="A job's id.", examples=[JOB_ID])]
 
 
@@ -46,7 +47,7 @@ def add_job_routes(app: FastAPI) -> None:
             str | None, Query(pattern="^[0-9a-f]{32}$", description="Only those before this job of yours.")
         ] = None,
     ) -> JobList:
-        return JobList(jobs=[shown(service, job) for job in service.store.of_owner(who.id, limit, before)])
+        return JobList(jobs=readable(service.store.of_owner(who.id, limit, before), lambda job: shown(service, job)))
 
     @app.get("/jobs/{job_id}", tags=["jobs"], summary="State, progress and time of a job", operation_id="get_job",
              response_model=JobView, responses=openapi.errors(404))  # fmt: skip
@@ -177,9 +178,20 @@ def shown(service: Service, job: QueuedJob) -> JobView:
     })  # fmt: skip
 
 
+def readable(jobs: Iterable[QueuedJob], show: Callable[[QueuedJob], View]) -> list[View]:
+    """Return jobs as `show` shows them, without those that it cannot show: one broken row must not hide the others."""
+    found = []
+    for job in jobs:
+        try:
+            found.append(show(job))
+        except Exception as error:
+            logs.say_fault(error, job=job.id)
+    return found
+
+
 def _secret(kind: str) -> tuple[str, ...]:
     """Return the parameters of a kind of job that are never shown back; a row may be of a kind of another version."""
-    return KINDS[kind].secret if kind in KINDS else ()
+    return VERBS[kind].secret if kind in VERBS else ()
 
 
 def _summary(service: Service, job: QueuedJob) -> SummaryView | None:

@@ -12,11 +12,11 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, disable_cre
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from crowdveil.server.access import Collector, OpenService
-from crowdveil.server.kinds import KINDS
 from crowdveil.server.queue.database import DatabaseUnavailableError
-from crowdveil.server.queue.job import STATES
+from crowdveil.server.queue.store import STATES
 from crowdveil.server.service import Service
 from crowdveil.server.workers.supervisor import live_workers
+from crowdveil.verbs.table import VERBS
 
 disable_created_metrics()  # type: ignore[no-untyped-call]
 _REQUEST_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30)
@@ -69,7 +69,7 @@ class _Now:
         oldest = GaugeMetricFamily("crowdveil_queue_age_seconds", "How long the job that waits longest has waited.")
         try:
             counts, age = self.service.store.counts(), self.service.store.queue_age()
-            for kind in KINDS:
+            for kind in VERBS:
                 for state in STATES:
                     jobs.add_metric([kind, state], counts.get((kind, state), 0))
             oldest.add_metric([], age)

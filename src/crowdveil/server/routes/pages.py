@@ -20,10 +20,10 @@ from crowdveil.registry import all_methods
 from crowdveil.report.html import asset
 from crowdveil.server import openapi
 from crowdveil.server.access import CurrentUser, OpenService
-from crowdveil.server.kinds import KINDS
-from crowdveil.server.kinds.anonymize import FlowAuditOptions, JobOptions
-from crowdveil.server.kinds.base import file_options
 from crowdveil.server.queue.files import KEEP_S
+from crowdveil.verbs.anonymize import FlowAuditOptions, JobOptions
+from crowdveil.verbs.base import file_options
+from crowdveil.verbs.table import VERBS
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def _hash(name: str) -> str:
 @cache
 def _form() -> dict[str, Any]:
     """Return methods with their parameters, input and run options, and presets; each is declared once in its own module."""
-    kind = KINDS["anonymize"]
+    kind = VERBS["anonymize"]
     return {
         "methods": [
             {"name": name, **kind.about(name), "fields": _drawn(method.params)}

@@ -12,9 +12,7 @@ from crowdveil.errors import NO_MEMORY, Option, as_json, from_json
 from crowdveil.reading import READINGS
 from crowdveil.server import openapi
 from crowdveil.server.access import OpenService, Sender
-from crowdveil.server.kinds.base import check_word, endings_of, file_options
-from crowdveil.server.queue.files import FLOWS
-from crowdveil.server.queue.job import new_id
+from crowdveil.server.queue.store import new_id
 from crowdveil.server.responses import ApiError
 from crowdveil.server.routes.uploads import UPLOADS, Form, check_files, check_size, make_folder, parsed, receive
 from crowdveil.server.sanitize import without_paths
@@ -22,6 +20,7 @@ from crowdveil.server.service import Service
 from crowdveil.server.tokens import Caller
 from crowdveil.server.views import PreviewView
 from crowdveil.server.workers.sandbox import Bounds, run_sandboxed
+from crowdveil.verbs.base import FLOWS, check_word, endings_of, file_options
 
 SECONDS_MOST, MEMORY_MOST = 300, 4 << 30
 TAKES = ("", "flows", "trajectories")

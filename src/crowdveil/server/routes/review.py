@@ -12,9 +12,9 @@ from crowdveil.errors import ParameterError
 from crowdveil.params import Params
 from crowdveil.server import openapi
 from crowdveil.server.access import Admin, OpenService, Reviewer
-from crowdveil.server.queue.job import QueuedJob
+from crowdveil.server.queue.store import QueuedJob
 from crowdveil.server.responses import ApiError
-from crowdveil.server.routes.jobs import JobId, awaits, no_job, report_of, shown
+from crowdveil.server.routes.jobs import JobId, awaits, no_job, readable, report_of, shown
 from crowdveil.server.routes.uploads import declared_size, parsed
 from crowdveil.server.service import Service
 from crowdveil.server.tokens import Caller
@@ -55,7 +55,7 @@ def _add_decisions(app: FastAPI) -> None:
              responses=openapi.errors())  # fmt: skip
     def reviews(service: OpenService, who: Reviewer) -> dict[str, Any]:
         waiting = service.store.awaiting(who.id, all_done=service.settings.four_eyes)
-        return {"reviews": [_asked(service, job) for job in waiting]}
+        return {"reviews": readable(waiting, lambda job: _asked(service, job))}
 
     @app.get("/reviews/{job_id}/report", tags=["reviews"], summary="The report that is to be approved",
              operation_id="get_review_report", responses=openapi.errors(404, 410) | openapi.file_answer())  # fmt: skip

@@ -21,13 +21,14 @@ from crowdveil.errors import CrowdveilError, InputError, Option
 from crowdveil.io.archive import check_archive
 from crowdveil.server import openapi
 from crowdveil.server.access import OpenService, Sender
-from crowdveil.server.queue.files import FLOWS, KEEP_S, MAPS, RELEASE, safe_name, share, sync_file
-from crowdveil.server.queue.job import new_id
+from crowdveil.server.queue.files import KEEP_S, safe_name, share, sync_file
+from crowdveil.server.queue.store import new_id
 from crowdveil.server.responses import ApiError
 from crowdveil.server.sanitize import sendable
 from crowdveil.server.service import Service
 from crowdveil.server.tokens import Caller
 from crowdveil.server.views import UploadView
+from crowdveil.verbs.base import FLOWS, MAPS, RELEASE
 
 UPLOADS = "uploads"
 """The field of a form with the ids of uploads, as JSON."""
