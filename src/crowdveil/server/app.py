@@ -18,7 +18,6 @@ from crowdveil.server.views import JobView
 from crowdveil.verbs.base import Verb
 from crowdveil.verbs.table import VERBS
 
-
 ROUTES = (jobs, pages, preview, uploads, review, operations)
 """The modules with routes of their own."""
 
