@@ -39,7 +39,7 @@ def check(
 
 
 def _check_with_flows(guarantee: Guarantee, written: WrittenRelease, original: Flows) -> Finding:
-    """Check a guarantee with the original flows. The finding counts as one with the original only where the files do not show it."""
+    """Check a guarantee with the original flows; the finding is one with the original where the files alone do not show it."""
     found = guarantee.check_with_flows(written, original)
     return replace(found, with_original=found.with_original and not guarantee.check(written).holds)
 
