@@ -191,8 +191,8 @@ def impossible() -> None:
 
 def scores(method: str, flows: Any) -> dict[str, Any]:
     """The measures of a method on a data set, and its seconds a matrix; glove-sk on the first matrix alone."""
-    from crowdveil.api.measure import measure
     from crowdveil.measures.od.boxes import tiles_met
+    from crowdveil.verbs.measure import measure
 
     if method == "glove-sk":
         flows = first_of(flows.where(flows.step == 0))
@@ -425,7 +425,7 @@ def areas_of(flows: Any, k: int) -> list[list[str]]:
 
 def area_scores(flows: Any, method: str, parameters: dict[str, Any]) -> tuple[float, ...]:
     """MAO, MAD, cost a trip as a share of the map, per cent published, and the target volume; of all matrices together."""
-    from crowdveil.api.measure import measure
+    from crowdveil.verbs.measure import measure
 
     _, release = solved(method, flows, parameters)
     found = measure(flows, release, ["origin-area", "destination-area", "generalization-cost", "suppressed"])

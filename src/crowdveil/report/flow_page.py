@@ -17,7 +17,7 @@ from crowdveil.report.flow_picture import FlowPicture, TileValues
 from crowdveil.report.interval_charts import hours_shade, interval_charts, line_over_time, mean_hours, thinned
 from crowdveil.report.layers import Shade
 from crowdveil.report.page_model import STRONGER, Figure, PageModel, Table
-from crowdveil.report.questions import destination_figures, smallest_group_size
+from crowdveil.report.questions import smallest_group_size
 from crowdveil.report.shapes import PictureFrame
 
 ROWS_IN_TABLE = 20
@@ -46,12 +46,6 @@ def build_page_model(written: WrittenRelease, manifest: dict[str, Any]) -> PageM
 def time_zone(written: WrittenRelease, manifest: dict[str, Any]) -> str:
     """Return the time zone of the time steps, from the input options or the Parquet file."""
     return written.time_zone(manifest["input"]["options"].get("tz"))
-
-
-def prepare(written: WrittenRelease, given: str | None) -> None:
-    """Make what takes longest in the report of many flows, from the rows alone, so that `build_page_model` finds it there."""
-    flow_picture.released(written, written.time_zone(given))
-    destination_figures(written)
 
 
 def map_frame(picture: FlowPicture) -> PictureFrame:

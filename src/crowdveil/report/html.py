@@ -9,18 +9,17 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from html import unescape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from crowdveil.guarantees.base import Outcome
-from crowdveil.io.parallel import run_parallel
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.report import first_page
 from crowdveil.report.attack_table import attack_rows
-from crowdveil.report.page_model import MANY, PageModel
+from crowdveil.report.page_model import PageModel
 from crowdveil.report.questions import answers
 
 if TYPE_CHECKING:
@@ -37,20 +36,14 @@ def public_report(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
     """
     release = dict(manifest)
     attacks = attack_rows(written, release)
-    parts: tuple[Callable[[], Any], ...] = (
-        lambda: _page_model(written, release),
-        lambda: answers(written, release),
-        lambda: first_page.content(written, release, attacks),
-    )
-    many = written.is_flows and len(written.data) > MANY
-    page, found, first = run_parallel(*parts) if many else [part() for part in parts]
+    page = _page_model(written, release)
     script, style = asset("report.js"), asset("report.css")
     facts = release["method"].get("facts", {})
     return _environment().get_template("report.html").render(
-        **first,
+        **first_page.content(written, release, attacks),
         page=page,
         manifest=release,
-        answers=found,
+        answers=answers(written, release),
         attacks=attacks,
         facts=facts,
         diagnostics={name: value for name, value in facts.items() if not isinstance(value, dict)},
