@@ -73,7 +73,7 @@ def _draw_tessellation(data: Trajectories, params: Any) -> Drawing:
     here = level == levels[points.argmax()]
     shapes, counts = zip(*(areas_of(zones, tile[here], part[here]) for part in (tile, area)), strict=True)
     corners = shapely.get_coordinates(list(shapes[0]))
-    frame, scale = frame_around(*corners.T, None), VolumeScale.of(*counts)
+    frame, scale = frame_around(corners[:, 0], corners[:, 1], None), VolumeScale.of(*counts)
     titles = [f"{len(counts[0]):,} squares", f"{len(counts[1]):,} areas, small squares merged"]
     made = new_map(frame, titles, "Tessellation of protected generalization", [], confidential=True)
     for axis, areas, count in zip(made.panels, shapes, counts, strict=True):
@@ -150,7 +150,8 @@ def candidates_of(data: Trajectories, own: int, params: SwapLocationsParams) -> 
     ]
     owner = owners(data, params.count_trajectories)
     found = np.unique(np.concatenate(near))
-    return found[owner[data.trajectory[found]] != owner[own]]
+    others: Ints = found[owner[data.trajectory[found]] != owner[own]]
+    return others
 
 
 def _draw_owners(data: Trajectories, release: TrajectoryRelease) -> Drawing:
