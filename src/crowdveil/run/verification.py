@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from crowdveil import guarantees as library
@@ -34,7 +35,13 @@ def check(
         return [(guarantee, guarantee.check(written)) for guarantee in guarantees]
     if isinstance(original, Trajectories):
         return [(guarantee, guarantee.check_with_trajectories(written, original, source)) for guarantee in guarantees]
-    return [(guarantee, guarantee.check_with_flows(written, original)) for guarantee in guarantees]
+    return [(guarantee, _check_with_flows(guarantee, written, original)) for guarantee in guarantees]
+
+
+def _check_with_flows(guarantee: Guarantee, written: WrittenRelease, original: Flows) -> Finding:
+    """Check a guarantee with the original flows; the finding is one with the original where the files alone do not show it."""
+    found = guarantee.check_with_flows(written, original)
+    return replace(found, with_original=found.with_original and not guarantee.check(written).holds)
 
 
 def structural_guarantees(method: Method, params: Params, *, repeated: bool = False) -> tuple[Guarantee, ...]:
