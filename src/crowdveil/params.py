@@ -57,7 +57,7 @@ def named_parameters(text: str, example: str) -> tuple[str, dict[str, str]]:
     for part in given:
         key, equals, value = (x.strip() for x in part.partition("="))
         if not key or not equals or not value:
-            raise ParameterError(text, f"wanted parameters as in {example}, but got {part!r}.")
+            raise ParameterError(text, f"Expected parameters as in {example}, got {part!r}.")
         values[key.replace("-", "_")] = value
     return name, values
 
@@ -309,7 +309,7 @@ def _error(error: ValidationError, known: list[str]) -> ParameterError:
         return no_such_parameter(str(first["loc"][0]), known)
     got = first["input"]
     shown = f", but got {got!r}" if isinstance(got, bool | int | float | str) and len(repr(got)) < 60 else ""
-    return ParameterError(subject, f"wanted {expected(first)}{shown}.")
+    return ParameterError(subject, f"Expected {expected(first)}{shown}.")
 
 
 _target = _word_or_number(("auto", "sample"), lambda x: 0 < x < 2**53, "auto, sample, or a volume above 0")

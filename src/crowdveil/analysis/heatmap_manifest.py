@@ -111,7 +111,7 @@ def read_map_manifest(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise InputError(
             folder,
-            f"wanted a heat map with its {MANIFEST_FILE}, but there is none; make the map again, or verify {GEOJSON} "
+            f"Expected a heat map with its {MANIFEST_FILE}, but there is none. Make the map again, or verify {GEOJSON} "
             "alone.",
         )
     try:
@@ -136,7 +136,7 @@ def _refuse_changed(folder: Path, manifest: dict[str, Any]) -> None:
 
 def _read_map(path: Path) -> WrittenSectors:
     """Read an untrusted map."""
-    wrong = InputError(path, "wanted a heat map written by crowdveil; give such a file.")
+    wrong = InputError(path, "Expected a heat map written by crowdveil. Give such a file.")
     try:
         SectorFile.model_validate(json.loads(path.read_text(encoding="utf-8")))
         written = read_sectors(path)

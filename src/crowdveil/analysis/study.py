@@ -309,8 +309,8 @@ def _weight(areas: Areas, reading: StudyReading, notes: ReadNotes) -> Floats | N
         )
     missing = int(np.isnan(weight[used]).sum())
     if missing:
-        raise InputError(Option("weight"), f"wanted one for every tile of the release, but {counted(missing, 'tile')} of "
-                         f"{len(used):,} {'has' if missing == 1 else 'have'} none; add them.")  # fmt: skip
+        raise InputError(Option("weight"), f"Expected one for every tile of the release, but {counted(missing, 'tile')} of "
+                         f"{len(used):,} {'has' if missing == 1 else 'have'} none. Add them.")  # fmt: skip
     return weight
 
 

@@ -57,7 +57,7 @@ def _sizes(text: str) -> list[int]:
     try:
         return [int(value) for value in listed(text)]
     except ValueError:
-        raise ParameterError(Option("k"), "wanted whole numbers with commas between, such as 6,10.") from None
+        raise ParameterError(Option("k"), "Expected whole numbers with commas between, such as 6,10.") from None
 
 
 command = click.Command(

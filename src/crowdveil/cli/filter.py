@@ -50,7 +50,7 @@ def _call(
         asked = runfiles.filters_of(Path(run_file), load(Path(run_file)))
         data, output, filters = asked.data, output or asked.output, [*filters_of(asked.methods), *filters]
     if data is None or output is None:
-        raise ParameterError("wanted a file to filter and -o FILE to write to, or a run file with -f; give them.")
+        raise ParameterError("Expected a file to filter and -o FILE to write to, or a run file with -f. Give them.")
     if server is not None:
         split = {} if split_by is None else {"split_by": split_by}
         _run_remotely(server, data, output, filters, overwrite, given(TrajectoryReading, values) | split)

@@ -37,20 +37,20 @@ def _call(
         ):
             raise ParameterError(
                 Option("query_table"),
-                "wanted an original, a release and input options alone with it; leave the others out.",
+                "Expected an original, a release and input options alone with it. Leave the others out.",
             )
         _ask(str(original), str(release), query_table, output, overwrite, given(EitherReading, values))
         return
     names: Any = None if measures is None else listed(measures)
     if run_file is not None:
         if original is not None or release is not None or measures is not None:
-            raise ParameterError("wanted either an original, a release and measures, or a file with -f, but got both.")
+            raise ParameterError("Expected either an original, a release and measures, or a file with -f, got both.")
         asked = measures_of(Path(run_file), load(Path(run_file)))
         original, release, names = asked.original, asked.release, asked.measures
         output = output or (None if asked.output is None else str(asked.output))
         pairing, paired_by_id = pairing or asked.pairing, paired_by_id or asked.paired_by_id
     if original is None or release is None:
-        raise ParameterError("wanted an original and a release to measure, or a file with -f; give them.")
+        raise ParameterError("Expected an original and a release to measure, or a file with -f. Give them.")
     check_outputs(output, plot)
     server, notes = remote_target(values), ReadNotes()
     options = given(EitherReading, values)

@@ -179,7 +179,7 @@ def remote_target(values: dict[str, Any]) -> RemoteTarget | None:
     if not url:
         if detach:
             raise ParameterError(
-                Option("detach"), f"wanted a server to leave the job to; name it with {Option('server')}."
+                Option("detach"), f"Expected a server to leave the job to. Name it with {Option('server')}."
             )
         return None
     return RemoteTarget(remote(url), detach)

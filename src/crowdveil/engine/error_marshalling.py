@@ -51,10 +51,10 @@ _KNOWN: tuple[tuple[str, CrowdveilError], ...] = (
         "Illegal Parquet type",
         InputError("a column has a type that Spark cannot read, such as times in nanoseconds; write microseconds."),
     ),
-    ("UNABLE_TO_INFER_SCHEMA", InputError("there is no data in the folder; wanted CSV or Parquet files.")),
+    ("UNABLE_TO_INFER_SCHEMA", InputError("there is no data in the folder. Expected CSV or Parquet files.")),
     (
         "CANNOT_READ_FILE_FOOTER",
-        InputError("the file is broken or of another format; wanted CSV (.csv) or Parquet."),
+        InputError("the file is broken or of another format. Expected CSV (.csv) or Parquet."),
     ),
 )
 """Errors of Spark that a user can fix, by their error class or a part of their text."""

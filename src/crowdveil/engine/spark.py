@@ -94,7 +94,7 @@ class SparkEngine:
         if not hasattr(session, "newSession") or type(session).__module__.startswith("pyspark.sql.connect"):
             raise ParameterError(
                 Option("spark"),
-                "wanted a classic session, not Spark Connect; create it with SparkSession.builder.master(...).",
+                "Expected a classic session, not Spark Connect. Create it with SparkSession.builder.master(...).",
             )
         self.session = session.newSession()
         for name, value in SETTINGS.items():
@@ -141,7 +141,7 @@ class SparkEngine:
             wanted = "a table of Spark's catalog" if by_name else f"a path in the format {table.format}"
             raise InputError(
                 table.name,
-                f"wanted {wanted}, but Spark cannot read it ({type(error).__name__}); check the name, {Option('table')}, and "
+                f"Expected {wanted}, but Spark cannot read it ({type(error).__name__}). Check the name, {Option('table')}, and "
                 "that the connector's jar is on Spark's class path.",
             ) from error
 
@@ -149,7 +149,7 @@ class SparkEngine:
         """Return the most frequent delimiter in the first line."""
         first = self.session.read.text(path).limit(1).collect()
         if not first:
-            raise InputError(path, "the file is empty; wanted a header and at least one row.")
+            raise InputError(path, "the file is empty. Expected a header and at least one row.")
         line: str = first[0][0]
         return max(",;\t|", key=line.count)
 

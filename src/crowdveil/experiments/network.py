@@ -47,7 +47,7 @@ class RoadNetwork:
 
     def __post_init__(self) -> None:
         freeze_columns(self)
-        require(len(self.begin) > 0 and len(self.x) > 1, "network: wanted two nodes at least and a road between them.")
+        require(len(self.begin) > 0 and len(self.x) > 1, "network: expected two nodes at least and a road between them.")
 
     @classmethod
     def largest_part(cls, x: Floats, y: Floats, begin: Ints, end: Ints, length: Floats) -> RoadNetwork:
@@ -162,12 +162,12 @@ def _rows(path: Path, wanted: tuple[int, ...], what: str) -> list[list[str]]:
     if rows and not _is_number(rows[0][-1]):
         rows = rows[1:]
     if not rows:
-        raise InputError(path, f"there is no row in it; wanted {what} in each line.")
+        raise InputError(path, f"there is no row in it. Expected {what} in each line.")
     values = len(rows[0]) if len(rows[0]) in wanted else wanted[-1]
     bad = [i + 1 for i, row in enumerate(rows) if len(row) != values]
     if bad:
         which = rows_that(bad, len(bad), "have more or fewer values")
-        raise InputError(path, f"wanted {what} in each line, but {which}; fix them.")
+        raise InputError(path, f"Expected {what} in each line, but {which}. Fix them.")
     return rows
 
 

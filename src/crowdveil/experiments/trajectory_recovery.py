@@ -90,11 +90,11 @@ def positions_of(scenario: AggregatedTrajectories, params: RecoveryParams) -> Po
     """Return where people are at the end of each time step."""
     data, seconds = scenario.data, step_seconds(params.step)
     if len(data) == 0 or seconds is None:
-        raise InputError("input", "wanted trajectories and a time step such as 1h; give them.")
+        raise InputError("input", "Expected trajectories and a time step such as 1h. Give them.")
     steps = TimeAxis(seconds, scenario.tz)
     first, last = steps.number_at(np.array([data.t.min(), data.t.max()])).tolist()
     if last - first >= MAX_STEPS:
-        raise InputError("input", f"wanted at most {MAX_STEPS:,} time steps; give a longer step.")
+        raise InputError("input", f"Expected at most {MAX_STEPS:,} time steps. Give a longer step.")
     numbers = np.arange(first, last + 1)
     start, end = steps.starts(numbers), steps.starts(numbers + 1)
     local = steps.clock.to_wall(start)

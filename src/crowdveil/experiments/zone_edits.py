@@ -39,7 +39,7 @@ def keep_zones(zones: Zones, *, bbox: str | None = None, keep: int | None = None
         inside = np.flatnonzero(in_box(parse_box(bbox.split(",")), zones.lon, zones.lat))
     if keep is not None:
         if not 1 <= keep <= len(inside):
-            raise ParameterError(Option("keep"), f"wanted a number from 1 to {len(inside):,}, that of the zones.")
+            raise ParameterError(Option("keep"), f"Expected a number from 1 to {len(inside):,}, that of the zones.")
         position = (zones.lon if side in ("west", "east") else zones.lat)[inside]
         order = np.argsort(position if side in ("west", "south") else -position, kind="stable")
         inside = np.sort(inside[order[:keep]])
@@ -52,7 +52,7 @@ def split_zones(zones: Zones, parts: int = len(SHARES)) -> Zones:
     """Return each zone as several, named id.1, id.2 and so on: polygons are cut into equal areas, points are moved apart."""
     zones.need_location("split zones")
     if not 2 <= parts <= _MOST_PARTS:
-        raise ParameterError(Option("shares"), f"wanted from 2 to {_MOST_PARTS} parts.")
+        raise ParameterError(Option("shares"), f"Expected from 2 to {_MOST_PARTS} parts.")
     ids = np.array([f"{name}.{part + 1}" for name in zones.ids for part in range(parts)], dtype=object)
     if zones.kind == "centroids":
         return Zones(ids, *_apart(zones, parts), kind="centroids")
@@ -114,7 +114,7 @@ def _law(shares: Sequence[float]) -> Floats:
     law = np.array(shares, np.float64)
     if not (2 <= len(law) <= _MOST_PARTS and np.all(law > 0) and abs(law.sum() - 1) < 1e-9):
         raise ParameterError(
-            Option("shares"), f"wanted from 2 to {_MOST_PARTS} shares above 0 with the sum 1, such as 0.4,0.3,0.2,0.1."
+            Option("shares"), f"Expected from 2 to {_MOST_PARTS} shares above 0 with the sum 1, such as 0.4,0.3,0.2,0.1."
         )
     return np.asarray(law / law.sum(), np.float64)
 

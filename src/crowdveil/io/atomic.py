@@ -41,7 +41,7 @@ def check_target(target: Path, *, overwrite: bool, mark_file: str) -> None:
         return
     if not target.is_dir():
         raise OutputError(
-            target, f"wanted a folder to write to, but this is a file; name a folder with {Option('output')}."
+            target, f"Expected a folder to write to, but this is a file. Name a folder with {Option('output')}."
         )
     if not any(target.iterdir()):
         return
@@ -79,7 +79,7 @@ def check_file(target: Path, *, overwrite: bool) -> None:
     """Raise unless a file can be written to `target`."""
     if target.is_dir():
         raise OutputError(
-            target, f"wanted a file to write to, but this is a folder; name a file with {Option('output')}."
+            target, f"Expected a file to write to, but this is a folder. Name a file with {Option('output')}."
         )
     if target.exists() and not overwrite:
         raise OutputError(

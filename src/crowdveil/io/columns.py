@@ -94,7 +94,7 @@ def need_column(source: Source, role: str, named: str | None, notes: ReadNotes) 
         hint = f"did you mean {near[0]}? " if near and not lacks_header(source) else ""
         raise InputError(
             source.name,
-            f"wanted a column {USUAL[role][0]}, but {describe_columns(source)}; {hint}name it with {Option(role)}.",
+            f"Expected a column {USUAL[role][0]}, but {describe_columns(source)}; {hint}name it with {Option(role)}.",
         )
     return column
 

@@ -138,7 +138,7 @@ def read_trips(
     found = find_od_columns(source, by_role(columns, source), False, notes)
     if found.is_flows:
         raise InputError(
-            source.name, f"wanted one trip per row, but column {found.volume} holds volumes; read it as flows."
+            source.name, f"Expected one trip per row, but column {found.volume} holds volumes. Read it as flows."
         )
     given = zones_for(source, found, zones, zone_id, notes)
     form = TimeForm(time_format)

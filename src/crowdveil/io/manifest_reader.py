@@ -27,9 +27,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
     path = Path(folder) / MANIFEST_FILE
     if not Path(folder).exists():
-        raise InputError(folder, "there is no such file or folder; wanted the folder of a release.")
+        raise InputError(folder, "there is no such file or folder. Expected the folder of a release.")
     if not path.is_file():
-        raise InputError(folder, f"wanted a folder with a release, but there is no {MANIFEST_FILE} in it.")
+        raise InputError(folder, f"Expected a folder with a release, but there is no {MANIFEST_FILE} in it.")
     try:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if manifest["format"] != FORMAT:
@@ -42,7 +42,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             )
         if "analysis" in manifest:
             raise InputError(
-                folder, "wanted a release, but this is the result of an analysis; it can only be verified."
+                folder, "Expected a release, but this is the result of an analysis; it can only be verified."
             )
         ManifestSchema.model_validate(manifest)
         # The manifest may be forged: it must not choose which files of this machine are opened.

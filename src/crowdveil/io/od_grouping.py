@@ -115,7 +115,7 @@ def _group_rows(reader: OdReader, steps: TimeAxis | None, members: bool) -> pa.T
     batches = (_keyed(batch, steps) for batch in reader.batches())
     first = next(batches, None)
     if first is None:
-        raise InputError(name, "there are no rows; wanted at least one.")
+        raise InputError(name, "there are no rows. Expected at least one.")
     schema = first.schema
     failed: list[BaseException] = []
 
@@ -201,7 +201,7 @@ def to_flows(
         lists = None if lists is None else lists.filter(pa.array(kept))
     del kept
     if len(columns["o"]) == 0:
-        raise EmptyInputError(name or "trips", "no row can be used, or all volumes are zero; wanted at least one.")
+        raise EmptyInputError(name or "trips", "no row can be used, or all volumes are zero. Expected at least one.")
     order = _order(columns["step"], columns["o"], columns["d"], len(zones))
     for column, values in columns.items():
         # Any other mode than "raise" writes to the new column without a copy; `order` is inside of the column.

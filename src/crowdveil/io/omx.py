@@ -66,7 +66,7 @@ def read_omx(
         with h5py.File(path, "r") as file:
             check_hdf5(file, path)
             if "data" not in file or not len(file["data"]):
-                raise InputError(path, "the file holds no matrices; wanted at least one.")
+                raise InputError(path, "the file holds no matrices. Expected at least one.")
             _check_groups(path, file)
             t, names, timed = _matrices(path, list(file["data"]), chosen, notes)
             index, known = _zones_of(path, file, zones, lookup, notes)
@@ -82,7 +82,7 @@ def read_omx(
     origin, destination = (np.concatenate([part[end] for part in parts])[volume > 0] for end in (0, 1))
     when, volume = when[volume > 0], volume[volume > 0]
     if len(volume) == 0:
-        raise InputError(path, "all cells are zero or missing; wanted at least one flow.")
+        raise InputError(path, "all cells are zero or missing. Expected at least one flow.")
     step_s = (int(np.diff(np.sort(t)).min()) if len(t) > 1 else 3600) if timed else None
     return Flows.from_rows(known, when, origin, destination, volume, step_s=step_s)
 
@@ -102,7 +102,7 @@ def _check_groups(path: Path, file: Any) -> None:
         )
     for lookup in file["lookup"].values() if "lookup" in file else ():
         if len(lookup.shape) != 1 or lookup.shape[0] > MAX_ZONES:
-            raise InputError(path, f"a lookup is no list of at most {MAX_ZONES:,} zones; wanted one id for each row.")
+            raise InputError(path, f"a lookup is no list of at most {MAX_ZONES:,} zones. Expected one id for each row.")
 
 
 def _matrices(path: Path, names: list[str], chosen: list[str], notes: ReadNotes) -> tuple[Ints, list[str], bool]:

@@ -113,7 +113,7 @@ def pairing_by_ids(original: Trajectories, published: Trajectories) -> Ints:
     if unknown:
         raise InputError(
             Option("paired_by_id"),
-            f"{counted(unknown, 'published id is', 'published ids are')} not in the original; wanted all of them; "
+            f"{counted(unknown, 'published id is', 'published ids are')} not in the original. Expected all of them; "
             f"give the {Option('pairing')} instead, or neither.",
         )
     return np.array(found, np.int64)
@@ -129,7 +129,7 @@ def read_pairing(pairing: Any, original: Trajectories, published: list[str]) -> 
     if missing or (needs_user and USER not in source.columns):
         raise InputError(
             file,
-            f"wanted a pairing, but it has no column {(missing or [USER])[0]}; "
+            f"Expected a pairing, but it has no column {(missing or [USER])[0]}; "
             f"give the file that was written with {Option('pairing')}.",
         )
     names = [PUBLISHED, TRAJECTORY, *([USER] if needs_user else [])]

@@ -85,7 +85,7 @@ def _of_table(given: Any, zones: Zones) -> ZoneGroups:
     table = source.read()
     if table.num_columns != 2:
         raise InputError(
-            source.name, f"wanted two columns, zone and group, but got {counted(table.num_columns, 'column')}."
+            source.name, f"Expected two columns, zone and group, got {counted(table.num_columns, 'column')}."
         )
     zone_column, group_column = _columns_of(table)
     zone, names, no_zone = encode_ids(zone_column)

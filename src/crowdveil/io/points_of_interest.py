@@ -54,7 +54,7 @@ def _tiles(source: Source, table: pa.Table, zones: Zones, notes: ReadNotes) -> I
     if column is None:
         raise InputError(
             source.name,
-            f"wanted columns lon and lat of points of interest, or a column zone_id of tiles, but {describe_columns(source)}.",
+            f"Expected columns lon and lat of points of interest, or a column zone_id of tiles, but {describe_columns(source)}.",
         )
     ids = [("" if value is None else value) for value in table[column].cast(pa.string()).to_pylist()]
     tile = np.array([zones.index_of(name) for name in ids], np.int64)

@@ -32,7 +32,7 @@ def load_flow_release_alone(
 ) -> FlowRelease:
     """Return the release over zones that hold its tiles; one without times is of the only time step of `flows`, if given."""
     if not written.is_flows:
-        raise InputError(written.folder, "wanted a release of flows, but it holds trajectories.")
+        raise InputError(written.folder, "Expected a release of flows, but it holds trajectories.")
     counts: FlowUnit = "people" if "people" in written.data.column_names else "trips"
     t, suppressed = _steps(written, flows)
     intervals = read_intervals(written, step_s, tz) if written.has_intervals else None
@@ -71,7 +71,7 @@ def places_in_table(written: WrittenRelease, flows: Flows) -> tuple[Ints, Ints]:
 def load_trajectory_release(written: WrittenRelease) -> TrajectoryRelease:
     """Return a release of trajectories, in the order of their numbers, without its areas."""
     if written.is_flows:
-        raise InputError(written.folder, "wanted a release of trajectories, but it holds flows.")
+        raise InputError(written.folder, "Expected a release of trajectories, but it holds flows.")
     number, t = written.column("published_id"), written.column("timestamp")
     if np.any(np.diff(number) < 0) or np.any((np.diff(t) < 0) & (np.diff(number) == 0)):
         raise InputError(

@@ -181,4 +181,4 @@ def read_sectors(path: Path) -> WrittenSectors:
     except OSError:
         raise InputError(path, "there is no such file, or it cannot be read.") from None
     except (KeyError, TypeError, ValueError, AttributeError, shapely.errors.GEOSException):
-        raise InputError(path, "wanted a heat map written by crowdveil; give such a file.") from None
+        raise InputError(path, "Expected a heat map written by crowdveil. Give such a file.") from None

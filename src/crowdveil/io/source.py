@@ -147,7 +147,7 @@ def open_source(data: Any) -> Source:
         return _open_file(Path(data))
     table = _as_table(data)
     if table.num_columns == 0 or table.num_rows == 0:
-        raise InputError("the table has no rows: wanted at least one.")
+        raise InputError("the table has no rows: expected at least one.")
     return _checked(Source("the table", table.schema, table=table, rows=table.num_rows))
 
 
@@ -172,7 +172,7 @@ def _as_table(data: Any) -> pa.Table:
     if hasattr(data, "__arrow_c_stream__"):
         return _without_views(pa.table(data))
     raise InputError(
-        f"wanted a path, an Arrow table or a data frame, but got {type(data).__name__}; give one of those."
+        f"Expected a path, an Arrow table or a data frame, got {type(data).__name__}. Give one of those."
     )
 
 
@@ -218,7 +218,7 @@ def _open_file(path: Path) -> Source:
     except OSError as error:
         raise InputError(path, f"cannot be read ({error.strerror}).") from None
     if not head:
-        raise InputError(path, "the file is empty; wanted a header and at least one row.")
+        raise InputError(path, "the file is empty. Expected a header and at least one row.")
     if head == b"PAR1" or path.suffix in (".parquet", ".geoparquet", ".pq"):
         return _open_parquet(path)
     return _open_csv_source(path)
@@ -247,7 +247,7 @@ def _open_parquet(path: Path) -> Source:
             refuse_wide(str(path), file.metadata.num_columns)
             rows, schema = file.metadata.num_rows, file.schema_arrow
         if rows == 0:
-            raise InputError(path, "the file has columns but no rows; wanted at least one.")
+            raise InputError(path, "the file has columns but no rows. Expected at least one.")
         return _checked(Source(str(path), schema, path=path, rows=rows))
 
 
@@ -256,7 +256,7 @@ def _open_csv_source(path: Path) -> Source:
     if stem.suffix.lower() in SPREADSHEETS:
         raise InputError(path, "Expected a CSV or Parquet file, got a spreadsheet. Save it as CSV.")
     if stem.suffix.lower() not in CSV_SUFFIXES:
-        raise InputError(path, "wanted a CSV or Parquet file; name it .csv, .tsv, .txt or .parquet.")
+        raise InputError(path, "Expected a CSV or Parquet file. Name it .csv, .tsv, .txt or .parquet.")
     with _read_errors(str(path)), pa.input_stream(str(path), compression="detect") as stream:
         head = csv_head(stream, str(path))
     header, row = _first_lines(path, head)
@@ -265,7 +265,7 @@ def _open_csv_source(path: Path) -> Source:
         schema = reader.schema
         has_rows = any(batch.num_rows for batch in reader)
     if not has_rows:
-        raise InputError(path, "the file has a header but no rows; wanted at least one.")
+        raise InputError(path, "the file has a header but no rows. Expected at least one.")
     return _checked(Source(str(path), schema, path=path, delimiter=delimiter))
 
 
@@ -275,9 +275,9 @@ def _first_lines(path: Path, head: bytes) -> tuple[str, str | None]:
         raise _not_utf8(str(path))
     lines = [line for line in head.splitlines() if line.strip()]
     if not lines:
-        raise InputError(path, "the file is empty; wanted a header and at least one row.")
+        raise InputError(path, "the file is empty. Expected a header and at least one row.")
     if len(lines) == 1 and len(head) < HEAD_BYTES:
-        raise InputError(path, "the file has a header but no rows; wanted at least one.")
+        raise InputError(path, "the file has a header but no rows. Expected at least one.")
     try:
         return lines[0].decode("utf-8-sig"), lines[1].decode(errors="replace") if len(lines) > 2 else None
     except UnicodeDecodeError:
@@ -365,8 +365,8 @@ def _bad_row(name: str, path: Path, delimiter: str) -> InputError | None:
         found.append(
             InputError(
                 name,
-                f"wanted {row.expected_columns} values per row, but {rows_named(number, 1)} has "
-                f"{row.actual_columns}{hint}; fix the row, or its quotes.",
+                f"Expected {row.expected_columns} values per row, but {rows_named(number, 1)} has "
+                f"{row.actual_columns}{hint}. Fix the row, or its quotes.",
             )
         )
         return "error"
@@ -401,7 +401,7 @@ def refuse_wide(name: str, columns: int) -> None:
     if columns > MAX_COLUMNS:
         raise InputError(
             name,
-            f"wanted at most {counted(MAX_COLUMNS, 'column')}, but there are more; remove columns that are not needed.",
+            f"Expected at most {counted(MAX_COLUMNS, 'column')}, but there are more. Remove columns that are not needed.",
         )
 
 
@@ -416,7 +416,7 @@ def csv_head(stream: Any, name: str) -> bytes:
     first = head.splitlines()[0] if head.strip() else b""
     if len(first) >= MAX_HEADER_BYTES:
         raise InputError(
-            name, f"the first line is longer than {MAX_HEADER_BYTES >> 20} MB; wanted a header with column names."
+            name, f"the first line is longer than {MAX_HEADER_BYTES >> 20} MB. Expected a header with column names."
         )
     # An upper bound of the columns for every delimiter.
     refuse_wide(name, 1 + max(first.count(sign.encode()) for sign in DELIMITERS))

@@ -71,7 +71,7 @@ def read_seconds(column: Any, what: str, time_format: TimeForm | str | None = No
         return _from_numbers(array, what, form)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _from_text(array, what, form)
-    raise InputError(what, f"wanted times, but the column holds {kind}; give text, timestamps or seconds.")
+    raise InputError(what, f"Expected times, but the column holds {kind}. Give text, timestamps or seconds.")
 
 
 def _from_ticks(array: Any, ticks: int, instants: bool) -> Seconds:

@@ -67,7 +67,7 @@ def find_point_columns(
     if lat is None and lon is None and looks_like_trips(source):
         raise InputError(
             source.name,
-            "wanted the points of trajectories, but it holds trips from an origin to a destination; use a method for flows, such "
+            "Expected the points of trajectories, but it holds trips from an origin to a destination. Use a method for flows, such "
             f"as joint, or name the columns of points with {Option('lat')} and {Option('lon')}.",
         )
     needed = [need_column(source, role, name, notes) for role, name in (("lat", lat), ("lon", lon), ("time", time))]
@@ -76,7 +76,7 @@ def find_point_columns(
     if columns.trajectory is None and columns.user is None:
         raise InputError(
             source.name,
-            f"wanted a column trajectory_id or user_id, but {describe_columns(source)}; "
+            f"Expected a column trajectory_id or user_id, but {describe_columns(source)}; "
             f"name it with {Option('trajectory')} or {Option('user')}.",
         )
     if columns.trajectory is None:

@@ -122,7 +122,7 @@ def read_tile_values(
         if len(others) != 1:
             raise InputError(
                 name,
-                f"wanted one column of weights besides the ids, but there are {len(others)}; name it with "
+                f"Expected one column of weights besides the ids, but there are {len(others)}. Name it with "
                 f"{Option('weight_column')}.",
             )
         column = others[0]
@@ -135,7 +135,7 @@ def read_tile_values(
     off = values < 0
     refuse_rows(name, off if bad is None else off | bad, f"have no weight of zero or more in column {column}")
     if len(set(ids)) < len(ids):
-        raise InputError(name, "wanted one weight per tile, but ids repeat; give each id once.")
+        raise InputError(name, "Expected one weight per tile, but ids repeat. Give each id once.")
     index = np.array([zones.index_of(i) for i in ids], np.int64)
     refuse_other_spelling((name for name, i in zip(ids, index, strict=True) if i < 0), zones, name)
     found = np.full(len(zones), np.nan)
@@ -200,7 +200,7 @@ def read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, s
         shapes = shapely.from_wkb(table[column].to_numpy())
         crs = about["columns"][column].get("crs", WGS84)
     except (ValueError, LookupError, TypeError, AttributeError, shapely.GEOSException):
-        raise InputError(source.name, "the file is broken or holds no zones; wanted GeoParquet with WKB.") from None
+        raise InputError(source.name, "the file is broken or holds no zones. Expected GeoParquet with WKB.") from None
     return table.drop_columns([column]), _to_degrees(shapes, crs, source.name, notes), source.name
 
 
@@ -222,7 +222,7 @@ def _read_geometries(table: pa.Table, name: str, notes: ReadNotes) -> tuple[pa.T
         crs = json.loads(about).get("crs") if about else None
     except (ValueError, TypeError, AttributeError, shapely.GEOSException):
         raise InputError(
-            f"{name}, column {column}", "it holds no geometries; wanted outlines or points as WKB."
+            f"{name}, column {column}", "it holds no geometries. Expected outlines or points as WKB."
         ) from None
     return table.drop_columns([column]), _to_degrees(shapes, crs, name, notes), name
 
@@ -234,7 +234,7 @@ def _read_vector_file(path: Path, notes: ReadNotes) -> tuple[pa.Table, Labels, s
     if not path.exists():
         raise InputError(path, "there is no such file.")
     if path.stat().st_size == 0:
-        raise InputError(path, "the file is empty; wanted zones.")
+        raise InputError(path, "the file is empty. Expected zones.")
     ending = path.suffix.lower()
     try:
         if ending in (".geojson", ".json"):
@@ -252,7 +252,7 @@ def _read_vector_file(path: Path, notes: ReadNotes) -> tuple[pa.Table, Labels, s
         pa.ArrowException, shapely.errors.ShapelyError,
     ):  # fmt: skip
         raise InputError(
-            path, "the file is broken or holds no zones; wanted GeoJSON, GeoPackage or shapefile."
+            path, "the file is broken or holds no zones. Expected GeoJSON, GeoPackage or shapefile."
         ) from None
     return table, _to_degrees(shapes, crs, str(path), notes), str(path)
 
@@ -327,7 +327,7 @@ def _from_shapes(shapes: Labels, ids: list[str], name: str) -> Zones:
     import shapely
 
     if len(shapes) == 0:
-        raise InputError(name, "the file holds no zones; wanted at least one.")
+        raise InputError(name, "the file holds no zones. Expected at least one.")
     refuse_rows(name, shapely.is_missing(shapes) | shapely.is_empty(shapes), "have no shape")
     kinds = shapely.get_type_id(shapes)
     if np.all(kinds == 0):
@@ -407,7 +407,7 @@ def _from_centroids(table: pa.Table, name: str, zone_id: str | None, numbered: b
     if looks_like_trips(source):
         raise InputError(
             name,
-            "wanted zones, but it holds trips from an origin to a destination; give a file of zones, or leave the zones out and "
+            "Expected zones, but it holds trips from an origin to a destination. Give a file of zones, or leave the zones out and "
             f"give {Option('zones', 'grid:500m')} for trips with coordinates.",
         )
     named = [find_column(source, role, None, notes) for role in ("lon", "lat")]

@@ -35,7 +35,7 @@ def levels(zones: Zones, table: pa.Table | TableLike) -> Hierarchy:
     table = _as_table(table)
     names = table.column_names
     require(
-        len(names) >= 2, "table of levels: wanted a column of tile ids and at least one of units, got fewer columns."
+        len(names) >= 2, "table of levels: expected a column of tile ids and at least one of units, got fewer columns."
     )
     row = _row_of_tile(zones, _complete(table, 0))
     units = [_first_seen(_complete(table, i), row) for i in range(1, len(names))]
@@ -52,7 +52,7 @@ def parents(zones: Zones, table: pa.Table | TableLike) -> Hierarchy:
     """
     table = _as_table(table)
     absent = [name for name in ("node", "parent") if table.column_names.count(name) != 1]
-    require(not absent, f"table of parents: wanted one column named {' and one named '.join(absent)}.")
+    require(not absent, f"table of parents: expected one column named {' and one named '.join(absent)}.")
     node_text = _complete(table, table.column_names.index("node"))
     parent_text, is_root = _text(table, table.column_names.index("parent"))
     names = _all_names(zones, node_text, parent_text.filter(_arrow(~is_root)))
@@ -122,7 +122,7 @@ def nodes(zones: Zones, table: pa.Table | TableLike) -> Hierarchy:
     n = len(node)
     known = (node >= 0) & (node < n)
     _refuse(
-        np.flatnonzero(~known) + 1, f"table of nodes: wanted numbers from 0 to {n - 1:,}, but another is in", "fix it"
+        np.flatnonzero(~known) + 1, f"table of nodes: expected numbers from 0 to {n - 1:,}, but another is in", "fix it"
     )
     _refuse(_repeats(node), "table of nodes: an earlier node is repeated in", "leave one")
     stray = ~is_root & ((parent < 0) | (parent >= n))
@@ -133,7 +133,7 @@ def nodes(zones: Zones, table: pa.Table | TableLike) -> Hierarchy:
     _refuse(np.flatnonzero((tile < 0) & ~inner) + 1, "table of nodes: the zones lack the tile of", "give its zones")
     lacking = len(zones) - len(np.unique(tile[tile >= 0]))
     require(
-        lacking == 0, f"table of nodes: wanted a row for each tile, but {counted(lacking, 'tile')} had none; add them."
+        lacking == 0, f"table of nodes: expected a row for each tile, but {counted(lacking, 'tile')} had none. Add them."
     )
     order = np.argsort(node)
     return Hierarchy.from_parents(np.where(is_root, -1, parent)[order], tile[order], "nodes")
@@ -144,7 +144,7 @@ def _numbers(table: pa.Table, name: str) -> tuple[Ints, Mask]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    require(table.column_names.count(name) == 1, f"table of nodes: wanted one column named {name}.")
+    require(table.column_names.count(name) == 1, f"table of nodes: expected one column named {name}.")
     text, missing = _text(table, table.column_names.index(name))
     try:
         numbers = pc.if_else(_arrow(missing), "0", text).cast(pa.int64())
@@ -161,7 +161,7 @@ def _as_table(table: pa.Table | TableLike) -> pa.Table:
     try:
         return pa.table({str(name): pa.array(values) for name, values in table.items()})
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise InputError(Option("hierarchy"), "wanted a table with columns of one type and equal length.") from error
+        raise InputError(Option("hierarchy"), "Expected a table with columns of one type and equal length.") from error
 
 
 def _text(table: pa.Table, column: int) -> tuple[pa.Array, Mask]:
@@ -211,9 +211,9 @@ def _row_of_tile(zones: Zones, ids: pa.Array) -> Ints:
     """Return the row of each tile, which must be exactly one."""
     tile = _positions(ids, _zone_ids(zones))
     _refuse(np.flatnonzero(tile < 0) + 1, "table of levels: the zones lack the tile of", "leave those out")
-    _refuse(_repeats(tile), "table of levels: wanted one row a tile, but an earlier tile is repeated in", "leave one")
+    _refuse(_repeats(tile), "table of levels: expected one row a tile, but an earlier tile is repeated in", "leave one")
     lacking = counted(len(zones) - len(tile), "tile")
-    require(len(tile) == len(zones), f"table of levels: wanted one row a tile, but {lacking} had none; add them.")
+    require(len(tile) == len(zones), f"table of levels: expected one row a tile, but {lacking} had none. Add them.")
     row = np.empty(len(zones), np.int64)
     row[tile] = np.arange(len(tile))
     return row
@@ -271,7 +271,7 @@ def _check_edges(zones: Zones, node: Ints, above: Ints, names: int) -> None:
     tiles = len(zones)
     lacking = int(np.count_nonzero(~mentioned[:tiles]))
     require(
-        lacking == 0, f"table of parents: wanted one row a tile, but {counted(lacking, 'tile')} had none; add them."
+        lacking == 0, f"table of parents: expected one row a tile, but {counted(lacking, 'tile')} had none. Add them."
     )
     bare = (node >= tiles) & ~has_child[node]
     _refuse(np.flatnonzero(bare) + 1, "table of parents: the node is neither tile nor parent in", "leave those out")

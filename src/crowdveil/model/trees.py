@@ -135,13 +135,13 @@ def build(zones: Zones, kind: str | pa.Table) -> Hierarchy:
         return parents(zones, kind) if edges else levels(zones, kind)
     if kind not in BUILDERS:
         raise ParameterError(
-            Option("hierarchy"), f"wanted one of {', '.join(BUILDERS)} or a table of levels, got {kind!r}."
+            Option("hierarchy"), f"Expected one of {', '.join(BUILDERS)} or a table of levels, got {kind!r}."
         )
     return BUILDERS[kind](zones)
 
 
 def _need_tiles(zones: Zones) -> None:
-    require(len(zones) > 0, "hierarchy: wanted a tree over at least one tile, got no tile.")
+    require(len(zones) > 0, "hierarchy: expected a tree over at least one tile, got no tile.")
 
 
 def _plane(zones: Zones, purpose: str) -> tuple[Floats, Floats]:

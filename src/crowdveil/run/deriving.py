@@ -99,7 +99,7 @@ def derive(
 def _check_parent(folder: Path, manifest: dict[str, Any], written: WrittenRelease) -> int:
     """Return the k of the parent; raise where its rows cannot be added up."""
     if not written.is_flows:
-        raise InputError(folder, "wanted a release of flows, but it holds trajectories.")
+        raise InputError(folder, "Expected a release of flows, but it holds trajectories.")
     k = next((e["parameters"]["k"] for e in manifest["guarantees"] if e["name"] == FlowKAnonymity.name), None)
     if k is None:
         raise InputError(folder, "its rows have no group size, since it is not k-anonymous; derive from one that is.")
@@ -111,7 +111,7 @@ def _check_step(options: DeriveOptions, known: int | None) -> None:
     wanted = step_seconds(options.step)
     if wanted is not None and (known is None or wanted % known):
         own = "one matrix" if known is None else f"time steps of {known:,} s"
-        raise ParameterError(Option("step"), f"the release has {own}; wanted a length that holds whole ones.")
+        raise ParameterError(Option("step"), f"the release has {own}. Expected a length that holds whole ones.")
 
 
 def _tz(manifest: dict[str, Any]) -> str:

@@ -254,7 +254,7 @@ def _candidate(
     options = {} if isinstance(original, Flows) else original_input_options(manifest, reading)
     flows = releases.read_again(manifest, Flows, original, reading)
     if not isinstance(flows, Flows):
-        raise InputError(folder, "wanted flows.")
+        raise InputError(folder, "Expected flows.")
     releases.refuse_other_original(manifest, written, flows)
     method = manifest["method"]
     about = {"k": method["parameters"].get("k", 0), "k_unit": manifest["k_unit"], "independent": independent}
@@ -271,7 +271,7 @@ def _map_candidate(
             Option("original"), "the audit compares records; give the data that the map was made from."
         )
     if folder.is_file():
-        raise InputError(folder, "wanted the folder of a heat map with its manifest; write the map to a folder.")
+        raise InputError(folder, "Expected the folder of a heat map with its manifest. Write the map to a folder.")
     data = read(Trajectories, original, TrajectoryReading.checked(reading), ReadNotes())
     verify_heat_map(folder, data)
     manifest = read_map_manifest(folder)

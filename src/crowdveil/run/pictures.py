@@ -90,7 +90,7 @@ def check_name(file: str | Path, *, confidential: bool) -> None:
     """Raise unless a file is a PNG or SVG by its name, and one that shows the original is named so and in no release."""
     path = Path(file)
     if path.suffix.lower() not in (".png", ".svg"):
-        raise OutputError(file, f"wanted a name that ends in .png or .svg; name another with {Option('output')}.")
+        raise OutputError(file, f"Expected a name that ends in .png or .svg. Name another with {Option('output')}.")
     if not confidential:
         return
     if MARK not in path.stem.lower():
@@ -132,13 +132,13 @@ def _check_sources(kind: PlotKind, sources: Sequence[Any], original: Any, readin
     if kind.releases == "no" and sources:
         raise ParameterError(kind.name, "this picture is not of a release; leave the release out.")
     if kind.releases == "required" and not sources:
-        raise ParameterError(kind.name, "wanted a release, but got none; give its folder.")
+        raise ParameterError(kind.name, "Expected a release, got none. Give its folder.")
     if kind.original == "no" and original is not None:
         raise ParameterError(Option("original"), f"{kind.name} does not show the original; leave it out.")
     if not sources and original is None and "optional" in (kind.releases, kind.original):
-        raise ParameterError(kind.name, f"wanted a release, or the original with {Option('original')}; give one.")
+        raise ParameterError(kind.name, f"Expected a release, or the original with {Option('original')}. Give one.")
     if len(sources) > kind.most > 0:
-        raise ParameterError(kind.name, f"wanted at most {kind.most} releases, but got {len(sources)}; leave some out.")
+        raise ParameterError(kind.name, f"Expected at most {kind.most} releases, got {len(sources)}. Leave some out.")
     if kind.zones == "required" and reading.get("zones") is None and original is None:
         raise ParameterError(Option("zones"), "the picture needs the zones; give their file.")
     if reading and original is None and (kind.zones == "no" or set(reading) - {"zones", "zone_id", "hierarchy"}):
@@ -167,7 +167,7 @@ def _drawn(
 def _check_content(kind: PlotKind, written: WrittenRelease) -> None:
     held = "flows" if written.is_flows else "trajectories"
     if kind.data not in (held, "either"):
-        raise InputError(kind.name, f"wanted a release of {kind.data}, but this one holds {held}; choose another plot.")
+        raise InputError(kind.name, f"Expected a release of {kind.data}, but this one holds {held}. Choose another plot.")
 
 
 def _read_original(
@@ -268,7 +268,7 @@ def _loss(params: Any, sources: Sequence[Source], original: Any, reading: dict[s
         return draw_loss(axes, "What was published", ["The numbers of the manifests."], confidential=False)
     takes: type = Flows if sources[0][1].is_flows else Trajectories
     if any(written.is_flows != sources[0][1].is_flows for _, written in sources):
-        raise InputError("loss", "wanted releases of one kind, but got flows and trajectories; draw them separately.")
+        raise InputError("loss", "Expected releases of one kind, got flows and trajectories. Draw them separately.")
     data = _read_original(takes, original, sources, reading, notes)
     found = [
         (title, _scores(data, written, params, takes)) for title, (_, written) in zip(titles, sources, strict=True)

@@ -198,5 +198,5 @@ def refuse_large_k(params: Params, crowd: int, counts: str, *, exact: bool = Tru
     if isinstance(k, int) and crowd < k:
         most = "" if exact else "at most "
         raise InputError(
-            Option("k"), f"wanted at most the {counts} in the data, {most}{crowd:,}, but got {k:,}; choose a smaller k."
+            Option("k"), f"Expected at most the {counts} in the data, {most}{crowd:,}, got {k:,}. Choose a smaller k."
         )

@@ -20,7 +20,7 @@ ERROR_SCHEMA: dict[str, Any] = {
     "required": ["error"],
     "properties": {"error": {"$ref": "#/components/schemas/ErrorView"}},
     "example": {
-        "error": as_json("bad_parameter", ParameterError(Option("k"), "wanted a number of at least 2, but got 1.").text)
+        "error": as_json("bad_parameter", ParameterError(Option("k"), "Expected a number of at least 2, got 1.").text)
     },
 }
 _WORDS = {
@@ -67,7 +67,7 @@ def add_error_answers(app: FastAPI) -> None:
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         subject = Option(str(first["loc"][-1]) if first["loc"] else "request")
-        return answered(request, 422, "bad_request", f"{subject}: wanted {expected(first)}.")
+        return answered(request, 422, "bad_request", f"{subject}: expected {expected(first)}.")
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JSONResponse:

@@ -52,7 +52,7 @@ def _anonymize(content: dict[str, Any], uploaded: Container[str]) -> Chosen:
     name = VERBS["anonymize"].find(asked.method)
     reading = dict(asked.reading)
     if reading.pop("zones", None) is not None and TILES not in uploaded:
-        raise ParameterError(Option(TILES), "wanted the file of tiles in this field of the form; upload it.")
+        raise ParameterError(Option(TILES), "Expected the file of tiles in this field of the form. Upload it.")
     values = {**asked.parameters, **reading, **asked.options}
     return name, values if asked.data_name is None else values | {"data_name": asked.data_name}
 
@@ -91,7 +91,7 @@ def _measure(content: dict[str, Any], uploaded: Container[str]) -> Chosen:
     places = {"original_dataset": "original_dataset", "anonymized_dataset": "anonymized_dataset"}
     asked = measures_of(CONFIG, _here(content, **places))
     if asked.pairing is not None and PAIRING not in uploaded:
-        raise ParameterError(Option(PAIRING), "wanted the pairing in this field of the form; upload it.")
+        raise ParameterError(Option(PAIRING), "Expected the pairing in this field of the form. Upload it.")
     by_id: bool | str = asked.paired_by_id
     if asked.pairing is None and "paired_by_id" not in lower_keys(CONFIG, content):
         by_id = IF_POSSIBLE  # as mdl-anonymizer does
@@ -169,7 +169,7 @@ def _add(app: FastAPI, path: str, verb: str, fields: Fields, chosen: Choose) -> 
     async def post(request: Request, who: Sender) -> Response:
         def read(form: Form) -> Chosen:
             if "config_file" not in form.texts:
-                raise ParameterError(Option("config_file"), "wanted a file in this field of the form; add it.")
+                raise ParameterError(Option("config_file"), "Expected a file in this field of the form. Add it.")
             return chosen(parsed(form.texts["config_file"], "config_file"), form.files)
 
         try:

@@ -173,7 +173,7 @@ def _trips(data: Flows, params: LaplaceParams, root: list[int]) -> Ints:
     if params.unit == "person":
         raise InputError(
             Option("unit"),
-            "wanted person-step, since people are not known and trips of one person cannot be limited; "
+            "Expected person-step, since people are not known and trips of one person cannot be limited; "
             f"name the column of people with {Option('user')}, or leave it out.",
         )
     return data.volume

@@ -216,7 +216,7 @@ class SparkFlows(PartitionedFlows):
         columns = find_od_columns(source, named, by_coordinates(reading.zones), notes)
         head = engine.gather(data.limit(HEAD_ROWS)).combine_chunks().to_batches()
         if not head:
-            raise InputError(source.name, "there are no rows; wanted at least one.")
+            raise InputError(source.name, "there are no rows. Expected at least one.")
         first = with_missing(head[0]) if is_text else head[0]
         form = TimeForm(reading.time_format)
         if columns.time is not None:
@@ -359,7 +359,7 @@ class SparkFlows(PartitionedFlows):
             tables = (pa.ipc.open_stream(row[name]).read_all() for name in ("areas", "steps"))
             solved.append(SolvedPartition(summary, *tables))
         if not solved:
-            raise InputError("no row can be used, or all volumes are zero; wanted at least one.")
+            raise InputError("no row can be used, or all volumes are zero. Expected at least one.")
         self.lost_units = lost
         self.notes.rows = int(self.sizes.sum()) if self.notes.dropped else 0
         return solved

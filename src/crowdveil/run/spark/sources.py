@@ -40,7 +40,7 @@ def readable(data: Any) -> Any:
         return data
     if not hasattr(data, "createOrReplaceGlobalTempView"):
         raise InputError(
-            f"wanted a path or a data frame of Spark, but got {type(data).__name__}; give one, or run without Spark."
+            f"Expected a path or a data frame of Spark, got {type(data).__name__}. Give one, or run without Spark."
         )
     return data
 

@@ -141,7 +141,7 @@ def summarize_points(
         raise (
             no_ids(reader.source, columns)
             if bad
-            else InputError(reader.source.name, "the file has columns but no rows; wanted at least one.")
+            else InputError(reader.source.name, "the file has columns but no rows. Expected at least one.")
         )
     if gone is not None:
         notes.drop(INCOMPLETE_TRAJECTORY, gone["points"] - gone["lost"])

@@ -22,7 +22,7 @@ def check_target(files: HadoopFiles, target: str, *, overwrite: bool, mark: str 
         return
     if not files.is_folder(target):
         raise OutputError(
-            target, f"wanted a folder to write to, but this is a file; name another with {Option('output')}."
+            target, f"Expected a folder to write to, but this is a file. Name another with {Option('output')}."
         )
     if not files.listed(target):
         return

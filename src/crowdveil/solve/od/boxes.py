@@ -236,7 +236,7 @@ class BoxSpace:
         kept, p, q, cost, suppressed = search(*given, budget, begin_search(*first.as_integer_ratio()), arrays)
         if not kept:
             raise BudgetError(
-                f"wanted at most {budget:,} trips to be suppressed, but no partition of the map suppresses fewer than "
+                f"Expected at most {budget:,} trips to be suppressed, but no partition of the map suppresses fewer than "
                 f"{suppressed:,} trips; allow more with {Option('suppress')}, "
                 f"or larger areas with {Option('max_area_km2')}."
             )
