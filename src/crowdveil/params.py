@@ -191,7 +191,7 @@ class TimePartitioned(Params):
     def _needs_stable(self) -> Self:
         """Reject classes of time steps where each has areas of its own."""
         if self.stable_by != "all" and self.time_partition != "stable":
-            raise ValueError(f"{Option('time_partition', 'stable')} with {Option('stable_by')}; add it")
+            raise ValueError(f"{Option('time_partition', 'stable')} with {Option('stable_by')}. Add it")
         return self
 
     @property
@@ -256,7 +256,7 @@ class AdaptiveInTime(TimePartitioned):
         fields = type(self).model_fields
         given = [name for name in ("hour_weight", "longest") if getattr(self, name) != fields[name].default]
         if given and self.time_partition != "adaptive":
-            raise ValueError(f"{Option('time_partition', 'adaptive')} with {Option(given[0])}; add it")
+            raise ValueError(f"{Option('time_partition', 'adaptive')} with {Option(given[0])}. Add it")
         return self
 
 

@@ -98,7 +98,7 @@ def verify_heat_map(path: Path, original: Trajectories | None = None) -> tuple[S
     guarantees = _guarantees_of(path, written, stated)
     if original is not None and original.k_unit != written.counts:
         raise InputError(
-            f"the original counts {original.k_unit}, but the heat map counts {written.counts}; give the same "
+            f"the original counts {original.k_unit}, but the heat map counts {written.counts}. Give the same "
             f"{Option('user')} as for "
             "the map."
         )
@@ -121,14 +121,14 @@ def read_map_manifest(folder: Path) -> dict[str, Any]:
         if {role: entry["name"] for role, entry in manifest["files"].items()} != _FILES:
             raise ValueError
     except (ValueError, RecursionError):
-        raise InputError(path, "the manifest is broken, so the heat map cannot be verified; make it again.") from None
+        raise InputError(path, "the manifest is broken, so the heat map cannot be verified. Make it again.") from None
     return manifest
 
 
 def _refuse_changed(folder: Path, manifest: dict[str, Any]) -> None:
     gone = [name for name in _FILES.values() if not (folder / name).is_file()]
     if gone:
-        raise InputError(folder, f"the heat map lacks {', '.join(gone)}, so it cannot be verified; make it again.")
+        raise InputError(folder, f"the heat map lacks {', '.join(gone)}, so it cannot be verified. Make it again.")
     changed = [e["name"] for e in manifest["files"].values() if file_hash(folder / e["name"]) != e["sha256"]]
     if changed:
         raise GuaranteeViolatedError(folder, f"{', '.join(changed)} changed since the map was made; do not publish it.")

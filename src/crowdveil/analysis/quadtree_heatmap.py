@@ -228,7 +228,7 @@ class HeatMap(Tabular):
             return
         if recorded is not None:
             raise OutputError(
-                path, f"{Option('ledger')} records a map with its manifest; name a folder with {Option('output')}."
+                path, f"{Option('ledger')} records a map with its manifest. Name a folder with {Option('output')}."
             )
         check_output(path, overwrite=overwrite)
         with new_file(path, overwrite=overwrite) as file, scratch_folder() as scratch:

@@ -43,7 +43,7 @@ def command_of(name: str) -> click.Command:
         options = given(analysis.params, values) | given(reading, values) | take_source(values, server)
         if values.get("ledger") is not None:
             if server is not None:
-                raise click.UsageError("--ledger is for a run from here; name a source of the server with --source.")
+                raise click.UsageError("--ledger is for a run from here. Name a source of the server with --source.")
             options["ledger"] = values["ledger"]
         perform(name, data, output, overwrite, options, values.get("original"), values.get("plot"), server)
 

@@ -121,7 +121,7 @@ def method_command(method: Method) -> click.Command:
         server = remote_target(values)
         source = take_source(values, server)
         if server is not None and values["engine"] == "spark":
-            raise click.UsageError("--engine spark is for a run from here; leave out --server, or the engine.")
+            raise click.UsageError("--engine spark is for a run from here. Leave out --server, or the engine.")
         parameters, input_options, options = (given(model, values) for model in (method.params, reading, RunOptions))
         perform(pipeline.Request(method.name, data, output, parameters, input_options, options), server, source)
 

@@ -54,7 +54,7 @@ def _command(name: str, params: type[Params], text: str, takes: type) -> click.C
         if server is not None:
             if several and (len(others) != 1 or "original" in also):
                 raise InputError(
-                    "input", f"a server takes two releases, without {Option('original')}; give these alone."
+                    "input", f"a server takes two releases, without {Option('original')}. Give these alone."
                 )
             uploads = {"data": first, **also, **({"release": others[0]} if several else {})}
             _run_remotely(server, name, uploads, options | ({} if several else read), output, as_json, overwrite)

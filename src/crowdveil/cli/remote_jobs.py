@@ -63,7 +63,7 @@ def take_source(values: dict[str, Any], server: RemoteTarget | None) -> dict[str
         return {}
     if server is None:
         raise ParameterError(
-            Option("source"), f"it is for a run on a server; name a ledger of this machine with {Option('ledger')}."
+            Option("source"), f"it is for a run on a server. Name a ledger of this machine with {Option('ledger')}."
         )
     return {"source": source}
 
@@ -164,7 +164,7 @@ def refuse_unapproved(job: dict[str, Any]) -> None:
             f"{job['id']} -o OUT."
         )
     if review.get("state") == "rejected":
-        raise ParameterError(f"the result was rejected in its review{_comment(review)}; run it again otherwise.")
+        raise ParameterError(f"the result was rejected in its review{_comment(review)}. Run it again otherwise.")
 
 
 def _comment(review: dict[str, Any]) -> str:
@@ -281,6 +281,6 @@ def form_of(output: str | None, *, as_json: bool) -> str:
     if as_json and form != "json":
         raise ParameterError(
             Option("json"),
-            f"a server makes one form of a result; give {Option('json')} or another form with {Option('output')}, not both.",
+            f"a server makes one form of a result. Give {Option('json')} or another form with {Option('output')}, not both.",
         )
     return form

@@ -48,9 +48,9 @@ def command(
     """
     reading = given(EitherReading, values)
     if reading and original is None:
-        raise click.UsageError("options of reading are for the original data; give it with --original.")
+        raise click.UsageError("options of reading are for the original data. Give it with --original.")
     if pairing is not None and original is None:
-        raise click.UsageError("a pairing is for the original data; give it with --original.")
+        raise click.UsageError("a pairing is for the original data. Give it with --original.")
     checked, counts = releases.verified(Path(folder), original, reading, pairing)
     if as_json:
         findings = [

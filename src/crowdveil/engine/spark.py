@@ -295,7 +295,7 @@ def _start(master: str | None) -> Any:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf()
     if SparkSession.getActiveSession() is not None:
-        raise ParameterError(Option("engine", "spark"), "a Spark session is active already; give it as spark=.")
+        raise ParameterError(Option("engine", "spark"), "a Spark session is active already. Give it as spark=.")
     if master is not None:
         conf.set("spark.master", master)
     settings = {"spark.master": "local[*]", **_OWN}
@@ -310,12 +310,12 @@ def _start(master: str | None) -> Any:
             return SparkSession.builder.config(conf=conf).getOrCreate()
     except PySparkRuntimeError:
         raise ParameterError(
-            Option("engine", "spark"), "Java did not start; install Java 17 or newer, or set JAVA_HOME to its folder."
+            Option("engine", "spark"), "Java did not start. Install Java 17 or newer, or set JAVA_HOME to its folder."
         ) from None
     except Exception as error:
         raise ParameterError(
             Option("engine", "spark"),
-            f"no session could be started on {conf.get('spark.master')} ({type(error).__name__}); check {Option('master')}.",
+            f"no session could be started on {conf.get('spark.master')} ({type(error).__name__}). Check {Option('master')}.",
         ) from error
 
 

@@ -135,7 +135,7 @@ def flow_entries(
 
     shapes = [f.get("geometry") for f in written.features]
     if any(shape is None for shape in shapes):
-        raise InputError(written.folder, "its areas have no outlines; make the release with zones that have them.")
+        raise InputError(written.folder, "its areas have no outlines. Make the release with zones that have them.")
     outlines = shapely.from_geojson([json.dumps(shape) for shape in shapes])
     projection = data.projection
     centers = shapely.centroid(outlines)

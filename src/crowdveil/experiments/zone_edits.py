@@ -32,7 +32,7 @@ def keep_zones(zones: Zones, *, bbox: str | None = None, keep: int | None = None
     zones.need_location("cropped zones")
     if bbox is None and keep is None:
         raise ParameterError(
-            Option("bbox"), f"nothing is cropped; give a box, or a number of zones with {Option('keep')}."
+            Option("bbox"), f"nothing is cropped. Give a box, or a number of zones with {Option('keep')}."
         )
     inside = np.arange(len(zones))
     if bbox is not None:
@@ -44,7 +44,7 @@ def keep_zones(zones: Zones, *, bbox: str | None = None, keep: int | None = None
         order = np.argsort(position if side in ("west", "south") else -position, kind="stable")
         inside = np.sort(inside[order[:keep]])
     if len(inside) == 0:
-        raise InputError(Option("bbox"), "no zone has its center in the box; give another box.")
+        raise InputError(Option("bbox"), "no zone has its center in the box. Give another box.")
     return zones_at(zones, inside)
 
 
@@ -66,7 +66,7 @@ def keep_trips(data: Any, zones: Zones, **columns: str | None) -> pa.Table:
     known = pa.array([str(i) for i in zones.ids], pa.string())
     inside = np.logical_and(*(pc.is_in(table[end].cast(pa.string()), known).to_numpy() for end in ends))
     if not inside.any():
-        raise InputError("no trip begins and ends in the zones that are left; keep more zones.")
+        raise InputError("no trip begins and ends in the zones that are left. Keep more zones.")
     return table.filter(pa.array(inside))
 
 
@@ -82,7 +82,7 @@ def split_trips(
     names = {str(i) for i in zones.ids}
     for end in (origin, destination):
         if not names.issuperset(table[end].cast(pa.string()).to_pylist()):
-            raise InputError(Option("trips"), f"column {end} has ids that are not among the zones; fix or remove them.")
+            raise InputError(Option("trips"), f"column {end} has ids that are not among the zones. Fix or remove them.")
     rng = np.random.default_rng(seed)
     if volume is None:
         from_part, to_part = (rng.choice(parts, len(table), p=law) for _ in range(2))
@@ -127,7 +127,7 @@ def _read_ends(data: Any, columns: dict[str, str | None]) -> tuple[pa.Table, tup
     if volume is not None and find_column(source, "people", None, notes) is not None:
         raise InputError(
             source.name,
-            "numbers of people of flows cannot be split or cropped with them; give the trips, or remove the column.",
+            "numbers of people of flows cannot be split or cropped with them. Give the trips, or remove the column.",
         )
     return source.read(), (origin, destination), volume
 
@@ -136,7 +136,7 @@ def _volumes(table: pa.Table, column: str) -> Ints:
     values, bad = read_floats(table[column], f"column {column}")
     wrong = ~((values >= 0) & (values == np.floor(values)))
     if np.any(wrong if bad is None else wrong | bad):
-        raise InputError(Option("trips"), f"column {column} has values that are no whole numbers from 0; fix them.")
+        raise InputError(Option("trips"), f"column {column} has values that are no whole numbers from 0. Fix them.")
     return values.astype(np.int64)
 
 

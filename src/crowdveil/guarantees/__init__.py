@@ -96,5 +96,5 @@ def guarantee_from_manifest(entry: dict[str, Any]) -> Guarantee:
         return _OF_NAME[entry["name"]](**entry["parameters"])
     except (KeyError, TypeError, ValidationError):
         raise InputError(
-            "the manifest names a guarantee that this version cannot check; use the version in it."
+            "the manifest names a guarantee that this version cannot check. Use the version in it."
         ) from None

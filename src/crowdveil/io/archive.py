@@ -108,4 +108,4 @@ def _read_chunks(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) ->
 
 
 def _broken(name: str) -> InputError:
-    return InputError(name, "the zip file is broken; pack it again.")
+    return InputError(name, "the zip file is broken. Pack it again.")

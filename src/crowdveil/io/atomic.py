@@ -48,11 +48,11 @@ def check_target(target: Path, *, overwrite: bool, mark_file: str) -> None:
     if not overwrite:
         raise OutputError(
             target,
-            f"the folder exists; name another with {Option('output')}, or replace it with {Option('overwrite')}.",
+            f"the folder exists. Name another with {Option('output')}, or replace it with {Option('overwrite')}.",
         )
     if not (target / mark_file).exists():
         raise OutputError(
-            target, f"the folder holds no release, so it is not replaced; name another with {Option('output')}."
+            target, f"the folder holds no release, so it is not replaced. Name another with {Option('output')}."
         )
 
 
@@ -83,7 +83,7 @@ def check_file(target: Path, *, overwrite: bool) -> None:
         )
     if target.exists() and not overwrite:
         raise OutputError(
-            target, f"the file exists; name another with {Option('output')}, or replace it with {Option('overwrite')}."
+            target, f"the file exists. Name another with {Option('output')}, or replace it with {Option('overwrite')}."
         )
 
 
@@ -109,10 +109,10 @@ def write_errors(target: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in _FULL:
             raise OutputError(
-                target, "the disk is full, so nothing was written; free some space and run again."
+                target, "the disk is full, so nothing was written. Free some space and run again."
             ) from None
         reason = error.strerror or type(error).__name__
-        raise OutputError(target, f"cannot be written ({reason}); name another path with {Option('output')}.") from None
+        raise OutputError(target, f"cannot be written ({reason}). Name another path with {Option('output')}.") from None
 
 
 _used: set[Path] = set()

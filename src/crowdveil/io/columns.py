@@ -81,7 +81,7 @@ def refuse_repeated_name(columns: list[str], role: str, source: Source) -> None:
     if len(columns) > 1:
         raise InputError(
             source.name,
-            f"columns {' and '.join(columns)} could each be {role}; name one of them with "
+            f"columns {' and '.join(columns)} could each be {role}. Name one of them with "
             f"{_option(role)}, or remove the others.",
         )
 

@@ -111,7 +111,7 @@ def crop_zones(flows: Flows, box: Box) -> Flows:
     if keep.all():
         return flows
     if not keep.any():
-        raise InputError(Option("bbox"), "no zone has its center in the box; give another box.")
+        raise InputError(Option("bbox"), "no zone has its center in the box. Give another box.")
     number = np.cumsum(keep) - 1
     return replace(
         flows,

@@ -75,7 +75,7 @@ def _unzip(path: Path, folder: Path) -> Path:
             for suffix, entry in entries.items():
                 write_entry(archive, entry, folder / f"zones{suffix}", str(path))
     except (zipfile.BadZipFile, OSError, NotImplementedError, OverflowError, zlib.error):
-        raise InputError(path, "the zip file is broken; pack it again.") from None
+        raise InputError(path, "the zip file is broken. Pack it again.") from None
     return folder / "zones.shp"
 
 

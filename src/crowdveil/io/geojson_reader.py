@@ -78,7 +78,7 @@ def _crs(content: dict[str, Any], path: Path) -> Any:
             return name
         case {"type": "link"}:
             raise InputError(
-                path, "links to a coordinate system are not followed; name it by its code, such as EPSG:4326."
+                path, "links to a coordinate system are not followed. Name it by its code, such as EPSG:4326."
             )
     raise ValueError("no coordinate system")
 

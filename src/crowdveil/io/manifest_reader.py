@@ -37,7 +37,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             given = manifest["format"] if type(manifest["format"]) is int else "unknown"
             raise InputError(
                 path,
-                f"its format is {given}, and this version reads {FORMAT}; verify the release with "
+                f"its format is {given}, and this version reads {FORMAT}. Verify the release with "
                 "the version of Crowdveil that made it, or make it again with this one.",
             )
         if "analysis" in manifest:

@@ -105,7 +105,7 @@ def refuse_repeated(repeated: int, name: str) -> None:
         raise InputError(
             name,
             f"{counted(repeated, 'pair')} of zones have several rows in a time step, and people of different rows "
-            "cannot be added up; give one row for each pair and step, or remove the column of people.",
+            "cannot be added up. Give one row for each pair and step, or remove the column of people.",
         )
 
 
@@ -242,7 +242,7 @@ def without_empty_steps(flows: Flows, name: str | None) -> Flows:
     if not filled.any():
         raise EmptyInputError(
             name or "trips",
-            "the weights of every time step add up to less than half a trip; check them.",
+            "the weights of every time step add up to less than half a trip. Check them.",
             units=flows.exact_units,
         )
     kept = flows.at_steps(np.flatnonzero(filled))

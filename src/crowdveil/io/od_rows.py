@@ -218,7 +218,7 @@ class OdReader:
             return
         if self.instants not in (None, chunk.instants):
             raise InputError(
-                f"{self.source.name}, column {self.columns.time}: some times have a zone and some have none; write all "
+                f"{self.source.name}, column {self.columns.time}: some times have a zone and some have none. Write all "
                 "of them in one form."
             )
         self.instants = chunk.instants
@@ -279,7 +279,7 @@ class OdReader:
             return index
         zones = self.names.zones
         if zones is None:
-            raise InputError(f"coordinates need zones; give {Option('zones')}, such as grid:500m.")
+            raise InputError(f"coordinates need zones. Give {Option('zones')}, such as grid:500m.")
         lon, lat = read_coordinates(batch, self.columns.coordinates(end), self.source.name, problem)
         if self.crop.box is not None:
             crop(self.crop.outside(lon, lat))
@@ -296,7 +296,7 @@ class OdReader:
             return np.zeros(len(index), np.bool_)
         if zones is None or not zones.located:
             raise InputError(
-                f"{Option('bbox')} needs zones with positions; give {Option('zones')}, or coordinates of the trips."
+                f"{Option('bbox')} needs zones with positions. Give {Option('zones')}, or coordinates of the trips."
             )
         outside: Mask = self.crop.outside(zones.lon, zones.lat)[index]
         return outside

@@ -53,15 +53,15 @@ def _check_path(file: Path, release: Path, overwrite: bool) -> None:
     if path.is_relative_to(release.resolve()) or (path.parent / MANIFEST_FILE).exists():
         raise OutputError(
             file,
-            f"a pairing is confidential and must not be in the folder of a release; name another path with {Option('pairing')}.",
+            f"a pairing is confidential and must not be in the folder of a release. Name another path with {Option('pairing')}.",
         )
     if file.exists() and not overwrite:
         raise OutputError(
-            file, f"the file exists; name another with {Option('pairing')}, or replace it with {Option('overwrite')}."
+            file, f"the file exists. Name another with {Option('pairing')}, or replace it with {Option('overwrite')}."
         )
     if file.exists() and not _is_pairing(file):
         raise OutputError(
-            file, f"the file holds no pairing, so it is not replaced; name another with {Option('pairing')}."
+            file, f"the file holds no pairing, so it is not replaced. Name another with {Option('pairing')}."
         )
 
 
@@ -77,7 +77,7 @@ def write_pairing(file: Path, original: Trajectories, source: Ints | None) -> No
     if source is None:
         raise InputError(
             Option("pairing"),
-            f"this method has no pairing of published and original trajectories; omit {Option('pairing')}.",
+            f"this method has no pairing of published and original trajectories. Omit {Option('pairing')}.",
         )
     columns: dict[str, Any] = {PUBLISHED: np.arange(1, len(source) + 1), TRAJECTORY: _column(original.ids[source])}
     if not _unique(original):

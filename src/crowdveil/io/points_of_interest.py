@@ -42,7 +42,7 @@ def read_points_of_interest(data: Any, zones: Zones, notes: ReadNotes | None = N
         unit = "rows of points of interest"
     inside = tile >= 0
     if not inside.any():
-        raise InputError(name, "no point of interest is in a tile; give those of the same region as the data.")
+        raise InputError(name, "no point of interest is in a tile. Give those of the same region as the data.")
     if not inside.all():
         notes.add(f"{int((~inside).sum()):,} of {len(inside):,} {unit} are in no tile and left out.")
     return PointsOfInterest(tile[inside], _categories(source, table, quiet)[inside], count[inside])

@@ -119,7 +119,7 @@ class Source:
                     tail = batch[last][-1].as_py() if batch.num_rows else tail
                     yield batch.select(columns)
             if tail is not None and ("\n" in tail or "\r" in tail) and _odd_quotes(path):
-                raise InputError(self.name, "a quote is opened and never closed; fix its row.")
+                raise InputError(self.name, "a quote is opened and never closed. Fix its row.")
 
 
 def parquet_batches(
@@ -156,7 +156,7 @@ def _checked(source: Source) -> Source:
     refuse_wide(source.name, len(source.schema))
     repeated = [c for c, times in Counter(source.columns).items() if times > 1]
     if repeated:
-        raise InputError(source.name, f"names of columns repeat in the header ({len(repeated):,}); rename the columns.")
+        raise InputError(source.name, f"names of columns repeat in the header ({len(repeated):,}). Rename the columns.")
     return source
 
 
@@ -194,7 +194,7 @@ def from_pandas(frame: Any) -> pa.Table:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError):
         raise InputError(
-            "a column of the data frame mixes types, or its name repeats; make it all text or all numbers."
+            "a column of the data frame mixes types, or its name repeats. Make it all text or all numbers."
         ) from None
 
 
@@ -202,7 +202,7 @@ def _geoframe_as_table(frame: Any) -> pa.Table:
     """Return a GeoDataFrame of points as a table with the columns lon and lat."""
     points = frame.geometry if frame.crs is None else frame.geometry.to_crs("OGC:CRS84")
     if not (points.geom_type == "Point").all():
-        raise InputError("a GeoDataFrame with data must hold points; give outlines as zones instead.")
+        raise InputError("a GeoDataFrame with data must hold points. Give outlines as zones instead.")
     plain = frame.drop(columns=frame.geometry.name).assign(lon=points.x.to_numpy(), lat=points.y.to_numpy())
     return from_pandas(plain)
 
@@ -228,13 +228,13 @@ def _open_folder(folder: Path) -> Source:
     """Open the Parquet files of a folder as one table; raise unless they have the same columns."""
     files = tuple(sorted(path for path in folder.iterdir() if path.suffix in (".parquet", ".pq") and path.is_file()))
     if not files:
-        raise InputError(folder, "this is a folder without Parquet files; give a file, or a folder of Parquet files.")
+        raise InputError(folder, "this is a folder without Parquet files. Give a file, or a folder of Parquet files.")
     opened = [_open_parquet(file) for file in files]
     other = next((source for source in opened if not source.schema.equals(opened[0].schema)), None)
     if other is not None:
         raise InputError(
             folder,
-            f"the columns of {files[0].name} and {Path(other.name).name} differ in their names, order or types; write all "
+            f"the columns of {files[0].name} and {Path(other.name).name} differ in their names, order or types. Write all "
             "files of the folder with the same columns.",
         )
     rows = sum(source.rows or 0 for source in opened)
@@ -291,7 +291,7 @@ def _validated(chunk: Any) -> Any:
 
 
 def _not_utf8(name: str) -> InputError:
-    return InputError(name, "the text is not UTF-8; save the file in that encoding.")
+    return InputError(name, "the text is not UTF-8. Save the file in that encoding.")
 
 
 def _csv_path(path: Path | None) -> Path:
@@ -390,10 +390,10 @@ def _read_errors(name: str, csv: Path | None = None, delimiter: str = ",") -> It
             raise _not_utf8(name) from None
         bad_row = _bad_row(name, csv, delimiter) if invalid and csv is not None else None
         raise bad_row or InputError(
-            name, "the file is broken or of another format; write it again, or check the suffix of its name."
+            name, "the file is broken or of another format. Write it again, or check the suffix of its name."
         ) from None
     except OSError:
-        raise InputError(name, "the file is broken or cannot be read; write it again.") from None
+        raise InputError(name, "the file is broken or cannot be read. Write it again.") from None
 
 
 def refuse_wide(name: str, columns: int) -> None:

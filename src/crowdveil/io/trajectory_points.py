@@ -132,7 +132,7 @@ def with_normalized_ids(table: Any, source: Source, columns: PointColumns) -> An
 def no_ids(source: Source, columns: PointColumns) -> InputError:
     """Return the error for a table in which no row has ids."""
     return InputError(
-        source.name, f"no row has a value in column {' and in column '.join(columns.ids)}; name another column."
+        source.name, f"no row has a value in column {' and in column '.join(columns.ids)}. Name another column."
     )
 
 
@@ -201,7 +201,7 @@ def bad_rows(source: Source, reason: str, rows: list[int], n: int, hint: str = "
 
 def none_usable(source: Source, n: int) -> InputError:
     """Return the error for data in which all trajectories have an unusable point."""
-    return InputError(source.name, f"none of the {counted(n, 'trajectory', 'trajectories')} is usable; fix the rows.")
+    return InputError(source.name, f"none of the {counted(n, 'trajectory', 'trajectories')} is usable. Fix the rows.")
 
 
 def note_ids_per_user(notes: ReadNotes) -> None:

@@ -55,7 +55,7 @@ def read_zones(
     if is_voronoi(data):
         return read_voronoi(data.removeprefix(VORONOI), zone_id=zone_id, notes=notes)
     if isinstance(data, str) and data.startswith(("grid:", "h3:")):
-        raise InputError(Option("zones"), "tiles are made only for trips with coordinates; give a file of zones.")
+        raise InputError(Option("zones"), "tiles are made only for trips with coordinates. Give a file of zones.")
     table, shapes, name = read_shapes(data, notes)
     if shapes is None:
         return sort_by_id(_with_names(_from_centroids(table, name, zone_id, numbered, notes), table))
@@ -128,7 +128,7 @@ def read_tile_values(
         column = others[0]
     elif column not in table.column_names:
         raise InputError(
-            name, f"there is no column {column} for {Option('weight')}; name one of {', '.join(table.column_names)}."
+            name, f"there is no column {column} for {Option('weight')}. Name one of {', '.join(table.column_names)}."
         )
     values, bad = read_floats(table[column], f"{name}, column {column}")
     _refuse_commas(table, column, name)
@@ -151,7 +151,7 @@ def read_tile_labels(
     table, _, name = read_shapes(data, notes)
     if column not in table.column_names:
         raise InputError(
-            name, f"there is no column {column} for {Option('reference')}; name one of {', '.join(table.column_names)}."
+            name, f"there is no column {column} for {Option('reference')}. Name one of {', '.join(table.column_names)}."
         )
     ids = _ids(table, len(table), name, zone_id, False, notes)
     found = np.full(len(zones), None, dtype=object)
@@ -269,7 +269,7 @@ def _to_degrees(shapes: Labels, crs: Any, name: str, notes: ReadNotes) -> Labels
     try:
         transformer = Transformer.from_crs(known, WGS84, always_xy=True)
     except ProjError:
-        raise InputError(name, "its coordinate system cannot be converted to degrees; write it in EPSG:4326.") from None
+        raise InputError(name, "its coordinate system cannot be converted to degrees. Write it in EPSG:4326.") from None
     if transformer.source_crs is not None and transformer.source_crs.equals(CRS(WGS84), ignore_axis_order=True):
         return shapes
     return np.asarray(
@@ -381,7 +381,7 @@ def _check_degrees(name: str, lon: Floats, lat: Floats) -> None:
     # Zones across the date line may have longitudes beyond it.
     if not (np.all(np.abs(lon) <= 360) and np.all(np.abs(lat) <= 90)):
         raise InputError(
-            name, "coordinates are no degrees of longitude and latitude; name the coordinate system in it."
+            name, "coordinates are no degrees of longitude and latitude. Name the coordinate system in it."
         )
 
 

@@ -206,6 +206,6 @@ def open_ledger(folder: Path | str) -> Ledger:
     """Open a ledger that a run names; raise where there is none."""
     if not Path(folder).exists():
         raise InputError(
-            Option("ledger"), f"there is no folder {folder}; make a ledger with crowdveil ledger init {folder}."
+            Option("ledger"), f"there is no folder {folder}. Make a ledger with crowdveil ledger init {folder}."
         )
     return Ledger(folder)

@@ -83,7 +83,7 @@ class Hierarchy(Tabular):
         single = int(np.count_nonzero(self._child_counts() == 1))
         require(
             single == 0,
-            f"hierarchy: no node may have one child, but {counted(single, 'such node')} came; leave them out.",
+            f"hierarchy: no node may have one child, but {counted(single, 'such node')} came. Leave them out.",
         )
 
     def _check_ranges(self) -> None:
@@ -287,7 +287,7 @@ def _check_forest(parent: npt.NDArray[Any], tile: npt.NDArray[Any]) -> None:
     require(unknown == 0, f"hierarchy is no tree: the parent of {counted(unknown, 'node')} is no node.")
     roots = int(np.count_nonzero(parent == -1))
     require(
-        roots > 0, "hierarchy is no tree: every node has a parent, so parents run in a circle; leave one node without."
+        roots > 0, "hierarchy is no tree: every node has a parent, so parents run in a circle. Leave one node without."
     )
     require(roots == 1, f"hierarchy is no tree: expected one root, got {roots:,}. Put one node above them.")
     childless = np.bincount(parent[parent >= 0], minlength=n) == 0

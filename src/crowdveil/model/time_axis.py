@@ -227,7 +227,7 @@ def _zone(tz: str) -> ZoneInfo:
         return ZoneInfo(tz)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise ParameterError(
-            Option("tz"), f"there is no time zone {tz!r}; give one such as Europe/Paris or UTC."
+            Option("tz"), f"there is no time zone {tz!r}. Give one such as Europe/Paris or UTC."
         ) from None
 
 

@@ -226,7 +226,7 @@ def _units(wanted: str, data: Trajectories, release: TrajectoryRelease | None) -
     """Return the unit of an attack, people or trajectories, as requested or as known."""
     if wanted == "people" and data.k_unit != "people":
         raise ParameterError(
-            Option("units"), f"people are not known; name their column with {Option('user')}, or omit units."
+            Option("units"), f"people are not known. Name their column with {Option('user')}, or omit units."
         )
     known = data.k_unit == "people" and (release is None or release.person is not None)
     return "people" if wanted == "people" or (wanted == "auto" and known) else "trajectories"

@@ -188,7 +188,7 @@ def _compared(
     if isinstance(original, Trajectories) and not isinstance(release, FlowRelease):
         return TrajectoryComparison(original, release, progress, ReadNotes())
     raise InputError(
-        "release", "original and release must both be flows or both be trajectories; give the original of the release."
+        "release", "original and release must both be flows or both be trajectories. Give the original of the release."
     )
 
 

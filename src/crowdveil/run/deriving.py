@@ -65,7 +65,7 @@ def derive(
 ) -> Result:
     """Write a coarser release of the rows of a published one."""
     if options.step is None and options.to_zones is None:
-        raise ParameterError(f"nothing would change; give {Option('step')} or {Option('to_zones')}.")
+        raise ParameterError(f"nothing would change. Give {Option('step')} or {Option('to_zones')}.")
     check_target(Path(output).absolute(), overwrite=overwrite, mark_file=MANIFEST_FILE)
     parent, written = releases.sound_release(Path(folder))
     k = _check_parent(folder, parent, written)
@@ -168,7 +168,7 @@ def _periods(written: WrittenRelease, t: Ints, seconds: int | None, whole: bool,
     steps = TimeAxis(seconds, tz)
     number = steps.number_at(t)
     if written.has_intervals and np.any(steps.number_at(until - 1) != number):
-        raise ParameterError(Option("step"), "some rows span several steps of this length; choose a longer one.")
+        raise ParameterError(Option("step"), "some rows span several steps of this length. Choose a longer one.")
     return steps.starts(number), np.full(len(t), NO_TIME)
 
 

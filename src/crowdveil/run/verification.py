@@ -60,7 +60,7 @@ def stated_guarantees(manifest: dict[str, Any]) -> tuple[Guarantee, ...]:
         params = method.params.checked(manifest["method"]["parameters"])
     except ParameterError:
         raise InputError(
-            f"the manifest names the method {name} with parameters that this version does not know; use the version in it."
+            f"the manifest names the method {name} with parameters that this version does not know. Use the version in it."
         ) from None
     for needed in (*method.guarantees(params, _facts(manifest)), *structural_guarantees(method, params)):
         alike = (g for g in stated if type(g) is type(needed))

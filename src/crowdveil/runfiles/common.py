@@ -33,7 +33,7 @@ def load(path: Path) -> dict[str, Any]:
     except (ValueError, OSError) as error:
         where = f" in line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         kind = "TOML" if path.suffix.lower() == ".toml" else "JSON"
-        raise ParameterError(path, f"the run file is not valid {kind}{where}; fix it.") from None
+        raise ParameterError(path, f"the run file is not valid {kind}{where}. Fix it.") from None
     if not isinstance(content, dict):
         raise ParameterError(path, "Expected a run file with names and values, but it holds something else.")
     return content

@@ -79,20 +79,20 @@ def attack(
     takes = _attack_takes(name, data)
     attacks = named_attacks(name, takes)
     if original is not None and takes is not PublishedReleases:
-        raise ParameterError(Option("original"), "it is of the attack releases alone; leave it out.")
+        raise ParameterError(Option("original"), "it is of the attack releases alone. Leave it out.")
     if takes is PublishedReleases:
         reading, parameters = split_options(options, FlowReading)
     elif takes is FlowRelease:
         if release is not None or pairing is not None:
             raise ParameterError(
-                "release", "an attack on flows reads one release alone; give its folder in place of the input."
+                "release", "an attack on flows reads one release alone. Give its folder in place of the input."
             )
         reading, parameters = dict[str, Any](), options
     else:
         reading, parameters = split_options(options, TrajectoryReading)
         if pairing is not None and release is None:
             raise ParameterError(
-                Option("pairing"), "it gives the originals of published trajectories; give the release too."
+                Option("pairing"), "it gives the originals of published trajectories. Give the release too."
             )
     params = attack_params(attacks, name, parameters)
     if output is not None:
@@ -136,7 +136,7 @@ def _published(data: Any) -> Published:
     if not written.is_flows:
         raise InputError(
             data,
-            f"it holds trajectories; give the original trajectories, and this with {Option('release')}, to attack them.",
+            f"it holds trajectories. Give the original trajectories, and this with {Option('release')}, to attack them.",
         )
     return _over_zones(manifest, written, Zones.from_ids(written.tile_names))
 
@@ -177,7 +177,7 @@ def _aggregated(
 ) -> AggregatedTrajectories:
     """Read trajectories, and the release of flows that was made of them if given."""
     if pairing is not None:
-        raise ParameterError(Option("pairing"), "a release of flows has no pairing; leave it out.")
+        raise ParameterError(Option("pairing"), "a release of flows has no pairing. Leave it out.")
     reading = TrajectoryReading.checked(options)
     original, tz = read(Trajectories, data, reading, notes), reading.tz or "UTC"
     if release is None:
@@ -207,7 +207,7 @@ def _groups(data: Any, release: Any, pairing: Any, options: dict[str, Any], note
         )
     original, made, k = _before_and_after(data, release, pairing, options, notes)
     if made is None or made.source is None:
-        raise InputError(Option("pairing"), "the people of a group are not known; give the pairing of the release.")
+        raise InputError(Option("pairing"), "the people of a group are not known. Give the pairing of the release.")
     return Groups.of_classes(original, made, k)
 
 

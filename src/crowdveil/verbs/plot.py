@@ -28,7 +28,7 @@ def _on_disk(folder: str | Path | Result) -> Path:
     """Return the folder of a release; raise for one in memory."""
     place = folder.folder if isinstance(folder, Result) else folder
     if place is None:
-        raise InputError("folder", "the release is in memory; write its report with result.report().save(file).")
+        raise InputError("folder", "the release is in memory. Write its report with result.report().save(file).")
     return Path(place)
 
 

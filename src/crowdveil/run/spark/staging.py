@@ -29,11 +29,11 @@ def check_target(files: HadoopFiles, target: str, *, overwrite: bool, mark: str 
     if not overwrite:
         raise OutputError(
             target,
-            f"the folder exists; name another with {Option('output')}, or replace it with {Option('overwrite')}.",
+            f"the folder exists. Name another with {Option('output')}, or replace it with {Option('overwrite')}.",
         )
     if not files.exists(f"{target}/{mark}"):
         raise OutputError(
-            target, f"the folder holds nothing of ours, so it is not replaced; name another with {Option('output')}."
+            target, f"the folder holds nothing of ours, so it is not replaced. Name another with {Option('output')}."
         )
 
 

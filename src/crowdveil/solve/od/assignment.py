@@ -22,7 +22,7 @@ def row_of_flows(flows: Flows, release: FlowRelease) -> Ints:
         raise InputError(
             "release",
             f"every flow must lie in one row of its time step at most, but {counted(twice, 'flow')} of the "
-            "original lie in more; verify the release.",
+            "original lie in more. Verify the release.",
         )
     return row
 

@@ -434,5 +434,5 @@ def check_exact(cost: int) -> None:
     if cost >= MAX_COST:
         raise InputError(
             f"the trips of a time step times the tiles (or hectares) of the map must be below {MAX_COST:.1e} to be added "
-            "exactly; use larger zones, shorter time steps or another objective."
+            "exactly. Use larger zones, shorter time steps or another objective."
         )
