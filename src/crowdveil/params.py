@@ -261,7 +261,7 @@ class AdaptiveInTime(TimePartitioned):
 
 
 _EXPECTED = {
-    "missing": "a value; give it",
+    "missing": "a value. Give it",
     "greater_than": "a number above {gt}",
     "greater_than_equal": "a number of at least {ge}",
     "less_than": "a number below {lt}",
@@ -297,8 +297,8 @@ def expected(error: Any) -> str:
 def no_such_parameter(name: str, known: Sequence[str]) -> ParameterError:
     """Return the error for a parameter that does not exist, with the nearest one where one is near."""
     near = get_close_matches(name, known, n=1, cutoff=0.7)
-    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known) or 'none'}."
-    return ParameterError(Option(name), f"there is no such parameter; {hint}")
+    hint = f"Did you mean {near[0]}?" if near else f"Known are {', '.join(known) or 'none'}."
+    return ParameterError(Option(name), f"there is no such parameter. {hint}")
 
 
 def _error(error: ValidationError, known: list[str]) -> ParameterError:
@@ -308,8 +308,9 @@ def _error(error: ValidationError, known: list[str]) -> ParameterError:
     if first["type"] == "extra_forbidden":
         return no_such_parameter(str(first["loc"][0]), known)
     got = first["input"]
-    shown = f", but got {got!r}" if isinstance(got, bool | int | float | str) and len(repr(got)) < 60 else ""
-    return ParameterError(subject, f"Expected {expected(first)}{shown}.")
+    shown = f", got {got!r}" if isinstance(got, bool | int | float | str) and len(repr(got)) < 60 else ""
+    what, _, remedy = expected(first).partition(". ")
+    return ParameterError(subject, f"Expected {what}{shown}.{f' {remedy}.' if remedy else ''}")
 
 
 _target = _word_or_number(("auto", "sample"), lambda x: 0 < x < 2**53, "auto, sample, or a volume above 0")

@@ -132,6 +132,6 @@ def test_a_job_that_breaks_its_worker_twice_is_failed_and_the_worker_goes_on(
 def test_messages_with_bad_text_can_be_stored(store: Store, files: Files) -> None:
     job = suspects(store, files)
     held = store.claim("w", 60)
-    assert held is not None and store.fail(held, "bad_input", "a\0b\ud800: wanted rows.")
+    assert held is not None and store.fail(held, "bad_input", "a\0b\ud800: Expected rows.")
     found = store.get(job)
-    assert found is not None and found.error == "a�b�: wanted rows."
+    assert found is not None and found.error == "a�b�: Expected rows."

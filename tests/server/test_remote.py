@@ -281,7 +281,7 @@ def test_a_token_that_is_not_known(
     monkeypatch.setenv("CROWDVEIL_TOKEN", "cv_guess")
     assert "unknown or revoked" in command(*line).sentence
     monkeypatch.delenv("CROWDVEIL_TOKEN")
-    assert "wanted a token" in command(*line).sentence
+    assert "Expected a token" in command(*line).sentence
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,8 @@ GENERALIZE = "/methods/simple-generalization/jobs"
         ("/srv/data/jobs/ab/run-cd/out: the disk is full.", "out: the disk is full."),
         (f"out: cannot write /a/.out.crowdveil-partial-{socket.gethostname()}-77 (x); y.", "out: cannot write out (x); y."),
         (f"run-{'ab' * 16}/x.csv: is broken.", "run/x.csv: is broken."),
-        ("a.csv: wanted km/h or m/s, but got '/etc/passwd'; give it.", "a.csv: wanted km/h or m/s, but got 'passwd'; give it."),
-        ("cabs.csv: wanted 2 columns and/or rows.", "cabs.csv: wanted 2 columns and/or rows."),
+        ("a.csv: Expected km/h or m/s, got '/etc/passwd'. Give it.", "a.csv: Expected km/h or m/s, got 'passwd'. Give it."),
+        ("cabs.csv: Expected 2 columns and/or rows.", "cabs.csv: Expected 2 columns and/or rows."),
         (OutputError("/srv/run/.out.crowdveil-partial-host-77", "it is full.").text, OutputError("out", "it is full.").text),
     ],
 )  # fmt: skip
@@ -67,7 +67,7 @@ def test_a_job_that_cannot_write_reveals_no_path(store: Store, tmp_path: Path, m
     assert (
         found is not None
         and found.error
-        == OutputError("x.csv", "the disk is full, so nothing was written; free some space and run again.").text
+        == OutputError("x.csv", "the disk is full, so nothing was written. Free some space and run again.").text
     )
 
 
@@ -91,7 +91,7 @@ def test_names_and_messages_are_removed_with_the_job(store: Store, end: str) -> 
         job = store.claim("host:1", 60)
         assert job is not None
         if end.startswith("failed"):
-            assert store.fail(job, "bad_input", f"{SECRET}.csv: wanted rows.")
+            assert store.fail(job, "bad_input", f"{SECRET}.csv: Expected rows.")
             assert SECRET in _row(store, job_id)
         else:
             assert store.finish(job, {"lease": job.lease, "name": f"{SECRET}.zip"})

@@ -47,7 +47,9 @@ class RoadNetwork:
 
     def __post_init__(self) -> None:
         freeze_columns(self)
-        require(len(self.begin) > 0 and len(self.x) > 1, "network: expected two nodes at least and a road between them.")
+        require(
+            len(self.begin) > 0 and len(self.x) > 1, "network: expected two nodes at least and a road between them."
+        )
 
     @classmethod
     def largest_part(cls, x: Floats, y: Floats, begin: Ints, end: Ints, length: Floats) -> RoadNetwork:

@@ -114,7 +114,8 @@ def _law(shares: Sequence[float]) -> Floats:
     law = np.array(shares, np.float64)
     if not (2 <= len(law) <= _MOST_PARTS and np.all(law > 0) and abs(law.sum() - 1) < 1e-9):
         raise ParameterError(
-            Option("shares"), f"Expected from 2 to {_MOST_PARTS} shares above 0 with the sum 1, such as 0.4,0.3,0.2,0.1."
+            Option("shares"),
+            f"Expected from 2 to {_MOST_PARTS} shares above 0 with the sum 1, such as 0.4,0.3,0.2,0.1.",
         )
     return np.asarray(law / law.sum(), np.float64)
 

@@ -61,16 +61,16 @@ class Problems:
         """Raise with the first reason, or count the rows as dropped."""
         for reason, n in self.count.items():
             if not drop_invalid:
-                hint = ""
+                remedy = "Fix"
                 if reason.startswith(NO_TIME):
-                    hint = f"name the form of the times with {Option('time_format')}, "
+                    remedy = f"Name the form of the times with {Option('time_format')}, fix"
                 elif reason.startswith(OFF_GLOBE):
-                    hint = "exchange the columns if longitude and latitude are swapped, "
+                    remedy = "Exchange the columns if longitude and latitude are swapped, fix"
                 elif OUTSIDE in reason and n == notes.rows:
-                    hint = "check the coordinate system of the zones and the order of longitude and latitude, "
+                    remedy = "Check the coordinate system of the zones and the order of longitude and latitude, fix"
                 raise InputError(
                     name,
-                    f"{rows_that(self.first[reason], n, reason)}; {hint}fix them, or drop them with {Option('drop_invalid')}.",
+                    f"{rows_that(self.first[reason], n, reason)}. {remedy} them, or drop them with {Option('drop_invalid')}.",
                 )
             notes.drop(reason, n)
 

@@ -171,9 +171,7 @@ def _as_table(data: Any) -> pa.Table:
         return from_pandas(data)
     if hasattr(data, "__arrow_c_stream__"):
         return _without_views(pa.table(data))
-    raise InputError(
-        f"Expected a path, an Arrow table or a data frame, got {type(data).__name__}. Give one of those."
-    )
+    raise InputError(f"Expected a path, an Arrow table or a data frame, got {type(data).__name__}. Give one of those.")
 
 
 def _without_views(table: pa.Table) -> pa.Table:

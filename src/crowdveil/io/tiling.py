@@ -30,8 +30,8 @@ from crowdveil.model.zones import Zones
 MAX_RESOLUTION = 15
 """The finest resolution of H3."""
 NO_COORDINATES = (
-    "no row has usable coordinates. Expected degrees, without a decimal comma (exchange the columns if longitude and latitude are "
-    "swapped)."
+    "no row has usable coordinates. Expected degrees, without a decimal comma (exchange the columns if longitude and latitude "
+    "are swapped)."
 )
 
 

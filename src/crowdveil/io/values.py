@@ -41,7 +41,9 @@ def ids_of(column: Any, what: str) -> Any:
     try:
         return array.cast(pa.string())
     except pa.ArrowException:
-        raise InputError(what, f"Expected ids, but the column holds {array.type}. Give text or whole numbers.") from None
+        raise InputError(
+            what, f"Expected ids, but the column holds {array.type}. Give text or whole numbers."
+        ) from None
 
 
 def read_floats(column: Any, what: str) -> tuple[Floats, Mask | None]:

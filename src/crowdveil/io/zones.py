@@ -407,8 +407,8 @@ def _from_centroids(table: pa.Table, name: str, zone_id: str | None, numbered: b
     if looks_like_trips(source):
         raise InputError(
             name,
-            "Expected zones, but it holds trips from an origin to a destination. Give a file of zones, or leave the zones out and "
-            f"give {Option('zones', 'grid:500m')} for trips with coordinates.",
+            "Expected zones, but it holds trips from an origin to a destination. Give a file of zones, or leave the zones out "
+            f"and give {Option('zones', 'grid:500m')} for trips with coordinates.",
         )
     named = [find_column(source, role, None, notes) for role in ("lon", "lat")]
     columns = [column for column in named if column is not None]

@@ -38,7 +38,9 @@ def create_ledger(folder: Path) -> Ledger:
     """Create an empty ledger in a new folder that only its owner can read."""
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise OutputError(folder, "Expected a new or empty folder for the ledger, but there is something. Name another.")
+        raise OutputError(
+            folder, "Expected a new or empty folder for the ledger, but there is something. Name another."
+        )
     with write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)

@@ -256,7 +256,8 @@ class Hierarchy(Tabular):
         """Return the sum of `values_by_tile` under each node; exact for whole numbers, to rounding of the total for floats."""
         if len(values_by_tile) != self.tiles:
             raise InputError(
-                Option("hierarchy"), f"Expected {counted(self.tiles, 'value')}, one a tile, got {len(values_by_tile):,}."
+                Option("hierarchy"),
+                f"Expected {counted(self.tiles, 'value')}, one a tile, got {len(values_by_tile):,}.",
             )
         whole = values_by_tile.dtype.kind in "biu"
         before = np.zeros(self.tiles + 1, np.int64 if whole else np.float64)

@@ -167,7 +167,9 @@ def _drawn(
 def _check_content(kind: PlotKind, written: WrittenRelease) -> None:
     held = "flows" if written.is_flows else "trajectories"
     if kind.data not in (held, "either"):
-        raise InputError(kind.name, f"Expected a release of {kind.data}, but this one holds {held}. Choose another plot.")
+        raise InputError(
+            kind.name, f"Expected a release of {kind.data}, but this one holds {held}. Choose another plot."
+        )
 
 
 def _read_original(

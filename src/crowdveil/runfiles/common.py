@@ -63,7 +63,7 @@ def known_only(path: Path, content: dict[str, Any], known: tuple[str, ...]) -> N
     """Raise on unknown keys, so that a misspelled one is not ignored."""
     unknown = [key for key in content if key not in known]
     if unknown:
-        raise ParameterError(path, f"unknown key {unknown[0]}; known are {', '.join(known)}.")
+        raise ParameterError(path, f"unknown key {unknown[0]}. Known are {', '.join(known)}.")
 
 
 def need(path: Path, content: dict[str, Any], key: str, kind: type = str) -> Any:

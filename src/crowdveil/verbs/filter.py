@@ -28,7 +28,7 @@ class FilterOptions(ResultOptions):
 
 def _find(name: str) -> str:
     if name != TRAJECTORIES:
-        raise ParameterError(f"there is no way to filter {name}; known are {TRAJECTORIES}.")
+        raise ParameterError(f"there is no way to filter {name}. Known are {TRAJECTORIES}.")
     return name
 
 
