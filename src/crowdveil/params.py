@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -28,9 +28,6 @@ from crowdveil.model.time_axis import DAY_S, StepClass, step_seconds
 from crowdveil.solve.od.region_space import RegionExtent
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.trajectory.distances import DISTANCES, DistanceName
-
-if TYPE_CHECKING:
-    from crowdveil.guarantees.budget import BudgetPeriod
 
 
 class Params(BaseModel):
@@ -193,11 +190,6 @@ class TimePartitioned(Params):
         if self.stable_by != "all" and self.time_partition != "stable":
             raise ValueError(f"{Option('time_partition', 'stable')} with {Option('stable_by')}; add it")
         return self
-
-    @property
-    def budget_period(self) -> BudgetPeriod:
-        """Return what the suppression budget is for: a time step, or all time steps of a class."""
-        return "step" if self.time_partition == "steps" else self.stable_by
 
 
 def _word_or_number(words: tuple[str, ...], fits: Callable[[float], bool], wanted: str) -> Callable[[Any], Any]:

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees.base import Finding, Guarantee, Outcome
-from crowdveil.guarantees.budget import SuppressionBudget
+from crowdveil.guarantees.budget import PeriodBudget, SuppressionBudget
 from crowdveil.guarantees.combinations import CombinationKAnonymity
 from crowdveil.guarantees.derived import SumsOfParent
 from crowdveil.guarantees.extent import (
@@ -41,7 +41,7 @@ from crowdveil.guarantees.trajectories import (
 )
 
 GUARANTEES: tuple[type[Guarantee], ...] = (
-    FlowKAnonymity, DisjointFlows, WellFormedFlows, SumsOfParent, DifferentialPrivacy, SuppressionBudget,
+    FlowKAnonymity, DisjointFlows, WellFormedFlows, SumsOfParent, DifferentialPrivacy, SuppressionBudget, PeriodBudget,
     GeneralizationLimit, MinTiles, MinInhabitedTiles, MinPois, MinPoiCategories, MaxArea, TrueVolumes, BoundedVolumes,
     TrajectoryKAnonymity, SegmentKAnonymity, LocationsOnTileCenters, WellFormedTrajectories, SuppressedTrajectories,
     SuppressedSegments, CombinationKAnonymity, OriginalPoints, SwappedTrajectories, NoOwnPoints, SharedTilePairs,
@@ -72,6 +72,7 @@ __all__ = [
     "NoOwnPoints",
     "OriginalPoints",
     "Outcome",
+    "PeriodBudget",
     "SectorGuarantee",
     "SectorKAnonymity",
     "SegmentKAnonymity",
