@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,9 @@ from crowdveil.attacks.known_points import measured_lines
 from crowdveil.attacks.risk import RiskEstimate, attack_release
 from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.derived_files import write_crosswalk, write_derived
+from crowdveil.io.manifest import FileEntry, Manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import PairingWriter, open_pairing
-from crowdveil.io.parallel import run_parallel
 from crowdveil.io.release_writer import write_release
 from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, read_features, read_release
 from crowdveil.measures.trajectory.distortion import measure_distortion
@@ -28,10 +27,8 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
 from crowdveil.reading import read
 from crowdveil.report.cost_summary import cost_lines, cost_of
-from crowdveil.report.page_model import MANY
 from crowdveil.run.backend import Backend
 from crowdveil.run.ledgers import Recorder, open_recorder
-from crowdveil.run.manifest import file_entry, write_manifest
 from crowdveil.run.releases import add_report
 from crowdveil.run.seeds import ATTACKS, derive_seed, drawn_seed
 from crowdveil.run.stages import FileEntries, Findings, Guarantees, LedgerAudit, RunSpec, Solution
@@ -143,7 +140,7 @@ class LocalBackend(Backend):
         self.files = write_release(self.release, self.folder, table_format, self.spec.data_name)
         if isinstance(self.release, FlowRelease):
             self.files |= self._write_derived(options.exports, table_format, self.release.tz)
-        return {role: file_entry(self.folder / name) for role, name in self.files.items()}
+        return {role: FileEntry.of(self.folder / name) for role, name in self.files.items()}
 
     def _write_derived(self, exports: Sequence[str], table_format: str, tz: str) -> dict[str, str]:
         """Write what is derived from the written files. Rows take long to read, and the crosswalk needs the areas alone."""
@@ -153,19 +150,8 @@ class LocalBackend(Backend):
 
     def verify(self, guarantees: Guarantees, progress: Progress) -> Findings:
         """Read the files back, and check each guarantee on them and against the original."""
-        self.written = written = read_release(self.folder, self.files)
-        jobs: list[Callable[[], Any]] = [lambda: check(written, guarantees, self.data, self._source)]
-        if self.spec.options.report and written.is_flows and len(written.data) > MANY:
-            jobs.append(self._prepare_report)
-        findings: Findings = run_parallel(*jobs)[0]
-        return findings
-
-    def _prepare_report(self) -> None:
-        """Start with the report of many flows while checkers wait for each other."""
-        from crowdveil.report.flow_page import prepare
-
-        with suppress(Exception):  # checkers say what is wrong with the files, and the report fails again
-            prepare(self.written, getattr(self.spec.reading, "tz", None))
+        self.written = read_release(self.folder, self.files)
+        return check(self.written, guarantees, self.data, self._source)
 
     def attack(self, guarantees: Guarantees, notes: ReadNotes, progress: Progress) -> list[RiskEstimate] | None:
         """Attack the release, with draws that are not those of the method."""
@@ -179,13 +165,13 @@ class LocalBackend(Backend):
             raise RuntimeError("a run without a ledger is not audited")
         return self.recorder.audit(self.spec, self.data, self.written, counts)
 
-    def report(self, manifest: dict[str, Any], notes: ReadNotes) -> dict[str, Any]:
+    def report(self, manifest: Manifest, notes: ReadNotes) -> Manifest:
         """Write the report into the temporary folder."""
         add_report(self.folder, self.written, manifest)
         return manifest
 
-    def publish(self, manifest: dict[str, Any]) -> Path:
+    def publish(self, manifest: Manifest) -> Path:
         """Write the manifest, and move the temporary folder to its place."""
-        write_manifest(self.folder, manifest)
+        manifest.write(self.folder)
         self.put_in_place(self.folder, manifest)
         return self.output
