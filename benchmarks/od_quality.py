@@ -46,7 +46,7 @@ def errors_of(method: str, flows: Any, **parameters: Any) -> dict[str, Any]:
 
 def scores(flows: Any, release: Any) -> dict[str, float]:
     """The measures that are compared."""
-    from crowdveil.api.measure import measure
+    from crowdveil.verbs.measure import measure
 
     found = measure(flows, release, ["generalization", "reconstruction-error", "suppressed"])
     return {

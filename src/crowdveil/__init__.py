@@ -9,18 +9,18 @@ __version__ = "0.1.0"
 """The only place of the version: the package, manifests, reports and the service take it from here."""
 
 if TYPE_CHECKING:  # what editors and type checkers see; at run time a name is imported when it is asked for
-    from crowdveil.api.analyze import (
+    from crowdveil.verbs.analyze import (
         land_use as land_use,
         profiles as profiles,
         quadtree_heatmap as quadtree_heatmap,
         reconstruct as reconstruct,
         topics as topics,
     )
-    from crowdveil.api.attack import attack as attack
-    from crowdveil.api.compare import compare as compare
-    from crowdveil.api.derive import derive as derive
-    from crowdveil.api.describe import describe as describe
-    from crowdveil.api.ledger import (
+    from crowdveil.verbs.attack import attack as attack
+    from crowdveil.verbs.compare import compare as compare
+    from crowdveil.verbs.derive import derive as derive
+    from crowdveil.verbs.describe import describe as describe
+    from crowdveil.verbs.ledger import (
         ledger_add as ledger_add,
         ledger_check as ledger_check,
         ledger_explain as ledger_explain,
@@ -29,11 +29,12 @@ if TYPE_CHECKING:  # what editors and type checkers see; at run time a name is i
         ledger_retire as ledger_retire,
         ledger_verify as ledger_verify,
     )
-    from crowdveil.api.measure import measure as measure
-    from crowdveil.api.range_queries import measure_queries as measure_queries
-    from crowdveil.api.release import anonymize as anonymize, list_methods as list_methods, verify as verify
-    from crowdveil.api.show import plot as plot, write_report as write_report
-    from crowdveil.api.trips import trips as trips
+    from crowdveil.verbs.measure import measure as measure
+    from crowdveil.verbs.queries import measure_queries as measure_queries
+    from crowdveil.verbs.anonymize import anonymize as anonymize, list_methods as list_methods
+    from crowdveil.verbs.plot import plot as plot, write_report as write_report
+    from crowdveil.verbs.trips import trips as trips
+    from crowdveil.verbs.verify import verify as verify
     from crowdveil.errors import CrowdveilError as CrowdveilError, CrowdveilWarning as CrowdveilWarning
     from crowdveil.io.flows import read_flows as read_flows, read_trips as read_trips, trips_to_flows as trips_to_flows
     from crowdveil.io.geojson import write_zones as write_zones
@@ -56,9 +57,10 @@ if TYPE_CHECKING:  # what editors and type checkers see; at run time a name is i
     from crowdveil.run.filters import filter_trajectories as filter_trajectories
 
 _MODULES = {
-    "crowdveil.api.release": ("anonymize", "verify", "list_methods"),
-    "crowdveil.api.derive": ("derive",),
-    "crowdveil.api.ledger": (
+    "crowdveil.verbs.anonymize": ("anonymize", "list_methods"),
+    "crowdveil.verbs.verify": ("verify",),
+    "crowdveil.verbs.derive": ("derive",),
+    "crowdveil.verbs.ledger": (
         "ledger_init",
         "ledger_list",
         "ledger_check",
@@ -67,19 +69,19 @@ _MODULES = {
         "ledger_verify",
         "ledger_retire",
     ),
-    "crowdveil.api.show": ("write_report", "plot"),
-    "crowdveil.api.trips": ("trips",),
-    "crowdveil.api.measure": ("measure",),
-    "crowdveil.api.attack": ("attack",),
-    "crowdveil.api.describe": ("describe",),
-    "crowdveil.api.compare": ("compare",),
-    "crowdveil.api.analyze": ("reconstruct", "profiles", "land_use", "topics", "quadtree_heatmap"),
+    "crowdveil.verbs.plot": ("write_report", "plot"),
+    "crowdveil.verbs.trips": ("trips",),
+    "crowdveil.verbs.measure": ("measure",),
+    "crowdveil.verbs.attack": ("attack",),
+    "crowdveil.verbs.describe": ("describe",),
+    "crowdveil.verbs.compare": ("compare",),
+    "crowdveil.verbs.analyze": ("reconstruct", "profiles", "land_use", "topics", "quadtree_heatmap"),
     "crowdveil.io.flows": ("read_flows", "read_trips", "trips_to_flows"),
     "crowdveil.io.trajectories": ("read_trajectories",),
     "crowdveil.io.zones": ("read_zones", "read_voronoi"),
     "crowdveil.io.tables": ("write_flows", "write_trajectories"),
     "crowdveil.io.geojson": ("write_zones",),
-    "crowdveil.api.range_queries": ("measure_queries",),
+    "crowdveil.verbs.queries": ("measure_queries",),
     "crowdveil.io.hierarchy": ("build_hierarchy",),
     "crowdveil.run.filters": ("filter_trajectories",),
     "crowdveil.registry": ("all_methods", "all_measures", "all_analyses", "all_attacks"),

@@ -21,8 +21,8 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
+from crowdveil.engine.extensions import OpenNames
 from crowdveil.errors import Option, ParameterError
-from crowdveil.extensions import OpenNames
 from crowdveil.model.flows import trips_within
 from crowdveil.model.time_axis import DAY_S, StepClass, step_seconds
 from crowdveil.solve.od.region_space import RegionExtent

@@ -15,6 +15,7 @@ from examples import slow_param
 from serving import BARE, Running, cabs, ended, put
 
 from conftest import COMMAND, Ran
+from crowdveil.server.settings import Settings
 
 Command = Callable[..., Ran]
 
@@ -60,6 +61,21 @@ def test_settings_that_do_not_fit_are_refused(command: Command, tmp_path: Path) 
     for more in (("--four-eyes",), ("--host", "0.0.0.0")):
         ran = command("server", "start", "--no-auth", *more, "--data-dir", tmp_path / "data", "--port", "0")
         assert ran.code == 2 and "--no-auth" in ran.sentence and not (tmp_path / "data").exists()
+
+
+def test_variables_of_kubernetes_are_no_settings(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Service named crowdveil sets these in each container of its namespace."""
+    for name in ("PORT", "PORT_8000_TCP", "SERVICE_HOST", "SERVICE_PORT"):
+        monkeypatch.setenv(f"CROWDVEIL_{name}", "tcp://10.0.0.7:8000")
+    started: list[Settings] = []
+    monkeypatch.setattr("crowdveil.server.serve.serve", lambda settings, *_: started.append(settings))
+    assert command("server", "start", "--data-dir", tmp_path).code == 0
+    monkeypatch.setenv("CROWDVEIL_LISTEN_PORT", "8123")
+    assert command("server", "start", "--data-dir", tmp_path).code == 0
+    assert [settings.port for settings in started] == [8000, 8123]
+    assert len(Settings.model_fields) <= 16
 
 
 def test_a_newer_schema_is_refused_by_every_command(command: Command, tmp_path: Path) -> None:

@@ -97,14 +97,6 @@ def test_an_area_that_is_missing_is_no_area(name: str | None, tmp_path: Path) ->
     assert WellFormedFlows().check(release).violated
 
 
-def test_checkers_may_ask_side_by_side(tmp_path: Path) -> None:
-    from crowdveil.io.parallel import run_parallel
-
-    release = _written(tmp_path, [(3600 * (i // 50), "a", "b") for i in range(1000)], 300)
-    first, *others = run_parallel(*[lambda: release.area_numbers("origin_area")] * 8)
-    assert all(other is first for other in others) and np.all(first == 0)
-
-
 @pytest.mark.parametrize(("most", "drawn"), [(10**6, 3), (9, 1)])
 def test_areas_are_drawn_unless_they_are_too_many(most: int, drawn: int, monkeypatch: pytest.MonkeyPatch) -> None:
     grid = grid_frame(np.array([2.0, 2.02]), np.array([48.0, 48.02]), 1000.0)

@@ -228,14 +228,6 @@ def test_a_changed_report_is_found(releases: dict[str, Path], tmp_path: Path) ->
     assert _text(copied) == text and crowdveil.verify(copied)
 
 
-def test_parts_made_side_by_side_are_the_same(releases: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(html, "MANY", 0)
-    for kind in KINDS:
-        before = _text(releases[kind])
-        crowdveil.write_report(releases[kind])
-        assert _text(releases[kind]) == before
-
-
 @given(
     st.lists(st.tuples(*[st.integers(0, 3)] * 3, st.integers(1, 9)), max_size=20),
     st.integers(4, 40),

@@ -17,7 +17,7 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.registry import find_method
 from crowdveil.run import pipeline
 from crowdveil.run.options import EngineOptions, ReleaseOptions, RunOptions
-from crowdveil.server.kinds.anonymize import JobOptions
+from crowdveil.verbs.anonymize import JobOptions
 
 GIVEN: dict[str, Any] = {
     "seed": 5, "format": "csv", "export": "omx", "attack": False, "report": False, "title": "Taxis",

@@ -14,10 +14,8 @@ from serving import Within, cabs, opened, put
 from crowdveil.compat.mobidatalab.routes import add_routes
 from crowdveil.server.app import make_app
 from crowdveil.server.queue.files import Files
-from crowdveil.server.queue.job import NewJob, QueuedJob, new_id
-from crowdveil.server.queue.leases import CRASHES_MOST
 from crowdveil.server.queue.schema import jobs
-from crowdveil.server.queue.store import Store
+from crowdveil.server.queue.store import CRASHES_MOST, NewJob, QueuedJob, Store, new_id
 from crowdveil.server.service import Service
 from crowdveil.server.workers.worker import Worker
 
@@ -79,6 +77,29 @@ def test_one_bad_row_does_not_break_the_list(service: Service, anna: Within) -> 
     seen = {job["id"]: job for job in answer.json()["jobs"]}
     assert set(seen) == set(ids) and seen[ids[0]]["parameters"] == {"user": "�", "a�": "�"}
     assert service.store.claim("w", 60) is not None  # nor the queue
+
+
+def test_rows_that_cannot_be_shown_are_left_out_of_lists(service: Service, anna: Within) -> None:
+    """Not even their owner's list is lost to them, nor that of reviewers."""
+    good, *odd = [put(anna, GENERALIZE, {"data": CABS}) for _ in range(5)]
+    for job, values in zip(
+        odd,
+        (
+            {"files": '{"data": 5}'},
+            {"state": "of old"},
+            {"state": "done", "result": '{"name": 1}'},
+            {"created": "soon"},
+        ),
+        strict=True,
+    ):
+        if service.store.db.is_sqlite or "created" not in values:
+            service.store.db.do(
+                sa.update(jobs).where(jobs.c.id == job).values({n: sa.literal(v) for n, v in values.items()})
+            )
+    seen = [job["id"] for job in anna.get("/jobs").json()["jobs"]]
+    assert good in seen and not {*odd[:3]} & {*seen}
+    service.store.db.do(sa.update(jobs).values(owner="another", review="awaiting"))
+    assert anna.get("/reviews").json() == {"reviews": []}
 
 
 def suspects(store: Store, files: Files) -> str:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from crowdveil.cli.demo import make_city
-from crowdveil.server.kinds import KINDS
 from crowdveil.server.workers import sandbox
 from crowdveil.server.workers.sandbox import BUBBLEWRAP, LANDLOCK, Bounds, run_sandboxed
+from crowdveil.verbs.table import VERBS
 
 SUPPORT = Path(__file__).parents[1] / "support"
 _OFFERED = {BUBBLEWRAP: sandbox.confinement() == BUBBLEWRAP, LANDLOCK: sandbox.landlock.is_offered()}
@@ -30,7 +30,7 @@ def test_every_job_runs_confined(how: str, tmp_path: Path, monkeypatch: pytest.M
     faults = {job: end for job, end in ends.items() if end != "done" and not end.startswith("refused")}
     assert not faults, json.dumps(faults, indent=1)
     refused = [job for job, end in ends.items() if end != "done"]
-    every = {f"{kind.verb} {name}" for kind in KINDS.values() for name in kind.names()}
+    every = {f"{kind.verb} {name}" for kind in VERBS.values() for name in kind.names()}
     assert every <= {" ".join(job.split()[:2]) for job in ends}
     assert len(refused) < len(ends) / 4, json.dumps({job: ends[job] for job in refused}, indent=1)
     done = set(ends) - set(refused)

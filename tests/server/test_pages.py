@@ -23,15 +23,15 @@ from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods
 from crowdveil.report.html import asset
 from crowdveil.server.app import make_app
-from crowdveil.server.kinds import KINDS
-from crowdveil.server.kinds.anonymize import JobOptions
-from crowdveil.server.queue.job import STATES
+from crowdveil.server.queue.store import STATES
 from crowdveil.server.responses import ApiError
 from crowdveil.server.routes import preview
 from crowdveil.server.routes.pages import PRESETS
 from crowdveil.server.views import JobView
 from crowdveil.server.workers.inspect_upload import cut_last_line, near_time_zones, work
 from crowdveil.server.workers.sandbox import Bounds
+from crowdveil.verbs.anonymize import JobOptions
+from crowdveil.verbs.table import VERBS
 
 TRIPS = "who,when,from_zone,to_zone\n" + "".join(
     f"p{i},2026-03-02 0{i % 9}:10:00,a{i % 3},b{i % 2}\n" for i in range(24)
@@ -121,7 +121,11 @@ def test_the_form_is_drawn_from_what_is_declared(local: Within) -> None:
                 field,
             )
     assert [(p["name"], p["k"]) for p in form["presets"]] == [("CNIL", 10), ("INSEE", 11), ("MDS", 10), ("ACRO", 10)]
-    assert all(p.source.endswith(".") for p in PRESETS) and set(form["files"]) >= {"data", "zones", "hierarchy"}
+    assert all(source.endswith(".") for _, _, source in PRESETS) and set(form["files"]) >= {
+        "data",
+        "zones",
+        "hierarchy",
+    }
 
 
 def _takes() -> dict[str, type]:
@@ -301,4 +305,4 @@ def test_files_of_a_result_one_by_one(running: Running) -> None:
 def test_the_model_names_every_state_and_kind() -> None:
     fields = JobView.model_json_schema()["properties"]
     assert fields["state"]["enum"] == list(STATES)
-    assert sorted(fields["kind"]["enum"]) == sorted(KINDS)
+    assert sorted(fields["kind"]["enum"]) == sorted(VERBS)

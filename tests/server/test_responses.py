@@ -10,14 +10,13 @@ import pytest
 import sqlalchemy as sa
 
 from crowdveil.errors import OutputError
-from crowdveil.server.kinds import KINDS
-from crowdveil.server.kinds.base import JobOutput, Task
-from crowdveil.server.queue.job import NewJob, new_id
 from crowdveil.server.queue.schema import jobs
-from crowdveil.server.queue.store import Store
+from crowdveil.server.queue.store import NewJob, Store, new_id
 from crowdveil.server.sanitize import without_paths
 from crowdveil.server.workers import sandboxed
 from crowdveil.server.workers.worker import Worker
+from crowdveil.verbs.base import Outcome, Task
+from crowdveil.verbs.table import VERBS
 
 SECRET = "secret_name"
 GENERALIZE = "/methods/simple-generalization/jobs"
@@ -43,7 +42,7 @@ def test_a_job_that_cannot_write_reveals_no_path(store: Store, tmp_path: Path, m
     from crowdveil.io.atomic import new_file
     from crowdveil.server.queue.files import Files
 
-    def full(task: Task) -> JobOutput:
+    def full(task: Task) -> Outcome:
         with new_file(task.out / "x.csv", overwrite=False) as file:
             raise OSError(28, "No space left on device", str(file))
 
@@ -57,7 +56,7 @@ def test_a_job_that_cannot_write_reveals_no_path(store: Store, tmp_path: Path, m
     run.mkdir()
     import dataclasses
 
-    monkeypatch.setitem(KINDS, "filter", dataclasses.replace(KINDS["filter"], run=full))
+    monkeypatch.setitem(VERBS, "filter", dataclasses.replace(VERBS["filter"], run=full))
     asked = {"kind": "filter", "name": "trajectories", "parameters": {}, "files": {}, "limits": {}, "ledger": None}
     asked |= {"inputs": str(files.inputs(job.id)), "run": str(run)}
     monkeypatch.chdir(tmp_path)

@@ -14,7 +14,7 @@ from serving import Within, cabs, opened, put
 
 from crowdveil.compat.mobidatalab.routes import add_routes
 from crowdveil.server.app import make_app
-from crowdveil.server.queue.job import NewJob, new_id
+from crowdveil.server.queue.store import NewJob, new_id
 from crowdveil.server.service import Service
 
 DATA = "lat,lon\n1,2\n"

@@ -6,8 +6,7 @@ import dataclasses
 import random
 import time
 
-from crowdveil.server.queue.job import NewJob, new_id
-from crowdveil.server.queue.store import Store
+from crowdveil.server.queue.store import NewJob, Store, new_id
 
 
 def put(store: Store, owner: str, most: int = 4) -> str:

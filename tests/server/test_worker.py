@@ -15,8 +15,7 @@ import pytest
 from serving import descendants, until
 
 from crowdveil.server.queue.files import Files, safe_name
-from crowdveil.server.queue.job import NewJob, QueuedJob, new_id
-from crowdveil.server.queue.store import Store
+from crowdveil.server.queue.store import NewJob, QueuedJob, Store, new_id
 
 pytestmark = pytest.mark.slow
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from crowdveil.errors import InputError
-from crowdveil.server.kinds import KINDS
-from crowdveil.server.kinds.base import JobOutput, Task
 from crowdveil.server.workers import job
 from crowdveil.server.workers.sandboxed import write_object
+from crowdveil.verbs.base import Outcome, Task
+from crowdveil.verbs.table import VERBS
 
 
-def _do(task: Task) -> JobOutput:
+def _do(task: Task) -> Outcome:
     what, begun = task.values.get("do"), Path("begun")  # in the folder of the inputs, which all runs share
     (task.out / "half.txt").write_text("half of it")
     if what == "kill":
@@ -58,10 +58,10 @@ def _do(task: Task) -> JobOutput:
         os._exit(0)
     (task.out / "half.txt").rename(task.out / "whole.txt")
     (task.out / "whole.txt").write_text(task.values.get("text", "whole"))
-    return JobOutput(["a note."], ["a line"])
+    return Outcome(["a note."], ["a line"])
 
 
-KINDS["filter"] = dataclasses.replace(KINDS["filter"], run=_do)
+VERBS["filter"] = dataclasses.replace(VERBS["filter"], run=_do)
 
 
 def work(request: dict[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import Any
 from crowdveil.errors import CrowdveilError
 from crowdveil.model.flows import Flows
 from crowdveil.registry import find_measure, find_method
-from crowdveil.server.kinds import KINDS
 from crowdveil.server.workers import job
+from crowdveil.verbs.table import VERBS
 
 FLOWS, TRACKS = "trips.parquet", "trajectories.parquet"
 _GIVEN = {"k": 3, "tz": "UTC", "min_k": 3, "rows": 2, "columns": 2}
@@ -33,7 +33,7 @@ class Runs:
             return run
         for field, file in files.items():
             shutil.copyfile(file, inputs / f"{field}{file.suffix}")
-        known = {option for model in KINDS[kind].models(name) for option in model.model_fields}
+        known = {option for model in VERBS[kind].models(name) for option in model.model_fields}
         asked = {
             "kind": kind, "name": name, "files": {field: f"{field}{file.suffix}" for field, file in files.items()},
             "parameters": {n: v for n, v in _GIVEN.items() if n in known} | parameters, "limits": {}, "ledger": None,
@@ -55,7 +55,7 @@ def work(_asked: dict[str, Any]) -> dict[str, str]:
     folder = Path.cwd()
     runs, zones = Runs(folder), folder / "zones.geojson"
     data = {True: {"data": folder / FLOWS, "zones": zones}, False: {"data": folder / TRACKS}}
-    for name in KINDS["anonymize"].names():
+    for name in VERBS["anonymize"].names():
         runs.run("anonymize", name, data[find_method(name).takes is Flows])
     flows = runs.run("anonymize", "joint", data[True], step="1h", tz="UTC", k=3) / "release.zip"
     tracks = runs.run("anonymize", "microaggregation", data[False]) / "release.zip"
@@ -63,18 +63,18 @@ def work(_asked: dict[str, Any]) -> dict[str, str]:
                  False: {"original": folder / TRACKS, "release": tracks}}  # fmt: skip
     for of_flows, files in originals.items():
         runs.run("measure", "all", files, format="json" if of_flows else "csv")
-        for name in KINDS["measure"].names()[1:]:
+        for name in VERBS["measure"].names()[1:]:
             if (find_measure(name).takes is Flows) == of_flows:
                 runs.run("measure", name, files)
-    for name in KINDS["analyze"].names():
-        needs = KINDS["analyze"].fields(name)
+    for name in VERBS["analyze"].names():
+        needs = VERBS["analyze"].fields(name)
         runs.run("analyze", name, {"release": flows, "zones": zones} if "release" in needs else data[False])
     attacked = {
         "trajectories": {"data": folder / TRACKS},
         "release": {"data": flows},
         "releases": {"data": flows, "release": flows},
     }
-    for name in KINDS["attack"].names():
-        runs.run("attack", name, attacked[KINDS["attack"].about(name).get("takes", "trajectories")])
+    for name in VERBS["attack"].names():
+        runs.run("attack", name, attacked[VERBS["attack"].about(name).get("takes", "trajectories")])
     runs.run("filter", "trajectories", {"data": folder / TRACKS}, filters=[{"min_locations": 2}])
     return runs.ends

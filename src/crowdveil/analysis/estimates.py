@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from crowdveil.analysis.study import StudySide
-from crowdveil.io.parallel import run_ordered
 from crowdveil.model.arrays import Floats, Indices, Ints, Mask, frozen, row_slices
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress, no_progress
@@ -108,7 +106,7 @@ def estimate_chunks(
     destinations: bool = True,
     progress: Progress = no_progress,
 ) -> Iterator[Estimates]:
-    """Yield estimates in chunks of whole groups, computed ahead on threads."""
+    """Yield estimates in chunks of whole groups."""
     everywhere = Shares.everywhere(len(side.shares))
     starts, ends = side.shares if origins else everywhere, side.shares_reached if destinations else everywhere
     release, listed = side.release, groups.rows_of(side.release)
@@ -121,16 +119,16 @@ def estimate_chunks(
     rows = _Rows(*(frozen(column, column.dtype) for column in columns))
     most = _most_pairs(rows, offsets, starts, ends)
 
-    def estimate(low: int, high: int) -> tuple[int, Estimates]:
+    def estimate(low: int, high: int) -> Estimates:
         found = _spread(rows, offsets[low : high + 1], starts, ends, int(most[low:high].sum()))
-        return high, replace(
+        return replace(
             found, group=low + found.group, origin=found.origin if origins else np.full_like(found.origin, ANYWHERE),
             destination=found.destination if destinations else np.full_like(found.destination, ANYWHERE),
         )  # fmt: skip
 
-    for done, chunk in run_ordered(partial(estimate, low, high) for low, high in _cut(most)):
-        yield chunk
-        progress(done, groups.count)
+    for low, high in _cut(most):
+        yield estimate(low, high)
+        progress(high, groups.count)
 
 
 class _Rows(NamedTuple):

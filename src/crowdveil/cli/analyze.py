@@ -10,8 +10,6 @@ import click
 from crowdveil.analysis.base import CONFIDENTIAL, Analysis
 from crowdveil.analysis.heatmap_manifest import GEOJSON
 from crowdveil.analysis.study import Study, StudyReading
-from crowdveil.api import analyze as api
-from crowdveil.api.opened import check_outputs
 from crowdveil.cli.console import show_notes
 from crowdveil.cli.options import NamedCommands, given, options_of
 from crowdveil.cli.remote_jobs import (
@@ -31,6 +29,8 @@ from crowdveil.progress import progress_bar
 from crowdveil.reading import READINGS, TrajectoryReading
 from crowdveil.registry import all_analyses, find_analysis
 from crowdveil.run.options import RunOptions
+from crowdveil.verbs import analyze as api
+from crowdveil.verbs.opened import check_outputs
 
 
 def command_of(name: str) -> click.Command:

@@ -7,8 +7,6 @@ from typing import Any
 
 import click
 
-from crowdveil.api import attack as api
-from crowdveil.api.opened import check_outputs
 from crowdveil.attacks.base import AllAttackParams
 from crowdveil.attacks.dominance import Groups
 from crowdveil.attacks.od.releases import PublishedReleases
@@ -25,6 +23,8 @@ from crowdveil.progress import progress_bar
 from crowdveil.reading import FlowReading, TrajectoryReading
 from crowdveil.registry import ATTACKS, EXPERIMENTS, find_attack
 from crowdveil.report.attack_results import ALL
+from crowdveil.verbs import attack as api
+from crowdveil.verbs.opened import check_outputs
 
 _ZONES = ("zones", "zone_id")
 

@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 import click
 
-from crowdveil.api import compare as api
 from crowdveil.cli.console import show_notes, show_sentences
 from crowdveil.cli.options import given, options_of
 from crowdveil.comparison.candidates import CONFIDENTIAL, K, kind_of
@@ -18,6 +17,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import progress_bar
 from crowdveil.reading import FlowReading, TrajectoryReading
+from crowdveil.verbs import compare as api
 
 
 def _call(output: str | None, **values: Any) -> None:

@@ -6,8 +6,6 @@ from typing import Any
 
 import click
 
-from crowdveil.api import describe as api
-from crowdveil.api.opened import check_outputs
 from crowdveil.cli.compare import listed
 from crowdveil.cli.console import show_notes, show_result
 from crowdveil.cli.options import given, options_of
@@ -18,6 +16,8 @@ from crowdveil.io.atomic import new_files
 from crowdveil.io.notes import ReadNotes
 from crowdveil.progress import progress_bar
 from crowdveil.reading import FlowReading
+from crowdveil.verbs import describe as api
+from crowdveil.verbs.opened import check_outputs
 
 
 def _call(

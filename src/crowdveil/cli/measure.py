@@ -8,8 +8,6 @@ from typing import Any
 
 import click
 
-from crowdveil.api import measure as api
-from crowdveil.api.opened import check_outputs
 from crowdveil.cli.compare import listed
 from crowdveil.cli.console import show_notes, show_result, show_sentences
 from crowdveil.cli.options import given, options_of
@@ -24,6 +22,8 @@ from crowdveil.progress import progress_bar
 from crowdveil.reading import EitherReading, FlowReading
 from crowdveil.registry import MEASURES
 from crowdveil.runfiles.common import load
+from crowdveil.verbs import measure as api
+from crowdveil.verbs.opened import check_outputs
 
 
 def _call(
@@ -77,7 +77,7 @@ def _call(
 
 def _ask(original: str, release: str, table: str, output: str | None, overwrite: bool, options: dict[str, Any]) -> None:
     """Answer the range queries of a table in the original and in the release."""
-    from crowdveil.api.range_queries import measure_queries
+    from crowdveil.verbs.queries import measure_queries
 
     if output is not None:
         check_ending(Path(output))

@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from crowdveil.api import show as api
 from crowdveil.cli.console import show_notes
 from crowdveil.cli.options import NamedCommands, options_of
 from crowdveil.io.notes import ReadNotes
 from crowdveil.reading import FlowReading, TrajectoryReading
 from crowdveil.report.plots.kinds import KINDS, PlotKind, find_kind
+from crowdveil.verbs import plot as api
 
 
 def command_of(name: str) -> click.Command:

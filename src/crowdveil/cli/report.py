@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from crowdveil.api import show as api
+from crowdveil.verbs import plot as api
 
 
 @click.command()

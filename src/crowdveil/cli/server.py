@@ -17,7 +17,7 @@ from crowdveil.cli.options import given, options_of
 from crowdveil.cli.warmup import command as warmup
 from crowdveil.io.atomic import new_file
 from crowdveil.params import Params
-from crowdveil.server.settings import PREFIX, SCOPES, USUAL, Limits, Place, Settings, WorkerSettings
+from crowdveil.server.settings import SCOPES, USUAL, Limits, Place, Settings, WorkerSettings, variable
 
 _SCOPES = ", ".join(f"{name} ({does})" for name, does in SCOPES.items())
 ONCE = "note: this token is not shown again; hand it over by a safe way."
@@ -42,7 +42,7 @@ def settings_options(model: type[Params]) -> list[click.Option]:
     """Return the options of settings; each has a variable of the environment too."""
     options = options_of(model)
     for option in options:
-        option.envvar = f"{PREFIX}{str(option.name).upper()}"
+        option.envvar = variable(str(option.name))
     return options
 
 
@@ -73,7 +73,7 @@ def make_app() -> Any:
     from crowdveil.server.serve import start_app
     from crowdveil.server.workers.sandbox import check_confinement
 
-    named = {name: os.environ.get(f"{PREFIX}{name.upper()}") for name in Settings.model_fields}
+    named = {name: os.environ.get(variable(name)) for name in Settings.model_fields}
     check_confinement(local=False)  # which address the server listens on is not known here
     _, app = start_app(Settings.checked({n: v for n, v in named.items() if v}), [_mobidatalab_routes()])
     return app

@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from crowdveil.api.trips import trips
 from crowdveil.cli.console import show_notes
 from crowdveil.cli.options import given, options_of
 from crowdveil.io.notes import ReadNotes
 from crowdveil.run.trips import TripOptions
+from crowdveil.verbs.trips import trips
 
 
 def _call(data: str, output: str, overwrite: bool, **values: Any) -> None:

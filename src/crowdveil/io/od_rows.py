@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +14,6 @@ from crowdveil.errors import InputError, Option, rows_that
 from crowdveil.io.cropping import Crop
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import ENDS, OdColumns
-from crowdveil.io.parallel import run_ordered
 from crowdveil.io.person_ids import DistinctPeople, count_case_variants, normalized_ids, note_case_variants
 from crowdveil.io.source import Source
 from crowdveil.io.time_forms import TimeForm, learned_form
@@ -85,7 +82,6 @@ class ZoneNames:
         self.zones = zones
         self.from_data = from_data or zones is None
         self._seen: dict[str, int] = {}
-        self._lock = Lock()
 
     def indices(self, column: Any, what: str) -> tuple[Indices, Mask | None]:
         """Return the zone index of each row, and the rows whose zone is unknown."""
@@ -106,8 +102,7 @@ class ZoneNames:
     def _index(self, name: str) -> int:
         if self.zones is not None:
             return self.zones.index_of(name)
-        with self._lock:  # chunks are read in parallel
-            return self._seen.setdefault(name, len(self._seen))
+        return self._seen.setdefault(name, len(self._seen))
 
     def finish(self) -> tuple[Zones, Indices | None]:
         """Return the zones; for ids from the data, also the final index of each provisional one (ids sorted)."""
@@ -183,15 +178,14 @@ class OdReader:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the usable rows. `problems` is complete after the last batch."""
         self.learn_form()
-        jobs = (partial(self.prepare, start, batch) for start, batch in self._numbered())
-        # Coordinates are looked up on one thread: the projection is not thread-safe.
-        for chunk in run_ordered(jobs) if self.columns.by_id else (job() for job in jobs):
+        for start, batch in self._numbered():
+            chunk = self.prepare(start, batch)
             self._add_chunk(chunk)
             yield chunk.rows
         note_clock_changes(self.notes, self.columns.time, self.tz, *self.odd_times)
 
     def learn_form(self) -> None:
-        """Detect the form of times before chunks are read in parallel."""
+        """Detect the form of times from all chunks."""
         column = self.columns.time
         if column is not None:
             chunks = (batch[column] for batch in self.source.batches([column]))

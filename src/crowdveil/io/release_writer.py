@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from crowdveil.io.geojson import COORDINATE_DECIMALS, snap_to_grid, write_features
 from crowdveil.io.outlines import TileFaces
-from crowdveil.io.parallel import run_parallel
 from crowdveil.io.tables import write_chunked_table, write_table
 from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import AREAS_FILE
@@ -28,22 +27,17 @@ def write_release(
     release: Release, folder: Path, table_format: TableFormat, data_name: str | None = None
 ) -> dict[str, str]:
     """Write the files of a release into a folder and return their names by role."""
-    jobs: list[Callable[[], None]] = []
     if isinstance(release, FlowRelease):
         files = {"data": data_name or f"flows.{table_format}", "steps": f"steps.{table_format}"}
-        jobs.append(
-            lambda: write_chunked_table(flow_table(release, table_format), len(release), folder / files["data"])
-        )
-        jobs.append(lambda: write_table(step_table(release, table_format), folder / files["steps"]))
+        write_chunked_table(flow_table(release, table_format), len(release), folder / files["data"])
+        write_table(step_table(release, table_format), folder / files["steps"])
     else:
         files = {"data": data_name or f"trajectories.{table_format}"}
-        points = partial(trajectory_table, release, table_format)
-        jobs.append(lambda: write_chunked_table(points, release.points, folder / files["data"]))
+        write_chunked_table(partial(trajectory_table, release, table_format), release.points, folder / files["data"])
     areas = release.areas
     if areas is not None:
         files["areas"] = AREAS_FILE
-        jobs.append(lambda: write_features(area_features(areas, drawn_areas(release, areas)), folder / AREAS_FILE))
-    run_parallel(*jobs)
+        write_features(area_features(areas, drawn_areas(release, areas)), folder / AREAS_FILE)
     return files
 
 

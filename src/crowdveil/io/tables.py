@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ import pyarrow.parquet as pq
 from crowdveil.errors import Option, OutputError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.formulas import escape_formulas
-from crowdveil.io.parallel import run_ordered
 from crowdveil.io.times import iso_times
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
@@ -58,13 +56,13 @@ def write_table(table: pa.Table, path: Path, *, as_input: bool = False) -> None:
 
 
 def write_chunked_table(chunk: Callable[[slice], pa.Table], rows: int, path: Path) -> None:
-    """Write a table of `rows` rows; `chunk` returns the table of a slice. Parquet chunks are made while others are written."""
+    """Write a table of `rows` rows; `chunk` returns the table of a slice. Parquet is written in chunks."""
     check_ending(path)
     if path.suffix.lower() == ".csv" or rows == 0:
         write_table(chunk(slice(0, rows)), path)
         return
     bounds = range(0, rows, CHUNK_ROWS)
-    chunks = run_ordered(partial(chunk, slice(low, min(low + CHUNK_ROWS, rows))) for low in bounds)
+    chunks = (chunk(slice(low, min(low + CHUNK_ROWS, rows))) for low in bounds)
     first = next(chunks)
     with pq.ParquetWriter(path, first.schema, compression=COMPRESSION) as writer:
         for table in chain([first], chunks):

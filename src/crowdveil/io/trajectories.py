@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import pyarrow as pa
 
 from crowdveil.io.axes import check_axes
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.parallel import run_parallel
 from crowdveil.io.person_ids import count_case_variants, note_case_variants
 from crowdveil.io.source import Source, open_source
 from crowdveil.io.time_forms import TimeForm
@@ -33,7 +31,7 @@ from crowdveil.io.trajectory_points import (
     no_ids,
     none_usable,
     note_ids_per_user,
-    point_readers,
+    read_points,
     rows_without_ids,
     with_normalized_ids,
 )
@@ -90,9 +88,8 @@ def read_trajectories(
     notes.rows = len(table)
     table, kept = _keep_rows_with_ids(source, table, columns, drop_invalid, notes)
 
-    read_lon, read_lat, times, (group, labels, person, people) = run_parallel(
-        *point_readers(source, columns, table, form), partial(number_trajectories, source, table, columns, notes)
-    )
+    read_lon, read_lat, times = read_points(source, columns, table, form)
+    group, labels, person, people = number_trajectories(source, table, columns, notes)
     note_case_variants(count_case_variants(people), columns.people, notes)
     _note_times(times, columns, tz, notes)
     t = times.values if times.instants else Clock(tz).to_utc(times.values)

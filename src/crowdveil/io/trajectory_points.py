@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,12 +86,14 @@ def find_point_columns(
     return columns
 
 
-def point_readers(source: Source, columns: PointColumns, table: Any, form: TimeForm) -> tuple[Callable[[], Any], ...]:
-    """Return functions that read longitudes, latitudes and times of a table or chunk."""
+def read_points(
+    source: Source, columns: PointColumns, table: Any, form: TimeForm
+) -> tuple[tuple[Floats, Mask | None], tuple[Floats, Mask | None], Seconds]:
+    """Return longitudes, latitudes and times of a table or chunk, and the rows where there is none."""
     return (
-        lambda: read_floats(table[columns.lon], f"{source.name}, column {columns.lon}"),
-        lambda: read_floats(table[columns.lat], f"{source.name}, column {columns.lat}"),
-        lambda: read_seconds(table[columns.time], f"{source.name}, column {columns.time}", form),
+        read_floats(table[columns.lon], f"{source.name}, column {columns.lon}"),
+        read_floats(table[columns.lat], f"{source.name}, column {columns.lat}"),
+        read_seconds(table[columns.time], f"{source.name}, column {columns.time}", form),
     )
 
 
@@ -103,7 +104,7 @@ def find_unusable_points(
     times: Seconds,
     form: TimeForm,
 ) -> dict[str, Mask]:
-    """Return the rows without a usable position or time, by reason, from the results of `point_readers`."""
+    """Return the rows without a usable position or time, by reason, from the results of `read_points`."""
     bad = {
         no_value_reason(columns.lat): _off_globe(lat[0], 90.0, lat[1]),
         no_value_reason(columns.lon): _off_globe(lon[0], 180.0, lon[1]),

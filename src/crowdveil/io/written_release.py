@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from pathlib import Path
-from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -72,9 +71,7 @@ class WrittenRelease:
     data: pa.Table
     steps_table: pa.Table | None
     features: list[dict[str, Any]]
-    _lock: Any = field(default_factory=RLock, init=False, repr=False, compare=False)
-    _cache: dict[str, tuple[Any, list[Any]]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """A lock and, once it is known, the value, by key."""
+    _cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def is_flows(self) -> bool:
@@ -176,13 +173,10 @@ class WrittenRelease:
         return values.fill_null(0).to_numpy(zero_copy_only=False), given
 
     def cached(self, key: str, compute: Callable[[], Any]) -> Any:
-        """Return a value that several checkers need, computed once; parallel checkers wait for it, but not for other values."""
-        with self._lock:
-            lock, found = self._cache.setdefault(key, (RLock(), []))
-        with lock:
-            if not found:
-                found.append(compute())
-            return found[0]
+        """Return a value that several checkers, or parts of the report, need; computed once."""
+        if key not in self._cache:
+            self._cache[key] = compute()
+        return self._cache[key]
 
     def number_points(self, original: Trajectories) -> tuple[Ints, Ints]:
         """Return a number for each written and each original point, equal for points of one location and time."""

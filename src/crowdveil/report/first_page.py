@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.errors import ParameterError, counted
+from crowdveil.guarantees import guarantee_from_manifest
 from crowdveil.guarantees.base import Outcome, tally
 from crowdveil.io.manifest import Manifest
 from crowdveil.io.notes import MANY_DROPPED
@@ -21,7 +22,6 @@ from crowdveil.registry import find_method
 from crowdveil.report.attack_table import AttackRow, percent
 from crowdveil.report.cost_summary import over_budget
 from crowdveil.report.loss_summary import losses
-from crowdveil.report.questions import NOISY
 
 ADVERSARY = (
     "Anyone who has this release and earlier ones, the source code and all defaults, and knows where and when some people "
@@ -153,31 +153,14 @@ def what_was_done(written: WrittenRelease, manifest: Manifest) -> str:
 
 
 def _plain_words(written: WrittenRelease, manifest: Manifest) -> str:
-    unit = manifest.k_unit
-    if manifest.guaranteed(NOISY) is not None:
-        return (
-            "Trips between zones were counted, random noise was added to every count, and small counts were left out."
-        )
-    flows = manifest.guaranteed("flow-k-anonymity")
-    if flows is not None:
+    stated = [guarantee_from_manifest(entry.name, entry.parameters).what_was_done() for entry in manifest.guarantees]
+    done = " ".join(filter(None, stated))
+    if written.is_flows:
         longer = ", or in several time steps together where few traveled" if written.has_intervals else ""
-        return (
-            f"Trips were counted from origin to destination in each time step{longer}. {_areas(written, manifest)}A count is "
-            f"published if at least {flows['k']:,} {unit} are behind it; other trips are suppressed. No ids are published."
-        )
-    whole = manifest.guaranteed("trajectory-k-anonymity") or manifest.guaranteed("segment-k-anonymity")
-    if whole is not None:
-        return (
-            f"Similar trajectories of at least {whole['k']:,} {unit} were put into groups, and one common trajectory is "
-            "published for each of a group, without ids. Trajectories without a group are suppressed."
-        )
-    visits = manifest.guaranteed("combination-k-anonymity")
-    if visits is not None:
-        return (
-            f"Positions were replaced by tiles, and visits were removed until every combination of {visits['knowledge']:,} "
-            f"visits is shared by at least {visits['k']:,} {unit}. Ids are new."
-        )
-    return "Trajectories were changed and got new ids. The method guarantees no group size: single people may be found."
+        return f"Trips were counted from origin to destination in each time step{longer}. {_areas(written, manifest)}{done}"
+    return done or (
+        "Trajectories were changed and got new ids. The method guarantees no group size: single people may be found."
+    )
 
 
 def _areas(written: WrittenRelease, manifest: Manifest) -> str:

@@ -9,7 +9,6 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable
 from functools import cache
 from html import unescape
 from importlib.resources import files
@@ -17,11 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from crowdveil.guarantees.base import Outcome
 from crowdveil.io.manifest import Manifest
-from crowdveil.io.parallel import run_parallel
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.report import first_page
 from crowdveil.report.attack_table import attack_rows
-from crowdveil.report.page_model import MANY, PageModel
+from crowdveil.report.page_model import PageModel
 from crowdveil.report.questions import answers
 
 if TYPE_CHECKING:
@@ -37,21 +35,15 @@ def public_report(written: WrittenRelease, manifest: Manifest) -> str:
     It holds no time of its creation: equal releases give equal bytes.
     """
     attacks = attack_rows(written, manifest)
-    parts: tuple[Callable[[], Any], ...] = (
-        lambda: _page_model(written, manifest),
-        lambda: answers(written, manifest),
-        lambda: first_page.content(written, manifest, attacks),
-    )
-    many = written.is_flows and len(written.data) > MANY
-    page, found, first = run_parallel(*parts) if many else [part() for part in parts]
+    page = _page_model(written, manifest)
     script, style = asset("report.js"), asset("report.css")
     facts = manifest.method.facts
     return _environment().get_template("report.html").render(
-        **first,
+        **first_page.content(written, manifest, attacks),
         page=page,
         manifest=manifest,
         reading={"tz": manifest.time_zone, **manifest.input.options},
-        answers=found,
+        answers=answers(written, manifest),
         attacks=attacks,
         facts=facts,
         diagnostics={name: value for name, value in facts.items() if not isinstance(value, dict)},

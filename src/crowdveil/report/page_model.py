@@ -5,10 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-MANY = 1_000_000
-"""Published flows from which parts of a report are made on several threads, and while the files are verified."""
-
-
 STRONGER = '<span class="stronger"></span>'
 """The word darker, or lighter in dark mode; the style sheet writes it, since it alone knows the mode."""
 

@@ -81,12 +81,13 @@ class Result:
         return tally([(entry.outcome, entry.with_original) for entry in self.stated.guarantees])
 
     def _look(self) -> list[str]:
-        """Return how coarse the release is, and where its report is; nothing for a release without a report."""
+        """Return how coarse the release is, and where its report is; nothing for a release on a cluster or in memory."""
         from crowdveil.report.loss_summary import coarseness
 
-        if not isinstance(self.folder, Path) or not (self.folder / REPORT_FILE).exists():
+        if not isinstance(self.folder, Path):
             return []
-        return [coarseness(self.written, self.stated), f"open {self.folder / REPORT_FILE}"]
+        report = self.folder / REPORT_FILE
+        return [coarseness(self.written, self.stated), *([f"open {report}"] if report.exists() else [])]
 
     def __repr__(self) -> str:
         where = "in memory" if self.folder is None else f"in {self.folder}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 from crowdveil import guarantees as library
@@ -12,7 +12,6 @@ from crowdveil.guarantees import Finding, Guarantee, guarantee_from_manifest
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.manifest import Manifest
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.parallel import run_parallel
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.methods.base import Facts, Method, RowSemantics
 from crowdveil.model.arrays import Ints
@@ -34,13 +33,16 @@ def check(
     written trajectory.
     """
     if original is None:
-        checks = [partial(guarantee.check, written) for guarantee in guarantees]
-    elif isinstance(original, Trajectories):
-        checks = [partial(guarantee.check_with_trajectories, written, original, source) for guarantee in guarantees]
-    else:
-        checks = [partial(guarantee.check_with_flows, written, original) for guarantee in guarantees]
-    # The last ones take longest, and others use what they find.
-    return list(zip(guarantees, run_parallel(*checks, last_first=True), strict=True))
+        return [(guarantee, guarantee.check(written)) for guarantee in guarantees]
+    if isinstance(original, Trajectories):
+        return [(guarantee, guarantee.check_with_trajectories(written, original, source)) for guarantee in guarantees]
+    return [(guarantee, _check_with_flows(guarantee, written, original)) for guarantee in guarantees]
+
+
+def _check_with_flows(guarantee: Guarantee, written: WrittenRelease, original: Flows) -> Finding:
+    """Check a guarantee with the original flows; the finding is one with the original where the files alone do not show it."""
+    found = guarantee.check_with_flows(written, original)
+    return replace(found, with_original=found.with_original and not guarantee.check(written).holds)
 
 
 def structural_guarantees(method: Method, params: Params, *, repeated: bool = False) -> tuple[Guarantee, ...]:

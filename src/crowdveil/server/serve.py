@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 import socket
 import tempfile
@@ -26,18 +25,10 @@ FIRST = "the token of this first start, which is not shown again"
 TLS = "note: requests are not encrypted here; put a proxy with TLS in front of this address (see docs/operate-the-service.md)."
 
 
-def tidy(service: Service) -> None:
-    """Remove old files. A database that is briefly unavailable must not end the cleanup thread."""
-    try:
-        service.tidy()
-    except Exception as error:
-        logs.say("tidy", "old files could not be removed", logging.WARNING, **logs.located(error))
-
-
 def keep_tidy(service: Service, stopping: threading.Event) -> None:
     """Remove old files at intervals until stopped."""
     while not stopping.is_set():
-        tidy(service)
+        service.tidy()
         stopping.wait(TIDY_EVERY_S)
 
 

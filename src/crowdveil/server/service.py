@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import sys
@@ -14,10 +15,10 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from crowdveil.errors import Option, OutputError, ParameterError
-from crowdveil.server.queue.database import DatabaseUnavailableError, open_database
+from crowdveil.server import logs
+from crowdveil.server.queue.database import open_database
 from crowdveil.server.queue.files import Files, UploadFiles
-from crowdveil.server.queue.job import QueuedJob
-from crowdveil.server.queue.store import Store
+from crowdveil.server.queue.store import QueuedJob, Store
 from crowdveil.server.settings import PREVIEWS, Place, Settings
 from crowdveil.server.tokens import Tokens
 
@@ -64,41 +65,25 @@ class Service:
         return ended
 
     def tidy(self) -> None:
-        """Requeue the jobs of dead workers, and remove old files and rows.
-
-        A step that fails does not prevent the others.
-        """
-        failed: Exception | None = None
-        for step in (
+        """Requeue the jobs of dead workers, and remove old files and rows; a step that fails does not prevent the others."""
+        steps = (
             self._expire,
-            self._expire_uploads,
             self.store.take_back,
-            self._sweep,
-            self._forget,
-        ):
+            lambda: self.files.sweep(self.store),
+            lambda: self.store.forget(FORGET_S),
+        )
+        for step in steps:
             try:
                 step()
-            except Exception as error:
-                failed = failed or error
-        if failed is not None:
-            raise failed
+            except Exception as error:  # a database that is briefly unavailable must not end the cleanup
+                logs.say("tidy", "old files could not be removed", logging.WARNING, **logs.located(error))
 
     def _expire(self) -> None:
-        """Remove expired results."""
+        """Remove expired results and uploads, and log their removal."""
         for job in self.store.expire():
             self.files.remove(job)
-
-    def _expire_uploads(self) -> None:
-        """Remove expired uploads, and log their removal."""
         for upload in self.uploads.expire():
-            with suppress(DatabaseUnavailableError):  # a full disk: the file is gone all the same
-                self.store.say("server", "removed an upload whose time was over", upload)
-
-    def _sweep(self) -> None:
-        self.files.sweep(self.store)
-
-    def _forget(self) -> None:
-        self.store.forget(FORGET_S)
+            self.store.say("server", "removed an upload whose time was over", upload)
 
 
 def open_service(settings: Settings) -> Service:

@@ -15,8 +15,6 @@ from crowdveil.server.client import is_here
 
 PREVIEWS = 2
 """Previews at once; others wait."""
-PREFIX = "CROWDVEIL_"
-"""How variables of the environment with settings begin."""
 SCOPES = {
     "submit": "send jobs, look at files, follow and end its jobs",
     "read": "follow its jobs, and fetch their results and reports",
@@ -26,6 +24,14 @@ SCOPES = {
 }
 USUAL = ("submit", "read")
 """Scopes of a token that is made without saying which."""
+
+
+def variable(setting: str) -> str:
+    """Return the variable of the environment for a setting.
+
+    Not CROWDVEIL_PORT: Kubernetes sets it to tcp://… for a Service named crowdveil.
+    """
+    return "CROWDVEIL_LISTEN_PORT" if setting == "port" else f"CROWDVEIL_{setting.upper()}"
 
 
 def default_folder() -> Path:

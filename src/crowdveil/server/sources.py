@@ -9,8 +9,8 @@ from typing import Any
 
 from crowdveil.errors import Option, ParameterError
 from crowdveil.ledger.store import MARKER, create_ledger
-from crowdveil.server.kinds.base import Kind
 from crowdveil.server.tokens import Caller
+from crowdveil.verbs.base import Verb
 
 FOLDER = "ledgers"
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -45,7 +45,7 @@ def make_ledgers(root: Path, sources: Iterable[str]) -> None:
             create_ledger(ledger_of(root, source))
 
 
-def with_source(kind: Kind, name: str, values: dict[str, Any], who: Caller) -> dict[str, Any]:
+def with_source(kind: Verb, name: str, values: dict[str, Any], who: Caller) -> dict[str, Any]:
     """Return the parameters of a job with its source: the given one, or the only one of the token."""
     if not any("source" in model.model_fields for model in kind.models(name)):
         return values

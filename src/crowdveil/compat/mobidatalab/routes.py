@@ -14,6 +14,7 @@ from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import FileResponse, JSONResponse
 
 from crowdveil.analysis.study import Study
+from crowdveil.comparison.requested_measures import ALL
 from crowdveil.compat.mobidatalab.runfiles import (
     KEYS,
     PAIRING,
@@ -30,14 +31,13 @@ from crowdveil.registry import find_analysis
 from crowdveil.runfiles.common import known_only, need, tables
 from crowdveil.server import openapi
 from crowdveil.server.access import Reader, Sender
-from crowdveil.server.kinds import KINDS
-from crowdveil.server.kinds.filter import TRAJECTORIES
-from crowdveil.server.kinds.measure import ALL, IF_POSSIBLE
 from crowdveil.server.queue.files import ID
 from crowdveil.server.responses import ApiError
-from crowdveil.server.routes.accept import Fields, accept
-from crowdveil.server.routes.jobs import awaits, open_result, part_of, result_of
+from crowdveil.server.routes.jobs import Fields, accept, awaits, open_result, part_of, result_of
 from crowdveil.server.routes.uploads import TEXT_MOST, Form, parsed
+from crowdveil.verbs.filter import TRAJECTORIES
+from crowdveil.verbs.measure import IF_POSSIBLE
+from crowdveil.verbs.table import VERBS
 
 PROCESSING = "Your task is being processed. Use the 'GET /task/' endpoint to obtain the results later"
 CONFIG = Path("config_file")
@@ -48,7 +48,7 @@ Chosen = tuple[str, dict[str, Any]]
 
 def _anonymize(content: dict[str, Any], uploaded: Container[str]) -> Chosen:
     asked = request_of(CONFIG, _here(content, input_file="input_dataset", output_folder="output"))
-    name = KINDS["anonymize"].find(asked.method)
+    name = VERBS["anonymize"].find(asked.method)
     reading = dict(asked.reading)
     if reading.pop("zones", None) is not None and TILES not in uploaded:
         raise ParameterError(Option(TILES), "wanted the file of tiles in this field of the form; upload it.")
@@ -136,9 +136,9 @@ def add_routes(app: FastAPI) -> None:
         _add(app, path, verb, fields, chosen)
 
     @app.get("/task", tags=["mobidatalab"], summary="The same without a slash", operation_id="get_task_without_slash",
-             responses=openapi.errors() | openapi.file_answer())  # fmt: skip
+             responses=openapi.FILE)  # fmt: skip
     @app.get("/task/", tags=["mobidatalab"], summary="The result of a task, or why there is none yet", operation_id="get_task",
-             responses=openapi.errors() | openapi.file_answer())  # fmt: skip
+             responses=openapi.FILE)  # fmt: skip
     def task(request: Request, who: Reader, task_id: str = Query(max_length=200)) -> Response:
         service = request.app.state.service
         job = service.store.get(task_id, who.id) if ID.fullmatch(task_id) else None
@@ -172,7 +172,7 @@ def _add(app: FastAPI, path: str, verb: str, fields: Fields, chosen: Choose) -> 
             return chosen(parsed(form.texts["config_file"], "config_file"), form.files)
 
         try:
-            job = await accept(request, who, KINDS[verb], read, fields, ("config_file",))
+            job = await accept(request, who, VERBS[verb], read, fields, ("config_file",))
         except ApiError as error:
             return _error(error.code, error.text, error.status)
         except CrowdveilError as error:
@@ -181,9 +181,8 @@ def _add(app: FastAPI, path: str, verb: str, fields: Fields, chosen: Choose) -> 
 
     # mdl-anonymizer's own client leaves out the slash at the end that its documentation has.
     for route, suffix in ((path, ""), (path.rstrip("/"), "_without_slash")):
-        app.post(route, tags=["mobidatalab"], summary=f"{KINDS[verb].summary} As in MobiDataLab.",
-                 operation_id=f"mobidatalab_{verb}{suffix}", openapi_extra=_body(verb, fields),
-                 responses=openapi.errors(400, 413, 415))(post)  # fmt: skip
+        app.post(route, tags=["mobidatalab"], summary=f"{VERBS[verb].summary} As in MobiDataLab.",
+                 operation_id=f"mobidatalab_{verb}{suffix}", openapi_extra=_body(verb, fields))(post)  # fmt: skip
 
 
 def _body(verb: str, fields: Fields) -> dict[str, Any]:

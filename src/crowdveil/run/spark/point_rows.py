@@ -17,7 +17,7 @@ from crowdveil.io.trajectory_points import (
     PointColumns,
     count_first_reasons,
     find_unusable_points,
-    point_readers,
+    read_points,
     rows_without_ids,
     with_normalized_ids,
 )
@@ -77,7 +77,7 @@ class PointReader:
                 yield filled_batch(self.schema, len(notes), {"note": list(notes), "n": list(notes.values())})
 
     def _read(self, read: pa.RecordBatch, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, int]]:
-        lon, lat, times = (column() for column in point_readers(self.source, self.columns, read, self.form))
+        lon, lat, times = read_points(self.source, self.columns, read, self.form)
         bad = find_unusable_points(self.columns, lon, lat, times, self.form)
         lost = np.logical_or.reduce([np.zeros(read.num_rows, np.bool_), *bad.values()])
         t = times.values if times.instants else Clock(self.tz).to_utc(times.values)

@@ -21,11 +21,6 @@ from crowdveil.errors import OutputError
 from crowdveil.io.atomic import sync_folder
 from crowdveil.server.queue.store import Store
 
-TABLES = (".csv", ".tsv", ".txt", ".parquet", ".pq")
-FLOWS = (*TABLES, ".omx")
-RELEASE = (".zip", *TABLES)
-"""A release is a zip file of its files; a table is what others published."""
-MAPS = (*TABLES, ".geojson", ".json", ".gpkg", ".geoparquet")
 _NAME = re.compile(r"\w[\w.+=, -]{0,79}")
 """A plain name, which may have letters of any language."""
 ID = re.compile(r"[0-9a-f]{32}")
@@ -90,14 +85,14 @@ class Files:
     def sweep(self, store: Store) -> None:
         """Remove files that no job needs. Queued and running jobs, and folders with other names than ids, are kept."""
         for folder in [path for path in (*self.incoming.iterdir(), *self.jobs.iterdir()) if ID.fullmatch(path.name)]:
-            known = store.state_of(folder.name)
-            if folder.parent == self.incoming or known is None:
+            job = store.get(folder.name)
+            if folder.parent == self.incoming or job is None:
                 if _age(folder) > ORPHAN_S:  # an upload that broke off, or that no row names
                     shutil.rmtree(folder, ignore_errors=True)
-            elif known[0] in ("failed", "cancelled", "expired"):
-                self.remove(folder.name)
-            elif known[0] == "done" and known[1] is not None:
-                self.keep_result(folder.name, known[1]["lease"])
+            elif job.state in ("failed", "cancelled", "expired"):
+                self.remove(job.id)
+            elif job.state == "done" and job.result is not None:
+                self.keep_result(job.id, job.result["lease"])
 
 
 def safe_name(given: str, field: str, endings: tuple[str, ...], taken: tuple[str, ...] = ()) -> str | None:

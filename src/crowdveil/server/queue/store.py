@@ -6,32 +6,123 @@ cannot write, so each result is published once.
     queued ──▶ running ──▶ done ──▶ expired
        │  ◀──────┤ ├─────▶ failed
        └─────────┴─┴─────▶ cancelled
+
+Owners of queued jobs take turns, so that one with many jobs does not hold up the others. Next is the oldest job of the owner with
+the fewest running jobs; among equals, of the one whose last turn is longest ago. So each owner gets an equal share of the
+workers, an owner without a running job waits at most for one turn of every other, and none waits forever.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
 
-from crowdveil.server.queue.database import Database, prepare
-from crowdveil.server.queue.job import OPEN, NewJob, QueuedJob, json_object
-from crowdveil.server.queue.leases import LeaseStore
+from crowdveil.server.queue.database import Database, Do, Row, prepare
 from crowdveil.server.queue.schema import jobs, log, now
 from crowdveil.server.sanitize import sendable
 
+STATES = ("queued", "running", "done", "failed", "cancelled", "expired")
+OPEN = ("queued", "running")
+CRASHES_MOST = 2
+"""Times that a job may end the process that runs it, or break its worker."""
+LOST_MOST = 10
+"""Times that a worker may vanish with a job.
+
+More than `CRASHES_MOST`, since the job is not the cause: its process is confined, can send no signal, and is the first to be
+ended when memory is short. What ends a worker comes from outside: an operator, an upgrade, a machine that fails."""
+CRASHED = "the job ended the process that ran it twice{why}; give it less data, or other parameters."
+LOST = f"the job's worker vanished {LOST_MOST} times; ask the operator of the server."
 REMOVED = "the message was removed with the files of the job."
 
 
-class Store(LeaseStore):
-    """The table of jobs. An older database is upgraded first; without `create`, an empty one stays empty."""
+@dataclass(frozen=True)
+class QueuedJob:
+    """A row of jobs."""
+
+    id: str
+    owner: str
+    kind: str
+    name: str
+    parameters: dict[str, Any]
+    files: dict[str, str]
+    limits: dict[str, Any]
+    state: str
+    created: float
+    keep_s: float
+    started: float | None = None
+    ended: float | None = None
+    expires: float | None = None
+    lease: str | None = None
+    stage: str | None = None
+    done: int = 0
+    total: int = 0
+    runs: int = 0
+    error_code: str | None = None
+    error: str | None = None
+    result: dict[str, Any] | None = None
+    review: str | None = None
+    reviewer: str | None = None
+    reviewed: float | None = None
+    comment: str | None = None
+
+    @staticmethod
+    def of(row: Row) -> QueuedJob:
+        """Read a job from its row. This never fails, so that one bad row does not stop the queue."""
+        values = {name: row[name] for name in QueuedJob.__dataclass_fields__}
+        for name in ("parameters", "files", "limits"):
+            values[name] = _json_object(values[name]) or {}
+        values |= {"result": _json_object(row["result"]), "error": sendable(row["error"])}
+        return QueuedJob(**values | {"done": row["done"] or 0, "total": row["total"] or 0})
+
+
+@dataclass(frozen=True)
+class NewJob:
+    """A new job: `review` tells whether its result must be approved; `by` is the token that sent it, if not its owner."""
+
+    id: str
+    owner: str
+    kind: str
+    name: str
+    parameters: dict[str, Any]
+    files: dict[str, str]
+    limits: dict[str, Any] = field(default_factory=dict)
+    max_running: int = 4
+    keep_s: float = 86_400.0
+    review: bool = False
+    by: str = ""
+
+
+def new_id() -> str:
+    """Return an id that cannot be guessed."""
+    return secrets.token_hex(16)
+
+
+class Store:
+    """The table of jobs, and the audit log, a table that is only appended to. Without `create`, an empty database stays empty."""
 
     def __init__(self, database: Database, *, create: bool = True) -> None:
-        super().__init__(database)
+        self.db = database
         prepare(database, create=create)
 
-    # What callers of the service do
+    # The audit log
+
+    def say(self, who: str, what: str, job: str | None = None) -> None:
+        """Write a line of the log: who did what, and never anything of the data."""
+        self.record(self.db.do, who, what, job)
+
+    def record(self, do: Do, who: str, what: str, job: str | None = None) -> None:
+        """Write a line of the log in a transaction."""
+        do(sa.insert(log).values(at=now(), who=who, what=what, job=job))
+
+    def log(self) -> list[Row]:
+        """Return the log, oldest first."""
+        return self.db.do(sa.select(log).order_by(log.c.id))
+
+    # Users
 
     def add(self, job: NewJob, waiting_most: int) -> bool:
         """Queue a job; return False if its owner has too many."""
@@ -64,18 +155,16 @@ class Store(LeaseStore):
     def cancel(self, job: str, owner: str, by: str = "") -> QueuedJob | None:
         """Cancel a job, or remove the result of a finished one; return None if the job is another owner's."""
         theirs = (jobs.c.id == job, jobs.c.owner == owner)
+        state = sa.case((jobs.c.state.in_(OPEN), "cancelled"), (jobs.c.state == "done", "expired"), else_=jobs.c.state)
+        ended = sa.func.coalesce(jobs.c.ended, now())
         with self.db.transaction() as do:
-            state = sa.case(
-                (jobs.c.state.in_(OPEN), "cancelled"), (jobs.c.state == "done", "expired"), else_=jobs.c.state
-            )
-            ended = sa.func.coalesce(jobs.c.ended, now())
             do(sa.update(jobs).where(*theirs).values(state=state, lease=None, ended=ended, **_scrubbed()))
             rows = do(sa.select(jobs).where(*theirs))
             if rows:
                 self.record(do, by or owner, "ended a job and removed its files", job)
             return QueuedJob.of(rows[0]) if rows else None
 
-    # What reviewers do
+    # Reviewers
 
     def awaiting(self, other_than: str, *, all_done: bool, limit: int = 1000) -> list[QueuedJob]:
         """Return finished jobs of others that await a decision, oldest first; with `all_done`, also those that were sent
@@ -89,25 +178,84 @@ class Store(LeaseStore):
         """Record a review; return False if the result is gone, was decided before, or is the reviewer's own."""
         decision = "approved" if approved else "rejected"
         open_ = sa.or_(jobs.c.review == "awaiting", jobs.c.review.is_(None))
+        mine = (jobs.c.id == job, jobs.c.state == "done", jobs.c.owner != owner, open_)
+        values = {"review": decision, "reviewer": reviewer, "reviewed": now(), "comment": sendable(comment)}
+        return self._changed(mine, values, reviewer, f"{decision} a result")
+
+    # Workers
+
+    def claim(self, worker: str, lease_s: float) -> QueuedJob | None:
+        """Claim the next job."""
+        if not self.db.do(sa.select(jobs.c.id).where(jobs.c.state == "queued").limit(1)):
+            return None  # most of the time, and without a lock
         change = (
-            sa.update(jobs).where(jobs.c.id == job, jobs.c.state == "done", jobs.c.owner != owner, open_)
-            .values(review=decision, reviewer=reviewer, reviewed=now(), comment=sendable(comment)).returning(jobs.c.id)
+            sa.update(jobs).where(jobs.c.id == _next_job().scalar_subquery())
+            .values(
+                state="running", lease=secrets.token_hex(16), lease_until=now() + lease_s, worker=worker, claimed=now(),
+                started=sa.func.coalesce(jobs.c.started, now()), stage="starting", done=0, total=0, runs=jobs.c.runs + 1,
+            ).returning(jobs)
         )  # fmt: skip
-        with self.db.transaction() as do:
+        with self.db.transaction(alone=True) as do:
             rows = do(change)
-            if rows:
-                self.record(do, reviewer, f"{decision} a result", job)
+            return QueuedJob.of(rows[0]) if rows else None
+
+    def holds(self, job: QueuedJob) -> bool:
+        """Return whether the worker still holds the job."""
+        return bool(self.db.do(sa.select(jobs.c.id).where(jobs.c.id == job.id, jobs.c.lease == job.lease)))
+
+    def beat(self, job: QueuedJob, lease_s: float, stage: str, done: int, total: int) -> bool:
+        """Extend the lease, and store the progress; False if the lease was lost."""
+        return self._held(job, lease_until=now() + lease_s, stage=stage, done=done, total=total)
+
+    def finish(self, job: QueuedJob, result: dict[str, Any]) -> bool:
+        """Publish the result of a job; return False if the lease was lost."""
+        ended = {"ended": now(), "expires": now() + jobs.c.keep_s}
+        return self._held(job, "finished a job", state="done", lease=None, result=json.dumps(result), **ended)
+
+    def fail(self, job: QueuedJob, code: str, message: str) -> bool:
+        """Fail a job with a message; return False if the lease was lost."""
+        error = {"error_code": code, "error": sendable(message), "parameters": "{}"}
+        return self._held(job, f"failed a job ({code})", state="failed", lease=None, ended=now(), **error)
+
+    def crash(self, job: QueuedJob, why: str) -> bool:
+        """Record that a job killed its process. It is retried, but not forever."""
+        values = _again_unless(jobs.c.crashes + 1 >= CRASHES_MOST, "crashed", CRASHED.format(why=sendable(why)))
+        return self._held(job, "saw a job end its process", crashes=jobs.c.crashes + 1, **values)
+
+    def give_back(self, job: QueuedJob) -> bool:
+        """Requeue a job because its worker stops."""
+        return self._held(job, state="queued", lease=None, runs=jobs.c.runs - 1, stage=None, done=0, total=0)
+
+    def take_back(self) -> int:
+        """Requeue jobs whose lease ran out, and return their number."""
+        late = (jobs.c.state == "running", jobs.c.lease_until < now())
+        if not self.db.do(sa.select(jobs.c.id).where(*late).limit(1)):
+            return 0
+        values = _again_unless(jobs.c.lost + 1 >= LOST_MOST, "lost", LOST)
+        return len(self.db.do(sa.update(jobs).where(*late).values(lost=jobs.c.lost + 1, **values).returning(jobs.c.id)))
+
+    def _held(self, job: QueuedJob, what: str = "", **values: Any) -> bool:
+        """Change the row of a job if its worker still holds it."""
+        mine = (jobs.c.id == job.id, jobs.c.lease == job.lease, jobs.c.state == "running")
+        return self._changed(mine, values, "worker", what)
+
+    def _changed(self, where: Any, values: dict[str, Any], who: str, what: str) -> bool:
+        """Change a row and write a line of the log together; return False if there is no such row."""
+        with self.db.transaction() as do:
+            rows = do(sa.update(jobs).where(*where).values(**values).returning(jobs.c.id))
+            if rows and what:
+                self.record(do, who, what, rows[0]["id"])
             return bool(rows)
 
-    # Figures
+    # Metrics
 
     def counts(self) -> dict[tuple[str, str], int]:
-        """Return how many jobs there are of each kind and state."""
+        """Return the number of jobs of each kind and state."""
         found = sa.select(jobs.c.kind, jobs.c.state, sa.func.count().label("n")).group_by(jobs.c.kind, jobs.c.state)
         return {(row["kind"], row["state"]): row["n"] for row in self.db.do(found)}
 
     def queue_age(self) -> float:
-        """Return how many seconds the job that waits longest has waited; 0 where none waits."""
+        """Return the waiting time of the oldest queued job in seconds; 0 if none waits."""
         rows = self.db.do(sa.select((now() - sa.func.min(jobs.c.created)).label("age")).where(jobs.c.state == "queued"))
         return max(0.0, rows[0]["age"] or 0.0)
 
@@ -130,10 +278,44 @@ class Store(LeaseStore):
         self.db.do(sa.delete(jobs).where(ended, jobs.c.ended < now() - after_s))
         self.db.do(sa.delete(log).where(log.c.at < now() - after_s))
 
-    def state_of(self, job: str) -> tuple[str, dict[str, Any] | None] | None:
-        """Return the state and the result of a job."""
-        rows = self.db.do(sa.select(jobs.c.state, jobs.c.result).where(jobs.c.id == job))
-        return (rows[0]["state"], json_object(rows[0]["result"])) if rows else None
+
+def _json_object(text: str | None) -> dict[str, Any] | None:
+    """Return a JSON object from a row, or None if it is missing or broken."""
+    try:
+        found = json.loads(text or "null")
+    except ValueError:
+        return None
+    return sendable(found) if isinstance(found, dict) else None
+
+
+def _next_job() -> sa.Select[Any]:
+    """Return the query for the next job; owners at their limit of running jobs are skipped."""
+    first = (
+        sa.select(sa.func.min(jobs.c.place).label("place"), jobs.c.owner)
+        .where(jobs.c.state == "queued").group_by(jobs.c.owner).subquery("first")
+    )  # fmt: skip
+    at, other = jobs.alias("j"), jobs.alias("r")
+    running = (
+        sa.select(sa.func.count()).select_from(other)
+        .where(other.c.state == "running", other.c.owner == at.c.owner).correlate(at).scalar_subquery()
+    )  # fmt: skip
+    last = sa.select(sa.func.max(other.c.claimed)).where(other.c.owner == at.c.owner).correlate(at).scalar_subquery()
+    return (
+        sa.select(at.c.id).join(first, first.c.place == at.c.place).where(running < at.c.max_running)
+        .order_by(running, sa.func.coalesce(last, 0.0), at.c.place).limit(1).with_for_update(of=at, skip_locked=True)
+    )  # fmt: skip
+
+
+def _again_unless(often: Any, code: str, sentence: str) -> dict[str, Any]:
+    """Return the update that requeues a job, or fails it if that happened too often."""
+    return {
+        "lease": None, "stage": None, "done": 0, "total": 0,
+        "state": sa.case((often, "failed"), else_="queued"),
+        "ended": sa.case((often, now()), else_=jobs.c.ended),
+        "error_code": sa.case((often, code), else_=None),
+        "error": sa.case((often, sentence), else_=None),
+        "parameters": sa.case((often, "{}"), else_=jobs.c.parameters),
+    }  # fmt: skip
 
 
 def _scrubbed() -> dict[str, Any]:

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from crowdveil.io.archive import pack, unpack
-from crowdveil.server.kinds import KINDS
-from crowdveil.server.kinds.base import JobOutput, Task
 from crowdveil.server.queue.files import sync_file
 from crowdveil.server.sanitize import without_paths
 from crowdveil.server.workers.check_rows import check_rows
 from crowdveil.server.workers.sandboxed import write_object
+from crowdveil.verbs.base import Outcome, Task
+from crowdveil.verbs.table import VERBS
 
 REPORT_EVERY_S = 0.2
 SUMMARY, PROGRESS = "summary.json", "progress.json"
@@ -37,7 +37,7 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
     The request has its kind, name, parameters, files and limits, and the folders of its inputs, its run and its ledger.
     """
     os.chdir(job["inputs"])
-    kind, run = KINDS[job["kind"]], Path(job["run"])
+    kind, run = VERBS[job["kind"]], Path(job["run"])
     progress, stage = _reporters(run / PROGRESS)
     files = _opened(job["files"], job["limits"])
     ledger = None if job["ledger"] is None else Path(job["ledger"])
@@ -64,7 +64,7 @@ def _opened(given: dict[str, str], limits: dict[str, Any]) -> dict[str, str]:
     return files
 
 
-def _packed(out: Path, run: Path, output: JobOutput, archive: str, *, packed: bool) -> dict[str, Any]:
+def _packed(out: Path, run: Path, output: Outcome, archive: str, *, packed: bool) -> dict[str, Any]:
     made = sorted(p for p in out.iterdir() if p.is_file())
     if packed or len(made) != 1:
         result = run / archive

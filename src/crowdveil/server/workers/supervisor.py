@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import socket
@@ -13,11 +12,14 @@ from pathlib import Path
 
 from crowdveil.kernels._jit import compiled_before
 from crowdveil.server import logs
-from crowdveil.server.queue.database import DatabaseUnavailableError
-from crowdveil.server.queue.store import Store
 from crowdveil.server.service import Service
 from crowdveil.server.workers.worker import Worker
 
+FOLDER = "workers"
+"""The folder with one file for each worker, which its supervisor touches while the worker lives."""
+TOUCH_EVERY_S = 5.0
+DEAD_AFTER_S = 30.0
+FORGET_AFTER_S = 86_400.0
 NOT_COMPILED = (
     "the kernels are not compiled, so each job compiles its own; run crowdveil server warmup as the service's user"
 )
@@ -27,98 +29,49 @@ class Supervisor:
     """Run the jobs of a service, several at once, until stopped."""
 
     def __init__(self, service: Service) -> None:
-        settings, self.stopping = service.settings, threading.Event()
-        self.store, self.heartbeat = service.store, Heartbeat(service.files.root)
+        count, self.stopping = service.settings.jobs_at_once, threading.Event()
         worker = Worker(
-            service.store,
-            service.files,
-            memory_bytes=service.memory_bytes,
-            processes=settings.jobs_at_once,
-            stopping=self.stopping,
+            service.store, service.files, memory_bytes=service.memory_bytes, processes=count, stopping=self.stopping
         )
-        self.workers = [threading.Thread(target=worker.work, name=f"worker-{n}") for n in range(settings.jobs_at_once)]
-        self._beating = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+        self.workers = [threading.Thread(target=worker.work, name=f"worker-{n}") for n in range(count)]
+        self._watching = threading.Thread(target=self._watch, args=(service.files.root / FOLDER,), daemon=True)
 
     def start(self) -> None:
         """Start the workers."""
         if self.workers and not compiled_before():
             logs.say("worker", NOT_COMPILED, logging.WARNING)
-        with suppress(DatabaseUnavailableError):  # their leases run out
-            void_dead(self.store)
-        for thread in (*self.workers, self._beating):
+        for thread in (*self.workers, self._watching):
             thread.start()
 
     def stop(self) -> None:
         """Stop all workers; their jobs return to the queue."""
         self.stopping.set()
-        for worker in self.workers:
-            worker.join()
-        self._beating.join()
+        for thread in (*self.workers, self._watching):
+            thread.join()
 
-    def _beat(self) -> None:
+    def _watch(self, folder: Path) -> None:
+        """Touch the files of live workers, and remove them at the end. A full disk must not stop the workers."""
+        files = [folder / f"{socket.gethostname()}-{os.getpid()}-{worker.name}" for worker in self.workers]
         while True:
-            self.heartbeat.beat(sum(worker.is_alive() for worker in self.workers))
-            if self.stopping.wait(EVERY_S):
-                self.heartbeat.end()
-                return
-
-
-def void_dead(store: Store) -> None:
-    """Release the leases of supervisors of this machine that have ended, so that no job waits for them."""
-    here = socket.gethostname()
-    for holder in store.holders():
-        host, _, number = holder.rpartition(":")
-        if host == here and number.isdecimal() and int(number) != os.getpid() and not _is_alive(int(number)):
-            store.void(holder)
-
-
-def _is_alive(process: int) -> bool:
-    """Return whether a process id is that of a supervisor, since the system reuses ids."""
-    try:
-        return b"crowdveil" in Path(f"/proc/{process}/cmdline").read_bytes()
-    except FileNotFoundError:
-        return not Path("/proc/self").is_dir()
-    except OSError:
-        return True
-
-
-FOLDER = "workers"
-EVERY_S = 5.0
-DEAD_AFTER_S = 30.0
-_FORGET_AFTER_S = 86_400.0
-
-
-class Heartbeat:
-    """The heartbeat file of one supervisor."""
-
-    def __init__(self, root: Path) -> None:
-        self.file = root / FOLDER / f"{socket.gethostname()}-{os.getpid()}.json"
-
-    def beat(self, workers: int) -> None:
-        """Write the number of live workers. A full disk must not end them."""
-        with suppress(OSError):
-            self.file.parent.mkdir(mode=0o700, exist_ok=True)
-            made = self.file.with_suffix(".new")
-            made.write_text(json.dumps({"workers": workers}), encoding="utf-8")
-            made.replace(self.file)
-            return
-        with suppress(OSError):
-            os.utime(self.file)
-
-    def end(self) -> None:
-        """Remove the file when they end."""
-        with suppress(OSError):
-            self.file.unlink()
+            with suppress(OSError):
+                folder.mkdir(mode=0o700, exist_ok=True)
+                for worker, file in zip(self.workers, files, strict=True):
+                    if worker.is_alive():
+                        file.touch()
+            if self.stopping.wait(TOUCH_EVERY_S):
+                break
+        for file in files:
+            with suppress(OSError):
+                file.unlink()
 
 
 def live_workers(root: Path) -> int:
-    """Return the number of workers that reported lately, and remove old files."""
+    """Return the number of workers that live, on all machines, and remove old files."""
     alive, now = 0, time.time()
-    for file in (root / FOLDER).glob("*.json"):
-        with suppress(OSError, ValueError, KeyError, TypeError):
+    for file in (root / FOLDER).glob("*"):
+        with suppress(OSError):
             age = now - file.stat().st_mtime
-            if age < DEAD_AFTER_S:
-                alive += int(json.loads(file.read_text(encoding="utf-8"))["workers"])
-            elif age > _FORGET_AFTER_S:
+            alive += age < DEAD_AFTER_S
+            if age > FORGET_AFTER_S:
                 file.unlink()
     return alive

@@ -21,8 +21,7 @@ from crowdveil.io.archive import PLAIN_NAME
 from crowdveil.server import logs
 from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.queue.files import Files
-from crowdveil.server.queue.job import QueuedJob
-from crowdveil.server.queue.store import Store
+from crowdveil.server.queue.store import QueuedJob, Store
 from crowdveil.server.sanitize import without_paths
 from crowdveil.server.sources import has_ledger, ledger_of
 from crowdveil.server.workers.job import PROGRESS, SUMMARY
@@ -202,8 +201,8 @@ class Worker:
 
     def _remove_if(self, state: str, job: QueuedJob) -> None:
         """Remove the files of a job if it is in the given state."""
-        found = self.store.state_of(job.id)
-        if found is not None and found[0] == state:
+        found = self.store.get(job.id)
+        if found is not None and found.state == state:
             self.files.remove(job.id)
 
     def _failed(self, job: QueuedJob, code: str, message: str) -> None:

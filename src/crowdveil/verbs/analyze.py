@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from crowdveil.analysis.study import OpenedRelease, StudyReading, build_study, open_for_study
-from crowdveil.api.opened import check_outputs, row_semantics_of, split_options, visible
+from crowdveil.analysis.base import CONFIDENTIAL
+from crowdveil.analysis.study import OpenedRelease, Study, StudyReading, build_study, open_for_study
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.atomic import new_files
 from crowdveil.io.notes import ReadNotes
@@ -15,12 +15,26 @@ from crowdveil.ledger.store import open_ledger
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import Params
 from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import FlowReading, TrajectoryReading, read
-from crowdveil.registry import find_analysis
+from crowdveil.registry import all_analyses, find_analysis
 from crowdveil.run import releases
 from crowdveil.run.ledgers import record_map, refuse_inside
 from crowdveil.run.manifest import original_input_options
+from crowdveil.verbs.base import (
+    FLOWS,
+    RELEASE,
+    TABLES,
+    Outcome,
+    PlainReading,
+    ResultOptions,
+    SourceOptions,
+    Task,
+    Verb,
+    values_of,
+)
+from crowdveil.verbs.opened import check_outputs, row_semantics_of, split_options, visible
 
 if TYPE_CHECKING:
     from crowdveil.analysis.base import Analysis
@@ -194,3 +208,93 @@ def _study(release: str | Path | FlowRelease, original: Any, reading: StudyReadi
     reading = reading.model_copy(update={"zone_id": before.get("zone_id")})
     opened = open_for_study(written, manifest, row_semantics_of(manifest), reading, flows, notes)
     return build_study(opened, reading, flows, notes)
+
+
+class AnalysisOptions(ResultOptions):
+    """Parameters of every analysis of a release: the form of its result."""
+
+    format: Literal["json", "csv", "parquet"] = "json"
+    """Form of the result."""
+    plot: bool = False
+    """Draw it too; the result is a zip file then."""
+
+
+class MapOptions(SourceOptions, ResultOptions):
+    """Parameters of every analysis of trajectories: the form of its result, and its source."""
+
+    format: Literal["all", "geojson", "png", "html"] = "all"
+    """Form of the result: one of these files, or all three in a zip file."""
+
+
+def _of_release(name: str) -> bool:
+    return find_analysis(name).takes is Study
+
+
+def _run(task: Task) -> Outcome:
+    return _run_study(task) if _of_release(task.name) else _run_map(task)
+
+
+def _run_study(task: Task) -> Outcome:
+    analysis = find_analysis(task.name)
+    options = AnalysisOptions.checked(values_of(task.values, AnalysisOptions))
+    found = analyze(
+        analysis.name, task.files["release"], task.out / f"{analysis.name}.{options.format}",
+        original=task.files.get("original"), plot=task.out / f"{analysis.name}.png" if options.plot else None,
+        **task.reporting, **values_of(task.values, analysis.params), **values_of(task.reading, StudyReading),
+    )  # fmt: skip
+    return Outcome(task.notes.sentences(), [*found.lines(), *([CONFIDENTIAL] if "original" in task.files else [])])
+
+
+def _run_map(task: Task) -> Outcome:
+    analysis = find_analysis(task.name)
+    form = MapOptions.checked(values_of(task.values, MapOptions)).format
+    found = analyze(
+        analysis.name, task.files["data"], task.out if form == "all" else task.out / f"{analysis.name}.{form}",
+        ledger=task.ledger, **task.reporting, **values_of(task.values, analysis.params, PlainReading),
+    )  # fmt: skip
+    return Outcome(task.notes.sentences(), found.lines())
+
+
+def _check(name: str, values: dict[str, Any]) -> None:
+    """Raise where a map that is to be audited has no manifest, since only a folder has one."""
+    if values.get("source") is not None and values.get("format", "all") != "all":
+        raise ParameterError(
+            Option("format"),
+            f"a map of a {Option('source')} is recorded with its manifest; leave it out for all files.",
+        )
+
+
+def _models(name: str) -> tuple[type[Params], ...]:
+    own = find_analysis(name).params
+    return (own, StudyReading, AnalysisOptions) if _of_release(name) else (own, PlainReading, MapOptions)
+
+
+def _needs(name: str) -> dict[str, tuple[str, ...]]:
+    return {"release": RELEASE} if _of_release(name) else {"data": TABLES}
+
+
+def _about(name: str) -> dict[str, Any]:
+    analysis = find_analysis(name)
+    takes = "release" if _of_release(name) else "trajectories"
+    return {
+        "summary": analysis.summary,
+        "takes": takes,
+        "compares": analysis.compares,
+        "extra": analysis.extra or None,
+    }
+
+
+VERB = Verb(
+    verb="analyze",
+    collection="analyses",
+    summary="Learn something from a release, or draw a map of trajectories that can be published.",
+    names=lambda: list(all_analyses()),
+    find=lambda name: find_analysis(name).name,
+    models=_models,
+    required_files=_needs,
+    optional_files=lambda name: {"original": FLOWS} if find_analysis(name).compares else {},
+    run=_run,
+    about=_about,
+    check=_check,
+    example={"format": "csv"},
+)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from crowdveil.api.opened import split_options, visible
 from crowdveil.comparison.candidates import Candidate, K, all_names, combinations, kind_of, varied_values
 from crowdveil.comparison.comparison import Comparison, check_folder
 from crowdveil.comparison.requested_measures import comparison_columns
@@ -19,6 +18,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import FlowReading, TrajectoryReading, read
 from crowdveil.run.verification import check_k_feasible
+from crowdveil.verbs.opened import split_options, visible
 
 
 @visible

@@ -7,13 +7,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
 
-from crowdveil.api.opened import folder_of, warn
 from crowdveil.errors import InputError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.report.plots.kinds import find_kind
 from crowdveil.run import releases
 from crowdveil.run.pictures import Picture, check_name, draw_picture
 from crowdveil.run.result import Result
+from crowdveil.verbs.opened import folder_of, warn
 
 
 def write_report(folder: str | Path | Result) -> Path:

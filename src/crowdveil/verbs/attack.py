@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from crowdveil.api.opened import row_semantics_of, split_options, visible
+from crowdveil.attacks.base import AllAttackParams
 from crowdveil.attacks.dominance import Groups
 from crowdveil.attacks.od.published import Published
 from crowdveil.attacks.od.releases import PublishedReleases
 from crowdveil.attacks.trajectory.aggregated import AggregatedTrajectories
+from crowdveil.comparison.candidates import CONFIDENTIAL
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.guarantees import FlowKAnonymity
 from crowdveil.io.atomic import new_files
@@ -24,9 +25,10 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
+from crowdveil.params import Params
 from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import FlowReading, TrajectoryReading, read
-from crowdveil.registry import find_attack
+from crowdveil.registry import ATTACKS, EXPERIMENTS, find_attack
 from crowdveil.report.attack_results import (
     ALL,
     AttackResults,
@@ -38,6 +40,8 @@ from crowdveil.report.attack_results import (
 )
 from crowdveil.run import releases
 from crowdveil.run.manifest import original_input_options
+from crowdveil.verbs.base import TABLES, Outcome, PlainReading, Task, Verb, values_of
+from crowdveil.verbs.opened import row_semantics_of, split_options, visible
 
 
 @visible
@@ -236,3 +240,64 @@ def _before_and_after(
     elif release is not None:
         release = with_canonical_source(release, data, original)
     return original, release, k
+
+
+PACKED = (".zip",)
+
+
+class AttackOptions(Params):
+    """Parameters of every attack: the form of its result."""
+
+    format: Literal["json", "csv", "parquet"] = "json"
+    """Form of the result: everything but single individuals as JSON, or each of them in a table."""
+
+
+def _on_trajectories(name: str) -> bool:
+    """Whether trajectories may be attacked by this name; all attacks are on whatever is given."""
+    return name == ALL or find_attack(name).takes in (Trajectories, AggregatedTrajectories, Groups)
+
+
+def _models(name: str) -> tuple[type[Params], ...]:
+    own = AllAttackParams if name == ALL else find_attack(name).params
+    return (own, PlainReading, AttackOptions) if _on_trajectories(name) else (own, AttackOptions)
+
+
+def _needs(name: str) -> dict[str, tuple[str, ...]]:
+    if name != ALL and find_attack(name).takes is PublishedReleases:
+        return {"data": PACKED, "release": PACKED}
+    both = (*TABLES, *PACKED)
+    return {"data": both if name in (ALL, "dominance") else TABLES if _on_trajectories(name) else PACKED}
+
+
+def _run(task: Task) -> Outcome:
+    form = AttackOptions.checked(values_of(task.values, AttackOptions)).format
+    models = [model for model in _models(task.name) if model is not AttackOptions]
+    found = attack(
+        task.name, task.files["data"], task.files.get("release"), task.out / f"attack.{form}",
+        pairing=task.files.get("pairing"), **task.reporting, **values_of(task.values, *models),
+    )  # fmt: skip
+    return Outcome(task.notes.sentences(), [*found.lines(), *([CONFIDENTIAL] if found.confidential else [])])
+
+
+def _about(name: str) -> dict[str, Any]:
+    if name == ALL:
+        return {"summary": "All attacks on what is given: trajectories, or a release of flows."}
+    attack = find_attack(name)
+    several = "releases" if attack.takes is PublishedReleases else "release"
+    takes = "trajectories" if _on_trajectories(name) else several
+    return {"summary": attack.summary, "title": attack.title, "takes": takes}
+
+
+VERB = Verb(
+    verb="attack",
+    collection="attacks",
+    summary="Find out what an adversary gets who knows a little: from trajectories, before and after, or from flows.",
+    names=lambda: [ALL, *ATTACKS, *EXPERIMENTS],
+    find=lambda name: name if name == ALL else find_attack(name).name,
+    models=_models,
+    required_files=_needs,
+    optional_files=lambda name: {"release": PACKED, "pairing": TABLES} if _on_trajectories(name) else {},
+    run=_run,
+    about=_about,
+    example={"tile_m": 500},
+)

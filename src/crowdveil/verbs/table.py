@@ -6,7 +6,7 @@ option of reading names a file, the file is uploaded in a field of that name; a 
 
 from __future__ import annotations
 
-from crowdveil.server.kinds import analyze, anonymize, attack, filter, measure
-from crowdveil.server.kinds.base import Kind
+from crowdveil.verbs import analyze, anonymize, attack, filter, measure
+from crowdveil.verbs.base import Verb
 
-KINDS: dict[str, Kind] = {module.KIND.verb: module.KIND for module in (anonymize, measure, analyze, attack, filter)}
+VERBS: dict[str, Verb] = {module.VERB.verb: module.VERB for module in (anonymize, measure, analyze, attack, filter)}

@@ -8,8 +8,7 @@ from pydantic import Field
 
 from crowdveil.errors import ParameterError
 from crowdveil.run.filters import check_filters, filter_file, filter_names, filters_of
-from crowdveil.server.kinds.base import JobOutput, Kind, PlainReading, ResultOptions, Task, values_of
-from crowdveil.server.queue.files import TABLES
+from crowdveil.verbs.base import TABLES, Outcome, PlainReading, ResultOptions, Task, Verb, values_of
 
 TRAJECTORIES = "trajectories"
 
@@ -37,16 +36,16 @@ def _check(name: str, values: dict[str, Any]) -> None:
     check_filters(filters_of(values["filters"]), split_by=values.get("split_by"))
 
 
-def _run(task: Task) -> JobOutput:
+def _run(task: Task) -> Outcome:
     form = task.values.get("format", "csv")
     found = filter_file(
         task.files["data"], task.out / f"filtered.{form}", filters_of(task.values["filters"]),
         split_by=task.values.get("split_by"), notes=task.notes, **values_of(task.values, PlainReading),
     )  # fmt: skip
-    return JobOutput(task.notes.sentences(), [*found.lines(), found.rest()])
+    return Outcome(task.notes.sentences(), [*found.lines(), found.rest()])
 
 
-KIND = Kind(
+VERB = Verb(
     verb="filter",
     collection="filter",
     summary="Leave out whole trajectories, and keep every column of the rest.",

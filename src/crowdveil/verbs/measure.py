@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from crowdveil.api.opened import visible
-from crowdveil.comparison.requested_measures import ALL, parsed, requested
+from crowdveil.comparison.requested_measures import ALL, named_measures, parsed, requested
 from crowdveil.errors import Option, ParameterError, as_command_line, render
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import PUBLISHED, pairing_by_ids, read_pairing
@@ -19,12 +18,16 @@ from crowdveil.model.canonical import with_canonical_source
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import Params
 from crowdveil.progress import Progress, Stage, no_progress
-from crowdveil.reading import READINGS, TrajectoryReading, read
+from crowdveil.reading import READINGS, EitherReading, TrajectoryReading, read
+from crowdveil.registry import all_measures, find_measure
 from crowdveil.report.measurement import Measurement, measured
 from crowdveil.run import releases
 from crowdveil.run.manifest import original_input_options
 from crowdveil.solve.od.assignment import check_windows, windows_of_steps
+from crowdveil.verbs.base import FLOWS, RELEASE, TABLES, Outcome, ResultOptions, Task, Verb, values_of
+from crowdveil.verbs.opened import visible
 
 OWN_IDS = (
     f"ids in a release of Crowdveil are new and match no original; give the {Option('pairing')} that was kept with it."
@@ -143,3 +146,92 @@ def _describe_pairing(pairing: str | Path | None, by_id: bool, made: TrajectoryR
         else "as they were made"
     )
     return f"trajectories are paired with their originals {how}."
+
+
+IF_POSSIBLE = "if-possible"
+
+
+class MeasureOptions(ResultOptions):
+    """Parameters of a measurement."""
+
+    measures: list[str] | None = None
+    """Names or symbols, with parameters as in rmse:distance=dtw, or all; five that show most where none are given."""
+    format: Literal["json", "csv", "parquet"] = "json"
+    """Form of the result: everything as JSON, or the values (of flows those of each time step) as a table."""
+    paired_by_id: bool | Literal["if-possible"] = False
+    """Pair published and original trajectories by equal ids; only for trajectories that others published under them. With
+    if-possible, a release of Crowdveil, whose ids are new, is not paired."""
+    plot: bool = False
+    """Draw it too; the result is a zip file then."""
+
+
+def _models(name: str) -> tuple[type[Params], ...]:
+    own = None if name == ALL else find_measure(name).params
+    return (MeasureOptions, EitherReading) if own is None else (own, MeasureOptions, EitherReading)
+
+
+def _wanted(name: str, values: dict[str, Any]) -> Sequence[str | MeasureRequest] | None:
+    """The measures that are asked for, None where none are named."""
+    if name != ALL:
+        measure = find_measure(name)
+        return [MeasureRequest.of(measure, {} if measure.params is None else values_of(values, measure.params))]
+    names: list[str] | None = values.get("measures")
+    return names if names in (None, [ALL]) else [asked for text in names for asked in parsed(text)]
+
+
+def _check(name: str, values: dict[str, Any]) -> None:
+    if name != ALL and values.get("measures") is not None:
+        raise ParameterError(
+            Option("measures"), "one measure is named in the address already; leave it out, or ask for all."
+        )
+    if _wanted(name, values) == []:
+        named_measures([])  # says what is wrong with that
+
+
+def _run(task: Task) -> Outcome:
+    options = MeasureOptions.checked(values_of(task.values, MeasureOptions))
+    by_id = not _has_new_ids(task.files["release"]) if options.paired_by_id == IF_POSSIBLE else options.paired_by_id
+    found = measure(
+        task.files["original"], task.files["release"], _wanted(task.name, task.values), pairing=task.files.get("pairing"),
+        paired_by_id=bool(by_id),
+        **task.reporting, **values_of(task.reading, EitherReading),
+    )  # fmt: skip
+    found.write(task.out / f"measures.{options.format}")
+    if options.plot:
+        task.stage("drawing")
+        found.plot(task.out / "measures.png")
+    return Outcome([*task.notes.sentences(), *found.sentences(as_command_line)], found.lines())
+
+
+def _has_new_ids(release: str) -> bool:
+    """Return whether a release has ids of Crowdveil: it is a whole release, or its table has their column."""
+    return Path(release).is_dir() or PUBLISHED in open_source(Path(release)).columns
+
+
+def _about(name: str) -> dict[str, Any]:
+    if name == ALL:
+        return {"summary": "All measures of what is given, or those that are named in `measures`."}
+    measure = find_measure(name)
+    return {
+        "summary": measure.title,
+        "takes": "flows" if measure.takes is Flows else "trajectories",
+        "symbol": measure.symbol or None,
+        "better": measure.better,
+        "unit": measure.unit or None,
+    }
+
+
+VERB = Verb(
+    verb="measure",
+    collection="measures",
+    summary="Measure what a release lost of the original. The figures are exact and confidential: do not publish them.",
+    names=lambda: [ALL, *all_measures()],
+    find=lambda name: name if name == ALL else find_measure(name).name,
+    models=_models,
+    required_files=lambda name: {"original": FLOWS, "release": RELEASE},
+    optional_files=lambda name: {"pairing": TABLES},
+    run=_run,
+    about=_about,
+    check=_check,
+    example={"measures": ["E", "D"]},
+)

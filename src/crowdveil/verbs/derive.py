@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from crowdveil.api.opened import folder_of
 from crowdveil.ledger.store import open_ledger
 from crowdveil.run import deriving
 from crowdveil.run.result import Result
+from crowdveil.verbs.opened import folder_of
 
 
 def derive(

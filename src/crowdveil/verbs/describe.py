@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from crowdveil.api.compare import compare
-from crowdveil.api.opened import visible
 from crowdveil.comparison.description import Description, K, describe_flows
 from crowdveil.errors import CrowdveilError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import FlowReading, read
+from crowdveil.verbs.compare import compare
+from crowdveil.verbs.opened import visible
 
 SAMPLE = 6
 """Number of matrices on which k and a budget are suggested."""

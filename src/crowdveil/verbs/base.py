@@ -17,8 +17,12 @@ from crowdveil.io.zones import VORONOI, with_files
 from crowdveil.params import Params
 from crowdveil.progress import Progress, Stage
 from crowdveil.reading import TrajectoryReading
-from crowdveil.server.queue.files import FLOWS, MAPS, RELEASE
 
+TABLES = (".csv", ".tsv", ".txt", ".parquet", ".pq")
+FLOWS = (*TABLES, ".omx")
+RELEASE = (".zip", *TABLES)
+"""A release is a zip file of its files; a table is what others published."""
+MAPS = (*TABLES, ".geojson", ".json", ".gpkg", ".geoparquet")
 WORD = r"^(grid:[0-9.]{1,12} ?k?m?|h3:[0-9]{1,2}|[A-Za-z0-9_ -]{1,64})$"
 """What an option that can name a file may be in a request: a plain word, such as `ward` or a column's name."""
 
@@ -69,7 +73,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class JobOutput:
+class Outcome:
     """The output of a run: notes, and lines as on the command line."""
 
     notes: list[str] = field(default_factory=list)
@@ -77,7 +81,7 @@ class JobOutput:
 
 
 @dataclass(frozen=True)
-class Kind:
+class Verb:
     """A kind of job.
 
     Attributes
@@ -114,7 +118,7 @@ class Kind:
     names: Callable[[], list[str]]
     find: Callable[[str], str]
     models: Callable[[str], tuple[type[Params], ...]]
-    run: Callable[[Task], JobOutput]
+    run: Callable[[Task], Outcome]
     about: Callable[[str], dict[str, Any]]
     required_files: Callable[[str], dict[str, tuple[str, ...]]] = lambda name: {"data": FLOWS}
     optional_files: Callable[[str], dict[str, tuple[str, ...]]] = lambda name: {}

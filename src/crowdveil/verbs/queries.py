@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.api.measure import _read_both
-from crowdveil.api.opened import visible
 from crowdveil.errors import InputError, Option, ParameterError, counted, rows_that
 from crowdveil.io.columns import need_column
 from crowdveil.io.notes import ReadNotes
@@ -26,6 +24,8 @@ from crowdveil.model.time_axis import Clock
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.solve.trajectory.path_tree import PathTree, RangeQueries
+from crowdveil.verbs.measure import _read_both
+from crowdveil.verbs.opened import visible
 
 Distortion = Callable[[Ints, Ints], Floats]
 """Answers in the original and in the release → the distortion of each query."""

@@ -9,19 +9,22 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
+from pydantic import Field
 
-from crowdveil.api.opened import folder_of, split_options, warn
 from crowdveil.errors import Option, ParameterError
+from crowdveil.ledger.candidates import check_auditable
 from crowdveil.methods.base import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.tabular import Table
-from crowdveil.params import no_such_parameter
+from crowdveil.params import Params, no_such_parameter
 from crowdveil.progress import Progress, Stage, progress_bar
 from crowdveil.reading import READINGS
 from crowdveil.registry import METHODS, all_methods, default_method, find_method
-from crowdveil.run import pipeline, releases
-from crowdveil.run.options import RunOptions
-from crowdveil.run.result import Result, Verification
+from crowdveil.run import pipeline
+from crowdveil.run.options import AuditOptions, ReleaseOptions, RunOptions
+from crowdveil.run.result import Result
+from crowdveil.verbs.base import Outcome, SourceOptions, Task, Verb, values_of
+from crowdveil.verbs.opened import split_options, warn
 
 
 def anonymize(
@@ -127,16 +130,66 @@ def _parameters() -> str:
 anonymize.__doc__ = (anonymize.__doc__ or "") + _parameters()
 
 
-def verify(folder: str | Path | Result, original: Any = None, *, pairing: Any = None, **options: Any) -> Verification:
-    """Check a release or a heat map from its files: `.ok`, and a table with a row for each guarantee.
+class JobOptions(ReleaseOptions):
+    """Options of a run on the service, which chooses the places of files."""
 
-    `folder` is that of a release or of a heat map, the GeoJSON of a heat map, or a result of `anonymize`.
-    `original` is what the release was made from: `Flows`, `Trajectories`, or a path, a table or a data frame, which is read as
-    the manifest says (for a heat map as `options` say). `pairing`, the file that was kept, says which published trajectory is
-    whose: without it the people of trajectories are not counted. Files that were needed for the release, such as zones, are
-    given as `options`.
+    data_name: str | None = Field(None, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\.(csv|parquet)$")
+    """Name of the data file in the release. [a name after the kind of data]"""
 
-    >>> crowdveil.verify("out", "trips.parquet", zones="zones.geojson").ok  # doctest: +SKIP
-    """
-    with folder_of(folder) as opened:
-        return Verification(tuple(releases.verify(Path(opened), original, options, pairing)))
+
+class FlowAuditOptions(AuditOptions, SourceOptions):
+    """Options of a run of flows that is audited against the ledger of its source."""
+
+
+def _run(task: Task) -> Outcome:
+    method = find_method(task.name)
+    options = values_of(task.values, ReleaseOptions, AuditOptions) | {"ledger": task.ledger}
+    request = pipeline.Request(
+        method.name, task.files["data"], task.out, values_of(task.values, method.params),
+        values_of(task.reading, READINGS[method.takes]), options, task.values.get("data_name"),
+    )  # fmt: skip
+    result = pipeline.run(request, task.progress, task.stage)
+    return Outcome(result.notes.sentences(), result.lines())
+
+
+def _models(name: str) -> tuple[type[Params], ...]:
+    method = find_method(name)
+    audited = (FlowAuditOptions,) if method.takes is Flows else ()
+    return (method.params, READINGS[method.takes], JobOptions, *audited)
+
+
+def _check(name: str, values: dict[str, Any]) -> None:
+    """Raise where a release could not be audited, before anything is read."""
+    source = values.get("source")
+    if source is not None:
+        check_auditable(name, "source")
+    for option in AuditOptions.model_fields:
+        if values.get(option) and source is None:
+            raise ParameterError(
+                Option(option), f"it is for an audit, and the token has no {Option('source')}; leave it out."
+            )
+
+
+def _about(name: str) -> dict[str, Any]:
+    method = find_method(name)
+    return {
+        "summary": method.summary,
+        "status": method.status,
+        "takes": "flows" if method.takes is Flows else "trajectories",
+    }
+
+
+VERB = Verb(
+    verb="anonymize",
+    collection="methods",
+    summary="Anonymize trips, flows or trajectories; the result is a verified release.",
+    names=lambda: list(all_methods()),
+    find=lambda name: find_method(name).name,
+    models=_models,
+    run=_run,
+    about=_about,
+    check=_check,
+    packed=True,
+    secret=("seed",),
+    example={"k": 10, "zone_id": "id", "step": "1h", "tz": "Europe/Paris"},
+)
