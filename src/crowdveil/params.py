@@ -80,9 +80,9 @@ class FlowParams(Params):
 
     k: int = Field(10, ge=2, title="Smallest group (k)")
     """Smallest group size of a published flow."""
-    aggregate_small: bool = False
+    aggregate_small: bool = Field(False, title="Aggregate small flows")
     """Aggregate the suppressed destinations of an origin to one area, where at least k people go there."""
-    include_empty: bool = True
+    include_empty: bool = Field(True, title="Include tiles without trips")
     """Let aggregated areas include tiles without trips; without them each part of an area reveals a visit."""
 
     @property
@@ -96,11 +96,11 @@ class SizedAreas(FlowParams):
 
     min_tiles: int = Field(1, ge=1, title="Fewest tiles of an area")
     """Smallest number of tiles of a published area."""
-    min_inhabited_tiles: int = Field(0, ge=0)
+    min_inhabited_tiles: int = Field(0, ge=0, title="Fewest visited tiles of an area")
     """Smallest number of visited tiles of a published area (l-diversity)."""
-    min_pois: int = Field(0, ge=0)
+    min_pois: int = Field(0, ge=0, title="Fewest points of interest of an area")
     """Smallest number of points of interest of a published area (l-diversity); they come from the table of pois."""
-    min_poi_categories: int = Field(0, ge=0)
+    min_poi_categories: int = Field(0, ge=0, title="Fewest categories of points of interest")
     """Smallest number of different categories of the points of interest of a published area (l-diversity)."""
 
     @property
@@ -234,7 +234,7 @@ class AdaptiveInTime(TimePartitioned):
     finer; or the same areas in all time steps."""
     hour_weight: Annotated[float, BeforeValidator(_hour_weight)] = 5.0
     """With adaptive intervals: how many tiles an hour is worth. With a lower weight intervals are longer, and areas finer."""
-    longest: Annotated[str, BeforeValidator(_longest)] = "24h"
+    longest: Annotated[str, BeforeValidator(_longest)] = Field("24h", title="Longest interval")
     """With adaptive intervals: the longest one that may be published, such as 4h; at most a day."""
 
     @property

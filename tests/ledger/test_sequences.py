@@ -13,11 +13,11 @@ import pytest
 import crowdveil
 from crowdveil.errors import GuaranteeViolatedError, InputError
 from crowdveil.io import atomic
+from crowdveil.io.manifest import FileEntry
 from crowdveil.ledger import examination
 from crowdveil.ledger.audit import Published, Records, audit
 from crowdveil.ledger.entries import Period, Times, entries
 from crowdveil.ledger.store import Ledger
-from crowdveil.run.manifest import file_entry, write_manifest
 
 DAY, HOUR = 86400, 3600
 K = 10
@@ -226,8 +226,8 @@ def test_an_edited_derived_release_is_refused(tmp_path: Path, ledger: Path) -> N
     flows = pq.read_table(path)
     place = flows.column_names.index("volume")
     pq.write_table(flows.set_column(place, "volume", pa.array([38])), path)
-    files = made.manifest["files"] | {"data": file_entry(path)}
-    write_manifest(tmp_path / "days", made.manifest | {"files": files})
+    files = made.stated.files | {"data": FileEntry.of(path)}
+    made.stated.model_copy(update={"files": files}).write(tmp_path / "days")
     (tmp_path / "hours").rename(tmp_path / "elsewhere")
     with pytest.raises(GuaranteeViolatedError, match="no sum of rows of entry 1"):
         crowdveil.ledger_add(ledger, tmp_path / "days")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -91,10 +92,10 @@ __all__ = [
 ]
 
 
-def guarantee_from_manifest(entry: dict[str, Any]) -> Guarantee:
+def guarantee_from_manifest(name: str, parameters: Mapping[str, Any]) -> Guarantee:
     """Make a guarantee from its name and parameters in a manifest."""
     try:
-        return _OF_NAME[entry["name"]](**entry["parameters"])
+        return _OF_NAME[name](**parameters)
     except (KeyError, TypeError, ValidationError):
         raise InputError(
             "the manifest names a guarantee that this version cannot check; use the version in it."
