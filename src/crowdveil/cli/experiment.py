@@ -12,12 +12,14 @@ import pyarrow as pa
 
 from crowdveil.cli.compare import READING, RUNS, compare_with_options
 from crowdveil.cli.console import show_notes
+from crowdveil.cli.options import given, options_of
 from crowdveil.comparison.candidates import CONFIDENTIAL
 from crowdveil.errors import Option, OutputError, ParameterError, counted
 from crowdveil.experiments.figures import SIZES, draw_ratios, draw_windows, target_lines
 from crowdveil.experiments.movers import NetworkPlacement, Traffic, write_movers
 from crowdveil.experiments.network import read_network, street_grid
 from crowdveil.experiments.profiles import PROFILES, make_profile
+from crowdveil.experiments.trajectory_figures import METHODS, draw_figure
 from crowdveil.experiments.zone_edits import (
     SHARES,
     SIDES,
@@ -31,9 +33,11 @@ from crowdveil.io.atomic import check_file, new_file
 from crowdveil.io.geojson import write_zones
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending, check_picture, write_flows, write_table
+from crowdveil.io.trajectories import read_trajectories
 from crowdveil.io.zones import read_zones
 from crowdveil.model.zones import Zones
 from crowdveil.progress import progress_bar
+from crowdveil.reading import TrajectoryReading
 
 _SHARES = ",".join(map(str, SHARES))
 _SEED = click.Option(["--seed"], default=0, show_default=True, metavar="N", help="The same seed gives the same bytes.")
@@ -257,4 +261,35 @@ def figure(figure: str, output: str | None, overwrite: bool, **values: Any) -> N
         found = compare_with_options(None, **values)
         (draw_ratios if figure == "ratios" else draw_windows)(found).save(file, "png")
         file.chmod(0o600)
+    click.echo(f"{output}: written\n{CONFIDENTIAL}")
+
+
+@command.command(params=[*options_of(TrajectoryReading)])
+@click.argument("figure", type=click.Choice(sorted(METHODS)))
+@click.argument("data", metavar="INPUT")
+@click.option("--method", metavar="NAME", help="A method with parameters, as in swapmob:max_time_s=60.")
+@click.option("--seed", default=0, show_default=True, metavar="N", help="The same seed gives the same picture.")
+@click.option("-o", "--output", required=True, metavar="FILE", help="Picture to write: .png.")
+@click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
+def trajectories(
+    figure: str, data: str, method: str | None, seed: int, output: str, overwrite: bool, **values: Any
+) -> None:
+    """Draw how a method changes trajectories.
+
+    tessellation: squares before and after they are merged. members: a group of a microaggregation, and what is published for
+    it. candidates: locations that may be swapped with those of a trajectory. owners: the trajectories that the parts of a
+    published one come from. The original is shown: do not publish the pictures.
+
+    \b
+    Examples:
+      crowdveil experiment trajectories tessellation cabs.csv --method protected-generalization:k=5 -o tessellation.png
+      crowdveil experiment trajectories members cabs.csv --method microaggregation:k=3 -o members.png
+    """
+    check_picture(output)
+    notes = ReadNotes()
+    with new_file(Path(output), overwrite=overwrite) as file:
+        read = read_trajectories(data, notes=notes, **given(TrajectoryReading, values))
+        draw_figure(figure, read, method, seed).save(file, "png")
+        file.chmod(0o600)
+    show_notes(notes)
     click.echo(f"{output}: written\n{CONFIDENTIAL}")
