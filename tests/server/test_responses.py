@@ -43,7 +43,7 @@ def test_a_job_that_cannot_write_reveals_no_path(store: Store, tmp_path: Path, m
     from crowdveil.server.queue.files import Files
 
     def full(task: Task) -> Outcome:
-        with new_file(task.out / "x.csv", overwrite=False) as file:
+        with new_file(Path(str(task.output)).with_name("x.csv"), overwrite=False) as file:
             raise OSError(28, "No space left on device", str(file))
 
     files = Files(tmp_path / "data")
